@@ -1,0 +1,1 @@
+//! Sans-IO device models (hdd, fixed, empirical) and disk schedulers.

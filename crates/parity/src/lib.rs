@@ -1,0 +1,1 @@
+//! XOR and P+Q parity kernels, recovery of one or two losses, chosen at run time.

@@ -1,0 +1,1 @@
+//! The Python door: raidlab._core.

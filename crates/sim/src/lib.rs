@@ -1,0 +1,1 @@
+//! The virtual clock: event queue, stations, and the run loop over array, load and device.
