@@ -1,0 +1,52 @@
+//! Throughput of every kernel on every backend, at 4 KiB, 64 KiB and 1 MiB a block, from cache.
+//!
+//! Bytes counted are those of the data blocks (eight of them), as for a stripe of 8+1 or 8+2.
+//! Run with `cargo bench -p raidlab-parity --bench kernels`; `-- pq/65536` narrows it down.
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use raidlab_parity::{available, gf, recover, Backend};
+use std::time::Duration;
+
+const DATA: usize = 8;
+const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
+
+type Run = fn(Backend, &mut [u8], &mut [u8], &[&[u8]]);
+
+/// The kernels, each as the array uses it.
+const KERNELS: [(&str, Run); 4] = [
+    ("xor", |backend, p, _, data| backend.xor(p, data)),
+    ("pq", |backend, p, q, data| backend.pq(p, q, data)),
+    // One lost data block by Q: seven others and Q.
+    ("combine", |backend, out, _, inputs| {
+        let recipe = recover::recover_one_data_with_q(0, &[1, 2, 3, 4, 5, 6, 7]);
+        backend.combine(out, inputs, &[&recipe.data[..], &[recipe.q]].concat())
+    }),
+    // Two lost data blocks: six others, P and Q.
+    ("combine2", |backend, out0, out1, inputs| {
+        let (x, y) = recover::recover_two_data_with_pq(0, 1, &[2, 3, 4, 5, 6, 7]);
+        backend.combine2(out0, out1, inputs, &x.coefficients(), &y.coefficients())
+    }),
+];
+
+fn kernels(criterion: &mut Criterion) {
+    for (name, run) in KERNELS {
+        let mut group = criterion.benchmark_group(name);
+        group.sample_size(20).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(800));
+        for size in SIZES {
+            group.throughput(Throughput::Bytes((DATA * size) as u64));
+            let blocks: Vec<Vec<u8>> = (0..DATA).map(|i| vec![gf::exp(i); size]).collect();
+            let data: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+            let (mut p, mut q) = (vec![0; size], vec![0; size]);
+            for backend in available() {
+                let id = BenchmarkId::new(backend.name(), size);
+                group.bench_function(id, |bencher| bencher.iter(|| run(backend, &mut p, &mut q, &data)));
+            }
+        }
+    }
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    kernels(&mut criterion);
+    criterion.final_summary();
+}

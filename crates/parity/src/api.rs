@@ -1,0 +1,252 @@
+//! The public kernels: checks, then a call of the chosen engine.
+//!
+//! Purpose: the one place where slices become the pointers of [`Kernels`], so that the safe functions are safe whatever
+//! they are given. Each operation exists for the chosen backend (free functions) and for a given one (methods of
+//! [`Backend`], for tests and benchmarks).
+//!
+//! Invariants: every output has the length of every input; inputs are between 1 and [`MAX_INPUTS`]; each coefficient
+//! list has one entry an input. Violations panic: they are errors of the caller, never of the data.
+
+use crate::choice;
+use crate::engine::{Backend, Combine, Kernels};
+use crate::MAX_INPUTS;
+use core::mem::MaybeUninit;
+
+/// out = XOR of all `inputs`; what `out` held is overwritten.
+///
+/// # Panics
+/// If there is no input, there are more than [`MAX_INPUTS`], or lengths differ.
+pub fn xor(out: &mut [u8], inputs: &[&[u8]]) {
+    xor_with(choice::kernels(), out, inputs);
+}
+
+/// out ^= input.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn xor_into(out: &mut [u8], input: &[u8]) {
+    xor_into_with(choice::kernels(), out, input);
+}
+
+/// P = XOR of the data blocks, Q = sum of g^i times block i (i the position in `data`).
+///
+/// # Panics
+/// If there is no data, there are more than [`MAX_INPUTS`] blocks, or lengths differ.
+pub fn pq(p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
+    pq_with(choice::kernels(), p, q, data);
+}
+
+/// out = sum of coefficient i times input i; a coefficient of 0 means absent (not read), of 1 plain XOR.
+///
+/// # Panics
+/// If there is no input, there are more than [`MAX_INPUTS`], lengths differ, or coefficients and inputs are not as many.
+pub fn combine(out: &mut [u8], inputs: &[&[u8]], coefficients: &[u8]) {
+    let kernels = choice::kernels();
+    combine_with(kernels, kernels.combine, [out], inputs, [coefficients]);
+}
+
+/// Two sums of the same inputs in one pass: as two calls of [`combine`], faster.
+///
+/// # Panics
+/// As [`combine`].
+pub fn combine2(out0: &mut [u8], out1: &mut [u8], inputs: &[&[u8]], coefficients0: &[u8], coefficients1: &[u8]) {
+    let kernels = choice::kernels();
+    combine_with(kernels, kernels.combine2, [out0, out1], inputs, [coefficients0, coefficients1]);
+}
+
+/// [`xor`] on pointers, for buffers that are both output and input.
+///
+/// # Safety
+/// As [`combine_raw`].
+///
+/// # Panics
+/// If there is no input or more than [`MAX_INPUTS`].
+pub unsafe fn xor_raw(out: *mut u8, inputs: &[*const u8], len: usize) {
+    check_count(inputs.len());
+    // SAFETY: passed on to the caller.
+    unsafe { (choice::kernels().xor)(out, inputs, len) }
+}
+
+/// [`pq`] on pointers, for buffers that are both output and input.
+///
+/// # Safety
+/// As [`combine_raw`].
+///
+/// # Panics
+/// If there is no data or more than [`MAX_INPUTS`] blocks.
+pub unsafe fn pq_raw(p: *mut u8, q: *mut u8, data: &[*const u8], len: usize) {
+    check_count(data.len());
+    // SAFETY: passed on to the caller.
+    unsafe { (choice::kernels().pq)([p, q], data, len) }
+}
+
+/// [`combine`] (one output) or [`combine2`] (two) on pointers, for buffers that are both output and input, as in an
+/// update of parity in place. `coefs[o][i]` is the coefficient of input `i` in output `o`.
+///
+/// # Safety
+/// - Every input with a nonzero coefficient is valid for reads of `len` bytes, every output for writes; others are
+///   never touched.
+/// - An output may be *equal* to an input; otherwise it overlaps none, and outputs do not overlap each other.
+/// - Nothing else writes these bytes during the call.
+///
+/// # Panics
+/// If there are not one or two outputs, no input, more than [`MAX_INPUTS`], or a list of coefficients of another length.
+pub unsafe fn combine_raw(outs: &[*mut u8], inputs: &[*const u8], coefs: &[&[u8]], len: usize) {
+    let kernels = choice::kernels();
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match (outs, coefs) {
+            (&[out], &[coefficients]) => sum(kernels, kernels.combine, [out], inputs, [coefficients], len),
+            (&[out0, out1], &[c0, c1]) => sum(kernels, kernels.combine2, [out0, out1], inputs, [c0, c1], len),
+            _ => panic!("{} outputs with {} lists of coefficients: one or two of each", outs.len(), coefs.len()),
+        }
+    }
+}
+
+/// The same operations on a given backend, for tests and benchmarks.
+///
+/// They panic as the free functions do, and if the backend is not [available](Backend::is_available).
+impl Backend {
+    /// [`xor`] on this backend.
+    pub fn xor(self, out: &mut [u8], inputs: &[&[u8]]) {
+        xor_with(self.must(), out, inputs);
+    }
+
+    /// [`xor_into`] on this backend.
+    pub fn xor_into(self, out: &mut [u8], input: &[u8]) {
+        xor_into_with(self.must(), out, input);
+    }
+
+    /// [`pq`] on this backend.
+    pub fn pq(self, p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
+        pq_with(self.must(), p, q, data);
+    }
+
+    /// [`combine`] on this backend.
+    pub fn combine(self, out: &mut [u8], inputs: &[&[u8]], coefficients: &[u8]) {
+        let kernels = self.must();
+        combine_with(kernels, kernels.combine, [out], inputs, [coefficients]);
+    }
+
+    /// [`combine2`] on this backend.
+    pub fn combine2(self, out0: &mut [u8], out1: &mut [u8], inputs: &[&[u8]], c0: &[u8], c1: &[u8]) {
+        let kernels = self.must();
+        combine_with(kernels, kernels.combine2, [out0, out1], inputs, [c0, c1]);
+    }
+
+    fn must(self) -> &'static Kernels {
+        self.kernels().unwrap_or_else(|| panic!("this processor cannot run the parity backend {}", self.name()))
+    }
+}
+
+fn xor_with(kernels: &Kernels, out: &mut [u8], inputs: &[&[u8]]) {
+    let list = Pointers::of(inputs, out.len());
+    // SAFETY: all blocks have `out.len()` bytes, and an exclusive borrow overlaps no other.
+    unsafe { (kernels.xor)(out.as_mut_ptr(), list.as_slice(), out.len()) }
+}
+
+fn xor_into_with(kernels: &Kernels, out: &mut [u8], input: &[u8]) {
+    assert_eq!(input.len(), out.len(), "blocks of different lengths");
+    let pointer = out.as_mut_ptr();
+    // SAFETY: both blocks have `out.len()` bytes; the output is also an input, exactly.
+    unsafe { (kernels.xor)(pointer, &[pointer.cast_const(), input.as_ptr()], out.len()) }
+}
+
+fn pq_with(kernels: &Kernels, p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
+    assert_eq!(p.len(), q.len(), "blocks of different lengths");
+    let list = Pointers::of(data, p.len());
+    // SAFETY: all blocks have `p.len()` bytes, and exclusive borrows overlap no other.
+    unsafe { (kernels.pq)([p.as_mut_ptr(), q.as_mut_ptr()], list.as_slice(), p.len()) }
+}
+
+fn combine_with<const OUTS: usize>(
+    kernels: &Kernels,
+    kernel: Combine<OUTS>,
+    outs: [&mut [u8]; OUTS],
+    inputs: &[&[u8]],
+    coefficients: [&[u8]; OUTS],
+) {
+    let len = outs[0].len();
+    assert!(outs.iter().all(|out| out.len() == len), "blocks of different lengths");
+    let list = Pointers::of(inputs, len);
+    // SAFETY: all blocks have `len` bytes, and exclusive borrows overlap no other.
+    unsafe { sum(kernels, kernel, outs.map(|out| out.as_mut_ptr()), list.as_slice(), coefficients, len) }
+}
+
+/// Runs the kernel that the coefficients need: absent inputs are left out, and a sum of ones is an XOR.
+///
+/// # Safety
+/// As [`combine_raw`]; `kernel` is of `kernels`.
+unsafe fn sum<const OUTS: usize>(
+    kernels: &Kernels,
+    kernel: Combine<OUTS>,
+    outs: [*mut u8; OUTS],
+    inputs: &[*const u8],
+    coefficients: [&[u8]; OUTS],
+    len: usize,
+) {
+    check_count(inputs.len());
+    for list in coefficients {
+        assert_eq!(list.len(), inputs.len(), "as many coefficients as inputs");
+    }
+    let is_absent = |i: usize| coefficients.iter().all(|list| list[i] == 0);
+    // SAFETY: the caller's blocks, minus some that must not be touched.
+    unsafe {
+        if OUTS == 1 && coefficients[0].iter().all(|&c| c == 1) {
+            (kernels.xor)(outs[0], inputs, len)
+        } else if (0..inputs.len()).any(is_absent) {
+            let (mut present, mut kept) = (Pointers::new(), [[0; MAX_INPUTS]; OUTS]);
+            for i in (0..inputs.len()).filter(|&i| !is_absent(i)) {
+                for (kept, list) in kept.iter_mut().zip(coefficients) {
+                    kept[present.count] = list[i];
+                }
+                present.push(inputs[i]);
+            }
+            let kept = core::array::from_fn(|out| &kept[out][..present.count]);
+            kernel(outs, present.as_slice(), kept, len)
+        } else {
+            kernel(outs, inputs, coefficients, len)
+        }
+    }
+}
+
+fn check_count(inputs: usize) {
+    assert!((1..=MAX_INPUTS).contains(&inputs), "{inputs} inputs: between 1 and {MAX_INPUTS} can be combined");
+}
+
+/// The addresses of the inputs, on the stack: no call allocates. Left uninitialised beyond `count`, since clearing 2 KiB
+/// would cost a tenth of a 4 KiB stripe's XOR.
+struct Pointers {
+    list: [MaybeUninit<*const u8>; MAX_INPUTS],
+    count: usize,
+}
+
+impl Pointers {
+    fn new() -> Self {
+        Pointers { list: [const { MaybeUninit::uninit() }; MAX_INPUTS], count: 0 }
+    }
+
+    /// Those of `inputs`, all of which must have `len` bytes.
+    #[inline]
+    fn of(inputs: &[&[u8]], len: usize) -> Self {
+        check_count(inputs.len());
+        let mut pointers = Self::new();
+        for input in inputs {
+            assert_eq!(input.len(), len, "blocks of different lengths");
+            pointers.push(input.as_ptr());
+        }
+        pointers
+    }
+
+    #[inline]
+    fn push(&mut self, pointer: *const u8) {
+        self.list[self.count].write(pointer);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn as_slice(&self) -> &[*const u8] {
+        // SAFETY: `push` has written the first `count`, and `MaybeUninit<T>` is laid out as `T`.
+        unsafe { core::slice::from_raw_parts(self.list.as_ptr().cast(), self.count) }
+    }
+}

@@ -1,0 +1,115 @@
+//! Plain Rust on 64-bit words: for processors without a backend of their own.
+//!
+//! Purpose: eight field elements to a word, four words to a "vector", which compilers turn into what SIMD the target
+//! has by default. Doubling moves every byte left one bit and reduces those whose top bit fell out; a product is
+//! formed bit by bit of the coefficient, highest first, without tables.
+//!
+//! Reference: H. P. Anvin, "The mathematics of RAID-6", section 3 (doubling without lookup).
+
+use super::walk::Vector;
+use super::Kernels;
+use crate::gf;
+
+/// The low bit of each byte of a word.
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// Words in a vector.
+const WORDS: usize = 4;
+
+/// The kernels of this engine; the instruction set is the target's own, so the loops need no entry functions.
+pub(super) static KERNELS: Kernels = Kernels {
+    xor: super::walk::xor::<Words>,
+    pq: super::walk::pq::<Words>,
+    combine: super::walk::combine::<Words, 1>,
+    combine2: super::walk::combine::<Words, 2>,
+};
+
+#[derive(Clone, Copy)]
+struct Words([u64; WORDS]);
+
+impl Words {
+    #[inline(always)]
+    fn map(self, f: impl Fn(usize, u64) -> u64) -> Self {
+        let mut words = self.0;
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = f(i, *word);
+        }
+        Words(words)
+    }
+}
+
+// Nothing in here needs an instruction set; only the pointers make it unsafe.
+impl Vector for Words {
+    const BYTES: usize = 8 * WORDS;
+    type Factor = u8;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Words([0; WORDS])
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller's pointer is valid for `BYTES`, and the read asks for no alignment.
+        Words(unsafe { from.cast::<[u64; WORDS]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller's pointer is valid for `BYTES`, and the write asks for no alignment.
+        unsafe { to.cast::<[u64; WORDS]>().write_unaligned(self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_partial(from: *const u8, count: usize) -> Self {
+        let mut bytes = [0u8; Self::BYTES];
+        // SAFETY: the caller's pointer is valid for `count < BYTES` bytes.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
+            Self::load(bytes.as_ptr())
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_partial(self, to: *mut u8, count: usize) {
+        let mut bytes = [0u8; Self::BYTES];
+        // SAFETY: the caller's pointer is valid for `count < BYTES` bytes.
+        unsafe {
+            self.store(bytes.as_mut_ptr());
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        self.map(|i, word| word ^ other.0[i])
+    }
+
+    #[inline(always)]
+    unsafe fn double(self) -> Self {
+        const REDUCTION: u64 = ONES * (gf::POLYNOMIAL & 0xff) as u64;
+        self.map(|_, word| {
+            let overflow = (word >> 7) & ONES;
+            // 0x01 becomes 0xff in place: (x << 8) - x = 255 x.
+            let mask = (overflow << 8).wrapping_sub(overflow);
+            ((word << 1) & !ONES) ^ (mask & REDUCTION)
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> u8 {
+        coefficient
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, factor: u8) -> Self {
+        // SAFETY: these need no instruction set.
+        unsafe {
+            let mut product = Self::zero();
+            for bit in (0..8).rev() {
+                let mask = 0u64.wrapping_sub(u64::from(factor >> bit & 1));
+                product = product.double().xor(self.map(|_, word| word & mask));
+            }
+            product
+        }
+    }
+}
