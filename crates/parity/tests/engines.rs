@@ -170,9 +170,11 @@ fn outputs_in_place_of_inputs() {
             operation(pointers[0], pointers[1], &inputs);
             work
         };
-        // SAFETY (all three): the pointers are of whole blocks of `len` bytes, apart from each other.
+        // SAFETY: the pointers are of whole blocks of `len` bytes, apart from each other.
         let combined = run(&|a, b, inputs| unsafe { combine_raw(&[a, b], inputs, &[&c0, &c1], len) });
+        // SAFETY: as above.
         let xored = run(&|a, _, inputs| unsafe { xor_raw(a, inputs, len) });
+        // SAFETY: as above.
         let pqed = run(&|a, b, inputs| unsafe { pq_raw(a, b, inputs, len) });
         assert!(combined[0] == expected[0] && combined[1] == expected[1], "combine_raw, {len} bytes");
         assert!(xored[0] == expected[2], "xor_raw, {len} bytes");
