@@ -13,7 +13,8 @@
 //! - "From cache" repeats one stripe. "From memory" visits the stripes of an arena far larger than the last-level cache
 //!   (2 GiB, or `ARENA_MIB`) in a shuffled order, both sides going on from where the last batch ended, so that every
 //!   visit finds a stripe that gigabytes of others have pushed out.
-//! - Both sides get page-aligned blocks and ready-made lists of them; ours goes through its safe public functions.
+//! - Both sides get page-aligned blocks and make their list of them from one address before each call; ours goes
+//!   through its safe public functions.
 //!
 //! Run: `cargo bench -p raidlab-parity --features isal --bench against_isal [-- FILTER]`.
 
@@ -43,33 +44,39 @@ enum Kernel {
     Pq,
 }
 
-/// One stripe: eight data blocks, P and Q, as each side wants them.
+/// One stripe: eight data blocks, then P, then Q, one after another.
+#[derive(Clone, Copy)]
 struct Stripe {
-    data: [&'static [u8]; DATA],
-    pointers: [*mut u8; DATA + 2],
+    base: *mut u8,
     size: usize,
 }
 
 impl Stripe {
-    fn ours(&self, kernel: Kernel) {
-        let [.., p, q] = self.pointers;
-        // SAFETY: P and Q lie apart in the arena, which outlives the process's use of it; one thread runs.
+    fn block(self, index: usize) -> *mut u8 {
+        // SAFETY: a stripe has `DATA + 2` blocks.
+        unsafe { self.base.add(index * self.size) }
+    }
+
+    fn ours(self, kernel: Kernel) {
+        // SAFETY: the blocks lie apart in an arena that is never freed; one thread runs, and holds no other slice.
         unsafe {
-            let p = core::slice::from_raw_parts_mut(p, self.size);
+            let data: [&[u8]; DATA] = core::array::from_fn(|i| core::slice::from_raw_parts(self.block(i), self.size));
+            let p = core::slice::from_raw_parts_mut(self.block(DATA), self.size);
             match kernel {
-                Kernel::Xor => raidlab_parity::xor(p, black_box(&self.data)),
+                Kernel::Xor => raidlab_parity::xor(p, black_box(&data)),
                 Kernel::Pq => {
-                    let q = core::slice::from_raw_parts_mut(q, self.size);
-                    raidlab_parity::pq(p, q, black_box(&self.data));
+                    let q = core::slice::from_raw_parts_mut(self.block(DATA + 1), self.size);
+                    raidlab_parity::pq(p, q, black_box(&data));
                 }
             }
         }
     }
 
-    fn isal(&self, kernel: Kernel) {
-        let array = black_box(self.pointers.as_ptr().cast_mut());
+    fn isal(self, kernel: Kernel) {
+        let mut blocks: [*mut u8; DATA + 2] = core::array::from_fn(|i| self.block(i));
+        let array = black_box(&mut blocks).as_mut_ptr();
         let len = self.size as int;
-        // SAFETY: the array names blocks of `size` bytes; neither function writes the array itself.
+        // SAFETY: the array names blocks of `size` bytes, apart from each other.
         let status = unsafe {
             match kernel {
                 Kernel::Xor => xor_gen(DATA as int + 1, len, array),
@@ -77,6 +84,12 @@ impl Stripe {
             }
         };
         assert_eq!(status, 0, "ISA-L refused its arguments");
+    }
+
+    /// What P and Q hold.
+    fn parity(self) -> [Vec<u8>; 2] {
+        // SAFETY: as in `ours`.
+        [DATA, DATA + 1].map(|i| unsafe { core::slice::from_raw_parts(self.block(i), self.size).to_vec() })
     }
 }
 
@@ -98,21 +111,16 @@ impl Stripes {
             state ^= state << 17;
             order.swap(i, state as usize % (i + 1));
         }
-        let stripe = |at: usize| {
-            // SAFETY: `count` stripes fit the arena.
-            let pointers = core::array::from_fn(|i| unsafe { base.add((at * (DATA + 2) + i) * size) });
-            // SAFETY: as above; the data blocks are never written.
-            let data = core::array::from_fn(|i| unsafe { core::slice::from_raw_parts(pointers[i].cast_const(), size) });
-            Stripe { data, pointers, size }
-        };
+        // SAFETY: `count` stripes fit the arena.
+        let stripe = |at: usize| Stripe { base: unsafe { base.add(at * (DATA + 2) * size) }, size };
         Stripes { all: order.into_iter().map(stripe).collect(), next: 0 }
     }
 
     /// Seconds that `calls` calls take on the next stripes.
-    fn time(&mut self, calls: usize, run: impl Fn(&Stripe)) -> f64 {
+    fn time(&mut self, calls: usize, run: impl Fn(Stripe)) -> f64 {
         let start = Instant::now();
         for _ in 0..calls {
-            run(&self.all[self.next]);
+            run(self.all[self.next]);
             self.next = if self.next + 1 == self.all.len() { 0 } else { self.next + 1 };
         }
         start.elapsed().as_secs_f64()
@@ -136,18 +144,13 @@ impl Stripes {
 
 /// Both must give the same bytes, or there is nothing to compare.
 fn assert_equal_results(stripes: &Stripes) {
-    let stripe = &stripes.all[0];
-    let [.., p, q] = stripe.pointers;
-    // SAFETY: P and Q lie apart in the arena; the slices are gone before the next call writes them.
-    let read = || unsafe { [p, q].map(|block| core::slice::from_raw_parts(block, stripe.size).to_vec()) };
-    stripe.isal(Kernel::Pq);
-    let theirs = read();
-    stripe.ours(Kernel::Pq);
-    assert!(read() == theirs, "pq differs from ISA-L");
-    stripe.isal(Kernel::Xor);
-    let theirs = read();
-    stripe.ours(Kernel::Xor);
-    assert!(read() == theirs, "xor differs from ISA-L");
+    let stripe = stripes.all[0];
+    for kernel in [Kernel::Pq, Kernel::Xor] {
+        stripe.isal(kernel);
+        let theirs = stripe.parity();
+        stripe.ours(kernel);
+        assert!(stripe.parity() == theirs, "the results differ from ISA-L's");
+    }
 }
 
 /// Measures one cell, prints its line, and says whether the bound holds.

@@ -41,6 +41,18 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: see above; the address is a multiple of the vector's size.
+        unsafe { _mm256_stream_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn fence() {
+        // SAFETY: SSE, which every x86-64 processor has.
+        unsafe { _mm_sfence() }
+    }
+
+    #[inline(always)]
     unsafe fn load_partial(from: *const u8, count: usize) -> Self {
         let mut bytes = [0u8; Self::BYTES];
         // SAFETY: see above; `count < BYTES`, so the copy stays in the array.

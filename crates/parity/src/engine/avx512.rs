@@ -44,6 +44,18 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: see above; the address is a multiple of the vector's size.
+        unsafe { _mm512_stream_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn fence() {
+        // SAFETY: SSE, which every x86-64 processor has.
+        unsafe { _mm_sfence() }
+    }
+
+    #[inline(always)]
     unsafe fn load_partial(from: *const u8, count: usize) -> Self {
         // SAFETY: see above; bytes outside the mask are not touched.
         unsafe { Avx512(_mm512_maskz_loadu_epi8(first(count), from.cast())) }

@@ -41,6 +41,18 @@ impl Vector for Gfni {
     }
 
     #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: see above; the address is a multiple of the vector's size.
+        unsafe { self.0.stream(to) }
+    }
+
+    #[inline(always)]
+    unsafe fn fence() {
+        // SAFETY: see above.
+        unsafe { Avx512::fence() }
+    }
+
+    #[inline(always)]
     unsafe fn load_partial(from: *const u8, count: usize) -> Self {
         // SAFETY: see above.
         unsafe { Gfni(Avx512::load_partial(from, count)) }

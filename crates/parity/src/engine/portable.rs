@@ -60,6 +60,15 @@ impl Vector for Words {
     }
 
     #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.store(to) }
+    }
+
+    #[inline(always)]
+    unsafe fn fence() {}
+
+    #[inline(always)]
     unsafe fn load_partial(from: *const u8, count: usize) -> Self {
         let mut bytes = [0u8; Self::BYTES];
         // SAFETY: the caller's pointer is valid for `count < BYTES` bytes.
