@@ -1,1 +1,34 @@
 //! The sans-IO offered load: arrivals, sizes, addresses, tasks, load control, and the recorder.
+//!
+//! Purpose: one generator of requests for the simulator and the live engine, so that "queue depth 32", "Poisson 300/s"
+//! and "hold the 90th percentile at 200 ms" mean the same on both; and the record of what came of them.
+//!
+//! Code map: [`LoadSpec`], [`WorkloadSpec`] and [`Limits`] are the words of a cell's JSON text; [`Load`] offers requests and
+//! is told of completions; [`Recorder`] keeps histograms and counts; [`control`] finds the load at which a response time
+//! is held. Kinds of arrivals, sizes and addresses have a file each and a list in their room's `mod.rs`.
+//!
+//! Invariants:
+//! - No clock, file, thread or global random number: time is an argument, randomness a function of a seed.
+//! - Request `i` of a stream is a function of (seed, stream, i), whatever completes when, bit for bit on every machine.
+//! - Nothing is allocated for a request.
+
+mod address;
+mod arrival;
+pub mod control;
+mod draw;
+mod error;
+mod load;
+mod recorder;
+mod size;
+mod slab;
+mod spec;
+mod workload;
+
+pub use control::adjust::HoldReport;
+pub use control::search::{Answer, DepthSearch, Point};
+pub use error::LoadError;
+pub use load::{Backlog, Load, Volume};
+pub use recorder::{Recorder, Snapshot, Tally, Times, LONGEST_NS, SIGNIFICANT_DIGITS, SNAPSHOT_NS};
+pub use spec::{
+    AddressSpec, ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec,
+};

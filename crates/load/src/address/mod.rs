@@ -1,0 +1,196 @@
+//! Where requests begin.
+//!
+//! Purpose: the first sector of a request of given length on one volume. Kinds are listed in [`Address`]; to add one,
+//! write its file, add a line here and to [`AddressSpec`].
+//!
+//! Invariants:
+//! - A request lies within its volume: `start + sectors <= capacity` for every length up to [`Address::longest`].
+//! - A start is a function of the random numbers of its request; for `sequential` and `strided`, of the lengths drawn
+//!   before it in the same stream too. Requests of a stream are drawn in order, whatever completes when.
+//! - Memory is O(1) a volume, or O(streams): no tables as long as the volume.
+
+mod aligned_stripe;
+mod hot_members;
+mod sequential;
+mod strided;
+mod uniform;
+mod zipf;
+
+use crate::error::{join, whole_sectors, LoadError};
+use crate::spec::AddressSpec;
+use raidlab_types::{CounterRng, Lba};
+
+/// What an address kind must know of its volume.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Site {
+    /// Bytes in a sector.
+    pub(crate) sector_bytes: u32,
+    /// Length of the volume.
+    pub(crate) capacity_sectors: u64,
+    /// Streams that run over this volume (tasks of different streams come in any order).
+    pub(crate) streams: u32,
+}
+
+impl Site {
+    /// `align_bytes` in sectors; a sector where there is none.
+    fn align(self, key: &str, align_bytes: Option<u64>) -> Result<u64, LoadError> {
+        let Some(bytes) = align_bytes else { return Ok(1) };
+        let align = whole_sectors(key, "align_bytes", bytes, self.sector_bytes)?;
+        self.fits(key, "align_bytes", bytes, align)?;
+        Ok(align)
+    }
+
+    /// A length that must be whole sectors and fit the volume; in sectors.
+    fn length(self, key: &str, name: &str, bytes: u64) -> Result<u64, LoadError> {
+        let sectors = whole_sectors(key, name, bytes, self.sector_bytes)?;
+        self.fits(key, name, bytes, sectors)?;
+        Ok(sectors)
+    }
+
+    fn fits(self, key: &str, name: &str, bytes: u64, sectors: u64) -> Result<(), LoadError> {
+        if sectors <= self.capacity_sectors {
+            return Ok(());
+        }
+        let volume = self.capacity_sectors * u64::from(self.sector_bytes);
+        Err(LoadError::new(join(key, name), format!("{bytes} exceeds the volume of {volume} bytes")))
+    }
+}
+
+/// The kinds of addresses, for one volume.
+#[derive(Debug, Clone)]
+pub(crate) enum Address {
+    Uniform(uniform::Uniform),
+    Sequential(sequential::Sequential),
+    Zipf(zipf::Zipf),
+    HotMembers(hot_members::HotMembers),
+    Strided(strided::Strided),
+    AlignedStripe(aligned_stripe::AlignedStripe),
+}
+
+impl Address {
+    pub(crate) fn new(spec: &AddressSpec, key: &str, site: Site) -> Result<Self, LoadError> {
+        use AddressSpec as Spec;
+        Ok(match spec {
+            Spec::Uniform { align_bytes } => Address::Uniform(uniform::Uniform::new(key, *align_bytes, site)?),
+            Spec::Sequential { align_bytes, .. } => {
+                Address::Sequential(sequential::Sequential::new(key, *align_bytes, site)?)
+            }
+            Spec::Zipf { theta, align_bytes } => Address::Zipf(zipf::Zipf::new(key, *theta, *align_bytes, site)?),
+            Spec::HotMembers { weights, chunk_bytes, align_bytes } => {
+                Address::HotMembers(hot_members::HotMembers::new(key, weights, *chunk_bytes, *align_bytes, site)?)
+            }
+            Spec::Strided { stride_bytes, align_bytes } => {
+                Address::Strided(strided::Strided::new(key, *stride_bytes, *align_bytes, site)?)
+            }
+            Spec::AlignedStripe { stripe_bytes, chunk_bytes } => {
+                Address::AlignedStripe(aligned_stripe::AlignedStripe::new(key, *stripe_bytes, *chunk_bytes, site)?)
+            }
+        })
+    }
+
+    /// Sectors of the longest request this kind can place.
+    pub(crate) fn longest(&self) -> u64 {
+        match self {
+            Address::Uniform(kind) => kind.longest(),
+            Address::Sequential(kind) => kind.longest(),
+            Address::Zipf(kind) => kind.longest(),
+            Address::HotMembers(kind) => kind.longest(),
+            Address::Strided(kind) => kind.longest(),
+            Address::AlignedStripe(kind) => kind.longest(),
+        }
+    }
+
+    /// First sector of a request of `sectors` sectors, the next one of this volume's stream `stream`.
+    #[inline]
+    pub(crate) fn draw(&mut self, rng: &mut CounterRng, sectors: u64, stream: u32) -> Lba {
+        match self {
+            Address::Uniform(kind) => kind.draw(rng, sectors),
+            Address::Sequential(kind) => kind.draw(sectors, stream),
+            Address::Zipf(kind) => kind.draw(rng, sectors),
+            Address::HotMembers(kind) => kind.draw(rng, sectors),
+            Address::Strided(kind) => kind.draw(sectors, stream),
+            Address::AlignedStripe(kind) => kind.draw(rng, sectors),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod test_support {
+    use super::*;
+    use raidlab_types::Seed;
+
+    /// A volume of so many sectors of 512 bytes, one stream.
+    pub(crate) fn site(capacity_sectors: u64) -> Site {
+        Site { sector_bytes: 512, capacity_sectors, streams: 1 }
+    }
+
+    /// `n` starts of requests of `sectors` sectors in one stream.
+    pub(crate) fn starts(spec: &AddressSpec, site: Site, sectors: u64, n: u64) -> Vec<Lba> {
+        let mut address = Address::new(spec, "workload.address", site).unwrap();
+        (0..n).map(|i| address.draw(&mut Seed::new(40).child(i).draws(), sectors, 0)).collect()
+    }
+
+    /// Chi-squared of counts against equal shares.
+    pub(crate) fn chi2_equal(counts: &[u64]) -> f64 {
+        let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
+        counts.iter().map(|&c| (c as f64 - expected).powi(2) / expected).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::test_support::*;
+    use super::*;
+    use proptest::prelude::*;
+    use raidlab_types::Seed;
+
+    /// One of each kind, with units of `unit` sectors of 512 bytes.
+    fn kinds(unit: u64) -> Vec<AddressSpec> {
+        let bytes = unit * 512;
+        let align_bytes = Some(bytes);
+        vec![
+            AddressSpec::Uniform { align_bytes },
+            AddressSpec::Uniform { align_bytes: None },
+            AddressSpec::Sequential { streams: 1, align_bytes },
+            AddressSpec::Zipf { theta: 0.99, align_bytes },
+            AddressSpec::HotMembers { weights: vec![3.0, 1.0, 1.0], chunk_bytes: bytes, align_bytes: None },
+            AddressSpec::HotMembers { weights: vec![0.0, 1.0], chunk_bytes: bytes, align_bytes },
+            AddressSpec::Strided { stride_bytes: 3 * bytes, align_bytes },
+            AddressSpec::AlignedStripe { stripe_bytes: 4 * bytes, chunk_bytes: bytes },
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_request_leaves_its_volume(
+            unit in 1u64..9, units in 8u64..40, extra in 0u64..9, share in 0.0f64..1.0, seed: u64, streams in 1u32..4
+        ) {
+            let capacity = unit * units + extra.min(unit - 1);
+            for spec in kinds(unit) {
+                let mut address = Address::new(&spec, "a", Site { sector_bytes: 512, capacity_sectors: capacity, streams }).unwrap();
+                let longest = address.longest();
+                prop_assert!(longest >= 1 && longest <= capacity);
+                for i in 0..50 {
+                    let mut rng = Seed::new(seed).child(i).draws();
+                    // Half of the requests of any length, half of the longest.
+                    let sectors = if i % 2 == 0 { longest } else { 1 + (rng.unit() * share * longest as f64) as u64 };
+                    let start = address.draw(&mut rng, sectors.min(longest), i as u32 % streams);
+                    prop_assert!(start + sectors.min(longest) <= capacity, "{spec:?} {start} + {sectors} in {capacity}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_are_checked_with_their_key() {
+        let key = |spec: AddressSpec| Address::new(&spec, "w.address", site(100)).unwrap_err().key;
+        assert_eq!(key(AddressSpec::Uniform { align_bytes: Some(700) }), "w.address.align_bytes");
+        assert_eq!(key(AddressSpec::Uniform { align_bytes: Some(512 * 101) }), "w.address.align_bytes");
+        assert_eq!(key(AddressSpec::Zipf { theta: 0.0, align_bytes: None }), "w.address.theta");
+        assert_eq!(key(AddressSpec::Strided { stride_bytes: 0, align_bytes: None }), "w.address.stride_bytes");
+        let hot = |weights| AddressSpec::HotMembers { weights, chunk_bytes: 512 * 40, align_bytes: None };
+        assert_eq!(key(hot(vec![])), "w.address.weights");
+        assert_eq!(key(hot(vec![1.0; 3])), "w.address.chunk_bytes");
+        assert_eq!(key(AddressSpec::AlignedStripe { stripe_bytes: 1536, chunk_bytes: 1024 }), "w.address.stripe_bytes");
+    }
+}

@@ -1,0 +1,65 @@
+//! `strided`: a fixed distance from start to start.
+//!
+//! Purpose: access patterns that hit the same member again and again, or skip through a file. Several streams begin
+//! equal parts of the volume apart (as `sequential` does) but run through all of it.
+//!
+//! Invariants: no random word is drawn; the stride is a multiple of the alignment; where the next request no longer
+//! fits, the stream begins again at the volume's beginning.
+
+use super::Site;
+use crate::error::{join, LoadError};
+use raidlab_types::Lba;
+
+/// Strided starts.
+#[derive(Debug, Clone)]
+pub(crate) struct Strided {
+    stride_sectors: u64,
+    capacity_sectors: u64,
+    /// Where each stream goes on.
+    cursors: Box<[u64]>,
+}
+
+impl Strided {
+    pub(crate) fn new(key: &str, stride_bytes: u64, align_bytes: Option<u64>, site: Site) -> Result<Self, LoadError> {
+        let stride_sectors = site.length(key, "stride_bytes", stride_bytes)?;
+        let align = site.align(key, align_bytes)?;
+        if stride_sectors % align != 0 {
+            let message = format!("{stride_bytes} must be a multiple of align_bytes");
+            return Err(LoadError::new(join(key, "stride_bytes"), message));
+        }
+        let part = site.capacity_sectors / u64::from(site.streams) / align * align;
+        let cursors = (0..u64::from(site.streams)).map(|stream| stream * part).collect();
+        Ok(Strided { stride_sectors, capacity_sectors: site.capacity_sectors, cursors })
+    }
+
+    pub(crate) fn longest(&self) -> u64 {
+        self.capacity_sectors
+    }
+
+    #[inline]
+    pub(crate) fn draw(&mut self, sectors: u64, stream: u32) -> Lba {
+        let cursor = &mut self.cursors[stream as usize];
+        let start = if *cursor + sectors <= self.capacity_sectors { *cursor } else { 0 };
+        *cursor = start + self.stride_sectors;
+        start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::address::test_support::{site, starts};
+    use crate::address::Address;
+    use crate::spec::AddressSpec;
+
+    #[test]
+    fn starts_are_a_stride_apart() {
+        let spec = AddressSpec::Strided { stride_bytes: 2048, align_bytes: None };
+        assert_eq!(starts(&spec, site(13), 2, 5), [0, 4, 8, 0, 4]);
+    }
+
+    #[test]
+    fn the_stride_is_a_multiple_of_the_alignment() {
+        let spec = AddressSpec::Strided { stride_bytes: 1536, align_bytes: Some(1024) };
+        assert_eq!(Address::new(&spec, "a", site(13)).unwrap_err().key, "a.stride_bytes");
+    }
+}

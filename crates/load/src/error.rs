@@ -1,0 +1,117 @@
+//! What is wrong with a load, and where.
+//!
+//! Purpose: one clear error that names the key in the cell's JSON text, so that the study file's own key can be named.
+//! The helpers below are the only places where the wording "must be ..." is made, so that it is the same everywhere.
+//!
+//! Invariant: validation happens when a load is built, never while it runs.
+
+use crate::draw::Weighted;
+
+/// Bad input: the key path at fault and what would be accepted there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct LoadError {
+    /// JSON path from the root of the cell, such as `workload.size.mean_bytes`.
+    pub key: String,
+    /// The value found and what would be accepted.
+    pub message: String,
+}
+
+impl LoadError {
+    /// An error at `key`.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        LoadError { key: key.into(), message: message.into() }
+    }
+}
+
+/// `parent.name`, or `name` alone at the root.
+pub(crate) fn join(parent: &str, name: &str) -> String {
+    if parent.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{parent}.{name}")
+    }
+}
+
+/// A finite number above zero.
+pub(crate) fn positive(parent: &str, name: &str, value: f64) -> Result<f64, LoadError> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(value);
+    }
+    Err(LoadError::new(join(parent, name), format!("{value} must be a finite number above 0")))
+}
+
+/// A number of bytes that is at least one sector and a whole number of them; returned in sectors.
+pub(crate) fn whole_sectors(parent: &str, name: &str, bytes: u64, sector_bytes: u32) -> Result<u64, LoadError> {
+    let sector = u64::from(sector_bytes);
+    if bytes > 0 && bytes % sector == 0 {
+        return Ok(bytes / sector);
+    }
+    let message = format!("{bytes} must be a multiple of the sector of {sector} bytes, and at least one");
+    Err(LoadError::new(join(parent, name), message))
+}
+
+/// A count of at least one.
+pub(crate) fn at_least_one(parent: &str, name: &str, value: u32) -> Result<u32, LoadError> {
+    if value > 0 {
+        return Ok(value);
+    }
+    Err(LoadError::new(join(parent, name), "0 must be at least 1"))
+}
+
+/// A mean size that some request of this volume can have; returned in sectors, as a fraction.
+pub(crate) fn mean_sectors(
+    parent: &str,
+    mean_bytes: f64,
+    sector_bytes: u32,
+    longest_sectors: u64,
+) -> Result<f64, LoadError> {
+    let mean = positive(parent, "mean_bytes", mean_bytes)? / f64::from(sector_bytes);
+    let key = || join(parent, "mean_bytes");
+    if mean < 1.0 {
+        let message = format!("{mean_bytes} lies below one sector of {sector_bytes} bytes, the least a request can be");
+        return Err(LoadError::new(key(), message));
+    }
+    if mean > longest_sectors as f64 {
+        let most = longest_sectors * u64::from(sector_bytes);
+        return Err(LoadError::new(key(), format!("{mean_bytes} exceeds the longest request possible, {most} bytes")));
+    }
+    Ok(mean)
+}
+
+/// Weights that are finite, not negative and not all zero.
+pub(crate) fn weighted(parent: &str, name: &str, weights: &[f64]) -> Result<Weighted, LoadError> {
+    Weighted::new(weights).ok_or_else(|| {
+        LoadError::new(join(parent, name), "weights must be finite numbers of at least 0, at least one of them above 0")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_key_and_the_value() {
+        let error = positive("load.arrival", "rate_per_s", -1.0).unwrap_err();
+        assert_eq!(error.to_string(), "load.arrival.rate_per_s: -1 must be a finite number above 0");
+        assert_eq!(whole_sectors("", "bytes", 1000, 512).unwrap_err().key, "bytes");
+        assert_eq!(whole_sectors("", "bytes", 1024, 512), Ok(2));
+        assert!(at_least_one("load", "depth", 0).is_err());
+    }
+
+    #[test]
+    fn a_mean_lies_between_one_sector_and_the_longest_request() {
+        assert!(mean_sectors("s", 511.0, 512, 10).is_err());
+        assert!(mean_sectors("s", 512.0 * 11.0, 512, 10).is_err());
+        assert_eq!(mean_sectors("s", 768.0, 512, 10), Ok(1.5));
+        assert!(mean_sectors("s", f64::NAN, 512, 10).is_err());
+    }
+
+    #[test]
+    fn weights_are_checked() {
+        for bad in [&[][..], &[0.0, 0.0], &[-1.0, 2.0], &[f64::INFINITY]] {
+            assert_eq!(weighted("size", "weights", bad).unwrap_err().key, "size.weights");
+        }
+        assert!(weighted("size", "weights", &[0.0, 1.0]).is_ok());
+    }
+}

@@ -1,0 +1,411 @@
+//! The offered load: which request enters when.
+//!
+//! Purpose: the clients of an array, for both clocks alike. [`Load`] hands out requests and is told of their
+//! completion; it never waits.
+//!
+//! The driver's order at each event:
+//! 1. [`Load::handle_done`] for everything that has completed by now,
+//! 2. [`Load::poll_request`] until it gives none, submitting each ([`Load::handle_issued`] when it enters later),
+//! 3. wait for a completion or for [`Load::poll_timeout`], whichever is first; then again from 1,
+//! 4. until [`Load::is_finished`]. What is in flight then need not be awaited; its completion is not counted.
+//!
+//! Invariants:
+//! - Task `i` of a lane asks the same whatever completes when (see [`crate::WorkloadSpec`]).
+//! - Closed loop: after polling, exactly `depth` tasks are in flight until the measurement is over.
+//! - Open loop: a task's intended time is its scheduled arrival, however late it is polled or admitted.
+//! - Nothing is allocated once as many tasks have been in flight as ever will be.
+//!
+//! Reference: Schroeder, Wierman, Harchol-Balter, *Open Versus Closed: A Cautionary Tale*, NSDI 2006.
+
+use crate::arrival::Arrivals;
+use crate::control::adjust::{Adjust, HoldReport};
+use crate::error::{at_least_one, LoadError};
+use crate::recorder::{Done, Recorder};
+use crate::slab::{Slab, Task};
+use crate::spec::{Limits, LoadSpec, WorkloadSpec};
+use crate::workload::{Drawn, Workload};
+use raidlab_types::{Instant, Request, RequestTag, Seed};
+use std::collections::VecDeque;
+
+/// A volume that requests may name: the whole array, or a child of an `independent` root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volume {
+    /// Its length.
+    pub capacity_sectors: u64,
+}
+
+/// How far an open loop is behind its schedule, and how many tasks it has piled up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Backlog {
+    /// Most tasks whose time had come but which the admission limit kept out.
+    pub max_waiting: u64,
+    /// Those waiting when the run last polled.
+    pub final_waiting: u64,
+    /// Most tasks in flight at once.
+    pub max_in_flight: u64,
+    /// Longest time from intended arrival to admission: what the admission limit, or a late driver, has cost.
+    pub max_delay_ns: u64,
+}
+
+/// Who decides when a task enters.
+#[derive(Debug, Clone)]
+enum Pace {
+    Closed,
+    /// `admitted` stands at the next task to enter, `due` at the first whose time has not come.
+    Open {
+        admitted: Arrivals,
+        due: Arrivals,
+        waiting: u64,
+    },
+    Hold(Adjust),
+}
+
+/// The tasks of each lane: how many have begun, how many are in flight.
+#[derive(Debug, Clone)]
+struct Lanes {
+    begun: Box<[u64]>,
+    in_flight: Box<[u32]>,
+    /// Where to look first among equals.
+    cursor: usize,
+}
+
+impl Lanes {
+    fn new(count: u32) -> Self {
+        let count = count as usize;
+        Lanes { begun: vec![0; count].into(), in_flight: vec![0; count].into(), cursor: 0 }
+    }
+
+    /// The lane of the next task and the task's number in it. Open loop: lanes take turns, so that the order does not
+    /// depend on completions. Closed loop: the lane with the fewest in flight, so that each keeps its share.
+    #[inline]
+    fn begin(&mut self, take_turns: bool) -> (u32, u64) {
+        let count = self.begun.len();
+        let mut lane = self.cursor;
+        if count > 1 {
+            if !take_turns {
+                let order = (self.cursor..count).chain(0..self.cursor);
+                lane = order.min_by_key(|&lane| self.in_flight[lane]).unwrap_or(0);
+            }
+            self.cursor = if lane + 1 == count { 0 } else { lane + 1 };
+        }
+        let index = self.begun[lane];
+        self.begun[lane] += 1;
+        self.in_flight[lane] += 1;
+        (lane as u32, index)
+    }
+
+    #[inline]
+    fn end(&mut self, lane: u32) {
+        self.in_flight[lane as usize] -= 1;
+    }
+}
+
+/// The offered load of one run. See the [module's documentation](self) for the order of calls.
+#[derive(Debug, Clone)]
+pub struct Load {
+    pace: Pace,
+    /// Tasks in flight at once, at most: the depth of a closed loop, the admission limit of an open one.
+    limit: u32,
+    sector_bytes: u64,
+    workload: Workload,
+    lanes: Lanes,
+    slab: Slab,
+    /// Steps of each slot's task; empty where a task is one request.
+    plans: Vec<Drawn>,
+    steps: usize,
+    /// Slots whose next step may be issued, in the order in which they became ready.
+    ready: VecDeque<u32>,
+    requests_in_flight: usize,
+    backlog: Backlog,
+    recorder: Recorder,
+}
+
+impl Load {
+    /// The load that a cell describes, for these volumes. Every random number stems from `seed`.
+    pub fn new(
+        load: &LoadSpec,
+        workload: &WorkloadSpec,
+        limits: &Limits,
+        volumes: &[Volume],
+        sector_bytes: u32,
+        seed: Seed,
+    ) -> Result<Load, LoadError> {
+        check_array(volumes, sector_bytes)?;
+        let (pace, limit, room) = pace(load, seed)?;
+        let workload = Workload::new(workload, volumes, sector_bytes, seed)?;
+        let steps = workload.steps();
+        let recorder = Recorder::new(limits, steps, matches!(pace, Pace::Hold(_)))?;
+        let lanes = Lanes::new(workload.lanes());
+        Ok(Load {
+            pace,
+            limit,
+            sector_bytes: u64::from(sector_bytes),
+            workload,
+            lanes,
+            slab: Slab::with_room(room),
+            plans: Vec::with_capacity(if steps > 1 { room * steps } else { 0 }),
+            steps,
+            ready: VecDeque::with_capacity(if steps > 1 { room } else { 0 }),
+            requests_in_flight: 0,
+            backlog: Backlog::default(),
+            recorder,
+        })
+    }
+
+    /// The next request to issue at `now`, if there is one. To be called until it gives none.
+    #[inline]
+    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.recorder.observe(now);
+        if self.recorder.is_over() {
+            return None;
+        }
+        if let Some(slot) = self.ready.pop_front() {
+            return Some(self.issue_step(slot, now));
+        }
+        let intended = self.admit(now)?;
+        let (lane, index) = self.lanes.begin(matches!(self.pace, Pace::Open { .. }));
+        let task = Task {
+            task_intended: intended,
+            task_issued: now,
+            intended,
+            issued: now,
+            bytes: 0,
+            bytes_before: 0,
+            lane,
+            step: 0,
+            kind: raidlab_types::RequestKind::Read,
+            in_flight: false,
+        };
+        let slot = self.slab.insert(task);
+        if self.steps == 1 {
+            let drawn = self.workload.draw_one(lane, index);
+            return Some(self.issue(slot, drawn, now));
+        }
+        self.plan(slot, lane, index);
+        Some(self.issue_step(slot, now))
+    }
+
+    /// Whether a task may enter now, and if so, when it was meant to.
+    #[inline]
+    fn admit(&mut self, now: Instant) -> Option<Instant> {
+        let has_room = self.slab.len() < self.limit as usize;
+        match &mut self.pace {
+            Pace::Closed | Pace::Hold(_) => has_room.then_some(now),
+            Pace::Open { admitted, due, waiting } => {
+                while due.next_at() <= now {
+                    due.advance();
+                    *waiting += 1;
+                }
+                if *waiting == 0 || !has_room {
+                    self.backlog.final_waiting = *waiting;
+                    self.backlog.max_waiting = self.backlog.max_waiting.max(*waiting);
+                    return None;
+                }
+                *waiting -= 1;
+                let intended = admitted.next_at();
+                // Where none is left waiting both stand at the same arrival, and a copy spares drawing its gap again.
+                if *waiting == 0 {
+                    admitted.clone_from(due);
+                } else {
+                    admitted.advance();
+                }
+                self.backlog.max_delay_ns = self.backlog.max_delay_ns.max(now.since(intended).as_ns());
+                self.backlog.max_in_flight = self.backlog.max_in_flight.max(self.slab.len() as u64 + 1);
+                Some(intended)
+            }
+        }
+    }
+
+    /// Draws all steps of a task into its slot's plan.
+    fn plan(&mut self, slot: u32, lane: u32, index: u64) {
+        let first = slot as usize * self.steps;
+        if self.plans.len() < first + self.steps {
+            let empty =
+                Drawn { volume: 0, kind: raidlab_types::RequestKind::Read, extent: raidlab_types::Extent::new(0, 1) };
+            self.plans.resize(first + self.steps, empty);
+        }
+        self.workload.draw_task(lane, index, &mut self.plans[first..first + self.steps]);
+    }
+
+    fn issue_step(&mut self, slot: u32, now: Instant) -> Request {
+        let step = usize::from(self.slab.slot(slot).step);
+        let drawn = self.plans[slot as usize * self.steps + step];
+        self.issue(slot, drawn, now)
+    }
+
+    #[inline]
+    fn issue(&mut self, slot: u32, drawn: Drawn, now: Instant) -> Request {
+        self.recorder.issued(now);
+        self.requests_in_flight += 1;
+        let task = self.slab.slot(slot);
+        task.issued = now;
+        task.kind = drawn.kind;
+        task.bytes = drawn.extent.sectors * self.sector_bytes;
+        task.in_flight = true;
+        let Drawn { volume, kind, extent } = drawn;
+        Request { tag: RequestTag::from(slot), volume, kind, extent, force_unit_access: false }
+    }
+
+    /// When to poll again if nothing completes before: the next intended arrival, or the end of the measurement.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.recorder.is_over() {
+            return None;
+        }
+        let arrival = match &self.pace {
+            // At its admission limit only a completion lets a task in.
+            Pace::Open { admitted, .. } if self.slab.len() < self.limit as usize => admitted.next_at(),
+            _ => Instant::MAX,
+        };
+        Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    /// The request really entered the array at `now`: its service time counts from here (without this call, from the
+    /// poll that gave it).
+    #[inline]
+    pub fn handle_issued(&mut self, tag: RequestTag, now: Instant) {
+        let task = self.slab.in_flight(tag);
+        task.issued = now;
+        if task.step == 0 {
+            task.task_issued = now;
+        }
+    }
+
+    /// The request completed at `now`, or failed.
+    ///
+    /// # Panics
+    /// Where no such request is in flight: the driver has lost count.
+    #[inline]
+    pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        self.recorder.observe(now);
+        let task = self.slab.in_flight(tag);
+        task.in_flight = false;
+        let task = *task;
+        self.requests_in_flight -= 1;
+        self.recorder.left(now);
+        let Task { kind, bytes, intended, issued, .. } = task;
+        self.recorder.request_done(now, &Done { kind, bytes, intended, issued, ok });
+        let is_last = usize::from(task.step) + 1 == self.steps;
+        if is_last || !ok {
+            self.end_task(now, tag as u32, &task, ok);
+        } else {
+            self.next_step(now, tag as u32, bytes);
+        }
+        let settled = match &self.pace {
+            Pace::Hold(adjust) => adjust.settled(),
+            _ => true,
+        };
+        self.recorder.advance(now, settled);
+    }
+
+    /// A failed step ends its task: what depends on it cannot be asked.
+    #[inline]
+    fn end_task(&mut self, now: Instant, slot: u32, task: &Task, ok: bool) {
+        if self.steps > 1 {
+            let bytes = task.bytes_before + task.bytes;
+            let (intended, issued) = (task.task_intended, task.task_issued);
+            self.recorder.task_done(now, &Done { kind: task.kind, bytes, intended, issued, ok });
+        }
+        if let Pace::Hold(adjust) = &mut self.pace {
+            // In a closed loop a task is admitted when it is intended.
+            let response = ok.then(|| now.since(task.task_intended));
+            adjust.completed(now, task.task_intended, response, self.recorder.is_measuring());
+            self.limit = adjust.depth();
+        }
+        self.lanes.end(task.lane);
+        self.slab.remove(slot);
+    }
+
+    fn next_step(&mut self, now: Instant, slot: u32, bytes: u64) {
+        let task = self.slab.slot(slot);
+        task.step += 1;
+        task.bytes_before += bytes;
+        // What depends on a request is meant to follow it at once.
+        task.intended = now;
+        self.ready.push_back(slot);
+    }
+
+    /// The measurement is over and nothing more will be issued. Requests may still be in flight; they are not counted.
+    pub fn is_finished(&self) -> bool {
+        self.recorder.is_over()
+    }
+
+    /// Requests issued and not yet completed.
+    pub fn in_flight(&self) -> usize {
+        self.requests_in_flight
+    }
+
+    /// The record so far.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// How far behind an open loop is; all zero for a closed one.
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// How the depth was held; none unless the load is [`LoadSpec::Hold`].
+    pub fn hold(&self) -> Option<HoldReport> {
+        match &self.pace {
+            Pace::Hold(adjust) => Some(adjust.report()),
+            _ => None,
+        }
+    }
+
+    /// Tasks that may be in flight at once: a closed or held loop's depth now, an open loop's admission limit.
+    pub fn depth(&self) -> u32 {
+        self.limit
+    }
+
+    /// Changes the depth of a closed loop, or the admission limit of an open one, at least 1. What is in flight beyond it
+    /// runs out. A held load goes on from its own depth at its next decision.
+    pub fn set_depth(&mut self, depth: u32) {
+        self.limit = depth.max(1);
+    }
+
+    /// Ends the run at `now`: nothing more is issued or counted.
+    pub fn interrupt(&mut self, now: Instant) {
+        self.recorder.observe(now);
+        self.recorder.interrupt(now);
+    }
+}
+
+fn check_array(volumes: &[Volume], sector_bytes: u32) -> Result<(), LoadError> {
+    if sector_bytes == 0 || !sector_bytes.is_power_of_two() {
+        return Err(LoadError::new("sector_bytes", format!("{sector_bytes} must be a power of two")));
+    }
+    if volumes.is_empty() || volumes.len() > 1 << 16 {
+        let message = format!("{} volumes: there must be between 1 and 65536", volumes.len());
+        return Err(LoadError::new("tree", message));
+    }
+    // 2^60 bytes keep every sum of addresses, sizes and alignments within 64 bits.
+    let most = (1u64 << 60) / u64::from(sector_bytes);
+    if let Some(bad) = volumes.iter().find(|v| v.capacity_sectors == 0 || v.capacity_sectors > most) {
+        let message = format!("a volume of {} sectors: it must have between 1 and {most}", bad.capacity_sectors);
+        return Err(LoadError::new("tree", message));
+    }
+    Ok(())
+}
+
+/// The pace, the limit to start with, and the number of slots to take in advance.
+fn pace(load: &LoadSpec, seed: Seed) -> Result<(Pace, u32, usize), LoadError> {
+    /// An open loop without a limit grows beyond this when it must.
+    const OPEN_ROOM: u32 = 4096;
+    Ok(match load {
+        LoadSpec::Closed { depth } => {
+            let depth = at_least_one("load", "depth", *depth)?;
+            (Pace::Closed, depth, depth as usize)
+        }
+        LoadSpec::Open { arrival, max_in_flight } => {
+            let limit = at_least_one("load", "max_in_flight", max_in_flight.unwrap_or(u32::MAX))?;
+            let admitted = Arrivals::new(arrival, "load.arrival", seed.named("arrival"))?;
+            let due = admitted.clone();
+            (Pace::Open { admitted, due, waiting: 0 }, limit, limit.min(OPEN_ROOM) as usize)
+        }
+        LoadSpec::Hold { percentile, target_ms, initial_depth, max_depth } => {
+            let adjust = Adjust::new("load", *percentile, *target_ms, *initial_depth, *max_depth)?;
+            (Pace::Hold(adjust), *initial_depth, *max_depth as usize)
+        }
+    })
+}

@@ -1,0 +1,277 @@
+//! The record of a run: what completed in the measuring window, how fast, and how much was in flight.
+//!
+//! Purpose: response and service times of reads, writes and tasks as histograms with exact sums, counts, bytes,
+//! failures, the mean number in flight, and completions a second. It answers every figure of a run; no list of requests is kept.
+//!
+//! Words: *response time* counts from the intended arrival (so a stalled array is charged for those it made wait),
+//! *service time* from the moment the request entered the array.
+//!
+//! Invariants:
+//! - Counted is what *completes* in the window, whenever it was issued; failed requests are counted apart, have no
+//!   times, and do count towards the limits (a broken array must not keep a run going for ever).
+//! - Nothing is allocated while recording, but for one row a second (see [`Snapshot`]).
+//! - `read` and `write` are kept apart and merged on demand: percentiles of both are those of all values.
+//!
+//! Reference: G. Tene, *How NOT to Measure Latency*, 2013 (coordinated omission).
+
+mod snapshots;
+mod times;
+mod window;
+
+pub use snapshots::{Snapshot, SNAPSHOT_NS};
+pub use times::{Times, LONGEST_NS, SIGNIFICANT_DIGITS};
+
+use crate::error::LoadError;
+use crate::spec::Limits;
+use raidlab_types::{Duration, Instant, RequestKind};
+use snapshots::Snapshots;
+use window::{Change, Window};
+
+/// What was counted of one kind of request, or of tasks.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Completed without failure (tasks: all their steps).
+    pub requests: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Completed with a failure.
+    pub failed: u64,
+    /// Times from the intended arrival.
+    pub response: Times,
+    /// Times from entering the array.
+    pub service: Times,
+}
+
+impl Tally {
+    /// Adds all that `other` has counted.
+    pub fn merge(&mut self, other: &Tally) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.failed += other.failed;
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+    }
+
+    #[inline]
+    fn add(&mut self, done: &Done, now: Instant) {
+        if !done.ok {
+            self.failed += 1;
+            return;
+        }
+        self.requests += 1;
+        self.bytes += done.bytes;
+        self.response.record(now.since(done.intended).as_ns());
+        self.service.record(now.since(done.issued).as_ns());
+    }
+}
+
+/// A completion, as the load tells it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Done {
+    pub(crate) kind: RequestKind,
+    pub(crate) bytes: u64,
+    pub(crate) intended: Instant,
+    pub(crate) issued: Instant,
+    pub(crate) ok: bool,
+}
+
+/// The record of a run. See the [module's documentation](self).
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    window: Window,
+    read: Tally,
+    write: Tally,
+    /// None where a task is one request.
+    tasks: Option<Tally>,
+    in_flight: u64,
+    /// When `in_flight` last changed, or the window opened.
+    changed: Instant,
+    /// Requests x nanoseconds within the window.
+    in_flight_integral: u128,
+    snapshots: Snapshots,
+}
+
+impl Recorder {
+    /// `steps`: requests of a task; `settles`: there is a depth to settle before the window may open.
+    pub(crate) fn new(limits: &Limits, steps: usize, settles: bool) -> Result<Self, LoadError> {
+        Ok(Recorder {
+            window: Window::new(limits, settles)?,
+            read: Tally::default(),
+            write: Tally::default(),
+            tasks: (steps > 1).then(Tally::default),
+            in_flight: 0,
+            changed: Instant::ZERO,
+            in_flight_integral: 0,
+            snapshots: Snapshots::new(),
+        })
+    }
+
+    /// To be called with the time of every event before anything else is done about it.
+    #[inline]
+    pub(crate) fn observe(&mut self, now: Instant) {
+        let change = self.window.observe(now);
+        if change != Change::None {
+            self.changed(change, now);
+        }
+    }
+
+    /// A request entered.
+    #[inline]
+    pub(crate) fn issued(&mut self, now: Instant) {
+        self.integrate(now);
+        self.in_flight += 1;
+    }
+
+    /// A request left.
+    #[inline]
+    pub(crate) fn left(&mut self, now: Instant) {
+        self.integrate(now);
+        self.in_flight -= 1;
+    }
+
+    /// A request completed: to be called after `left`, and before `task_done` and `advance`.
+    #[inline]
+    pub(crate) fn request_done(&mut self, now: Instant, done: &Done) {
+        if self.window.is_measuring() {
+            let tally = if done.kind == RequestKind::Read { &mut self.read } else { &mut self.write };
+            tally.add(done, now);
+        }
+        if done.ok {
+            self.snapshots.add(now.as_ns(), done.bytes, now.since(done.intended).as_ns());
+        }
+    }
+
+    /// A task of several requests completed, or failed.
+    pub(crate) fn task_done(&mut self, now: Instant, done: &Done) {
+        if self.window.is_measuring() {
+            if let Some(tasks) = &mut self.tasks {
+                tasks.add(done, now);
+            }
+        }
+    }
+
+    /// Counts the completion towards warm-up or measurement.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Instant, settled: bool) {
+        let change = self.window.completed(now, settled);
+        if change != Change::None {
+            self.changed(change, now);
+        }
+    }
+
+    pub(crate) fn interrupt(&mut self, now: Instant) {
+        let change = self.window.interrupt(now);
+        self.changed(change, now);
+    }
+
+    #[cold]
+    fn changed(&mut self, change: Change, now: Instant) {
+        match change {
+            Change::Opened => self.changed = now,
+            Change::Closed(at) => {
+                let span = u128::from(at.since(self.changed).as_ns());
+                self.in_flight_integral += u128::from(self.in_flight) * span;
+            }
+            Change::None => {}
+        }
+    }
+
+    #[inline]
+    fn integrate(&mut self, now: Instant) {
+        if self.window.is_measuring() {
+            self.in_flight_integral += u128::from(self.in_flight) * u128::from(now.since(self.changed).as_ns());
+            self.changed = now;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Instant {
+        self.window.deadline()
+    }
+
+    /// Reads.
+    pub fn read(&self) -> &Tally {
+        &self.read
+    }
+
+    /// Writes.
+    pub fn write(&self) -> &Tally {
+        &self.write
+    }
+
+    /// Reads and writes together (merged at each call).
+    pub fn all(&self) -> Tally {
+        let mut all = self.read.clone();
+        all.merge(&self.write);
+        all
+    }
+
+    /// Tasks; their times run from the intended arrival, or the entry of the first request, to the end of the last.
+    pub fn tasks(&self) -> Tally {
+        self.tasks.clone().unwrap_or_else(|| self.all())
+    }
+
+    /// Whether the window is open.
+    pub fn is_measuring(&self) -> bool {
+        self.window.is_measuring()
+    }
+
+    /// Whether the window has closed.
+    pub fn is_over(&self) -> bool {
+        self.window.is_over()
+    }
+
+    /// Whether it was closed by an interruption.
+    pub fn is_interrupted(&self) -> bool {
+        self.window.is_interrupted()
+    }
+
+    /// When the window opened, if it has.
+    pub fn opened(&self) -> Option<Instant> {
+        self.window.opened()
+    }
+
+    /// How long the window was open: to its close, or to the last event seen.
+    pub fn elapsed(&self) -> Duration {
+        self.window.elapsed()
+    }
+
+    /// Mean number of requests in flight while the window was open (exact after it has closed; up to the last change before).
+    pub fn mean_in_flight(&self) -> f64 {
+        let end = if self.window.is_over() {
+            self.window.elapsed()
+        } else {
+            self.changed.since(self.opened().unwrap_or_default())
+        };
+        match end.as_ns() {
+            0 => 0.0,
+            ns => self.in_flight_integral as f64 / ns as f64,
+        }
+    }
+
+    /// Completions a second of the run's clock, warm-up included.
+    pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> + '_ {
+        self.snapshots.rows()
+    }
+
+    /// Adds what another worker recorded beside this one on the same clock. Counts, times and numbers in flight add up;
+    /// the window is this one's, so merge only windows that agree.
+    pub fn merge(&mut self, other: &Recorder) {
+        self.read.merge(&other.read);
+        self.write.merge(&other.write);
+        match (&mut self.tasks, &other.tasks) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (Some(mine), None) => mine.merge(&other.all()),
+            (None, Some(theirs)) => {
+                // Mine were tasks of one request; all() would now mix in requests that are not tasks.
+                let mut tasks = theirs.clone();
+                tasks.merge(&self.read);
+                tasks.merge(&self.write);
+                self.tasks = Some(tasks);
+            }
+            (None, None) => {}
+        }
+        self.in_flight_integral += other.in_flight_integral;
+        self.snapshots.merge(&other.snapshots);
+    }
+}

@@ -1,0 +1,262 @@
+//! The measuring window: when counting begins and ends.
+//!
+//! Purpose: the rule of `warmup` and `measure`. The window opens when the warm-up is satisfied (the *later* of its
+//! limits) and closes when the measurement is (the *earlier* of its limits).
+//!
+//! Invariants:
+//! - It opens *at a completion*, which itself is not counted (without any warm-up: at the first poll). A
+//!   window that closes by count closes at a completion that is counted. So requests / elapsed has no fence-post error.
+//! - A window that closes by duration closes exactly then, whenever that is noticed.
+//! - A held load has no window before its depth has settled.
+
+use crate::error::{join, LoadError};
+use crate::spec::{Limit, Limits};
+use raidlab_types::{Duration, Instant};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Warming,
+    Measuring,
+    Over,
+}
+
+/// What an observation of the clock or a completion did to the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    Opened,
+    /// At this time, which may lie before the observation.
+    Closed(Instant),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Window {
+    phase: Phase,
+    /// Completions still to come before the warm-up is over.
+    warm_requests: u64,
+    warm_until: Instant,
+    /// No warm-up at all: opens at once.
+    open_at_once: bool,
+    /// Completions still to be counted; `u64::MAX` without a limit.
+    measure_requests: u64,
+    measure_for: Option<Duration>,
+    opened: Option<Instant>,
+    /// When the window closes by duration; `Instant::MAX` before it opens and without a limit.
+    deadline: Instant,
+    /// When it closed, or the last time seen.
+    seen: Instant,
+    interrupted: bool,
+}
+
+impl Window {
+    /// `settles`: there is a depth to settle before the window may open.
+    pub(crate) fn new(limits: &Limits, settles: bool) -> Result<Self, LoadError> {
+        let warm_for = checked(&limits.warmup, "warmup")?;
+        let measure_for = checked(&limits.measure, "measure")?;
+        if limits.measure.requests.is_none() && measure_for.is_none() {
+            return Err(LoadError::new("measure", "must have requests, duration_s or both"));
+        }
+        if limits.measure.requests == Some(0) || measure_for == Some(Duration::ZERO) {
+            let name = if limits.measure.requests == Some(0) { "requests" } else { "duration_s" };
+            return Err(LoadError::new(join("measure", name), "0 must be above 0"));
+        }
+        let warm_requests = limits.warmup.requests.unwrap_or(0);
+        let warm_until = Instant::ZERO + warm_for.unwrap_or(Duration::ZERO);
+        Ok(Window {
+            phase: Phase::Warming,
+            warm_requests,
+            warm_until,
+            open_at_once: warm_requests == 0 && warm_until == Instant::ZERO && !settles,
+            measure_requests: limits.measure.requests.unwrap_or(u64::MAX),
+            measure_for,
+            opened: None,
+            deadline: Instant::MAX,
+            seen: Instant::ZERO,
+            interrupted: false,
+        })
+    }
+
+    /// To be called with the time of every event, before anything else is done about it.
+    #[inline]
+    pub(crate) fn observe(&mut self, now: Instant) -> Change {
+        if self.phase == Phase::Over {
+            return Change::None;
+        }
+        if now >= self.deadline {
+            let at = self.deadline;
+            return self.close(at);
+        }
+        self.seen = now;
+        if self.open_at_once {
+            return self.open(now);
+        }
+        Change::None
+    }
+
+    /// A request completed; it was counted if the window is open.
+    #[inline]
+    pub(crate) fn completed(&mut self, now: Instant, settled: bool) -> Change {
+        match self.phase {
+            Phase::Measuring => {
+                self.measure_requests -= 1;
+                if self.measure_requests == 0 {
+                    return self.close(now);
+                }
+            }
+            Phase::Warming => {
+                self.warm_requests = self.warm_requests.saturating_sub(1);
+                if self.warm_requests == 0 && now >= self.warm_until && settled {
+                    return self.open(now);
+                }
+            }
+            Phase::Over => {}
+        }
+        Change::None
+    }
+
+    #[cold]
+    fn open(&mut self, now: Instant) -> Change {
+        self.phase = Phase::Measuring;
+        self.open_at_once = false;
+        self.opened = Some(now);
+        if let Some(duration) = self.measure_for {
+            self.deadline = Instant::from_ns(now.as_ns().saturating_add(duration.as_ns()));
+        }
+        Change::Opened
+    }
+
+    #[cold]
+    fn close(&mut self, at: Instant) -> Change {
+        let measuring = self.phase == Phase::Measuring;
+        self.phase = Phase::Over;
+        self.deadline = Instant::MAX;
+        self.seen = at;
+        if measuring {
+            Change::Closed(at)
+        } else {
+            Change::None
+        }
+    }
+
+    /// Ends it now, whatever is left to measure.
+    pub(crate) fn interrupt(&mut self, now: Instant) -> Change {
+        if self.phase == Phase::Over {
+            return Change::None;
+        }
+        self.interrupted = true;
+        self.close(now)
+    }
+
+    #[inline]
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.phase == Phase::Measuring
+    }
+
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// When the driver must look again to see the window close.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// When it opened; none if it never did.
+    pub(crate) fn opened(&self) -> Option<Instant> {
+        self.opened
+    }
+
+    /// How long it has been open, up to its close or the last time seen.
+    pub(crate) fn elapsed(&self) -> Duration {
+        match self.opened {
+            Some(opened) => self.seen.since(opened),
+            None => Duration::ZERO,
+        }
+    }
+}
+
+/// The duration of a limit, if it has one.
+fn checked(limit: &Limit, key: &str) -> Result<Option<Duration>, LoadError> {
+    let Some(seconds) = limit.duration_s else { return Ok(None) };
+    // A century is far beyond any run and well within 64 bits of nanoseconds.
+    if !(0.0..=3.2e9).contains(&seconds) {
+        let message = format!("{seconds} must be a number of seconds of at least 0");
+        return Err(LoadError::new(join(key, "duration_s"), message));
+    }
+    Ok(Some(Duration::from_s_f64(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(requests: Option<u64>, duration_s: Option<f64>) -> Limit {
+        Limit { requests, duration_s }
+    }
+
+    fn window(warmup: Limit, measure: Limit) -> Window {
+        Window::new(&Limits { warmup, measure }, false).unwrap()
+    }
+
+    /// Completes one request at `ns`.
+    fn complete(window: &mut Window, ns: u64) -> Change {
+        let now = Instant::from_ns(ns);
+        match window.observe(now) {
+            Change::None => window.completed(now, true),
+            change => change,
+        }
+    }
+
+    #[test]
+    fn the_completion_that_opens_is_not_counted_and_the_last_one_is() {
+        let mut window = window(limit(Some(2), None), limit(Some(3), None));
+        let changes: Vec<Change> = (1..=5).map(|ns| complete(&mut window, ns * 10)).collect();
+        assert_eq!(changes[1], Change::Opened);
+        assert_eq!(changes[4], Change::Closed(Instant::from_ns(50)));
+        assert_eq!(window.elapsed(), Duration::from_ns(30));
+    }
+
+    #[test]
+    fn the_later_limit_of_warm_up_and_the_earlier_of_measuring() {
+        let mut window = window(limit(Some(1), Some(1e-6)), limit(Some(100), Some(1e-6)));
+        assert_eq!(complete(&mut window, 500), Change::None);
+        assert_eq!(complete(&mut window, 1200), Change::Opened);
+        assert_eq!(complete(&mut window, 2199), Change::None);
+        // Noticed late, closed on time.
+        assert_eq!(complete(&mut window, 9000), Change::Closed(Instant::from_ns(2200)));
+        assert_eq!(window.elapsed(), Duration::from_ns(1000));
+    }
+
+    #[test]
+    fn without_warm_up_it_opens_at_the_first_event() {
+        let mut window = window(Limit::default(), limit(Some(1), None));
+        assert_eq!(window.observe(Instant::from_ns(7)), Change::Opened);
+        assert_eq!(window.opened(), Some(Instant::from_ns(7)));
+        assert_eq!(window.interrupt(Instant::from_ns(9)), Change::Closed(Instant::from_ns(9)));
+        assert!(window.is_interrupted() && window.is_over());
+    }
+
+    #[test]
+    fn an_unsettled_depth_keeps_it_shut() {
+        let limits = Limits { warmup: Limit::default(), measure: limit(Some(1), None) };
+        let mut window = Window::new(&limits, true).unwrap();
+        let now = Instant::from_ns(5);
+        assert_eq!((window.observe(now), window.completed(now, false)), (Change::None, Change::None));
+        assert_eq!(window.completed(now, true), Change::Opened);
+    }
+
+    #[test]
+    fn limits_are_checked_with_their_key() {
+        let key = |warmup, measure| Window::new(&Limits { warmup, measure }, false).unwrap_err().key;
+        assert_eq!(key(Limit::default(), Limit::default()), "measure");
+        assert_eq!(key(limit(None, Some(-1.0)), limit(Some(1), None)), "warmup.duration_s");
+        assert_eq!(key(Limit::default(), limit(Some(0), None)), "measure.requests");
+        assert_eq!(key(Limit::default(), limit(None, Some(0.0))), "measure.duration_s");
+    }
+}

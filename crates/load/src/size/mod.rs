@@ -1,0 +1,118 @@
+//! How long requests are.
+//!
+//! Purpose: sizes in whole sectors, from one random word. Kinds are listed in [`Size`]; to add one, write its file, add
+//! a line here and to [`SizeSpec`].
+//!
+//! Invariants:
+//! - A size is at least one sector and at most `longest_sectors`, what the address kind can place.
+//! - It is a monotone function of its random word, so that common random numbers survive a change of parameters.
+
+mod exponential;
+mod fixed;
+mod lognormal;
+mod normal;
+mod table;
+
+use crate::error::LoadError;
+use crate::spec::SizeSpec;
+use raidlab_types::CounterRng;
+
+/// What a size kind must know of the array.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Bytes in a sector.
+    pub(crate) sector_bytes: u32,
+    /// Sectors of the longest request that can be placed on every volume.
+    pub(crate) longest_sectors: u64,
+}
+
+impl Room {
+    /// The nearest whole number of sectors, at least one and at most the longest. Half a sector rounds up.
+    #[inline]
+    fn nearest(self, sectors: f64) -> u64 {
+        // `as` saturates: a negative size (possible for a normal) becomes 0, then one sector.
+        ((sectors + 0.5) as u64).clamp(1, self.longest_sectors)
+    }
+}
+
+/// The kinds of sizes.
+#[derive(Debug, Clone)]
+pub(crate) enum Size {
+    Fixed(fixed::Fixed),
+    Exponential(exponential::Exponential),
+    Normal(normal::Normal),
+    Lognormal(lognormal::Lognormal),
+    Table(table::Table),
+}
+
+impl Size {
+    pub(crate) fn new(spec: &SizeSpec, key: &str, room: Room) -> Result<Self, LoadError> {
+        Ok(match spec {
+            SizeSpec::Fixed { bytes } => Size::Fixed(fixed::Fixed::new(key, *bytes, room)?),
+            SizeSpec::Exponential { mean_bytes } => {
+                Size::Exponential(exponential::Exponential::new(key, *mean_bytes, room)?)
+            }
+            SizeSpec::Normal { mean_bytes, sd_bytes } => {
+                Size::Normal(normal::Normal::new(key, *mean_bytes, *sd_bytes, room)?)
+            }
+            SizeSpec::Lognormal { mean_bytes, sigma } => {
+                Size::Lognormal(lognormal::Lognormal::new(key, *mean_bytes, *sigma, room)?)
+            }
+            SizeSpec::Table { bytes, weights } => Size::Table(table::Table::new(key, bytes, weights, room)?),
+        })
+    }
+
+    /// Sectors of the request that `rng` stands for.
+    #[inline]
+    pub(crate) fn draw(&self, rng: &mut CounterRng) -> u64 {
+        match self {
+            Size::Fixed(kind) => kind.sectors(),
+            Size::Exponential(kind) => kind.draw(rng),
+            Size::Normal(kind) => kind.draw(rng),
+            Size::Lognormal(kind) => kind.draw(rng),
+            Size::Table(kind) => kind.draw(rng),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod test_support {
+    use super::*;
+    use raidlab_types::Seed;
+
+    /// Roomy: 4 KiB sectors, requests up to 4 GiB.
+    pub(crate) const ROOM: Room = Room { sector_bytes: 4096, longest_sectors: 1 << 20 };
+
+    /// `n` sizes in sectors.
+    pub(crate) fn sizes(spec: &SizeSpec, room: Room, n: u64) -> Vec<u64> {
+        let size = Size::new(spec, "workload.size", room).unwrap();
+        (0..n).map(|i| size.draw(&mut Seed::new(30).child(i).draws())).collect()
+    }
+
+    /// Mean and standard deviation.
+    pub(crate) fn moments(values: &[u64]) -> (f64, f64) {
+        let n = values.len() as f64;
+        let mean = values.iter().map(|&v| v as f64).sum::<f64>() / n;
+        (mean, (values.iter().map(|&v| (v as f64 - mean).powi(2)).sum::<f64>() / n).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::test_support::*;
+    use super::*;
+
+    #[test]
+    fn every_kind_stays_within_the_room() {
+        let room = Room { sector_bytes: 512, longest_sectors: 5 };
+        for spec in [
+            SizeSpec::Exponential { mean_bytes: 2000.0 },
+            SizeSpec::Normal { mean_bytes: 1500.0, sd_bytes: 3000.0 },
+            SizeSpec::Lognormal { mean_bytes: 1500.0, sigma: 2.0 },
+            SizeSpec::Table { bytes: vec![512, 2560], weights: vec![1.0, 1.0] },
+        ] {
+            let seen = sizes(&spec, room, 20_000);
+            assert_eq!((seen.iter().min(), seen.iter().max()), (Some(&1), Some(&5)), "{spec:?}");
+        }
+    }
+}

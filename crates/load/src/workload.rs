@@ -1,0 +1,227 @@
+//! What tasks ask for: the compiled workload.
+//!
+//! Purpose: the operations of task `i` of a stream, from the seed tree. Random words are taken in a fixed order (volume,
+//! read or write, one word that seeds the size, then the address), so that another size distribution moves no
+//! address and another mix moves neither.
+//!
+//! Invariants:
+//! - The draws of task `i` of stream `s` belong to `seed.child(s).child(i)` (step k of a longer task to its child k).
+//! - Tasks of a stream are drawn in order of `i`, all steps at once; what completes when has no influence.
+//! - All steps of a task go to one volume; sizes are the same function of the seed on every volume.
+//!
+//! *Lanes* are streams of tasks: one for all, unless the workload is sequential (streams x volumes) or spread evenly
+//! (one a volume). Lane `l` belongs to volume `l mod volumes`, there as stream `l / volumes`.
+
+use crate::address::{Address, Site};
+use crate::draw::Weighted;
+use crate::error::{at_least_one, join, weighted, LoadError};
+use crate::load::Volume;
+use crate::size::{Room, Size};
+use crate::spec::{AddressSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
+use raidlab_types::{Extent, RequestKind, Seed};
+
+/// The most steps a task may have.
+const MAX_STEPS: usize = 64;
+
+/// One operation drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Drawn {
+    pub(crate) volume: u32,
+    pub(crate) kind: RequestKind,
+    pub(crate) extent: Extent,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    /// Read with this chance, else write.
+    Mixed(f64),
+    Always(RequestKind),
+}
+
+#[derive(Debug, Clone)]
+struct Step {
+    operation: Operation,
+    size: Size,
+    /// One a volume.
+    address: Box<[Address]>,
+    same_extent_as: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+enum Spread {
+    /// The lane says which.
+    ByLane,
+    Uniform,
+    Weights(Weighted),
+}
+
+/// The compiled workload.
+#[derive(Debug, Clone)]
+pub(crate) struct Workload {
+    seed: Seed,
+    volumes: u32,
+    lanes: u32,
+    spread: Spread,
+    steps: Box<[Step]>,
+}
+
+impl Workload {
+    pub(crate) fn new(
+        spec: &WorkloadSpec,
+        volumes: &[Volume],
+        sector_bytes: u32,
+        seed: Seed,
+    ) -> Result<Self, LoadError> {
+        if !(0.0..=1.0).contains(&spec.read_fraction) {
+            let message = format!("{} must lie between 0 and 1", spec.read_fraction);
+            return Err(LoadError::new("workload.read_fraction", message));
+        }
+        let count = volumes.len() as u32;
+        let streams = streams(spec)?;
+        let (spread, lanes) = spread(spec, count, streams)?;
+        let site = |volume: &Volume| Site {
+            sector_bytes,
+            capacity_sectors: volume.capacity_sectors,
+            streams: streams.unwrap_or(1),
+        };
+        let sites: Vec<Site> = volumes.iter().map(site).collect();
+        let steps = match &spec.task {
+            None => vec![step(Operation::Mixed(spec.read_fraction), spec, None, "workload", &sites)?],
+            Some(task) => task_steps(task, spec, &sites)?,
+        };
+        Ok(Workload { seed, volumes: count, lanes, spread, steps: steps.into() })
+    }
+
+    /// Streams of tasks.
+    pub(crate) fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    /// Requests of a task.
+    pub(crate) fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The only request of task `index` of `lane`. To be called in order of `index`.
+    #[inline]
+    pub(crate) fn draw_one(&mut self, lane: u32, index: u64) -> Drawn {
+        let mut rng = self.seed.child(u64::from(lane)).child(index).draws();
+        let (volume, stream) = self.volume(lane, rng.next_u64());
+        self.steps[0].draw(&mut rng, volume, stream)
+    }
+
+    /// All requests of task `index` of `lane`. To be called in order of `index`.
+    pub(crate) fn draw_task(&mut self, lane: u32, index: u64, out: &mut [Drawn]) {
+        let task = self.seed.child(u64::from(lane)).child(index);
+        let (volume, stream) = self.volume(lane, task.draws().next_u64());
+        for k in 0..self.steps.len() {
+            let mut drawn = self.steps[k].draw(&mut task.child(k as u64).draws(), volume, stream);
+            if let Some(earlier) = self.steps[k].same_extent_as {
+                drawn.extent = out[earlier].extent;
+            }
+            out[k] = drawn;
+        }
+    }
+
+    /// The volume that `word` stands for, and the lane's stream on it.
+    #[inline]
+    fn volume(&self, lane: u32, word: u64) -> (u32, u32) {
+        match &self.spread {
+            // Without volumes to choose from, neither a division nor a draw is needed.
+            Spread::ByLane if self.volumes == 1 => (0, lane),
+            Spread::ByLane => (lane % self.volumes, lane / self.volumes),
+            Spread::Uniform => (((u128::from(word) * u128::from(self.volumes)) >> 64) as u32, 0),
+            Spread::Weights(weighted) => (weighted.pick(word) as u32, 0),
+        }
+    }
+}
+
+impl Step {
+    #[inline]
+    fn draw(&mut self, rng: &mut raidlab_types::CounterRng, volume: u32, stream: u32) -> Drawn {
+        let chance = rng.unit();
+        let kind = match self.operation {
+            Operation::Always(kind) => kind,
+            Operation::Mixed(read) if chance < read => RequestKind::Read,
+            Operation::Mixed(_) => RequestKind::Write,
+        };
+        let sectors = self.size.draw(&mut Seed::new(rng.next_u64()).draws());
+        let lba = self.address[volume as usize].draw(rng, sectors, stream);
+        Drawn { volume, kind, extent: Extent::new(lba, sectors) }
+    }
+}
+
+/// Streams a volume, if any step is sequential: the most that one of them asks for.
+fn streams(spec: &WorkloadSpec) -> Result<Option<u32>, LoadError> {
+    let steps = spec.task.iter().flatten().enumerate();
+    let of_steps = steps.filter_map(|(k, s)| s.address.as_ref().map(|a| (format!("workload.task[{k}].address"), a)));
+    let mut most = None;
+    for (key, address) in std::iter::once(("workload.address".to_owned(), &spec.address)).chain(of_steps) {
+        if let AddressSpec::Sequential { streams, .. } = address {
+            most = most.max(Some(at_least_one(&key, "streams", *streams)?));
+        }
+    }
+    Ok(most)
+}
+
+/// How tasks find their volume, and the number of lanes.
+fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Spread, u32), LoadError> {
+    if let Some(streams) = streams {
+        let lanes = streams.checked_mul(volumes).filter(|&lanes| lanes <= 1 << 16);
+        let message = || format!("{streams} streams on each of {volumes} volumes must be at most 65536 in all");
+        return Ok((Spread::ByLane, lanes.ok_or_else(|| LoadError::new("workload.address.streams", message()))?));
+    }
+    Ok(match &spec.volumes {
+        VolumeSpec::Weights(weights) if weights.len() != volumes as usize => {
+            let message = format!("{} weights for {volumes} volumes: give one each", weights.len());
+            return Err(LoadError::new("workload.volumes.weights", message));
+        }
+        VolumeSpec::Weights(weights) => (Spread::Weights(weighted("workload.volumes", "weights", weights)?), 1),
+        VolumeSpec::Even => (Spread::ByLane, volumes),
+        VolumeSpec::Uniform if volumes == 1 => (Spread::ByLane, 1),
+        VolumeSpec::Uniform => (Spread::Uniform, 1),
+    })
+}
+
+fn task_steps(task: &[StepSpec], spec: &WorkloadSpec, sites: &[Site]) -> Result<Vec<Step>, LoadError> {
+    if task.is_empty() || task.len() > MAX_STEPS {
+        let message = format!("a task of {} steps: it must have between 1 and {MAX_STEPS}", task.len());
+        return Err(LoadError::new("workload.task", message));
+    }
+    let one = |(k, own): (usize, &StepSpec)| {
+        let key = format!("workload.task[{k}]");
+        if own.same_extent_as.is_some_and(|earlier| earlier >= k) {
+            let message = "must name an earlier step, counted from 0";
+            return Err(LoadError::new(join(&key, "same_extent_as"), message));
+        }
+        let kind = match own.op {
+            StepOp::Read => RequestKind::Read,
+            StepOp::Write => RequestKind::Write,
+        };
+        step(Operation::Always(kind), spec, Some(own), &key, sites)
+    };
+    task.iter().enumerate().map(one).collect()
+}
+
+/// A step with its own size and address, or else the workload's.
+fn step(
+    operation: Operation,
+    spec: &WorkloadSpec,
+    own: Option<&StepSpec>,
+    key: &str,
+    sites: &[Site],
+) -> Result<Step, LoadError> {
+    let place = |own: bool, name: &str| join(if own { key } else { "workload" }, name);
+    let own_address: Option<&AddressSpec> = own.and_then(|s| s.address.as_ref());
+    let own_size: Option<&SizeSpec> = own.and_then(|s| s.size.as_ref());
+    let address_key = place(own_address.is_some(), "address");
+    let address_spec = own_address.unwrap_or(&spec.address);
+    let address: Result<Box<[Address]>, LoadError> =
+        sites.iter().map(|&site| Address::new(address_spec, &address_key, site)).collect();
+    let address = address?;
+    let longest_sectors = address.iter().map(Address::longest).min().unwrap_or(0);
+    let room = Room { sector_bytes: sites[0].sector_bytes, longest_sectors };
+    let size = Size::new(own_size.unwrap_or(&spec.size), &place(own_size.is_some(), "size"), room)?;
+    Ok(Step { operation, size, address, same_extent_as: own.and_then(|s| s.same_extent_as) })
+}
