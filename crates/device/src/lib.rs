@@ -1,1 +1,37 @@
-//! Sans-IO device models (hdd, fixed, empirical) and disk schedulers.
+//! Device models that price operations: what a disk, or something simpler, would have taken for them.
+//!
+//! Purpose: one sans-IO model per kind of device, driven by the simulator's virtual clock or, for emulated spindles, by
+//! the real one. An operation goes in with [`Device::handle_op`], [`Device::poll_timeout`] says when to come back,
+//! [`Device::poll_done`] hands the completion out.
+//!
+//! Invariants:
+//! - No clock, file, thread or global randomness: the same spec, seed and calls give the same answers on every machine.
+//! - Time is whole nanoseconds. A disk's angle is the time modulo one revolution, so it never drifts.
+//! - A device is work conserving: it never idles while an operation waits, and its busy time is exactly the sum of the
+//!   parts it reports ([`Totals`]).
+//! - No allocation per operation once the queues have grown to the largest depth seen.
+//!
+//! Not modelled: the cache and read-ahead of a drive, defects and spare sectors, thermal recalibration.
+//!
+//! Adding a model: one file (or folder), one variant of [`DeviceSpec`] and of the private `Model`, one test. Adding a
+//! scheduler: see the list in `scheduler/mod.rs`.
+
+mod calendar;
+mod device;
+mod empirical;
+mod error;
+mod fixed;
+mod hdd;
+mod pair;
+mod scheduler;
+mod service;
+mod spec;
+
+pub use device::Device;
+pub use empirical::EmpiricalSpec;
+pub use error::DeviceError;
+pub use fixed::FixedSpec;
+pub use hdd::{HddSpec, SeekSpec, Skew, ZoneSpec};
+pub use scheduler::SchedulerSpec;
+pub use service::{Completion, IdleMean, Totals};
+pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};

@@ -1,0 +1,312 @@
+//! A device: a model, what waits for it, and what it will do next.
+//!
+//! Purpose: queueing, parallel servers, pairs and accounting, once for all kinds of model.
+//!
+//! Invariants:
+//! - Service starts at the later of arrival and the moment a server became free, even if the driver polls late: an
+//!   emulated spindle on a real clock is no slower for it.
+//! - Of operations that complete at the same time, those started first are handed out first.
+//! - A read of a prepaid pair holds its server until the write is on the medium; the write holds none.
+
+use crate::calendar::{Calendar, Due, Finished};
+use crate::empirical::Empirical;
+use crate::fixed::Fixed;
+use crate::hdd::Hdd;
+use crate::pair::{Ledger, Prepaid};
+use crate::scheduler::{Queue, SchedulerSpec, Waiting};
+use crate::service::{Completion, Totals};
+use crate::{DeviceError, DeviceSpec, PairPricing};
+use raidlab_types::{Duration, Instant, OpKind, Operation, Seed};
+
+/// One kind of device; an enum, for the call is on the hot path.
+#[derive(Debug, Clone)]
+enum Model {
+    Hdd(Hdd),
+    Fixed(Fixed),
+    Empirical(Empirical),
+}
+
+/// A modelled device that takes operations and says when they are done.
+///
+/// ```
+/// use raidlab_device::{Device, DeviceSpec, PairPricing};
+/// use raidlab_types::{Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};
+///
+/// let text = r#"{"kind": "fixed", "capacity_bytes": 1048576, "read_us": 100, "write_us": 50}"#;
+/// let spec: DeviceSpec = serde_json::from_str(text).unwrap();
+/// let mut device = Device::new(&spec, 512, PairPricing::Queued, Seed::new(1)).unwrap();
+/// let read = Operation {
+///     id: OpId(7), tag: 0, leaf: 0, kind: OpKind::Read, extent: Extent::new(0, 8),
+///     class: OpClass::Foreground, priority: 0, force_unit_access: false, pair_with: None,
+/// };
+/// device.handle_op(Instant::ZERO, read);
+/// while let Some(now) = device.poll_timeout() {
+///     while let Some(done) = device.poll_done(now) {
+///         assert_eq!((done.id, done.done.as_ns()), (OpId(7), 100_000));
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Device {
+    model: Model,
+    queue: Queue,
+    calendar: Calendar,
+    ledger: Ledger,
+    pricing: PairPricing,
+    scheduler: SchedulerSpec,
+    servers: usize,
+    /// Servers at work.
+    busy: usize,
+    /// Operations in service, prepaid writes included.
+    in_service: usize,
+    /// Operations taken so far.
+    taken: u64,
+    /// Device sectors in an array sector, capacity in those, and bytes of a device sector.
+    sectors_each: u64,
+    capacity: u64,
+    logical_block_bytes: u32,
+    totals: Totals,
+}
+
+impl Device {
+    /// A device of this spec in an array whose sectors have `sector_bytes` bytes, a multiple of the device's own.
+    ///
+    /// The seed gives a disk its angle at the start and an empirical device its draws; give each member its own.
+    pub fn new(spec: &DeviceSpec, sector_bytes: u32, pricing: PairPricing, seed: Seed) -> Result<Device, DeviceError> {
+        let (model, own_bytes, scheduler) = match spec {
+            DeviceSpec::Hdd(s) => (Model::Hdd(Hdd::new(s.compile()?, seed)), s.sector_bytes, s.scheduler),
+            DeviceSpec::Fixed(s) => (Model::Fixed(Fixed::new(s)?), s.sector_bytes, s.scheduler),
+            DeviceSpec::Empirical(s) => (Model::Empirical(Empirical::new(s, seed)?), s.sector_bytes, s.scheduler),
+        };
+        if sector_bytes == 0 || sector_bytes % own_bytes != 0 {
+            let message = format!("the array's sectors of {sector_bytes} bytes are no multiple of {own_bytes}");
+            return Err(DeviceError::new("sector_bytes", message));
+        }
+        let sectors_each = (sector_bytes / own_bytes) as u64;
+        let (sectors, servers) = match &model {
+            Model::Hdd(hdd) => (hdd.capacity_sectors(), 1),
+            Model::Fixed(fixed) => (fixed.capacity_sectors, fixed.servers),
+            Model::Empirical(empirical) => (empirical.capacity_sectors, empirical.servers),
+        };
+        if sectors < sectors_each {
+            let message = format!("the device holds less than one of the array's sectors of {sector_bytes} bytes");
+            return Err(DeviceError::new("sector_bytes", message));
+        }
+        Ok(Device {
+            model,
+            queue: Queue::new(scheduler),
+            calendar: Calendar::with_capacity(2 * servers + 2),
+            ledger: Ledger::default(),
+            pricing,
+            scheduler,
+            servers,
+            busy: 0,
+            in_service: 0,
+            taken: 0,
+            sectors_each,
+            capacity: sectors / sectors_each,
+            logical_block_bytes: own_bytes,
+            totals: Totals::default(),
+        })
+    }
+
+    /// A further, idle device of the same spec, array and pricing with a seed of its own. Cheaper than
+    /// [`new`](Device::new) and easier on the processor's caches: what is compiled from the spec is shared.
+    pub fn twin(&self, seed: Seed) -> Device {
+        let model = match &self.model {
+            Model::Hdd(hdd) => Model::Hdd(hdd.twin(seed)),
+            Model::Fixed(fixed) => Model::Fixed(fixed.clone()),
+            Model::Empirical(empirical) => Model::Empirical(empirical.twin(seed)),
+        };
+        Device {
+            model,
+            queue: Queue::new(self.scheduler),
+            calendar: Calendar::with_capacity(2 * self.servers + 2),
+            ledger: Ledger::default(),
+            busy: 0,
+            in_service: 0,
+            taken: 0,
+            totals: Totals::default(),
+            ..*self
+        }
+    }
+
+    /// Capacity in sectors of the array.
+    pub fn capacity_sectors(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The device's own logical block, in bytes.
+    pub fn logical_block_bytes(&self) -> u32 {
+        self.logical_block_bytes
+    }
+
+    /// Takes an operation at `now`, which must not lie before an earlier call's.
+    ///
+    /// # Panics
+    /// If a read or write leaves the device: the array is to refuse that.
+    #[inline]
+    pub fn handle_op(&mut self, now: Instant, op: Operation) {
+        let moves_bytes = !matches!(op.kind, OpKind::Flush);
+        assert!(
+            !moves_bytes || op.extent.end() <= self.capacity,
+            "{} leaves the device of {}",
+            op.extent,
+            self.capacity
+        );
+        let waiting = Waiting {
+            id: op.id,
+            kind: op.kind,
+            pair_with: op.pair_with,
+            lba: op.extent.lba * self.sectors_each,
+            sectors: op.extent.sectors * self.sectors_each,
+            arrived: now,
+            sequence: self.taken,
+        };
+        self.taken += 1;
+        if op.kind == OpKind::Write && op.pair_with.is_some() && self.take_pair_write(&waiting) {
+            return;
+        }
+        if self.busy < self.servers {
+            self.start(now, waiting);
+        } else {
+            self.queue.push(waiting);
+        }
+    }
+
+    /// When to call [`poll_done`](Device::poll_done) next; `None` when idle.
+    ///
+    /// Mostly a completion. After a prepaid pair's read it may be the end of the time paid for the write: then
+    /// `poll_done` starts the next operation and may have nothing to hand out.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.calendar.next_at()
+    }
+
+    /// The next operation that is complete at `now`, with its times; call until it gives `None`. Starts what waits on each
+    /// server that has become free.
+    #[inline]
+    pub fn poll_done(&mut self, now: Instant) -> Option<Completion> {
+        while let Some(due) = self.calendar.pop(now) {
+            if due.releases {
+                self.release(due.at);
+            }
+            if let Some(finished) = due.finished {
+                return Some(self.account(&finished));
+            }
+        }
+        None
+    }
+
+    /// Operations that wait for service.
+    #[inline]
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Operations taken and not yet handed out: waiting, in service, or complete.
+    #[inline]
+    pub fn in_flight(&self) -> usize {
+        self.queue.len() + self.in_service
+    }
+
+    /// Sums over the operations handed out since the last reset.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Starts the totals anew, as at the end of a warm-up; touches nothing else.
+    pub fn reset_totals(&mut self) {
+        self.totals = Totals::default();
+    }
+
+    /// Deals with the write of a pair where the pricing treats it specially; `false` leaves it to be queued.
+    fn take_pair_write(&mut self, write: &Waiting) -> bool {
+        match self.pricing {
+            PairPricing::Queued => false,
+            PairPricing::Head if self.busy == self.servers => {
+                self.queue.push_head(*write);
+                true
+            }
+            PairPricing::Head => false,
+            PairPricing::Prepaid => {
+                let read = write.pair_with.unwrap_or(write.id);
+                match self.ledger.take(write.id, read, (write.lba, write.sectors)) {
+                    Some(paid) => {
+                        self.finish_prepaid(write, &paid);
+                        true
+                    }
+                    None => false,
+                }
+            }
+        }
+    }
+
+    /// Enters the completion of a write whose read has paid for it.
+    fn finish_prepaid(&mut self, write: &Waiting, paid: &Prepaid) {
+        let done = paid.ended.max(write.arrived);
+        let completion = Completion { done, ..paid.service.completion(write.id, write.arrived, paid.started) };
+        let finished = Finished { completion, kind: write.kind, sectors: write.sectors, paired_ns: 0, prepaid: true };
+        self.in_service += 1;
+        self.calendar.insert(Due { at: done, finished: Some(finished), releases: false });
+    }
+
+    /// Puts an operation on a free server at `at`.
+    #[inline]
+    fn start(&mut self, at: Instant, op: Waiting) {
+        self.busy += 1;
+        self.in_service += 1;
+        let service = match &mut self.model {
+            Model::Hdd(hdd) => hdd.serve(at, op.kind, op.lba, op.sectors),
+            Model::Fixed(fixed) => fixed.serve(op.kind, op.sectors),
+            Model::Empirical(empirical) => empirical.serve(op.kind, op.sequence),
+        };
+        let completion = service.completion(op.id, op.arrived, at);
+        let mut finished = Finished { completion, kind: op.kind, sectors: op.sectors, paired_ns: 0, prepaid: false };
+        let prepays = self.pricing == PairPricing::Prepaid && op.kind == OpKind::Read && op.pair_with.is_some();
+        if prepays {
+            finished.paired_ns = self.prepay(completion.done, &op);
+        }
+        self.calendar.insert(Due { at: completion.done, finished: Some(finished), releases: !prepays });
+    }
+
+    /// Goes on with the write of the pair whose read ended at `at`; returns how long that holds the server.
+    fn prepay(&mut self, at: Instant, read: &Waiting) -> u64 {
+        let service = match &mut self.model {
+            Model::Hdd(hdd) => hdd.serve_pair_write(at, read.lba, read.sectors),
+            Model::Fixed(fixed) => fixed.serve(OpKind::Write, read.sectors),
+            Model::Empirical(empirical) => empirical.serve_pair_write(read.sequence),
+        };
+        if let Some(write) = read.pair_with {
+            self.ledger.enter(write, read.id, (read.lba, read.sectors), at, service);
+        }
+        let until = at + Duration::from_ns(service.total());
+        self.calendar.insert(Due { at: until, finished: None, releases: true });
+        service.total()
+    }
+
+    /// A server became free at `at`: gives it the next operation.
+    #[inline]
+    fn release(&mut self, at: Instant) {
+        self.busy -= 1;
+        let position = match &self.model {
+            Model::Hdd(hdd) => hdd.position(),
+            Model::Fixed(_) | Model::Empirical(_) => 0,
+        };
+        if let Some(next) = self.queue.take(position) {
+            // A driver that polls late may have brought operations after the server became free.
+            self.start(at.max(next.arrived), next);
+        }
+    }
+
+    /// Adds a completion to the totals on its way out.
+    #[inline]
+    fn account(&mut self, finished: &Finished) -> Completion {
+        self.in_service -= 1;
+        self.totals.count(finished.kind, finished.sectors * self.logical_block_bytes as u64);
+        if !finished.prepaid {
+            self.totals.spend(&finished.completion, finished.paired_ns);
+        }
+        finished.completion
+    }
+}

@@ -1,0 +1,161 @@
+//! A device whose service time is a constant, plus an optional cost per byte, on one or several parallel servers.
+//!
+//! Purpose: solid-state devices to a first approximation, null devices, and tests whose answers can be worked out by hand.
+//! Invariant: service depends on kind and size alone, never on address or time.
+
+use crate::error::check_sector_bytes;
+use crate::service::Service;
+use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use raidlab_types::{Duration, OpKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Longest constant accepted, in microseconds: a minute.
+const MAX_US: f64 = 60e6;
+
+/// Parameters of a device with constant service time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedSpec {
+    /// What the device is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Where each parameter comes from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provenance: BTreeMap<String, Provenance>,
+    /// Capacity in bytes; what does not fill a sector is not used.
+    pub capacity_bytes: u64,
+    /// Logical block, in bytes.
+    #[serde(default = "default_sector_bytes")]
+    pub sector_bytes: u32,
+    /// Service time of a read, in us.
+    pub read_us: f64,
+    /// Service time of a write, in us; also of a flush and a discard.
+    pub write_us: f64,
+    /// Further service time for each byte read, in ns.
+    #[serde(default)]
+    pub read_ns_per_byte: f64,
+    /// Further service time for each byte written, in ns.
+    #[serde(default)]
+    pub write_ns_per_byte: f64,
+    /// Operations served at a time; each takes the full service time.
+    #[serde(default = "one")]
+    pub servers: u32,
+    /// Order of service.
+    #[serde(default)]
+    pub scheduler: SchedulerSpec,
+}
+
+pub(crate) fn default_sector_bytes() -> u32 {
+    512
+}
+
+pub(crate) fn one() -> u32 {
+    1
+}
+
+/// Refuses more servers than any calendar should hold.
+pub(crate) fn check_servers(servers: u32) -> Result<usize, DeviceError> {
+    if (1..=4096).contains(&servers) {
+        Ok(servers as usize)
+    } else {
+        Err(DeviceError::new("servers", format!("{servers} must lie between 1 and 4096")))
+    }
+}
+
+impl FixedSpec {
+    /// Mean times of an operation of `bytes` bytes.
+    pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+        let model = Fixed::new(self)?;
+        let service = model.serve(kind, bytes.div_ceil(self.sector_bytes as u64));
+        Ok(IdleMean {
+            overhead: Duration::from_ns(service.overhead),
+            seek: Duration::ZERO,
+            rotation: Duration::ZERO,
+            transfer: Duration::from_ns(service.transfer),
+        })
+    }
+}
+
+/// The compiled model.
+#[derive(Debug, Clone)]
+pub(crate) struct Fixed {
+    pub capacity_sectors: u64,
+    pub servers: usize,
+    read_ns: u64,
+    write_ns: u64,
+    read_ns_per_sector: f64,
+    write_ns_per_sector: f64,
+}
+
+impl Fixed {
+    pub fn new(spec: &FixedSpec) -> Result<Self, DeviceError> {
+        check_sector_bytes(spec.sector_bytes)?;
+        let time = |key: &str, us: f64| match (0.0..=MAX_US).contains(&us) {
+            true => Ok((us * 1e3).round() as u64),
+            false => Err(DeviceError::new(key, format!("{us} us must lie between 0 and {MAX_US} us"))),
+        };
+        let rate = |key: &str, ns: f64| match (0.0..=1e6).contains(&ns) {
+            true => Ok(ns * spec.sector_bytes as f64),
+            false => Err(DeviceError::new(key, format!("{ns} ns must lie between 0 and 1000000 ns a byte"))),
+        };
+        let capacity_sectors = spec.capacity_bytes / spec.sector_bytes as u64;
+        if capacity_sectors == 0 {
+            let message = format!("{} holds no sector of {} bytes", spec.capacity_bytes, spec.sector_bytes);
+            return Err(DeviceError::new("capacity_bytes", message));
+        }
+        Ok(Fixed {
+            capacity_sectors,
+            servers: check_servers(spec.servers)?,
+            read_ns: time("read_us", spec.read_us)?,
+            write_ns: time("write_us", spec.write_us)?,
+            read_ns_per_sector: rate("read_ns_per_byte", spec.read_ns_per_byte)?,
+            write_ns_per_sector: rate("write_ns_per_byte", spec.write_ns_per_byte)?,
+        })
+    }
+
+    /// The service of an operation of `sectors` device sectors: the constant is overhead, the cost of bytes transfer.
+    #[inline]
+    pub fn serve(&self, kind: OpKind, sectors: u64) -> Service {
+        let (overhead, per_sector) = match kind {
+            OpKind::Read => (self.read_ns, self.read_ns_per_sector),
+            OpKind::Write | OpKind::WriteZeroes => (self.write_ns, self.write_ns_per_sector),
+            OpKind::Flush | OpKind::Discard => (self.write_ns, 0.0),
+        };
+        Service { overhead, transfer: (sectors as f64 * per_sector + 0.5) as u64, ..Service::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn spec(text: &str) -> FixedSpec {
+        let head = r#"{"capacity_bytes": 1000000, "read_us": 100, "write_us": 20.5"#;
+        serde_json::from_str(&format!("{head}{text}}}")).unwrap()
+    }
+
+    #[test]
+    fn constant_and_per_byte() {
+        let model = Fixed::new(&spec(r#", "read_ns_per_byte": 0.5"#)).unwrap();
+        assert_eq!(model.capacity_sectors, 1953);
+        assert_eq!(model.serve(OpKind::Read, 8), Service { overhead: 100_000, transfer: 2048, ..Service::default() });
+        assert_eq!(model.serve(OpKind::WriteZeroes, 8).total(), 20_500);
+        assert_eq!(model.serve(OpKind::Flush, 1).total(), 20_500);
+        let mean = spec(r#", "read_ns_per_byte": 0.5"#).idle_mean(OpKind::Read, 4096).unwrap();
+        assert_eq!(mean.total().as_ns(), 102_048);
+    }
+
+    #[test]
+    fn bad_parameters_are_named() {
+        let key = |text: &str| Fixed::new(&spec(text)).unwrap_err().key;
+        assert_eq!(key(r#", "servers": 0"#), "servers");
+        assert_eq!(key(r#", "sector_bytes": 1000"#), "sector_bytes");
+        assert_eq!(key(r#", "write_ns_per_byte": -1"#), "write_ns_per_byte");
+        let tiny = FixedSpec { capacity_bytes: 511, ..spec("") };
+        assert_eq!(Fixed::new(&tiny).unwrap_err().key, "capacity_bytes");
+    }
+}

@@ -1,0 +1,186 @@
+//! The moving parts: an arm with its heads over platters that never stop.
+//!
+//! Purpose: the service of one operation as overhead, then arm or head movement, then rotation, then transfer, which goes
+//! on over tracks, cylinders and zones.
+//!
+//! Invariants:
+//! - The angle at time t is `(t + phase) mod revolution`: all disks turn at exactly the speed of their spec, each from its
+//!   own seeded angle.
+//! - A transfer loses time at each track boundary only by the movement and the wait that the skew leaves. Both are the same
+//!   at every boundary of a kind within a zone, hence computed once; a transfer costs time proportional to the zones
+//!   it touches, not to the tracks.
+//! - After an operation the arm stays over the last sector's track.
+//!
+//! Reference: C. Ruemmler and J. Wilkes, *An introduction to disk drive modeling*, IEEE Computer 27(3), 1994.
+
+use super::geometry::{Geometry, Place, Zone};
+use super::seek::SeekTable;
+use crate::service::Service;
+use raidlab_types::{Instant, OpKind, Seed};
+use std::sync::Arc;
+
+/// Movement and wait at a boundary, in ns.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Step {
+    pub seek: u64,
+    pub rotation: u64,
+}
+
+/// Steps to the next head and to the next cylinder.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Steps {
+    pub head: Step,
+    pub cylinder: Step,
+}
+
+/// What is true of every disk of one model.
+#[derive(Debug)]
+pub(crate) struct Plant {
+    pub geometry: Geometry,
+    pub seek: SeekTable,
+    pub head_switch_ns: u64,
+    pub read_overhead_ns: u64,
+    pub write_overhead_ns: u64,
+    pub write_settle_ns: u64,
+    pub turnaround_ns: u64,
+    /// For reads and for writes, by zone.
+    pub steps: [Box<[Steps]>; 2],
+}
+
+/// One disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Hdd {
+    plant: Arc<Plant>,
+    /// Angle at time 0, in ns.
+    phase: u64,
+    cylinder: u32,
+    head: u32,
+    /// One past the last sector transferred.
+    position: u64,
+}
+
+/// Angle at time 0 of the disk with this seed.
+fn phase(seed: Seed, revolution_ns: u64) -> u64 {
+    seed.named("angle").draws().below(revolution_ns)
+}
+
+impl Hdd {
+    pub fn new(plant: Plant, seed: Seed) -> Self {
+        let phase = phase(seed, plant.geometry.revolution.divisor());
+        Hdd { plant: Arc::new(plant), phase, cylinder: 0, head: 0, position: 0 }
+    }
+
+    /// Another disk of the same model, its arm parked at cylinder 0; shares what is compiled.
+    pub fn twin(&self, seed: Seed) -> Self {
+        let phase = phase(seed, self.plant.geometry.revolution.divisor());
+        Hdd { plant: Arc::clone(&self.plant), phase, cylinder: 0, head: 0, position: 0 }
+    }
+
+    pub fn capacity_sectors(&self) -> u64 {
+        self.plant.geometry.capacity
+    }
+
+    /// Where the arm is, as an address.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The service of an operation that starts at `start`.
+    #[inline]
+    pub fn serve(&mut self, start: Instant, kind: OpKind, lba: u64, sectors: u64) -> Service {
+        let (overhead, write) = match kind {
+            OpKind::Read => (self.plant.read_overhead_ns, false),
+            OpKind::Write | OpKind::WriteZeroes => (self.plant.write_overhead_ns, true),
+            // Nothing is cached, so nothing is left to do.
+            OpKind::Flush | OpKind::Discard => {
+                return Service { overhead: self.plant.write_overhead_ns, ..Service::default() };
+            }
+        };
+        self.visit(start.as_ns(), overhead, write, lba, sectors)
+    }
+
+    /// The write of a pair directly after its read ended at `start`: the turnaround, then the same extent again.
+    pub fn serve_pair_write(&mut self, start: Instant, lba: u64, sectors: u64) -> Service {
+        self.visit(start.as_ns(), self.plant.turnaround_ns, true, lba, sectors)
+    }
+
+    #[inline]
+    fn visit(&mut self, start: u64, overhead: u64, write: bool, lba: u64, sectors: u64) -> Service {
+        let plant = &*self.plant;
+        let geometry = &plant.geometry;
+        let place = geometry.place(lba);
+        let seek = self.movement(&place, write);
+        let arrived = geometry.revolution.rem(start + overhead + seek + self.phase);
+        let angle = geometry.angle_ns(&place);
+        let rotation = if angle >= arrived { angle - arrived } else { angle + geometry.revolution.divisor() - arrived };
+        let zone = &geometry.zones[place.zone];
+        let mut service = Service { overhead, seek, rotation, transfer: 0 };
+        let end = place.sector + sectors;
+        let (cylinder, head) = if end <= zone.per_track.divisor() {
+            service.transfer = zone.length_ns(end) - zone.length_ns(place.sector);
+            (place.cylinder, place.head)
+        } else {
+            plant.transfer_on(&place, write, sectors, &mut service)
+        };
+        (self.cylinder, self.head, self.position) = (cylinder, head, lba + sectors);
+        service
+    }
+
+    /// Time to bring the right head over the track.
+    #[inline]
+    fn movement(&self, place: &Place, write: bool) -> u64 {
+        let plant = &*self.plant;
+        let distance = self.cylinder.abs_diff(place.cylinder);
+        if distance == 0 && self.head == place.head {
+            return 0;
+        }
+        let moved = if distance == 0 { plant.head_switch_ns } else { plant.seek.ns(distance) as u64 };
+        moved + if write { plant.write_settle_ns } else { 0 }
+    }
+}
+
+impl Plant {
+    /// Adds to `service` the transfer of `sectors` sectors from `place` on, more than its track holds; returns the
+    /// cylinder and head where it ends.
+    fn transfer_on(&self, place: &Place, write: bool, sectors: u64, service: &mut Service) -> (u32, u32) {
+        let (mut index, mut track) = (place.zone, place.track);
+        let zone = &self.geometry.zones[index];
+        let on_first = zone.per_track.divisor() - place.sector;
+        service.transfer += self.geometry.usable_ns - zone.length_ns(place.sector);
+        let mut left = sectors - on_first;
+        loop {
+            let zone = &self.geometry.zones[index];
+            let steps = &self.steps[write as usize][index];
+            (track, left) = self.rest_of_zone(zone, steps, track, left, service);
+            if left == 0 {
+                let (cylinder, head) = self.geometry.heads.div_rem(track);
+                return (zone.first_cylinder + cylinder as u32, head as u32);
+            }
+            // The first track of the next zone follows like that of any next cylinder.
+            let next = &self.geometry.zones[index + 1];
+            take_steps(service, 1, &steps.cylinder);
+            let here = left.min(next.per_track.divisor());
+            service.transfer += next.length_ns(here);
+            (index, track, left) = (index + 1, 0, left - here);
+        }
+    }
+
+    /// The part of a transfer that lies on the tracks of `zone` after `track`; returns the last track and what is left.
+    fn rest_of_zone(&self, zone: &Zone, steps: &Steps, track: u64, left: u64, service: &mut Service) -> (u64, u64) {
+        let (whole, tail) = zone.per_track.div_rem(left);
+        let tracks = (whole + (tail > 0) as u64).min(zone.tracks - 1 - track);
+        let cylinders = self.geometry.heads.div_rem(track + tracks).0 - self.geometry.heads.div_rem(track).0;
+        take_steps(service, cylinders, &steps.cylinder);
+        take_steps(service, tracks - cylinders, &steps.head);
+        let whole_here = whole.min(tracks);
+        let tail_here = if whole_here < tracks { tail } else { 0 };
+        service.transfer += whole_here * self.geometry.usable_ns + zone.length_ns(tail_here);
+        (track + tracks, left - whole_here * zone.per_track.divisor() - tail_here)
+    }
+}
+
+fn take_steps(service: &mut Service, count: u64, step: &Step) {
+    service.seek += count * step.seek;
+    service.rotation += count * step.rotation;
+}

@@ -1,0 +1,208 @@
+//! Parameters of a rotating disk, checked and compiled.
+//!
+//! Invariant: what compiles has no empty zone, a gap shorter than a revolution, seeks between 0 and 4 s and at least one
+//! sector of the array.
+
+use super::geometry::{Geometry, ZoneInput};
+use super::mechanism::{Plant, Step, Steps};
+use super::seek::{SeekSpec, SeekTable};
+use crate::error::{check_sector_bytes, ms_to_ns};
+use crate::fixed::default_sector_bytes;
+use crate::{DeviceError, Provenance, SchedulerSpec};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Longest revolution, overhead, settle and gap accepted, in ms.
+const MAX_MS: f64 = 1000.0;
+
+/// Parameters of a rotating disk without a cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HddSpec {
+    /// What the disk is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Where each parameter comes from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provenance: BTreeMap<String, Provenance>,
+    /// Logical block, in bytes.
+    #[serde(default = "default_sector_bytes")]
+    pub sector_bytes: u32,
+    /// Length of a revolution, in ms; either this or `rpm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revolution_ms: Option<f64>,
+    /// Revolutions a minute; either this or `revolution_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpm: Option<f64>,
+    /// Tracks a cylinder.
+    pub heads: u32,
+    /// Zones from the outer edge (address 0) in.
+    pub zones: Vec<ZoneSpec>,
+    /// Part of each revolution that holds no sectors, in ms.
+    #[serde(default)]
+    pub track_gap_ms: f64,
+    /// How far the first sector of a track lies behind that of the track before it in the same cylinder.
+    #[serde(default)]
+    pub track_skew: Skew,
+    /// How far the first sector of a cylinder lies behind that of the last track of the cylinder before it.
+    #[serde(default)]
+    pub cylinder_skew: Skew,
+    /// Switch to another head of the same cylinder, in ms; hidden under a seek that is longer.
+    #[serde(default)]
+    pub head_switch_ms: f64,
+    /// Time of the controller before a read moves anything, in ms.
+    #[serde(default)]
+    pub read_overhead_ms: f64,
+    /// Time of the controller before a write moves anything, in ms; all that a flush or discard takes.
+    #[serde(default)]
+    pub write_overhead_ms: f64,
+    /// Further settling of a write after each movement of arm or switch of head, in ms.
+    #[serde(default)]
+    pub write_settle_ms: f64,
+    /// How long the arm takes.
+    pub seek: SeekSpec,
+    /// From the end of a prepaid pair's read to when its write could begin, overheads of the write included, in ms.
+    #[serde(default)]
+    pub pair_turnaround_ms: f64,
+    /// Order of service.
+    #[serde(default)]
+    pub scheduler: SchedulerSpec,
+}
+
+/// Consecutive cylinders with the same number of sectors a track.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneSpec {
+    /// Number of cylinders.
+    pub cylinders: u32,
+    /// Sectors on each of their tracks.
+    pub sectors_per_track: u32,
+    /// Track skew, where it is not the disk's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub track_skew: Option<Skew>,
+    /// Cylinder skew, where it is not the disk's; holds from each cylinder of this zone to the one after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cylinder_skew: Option<Skew>,
+}
+
+/// An angle between tracks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skew {
+    /// In sectors of the zone.
+    Sectors(u32),
+    /// In ms of rotation.
+    Ms(f64),
+}
+
+impl Default for Skew {
+    fn default() -> Self {
+        Skew::Sectors(0)
+    }
+}
+
+impl HddSpec {
+    /// Checks the parameters and computes everything that does not change.
+    pub(crate) fn compile(&self) -> Result<Plant, DeviceError> {
+        check_sector_bytes(self.sector_bytes)?;
+        let ns = |key: &str, ms: f64| ms_to_ns(key, ms, MAX_MS);
+        let revolution_ns = self.revolution_ns()?;
+        let gap_ns = ns("track_gap_ms", self.track_gap_ms)?;
+        if gap_ns * 2 > revolution_ns {
+            let message = format!("{} ms must be at most half a revolution", self.track_gap_ms);
+            return Err(DeviceError::new("track_gap_ms", message));
+        }
+        if !(1..=256).contains(&self.heads) {
+            return Err(DeviceError::new("heads", format!("{} must lie between 1 and 256", self.heads)));
+        }
+        let usable_ns = revolution_ns - gap_ns;
+        let zones = self.zone_inputs(revolution_ns, usable_ns)?;
+        let geometry = Geometry::new(&zones, self.heads, revolution_ns, usable_ns);
+        let head_switch_ns = ns("head_switch_ms", self.head_switch_ms)?;
+        let seek = SeekTable::new(&self.seek, geometry.cylinders, head_switch_ns as u32)?;
+        let write_settle_ns = ns("write_settle_ms", self.write_settle_ms)?;
+        let next_cylinder = if geometry.cylinders > 1 { seek.ns(1) as u64 } else { 0 };
+        let steps_with = |settle: u64| {
+            let step = |skew: u64, movement: u64| boundary(skew + gap_ns, movement + settle, revolution_ns);
+            let of_zone = |zone: &ZoneInput| Steps {
+                head: step(zone.track_skew_ns, head_switch_ns),
+                cylinder: step(zone.cylinder_skew_ns, next_cylinder),
+            };
+            zones.iter().map(of_zone).collect::<Box<[Steps]>>()
+        };
+        Ok(Plant {
+            steps: [steps_with(0), steps_with(write_settle_ns)],
+            geometry,
+            seek,
+            head_switch_ns,
+            read_overhead_ns: ns("read_overhead_ms", self.read_overhead_ms)?,
+            write_overhead_ns: ns("write_overhead_ms", self.write_overhead_ms)?,
+            write_settle_ns,
+            turnaround_ns: ns("pair_turnaround_ms", self.pair_turnaround_ms)?,
+        })
+    }
+
+    fn revolution_ns(&self) -> Result<u64, DeviceError> {
+        let ms = match (self.revolution_ms, self.rpm) {
+            (Some(ms), None) => ms,
+            (None, Some(rpm)) => 60e3 / rpm,
+            _ => return Err(DeviceError::new("revolution_ms", "give either revolution_ms or rpm")),
+        };
+        let key = if self.rpm.is_some() { "rpm" } else { "revolution_ms" };
+        match ms_to_ns(key, ms, MAX_MS)? {
+            short if short < 1000 => Err(DeviceError::new(key, format!("a revolution of {ms} ms is below 1 us"))),
+            ns => Ok(ns),
+        }
+    }
+
+    fn zone_inputs(&self, revolution_ns: u64, usable_ns: u64) -> Result<Vec<ZoneInput>, DeviceError> {
+        if !(1..=4096).contains(&self.zones.len()) {
+            return Err(DeviceError::new("zones", format!("{} zones; accepted: 1 to 4096", self.zones.len())));
+        }
+        let cylinders: u64 = self.zones.iter().map(|zone| zone.cylinders as u64).sum();
+        if cylinders > 1 << 24 {
+            return Err(DeviceError::new("zones", format!("{cylinders} cylinders; accepted: up to {}", 1 << 24)));
+        }
+        let input = |(i, zone): (usize, &ZoneSpec)| {
+            let key = |name: &str| format!("zones[{i}].{name}");
+            if zone.cylinders == 0 {
+                return Err(DeviceError::new(key("cylinders"), "must be at least 1"));
+            }
+            let per_track = zone.sectors_per_track;
+            if !(1..=65_536).contains(&per_track) {
+                let message = format!("{per_track} must lie between 1 and 65536");
+                return Err(DeviceError::new(key("sectors_per_track"), message));
+            }
+            let skew = |name: &str, own: Option<Skew>, common: Skew| {
+                let key = if own.is_some() { key(name) } else { name.to_owned() };
+                skew_ns(&key, own.unwrap_or(common), per_track, revolution_ns, usable_ns)
+            };
+            Ok(ZoneInput {
+                cylinders: zone.cylinders,
+                sectors_per_track: per_track,
+                track_skew_ns: skew("track_skew", zone.track_skew, self.track_skew)?,
+                cylinder_skew_ns: skew("cylinder_skew", zone.cylinder_skew, self.cylinder_skew)?,
+            })
+        };
+        self.zones.iter().enumerate().map(input).collect()
+    }
+}
+
+/// A skew in ns, modulo a revolution.
+fn skew_ns(key: &str, skew: Skew, per_track: u32, revolution: u64, usable: u64) -> Result<u64, DeviceError> {
+    let ns = match skew {
+        Skew::Ms(ms) => ms_to_ns(key, ms, MAX_MS)?,
+        Skew::Sectors(sectors) => (sectors as f64 * usable as f64 / per_track as f64).round() as u64,
+    };
+    Ok(ns % revolution)
+}
+
+/// Movement and wait from the end of one track's sectors to the first of the next, which lies `ahead` ns further on.
+fn boundary(ahead: u64, movement: u64, revolution: u64) -> Step {
+    // Both are below a few revolutions, so one multiple of the revolution keeps the difference positive.
+    let turns = movement.div_ceil(revolution) * revolution;
+    Step { seek: movement, rotation: (ahead + turns - movement) % revolution }
+}

@@ -1,0 +1,130 @@
+//! The order in which a device serves what waits.
+//!
+//! One file a scheduler. Adding one: a file with a type that implements [`Schedule`], a variant of [`SchedulerSpec`] and of
+//! [`Scheduler`] below, a line in each `match`, a test. The list:
+//!
+//! - `fifo`: in order of arrival.
+//!
+//! Invariant: what is pushed is taken exactly once, and `take` gives something whenever anything waits (a device never
+//! idles while work waits). Writes of pairs that go to the head ([`PairPricing::Head`](crate::PairPricing::Head)) pass
+//! before any scheduler and are none of its business.
+
+mod fifo;
+
+use fifo::Fifo;
+use raidlab_types::{Instant, OpId, OpKind};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Which scheduler a device has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SchedulerSpec {
+    /// In order of arrival.
+    #[default]
+    Fifo,
+}
+
+/// An operation that waits, in sectors of the device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiting {
+    pub id: OpId,
+    pub kind: OpKind,
+    pub pair_with: Option<OpId>,
+    pub lba: u64,
+    pub sectors: u64,
+    pub arrived: Instant,
+    /// How many operations the device took before it; what random service times are a function of.
+    pub sequence: u64,
+}
+
+/// What a scheduler can do.
+pub(crate) trait Schedule {
+    /// Takes in an operation.
+    fn push(&mut self, waiting: Waiting);
+    /// The one to serve next, with the arm after sector `position`.
+    fn take(&mut self, position: u64) -> Option<Waiting>;
+    /// How many wait.
+    fn len(&self) -> usize;
+}
+
+/// One of the schedulers; an enum, for the call is on the hot path.
+#[derive(Debug, Clone)]
+enum Scheduler {
+    Fifo(Fifo),
+}
+
+/// Everything that waits at one device: the scheduler, and before it what goes to the head.
+#[derive(Debug, Clone)]
+pub(crate) struct Queue {
+    head: VecDeque<Waiting>,
+    scheduler: Scheduler,
+}
+
+impl Queue {
+    pub fn new(spec: SchedulerSpec) -> Self {
+        let scheduler = match spec {
+            SchedulerSpec::Fifo => Scheduler::Fifo(Fifo::default()),
+        };
+        Queue { head: VecDeque::new(), scheduler }
+    }
+
+    #[inline]
+    pub fn push(&mut self, waiting: Waiting) {
+        match &mut self.scheduler {
+            Scheduler::Fifo(fifo) => fifo.push(waiting),
+        }
+    }
+
+    /// Puts `waiting` before everything but what was put there earlier.
+    #[inline]
+    pub fn push_head(&mut self, waiting: Waiting) {
+        self.head.push_back(waiting);
+    }
+
+    #[inline]
+    pub fn take(&mut self, position: u64) -> Option<Waiting> {
+        if let Some(first) = self.head.pop_front() {
+            return Some(first);
+        }
+        match &mut self.scheduler {
+            Scheduler::Fifo(fifo) => fifo.take(position),
+        }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        let waiting = match &self.scheduler {
+            Scheduler::Fifo(fifo) => fifo.len(),
+        };
+        self.head.len() + waiting
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn waiting(id: u64) -> Waiting {
+    Waiting {
+        id: OpId(id),
+        kind: OpKind::Read,
+        pair_with: None,
+        lba: id,
+        sectors: 1,
+        arrived: Instant::ZERO,
+        sequence: id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_passes_first_and_keeps_its_own_order() {
+        let mut queue = Queue::new(SchedulerSpec::Fifo);
+        [1, 2].map(|id| queue.push(waiting(id)));
+        [8, 9].map(|id| queue.push_head(waiting(id)));
+        assert_eq!(queue.len(), 4);
+        let order: Vec<u64> = std::iter::from_fn(|| queue.take(0)).map(|w| w.id.0).collect();
+        assert_eq!(order, [8, 9, 1, 2]);
+    }
+}

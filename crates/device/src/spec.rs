@@ -1,0 +1,109 @@
+//! What a device file says: the kind of device and its parameters.
+//!
+//! Invariant: a spec that [`Device::new`](crate::Device::new) accepts prices every operation within its capacity; what is
+//! wrong with one that it refuses is named by key.
+
+use crate::{DeviceError, EmpiricalSpec, FixedSpec, HddSpec, IdleMean};
+use raidlab_types::OpKind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Parameters of one device, tagged by `kind`.
+///
+/// Each kind also takes `name`, `description` and a `[provenance]` table, which change nothing in the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum DeviceSpec {
+    /// A rotating disk.
+    Hdd(HddSpec),
+    /// A constant service time on one or several servers.
+    Fixed(FixedSpec),
+    /// Service times drawn from measured quantiles.
+    Empirical(EmpiricalSpec),
+}
+
+impl DeviceSpec {
+    /// Mean times of one operation of `bytes` bytes on an idle device, each sector equally likely to be asked for.
+    pub fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+        match self {
+            DeviceSpec::Hdd(spec) => spec.idle_mean(kind, bytes),
+            DeviceSpec::Fixed(spec) => spec.idle_mean(kind, bytes),
+            DeviceSpec::Empirical(spec) => spec.idle_mean(kind),
+        }
+    }
+
+    /// The device's own name, if its file gives one.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            DeviceSpec::Hdd(spec) => spec.name.as_deref(),
+            DeviceSpec::Fixed(spec) => spec.name.as_deref(),
+            DeviceSpec::Empirical(spec) => spec.name.as_deref(),
+        }
+    }
+
+    /// Where its parameters come from, by parameter.
+    pub fn provenance(&self) -> &BTreeMap<String, Provenance> {
+        match self {
+            DeviceSpec::Hdd(spec) => &spec.provenance,
+            DeviceSpec::Fixed(spec) => &spec.provenance,
+            DeviceSpec::Empirical(spec) => &spec.provenance,
+        }
+    }
+}
+
+/// How a read-modify-write pair (a read and the write of the same extent, tied by `pair_with`) is priced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairPricing {
+    /// Two visits, each in its turn.
+    #[default]
+    Queued,
+    /// Two visits; the write is served before everything that waits, but for writes of earlier pairs.
+    Head,
+    /// One visit: the device stays with the extent after the read, through the turnaround and until the write is on
+    /// the medium. The write completes no earlier than that and than its own arrival, and costs nothing more. A
+    /// pricing for simulation without content: a real device cannot write what it has not been given.
+    Prepaid,
+}
+
+/// Where a parameter comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// How much trust it deserves.
+    pub status: ProvenanceStatus,
+    /// The source, or the reason.
+    pub why: String,
+}
+
+/// How a parameter came to its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProvenanceStatus {
+    /// Printed by a source.
+    Published,
+    /// Measured on a device of ours.
+    Measured,
+    /// Chosen so that the model reproduces printed or measured figures.
+    Fitted,
+    /// Plausible, unsupported.
+    Assumed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_selects_and_unknown_keys_are_refused() {
+        let text = r#"{"kind": "fixed", "name": "x", "capacity_bytes": 1048576, "read_us": 100, "write_us": 50}"#;
+        let spec: DeviceSpec = serde_json::from_str(text).unwrap();
+        assert_eq!(spec.name(), Some("x"));
+        let back: DeviceSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
+        assert_eq!(back, spec);
+        let error = serde_json::from_str::<DeviceSpec>(&text.replace("read_us", "red_us")).unwrap_err();
+        assert!(error.to_string().contains("red_us"), "{error}");
+        assert!(serde_json::from_str::<DeviceSpec>(r#"{"kind": "tape"}"#).is_err());
+        assert_eq!(serde_json::from_str::<PairPricing>("\"prepaid\"").unwrap(), PairPricing::Prepaid);
+    }
+}
