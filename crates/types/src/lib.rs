@@ -10,6 +10,7 @@
 //! - Randomness is a pure function of a [`Seed`]: request `i` of a stream is the same whatever completes when.
 
 mod address;
+pub mod gf;
 mod operation;
 mod request;
 mod seed;

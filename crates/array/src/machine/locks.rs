@@ -1,0 +1,211 @@
+//! Locks on stripes and mirrored ranges: all of a window's at once, first come first served per key.
+//!
+//! A key is (node, stripe); a lock covers a range within the chunk, shared or exclusive. A window queues for all its locks
+//! in one step and starts when nothing older conflicts with any of them. Since the order of arrival is one order for all
+//! keys, waiting cannot form a circle.
+//!
+//! Invariants: entries of a bucket are in order of arrival; `blockers` of a window is the number of older conflicting
+//! entries over all its keys; the table allocates only while it grows.
+
+use crate::layout::{Layout, Level, NodeId};
+use crate::level_locks;
+use raidlab_types::Extent;
+
+const NONE: u32 = u32::MAX;
+const BUCKETS: usize = 1024;
+
+/// One range to lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LockRange {
+    pub node: NodeId,
+    pub stripe: u64,
+    pub lo: u64,
+    pub hi: u64,
+    pub shared: bool,
+}
+
+impl LockRange {
+    fn conflicts(&self, other: &LockRange) -> bool {
+        self.node == other.node
+            && self.stripe == other.stripe
+            && self.lo < other.hi
+            && other.lo < self.hi
+            && !(self.shared && other.shared)
+    }
+
+    fn bucket(&self) -> usize {
+        let key =
+            self.stripe.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (self.node as u64).wrapping_mul(0xD1B5_4A32_D192_ED03);
+        (key >> 54) as usize & (BUCKETS - 1)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    range: LockRange,
+    owner: u32,
+    next_in_bucket: u32,
+    next_of_owner: u32,
+}
+
+/// The locks held and waited for.
+#[derive(Debug)]
+pub(crate) struct LockTable {
+    heads: Box<[u32]>,
+    entries: Vec<Entry>,
+    free: u32,
+}
+
+impl LockTable {
+    pub fn new() -> Self {
+        LockTable { heads: vec![NONE; BUCKETS].into(), entries: Vec::new(), free: NONE }
+    }
+
+    /// Queues for `ranges`; returns the chain of entries and how many older ones stand in the way.
+    pub fn acquire(&mut self, owner: u32, ranges: &[LockRange]) -> (u32, u32) {
+        let (mut chain, mut blockers) = (NONE, 0);
+        for range in ranges {
+            let bucket = range.bucket();
+            let entry = Entry { range: *range, owner, next_in_bucket: NONE, next_of_owner: chain };
+            chain = self.insert(entry);
+            let (mut at, mut last) = (self.heads[bucket], NONE);
+            while at != NONE {
+                let other = &self.entries[at as usize];
+                // Two ranges of one window never stand in each other's way.
+                blockers += (other.owner != owner && other.range.conflicts(range)) as u32;
+                (last, at) = (at, other.next_in_bucket);
+            }
+            match last {
+                NONE => self.heads[bucket] = chain,
+                last => self.entries[last as usize].next_in_bucket = chain,
+            }
+        }
+        (chain, blockers)
+    }
+
+    /// Drops a chain; calls `freed` with the owner of every entry that one of these stood in the way of.
+    pub fn release(&mut self, chain: u32, mut freed: impl FnMut(u32)) {
+        let mut at = chain;
+        while at != NONE {
+            let Entry { range, owner, next_in_bucket, next_of_owner } = self.entries[at as usize];
+            let bucket = range.bucket();
+            if self.heads[bucket] == at {
+                self.heads[bucket] = next_in_bucket;
+            } else {
+                let mut before = self.heads[bucket];
+                while self.entries[before as usize].next_in_bucket != at {
+                    before = self.entries[before as usize].next_in_bucket;
+                }
+                self.entries[before as usize].next_in_bucket = next_in_bucket;
+            }
+            let mut later = next_in_bucket;
+            while later != NONE {
+                let other = &self.entries[later as usize];
+                if other.owner != owner && other.range.conflicts(&range) {
+                    freed(other.owner);
+                }
+                later = other.next_in_bucket;
+            }
+            self.entries[at as usize].next_in_bucket = self.free;
+            self.free = at;
+            at = next_of_owner;
+        }
+    }
+
+    fn insert(&mut self, entry: Entry) -> u32 {
+        if self.free == NONE {
+            self.entries.push(entry);
+            return self.entries.len() as u32 - 1;
+        }
+        let at = self.free;
+        self.free = self.entries[at as usize].next_in_bucket;
+        self.entries[at as usize] = entry;
+        at
+    }
+}
+
+/// Which locks a window takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted<'a> {
+    /// A write: every parity stripe and mirrored range it touches.
+    Exclusive,
+    /// A read: the parity stripes for whose node this says true (those that may have to be rebuilt).
+    SharedWhere(&'a [bool]),
+}
+
+/// Collects the locks for `extent` of `node`. `covered`: a node above already locks these very addresses, so that a mirror
+/// needs no lock of its own; a parity node does, since its stripes tie other addresses together.
+pub(crate) fn collect(
+    layout: &Layout,
+    node: NodeId,
+    extent: Extent,
+    wanted: Wanted<'_>,
+    covered: bool,
+    out: &mut Vec<LockRange>,
+) {
+    let n = layout.node(node);
+    let shared = wanted != Wanted::Exclusive;
+    let mut covered = covered;
+    match &n.level {
+        Level::Leaf { .. } => return,
+        Level::Mirror { lock_granule } if !covered && !shared => {
+            push_pieces(node, *lock_granule, extent, shared, out);
+            covered = true;
+        }
+        Level::Parity(p) => {
+            let needed = match wanted {
+                Wanted::Exclusive => true,
+                Wanted::SharedWhere(degraded) => degraded[node as usize],
+            };
+            if needed {
+                level_locks::push_rows(node, p, extent, shared, out);
+            }
+            covered = true;
+        }
+        _ => {}
+    }
+    if !n.parity_below && (covered || shared) {
+        return;
+    }
+    level_locks::for_each_child(layout, node, extent, |child, part| {
+        collect(layout, child, part, wanted, covered, out);
+    });
+}
+
+fn push_pieces(node: NodeId, granule: u64, extent: Extent, shared: bool, out: &mut Vec<LockRange>) {
+    for stripe in extent.lba / granule..=(extent.end() - 1) / granule {
+        let start = stripe * granule;
+        let lo = extent.lba.max(start) - start;
+        let hi = extent.end().min(start + granule) - start;
+        out.push(LockRange { node, stripe, lo, hi, shared });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(stripe: u64, lo: u64, hi: u64, shared: bool) -> LockRange {
+        LockRange { node: 0, stripe, lo, hi, shared }
+    }
+
+    #[test]
+    fn first_come_first_served_and_shared_together() {
+        let mut table = LockTable::new();
+        let (a, blocked) = table.acquire(1, &[range(7, 0, 4, false)]);
+        assert_eq!(blocked, 0);
+        let (b, blocked) = table.acquire(2, &[range(7, 2, 6, true), range(9, 0, 1, true)]);
+        assert_eq!(blocked, 1);
+        // A disjoint range passes; a conflicting one waits for both older ones.
+        let (c, blocked) = table.acquire(3, &[range(7, 6, 8, false)]);
+        assert_eq!(blocked, 0);
+        let (_, blocked) = table.acquire(4, &[range(7, 3, 4, false)]);
+        assert_eq!(blocked, 2);
+        let mut freed = Vec::new();
+        table.release(a, |owner| freed.push(owner));
+        assert_eq!(freed, [2, 4]);
+        table.release(c, |owner| freed.push(owner));
+        table.release(b, |owner| freed.push(owner));
+        assert_eq!(freed, [2, 4, 4]);
+    }
+}

@@ -1,0 +1,320 @@
+//! The array as a state machine: requests in, operations out, results in, events out.
+//!
+//! Recommended order of polling, after every `handle_*` call: [`Array::poll_op`] until `None` (start each operation),
+//! then [`Array::poll_event`] until `None` (finish each request). A computation is polled and completed like any
+//! operation, so that the simulator can price it and the live engine can run the kernel.
+//!
+//! A request is cut into *windows* of whole stripes; each window takes its locks, is planned, runs, and is retired by
+//! itself. Failures: see `run.rs`.
+
+mod locks;
+mod run;
+
+pub(crate) use locks::LockRange;
+
+use crate::layout::{Layout, NodeId};
+use crate::plan::{BadExtent, MemberViews, Plan, Scratch, Space};
+use crate::policy::{MemberState, MemberView, Policy};
+use locks::LockTable;
+use raidlab_types::{
+    Extent, Instant, LeafId, OpClass, OpError, OpId, Operation, Request, RequestError, RequestKind, RequestTag,
+};
+use std::collections::VecDeque;
+
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A window of a request while it runs; its number names its scratch memory.
+pub type PartId = u32;
+
+/// What the array wants done next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ArrayOp {
+    /// An operation on a member.
+    Device(Operation),
+    /// A computation, see [`Array::compute`].
+    Compute {
+        /// Name to be given back when it is done.
+        id: OpId,
+        /// The client's request it serves.
+        tag: RequestTag,
+        /// Bytes it reads.
+        read_bytes: u64,
+        /// Bytes it makes.
+        write_bytes: u64,
+    },
+}
+
+/// A computation with its inputs and outputs.
+#[derive(Debug, Clone, Copy)]
+pub struct ComputeWork<'a> {
+    /// The plan it belongs to, for [`Plan::inputs`].
+    pub plan: &'a Plan,
+    /// How it came about.
+    pub kind: crate::ComputeKind,
+    /// What to compute.
+    pub segments: &'a [crate::plan::Segment],
+}
+
+/// What the array has to tell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Event {
+    /// A request is complete, or has failed.
+    RequestDone {
+        /// The client's name for it.
+        tag: RequestTag,
+        /// Success, or why not.
+        result: Result<(), RequestError>,
+    },
+    /// A member was found gone and is used no more.
+    MemberFailed {
+        /// Which.
+        leaf: LeafId,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct RequestState {
+    request: Request,
+    /// First sector not yet handed to a window.
+    next_lba: u64,
+    parts: u32,
+    error: Option<RequestError>,
+    next_free: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// In the free list.
+    Idle,
+    /// Queued for locks.
+    Waiting,
+    /// Its plan runs.
+    Running,
+    /// Something failed before the first write: what is in flight drains, then the window is planned anew.
+    Draining,
+}
+
+#[derive(Debug)]
+struct Part {
+    phase: Phase,
+    request: u32,
+    extent: Extent,
+    plan: Plan,
+    locks: u32,
+    blockers: u32,
+    /// Whether the locks (if any) are those a degraded read needs.
+    locked: bool,
+    /// Nodes handed out or queued and not yet done.
+    outstanding: u32,
+    /// Nodes not yet done.
+    remaining: u32,
+    reads_left: u32,
+    /// Writes that wait only for the last read.
+    held: Vec<u32>,
+    bad: Vec<BadExtent>,
+    next_free: u32,
+}
+
+/// The array.
+#[derive(Debug)]
+pub struct Array {
+    layout: Layout,
+    policy: Policy,
+    views: MemberViews,
+    scratch: Scratch,
+    locks: LockTable,
+    lock_list: Vec<LockRange>,
+    requests: Vec<RequestState>,
+    free_request: u32,
+    parts: Vec<Part>,
+    free_part: u32,
+    ready: VecDeque<(u32, u32)>,
+    runnable: VecDeque<u32>,
+    events: VecDeque<Event>,
+    window_sectors: u64,
+    degraded_nodes: Vec<bool>,
+    requests_in_flight: u32,
+}
+
+impl Array {
+    /// An idle array with all members online.
+    pub fn new(layout: Layout, policy: Policy) -> Array {
+        let widest = (0..layout.volumes().len()).map(|v| layout.full_stripe_sectors(v)).max().unwrap_or(1);
+        let target = (policy.window_bytes / layout.sector_bytes() as u64).max(1);
+        // A window is at least a stripe, and short enough for 32-bit offsets within plans.
+        let window_sectors = (target / widest).max(1).saturating_mul(widest).min(1 << 28);
+        Array {
+            views: MemberViews::new(&layout),
+            degraded_nodes: vec![false; layout.nodes.len()],
+            layout,
+            policy,
+            scratch: Scratch::default(),
+            locks: LockTable::new(),
+            lock_list: Vec::new(),
+            requests: Vec::new(),
+            free_request: NONE,
+            parts: Vec::new(),
+            free_part: NONE,
+            ready: VecDeque::new(),
+            runnable: VecDeque::new(),
+            events: VecDeque::new(),
+            window_sectors,
+            requests_in_flight: 0,
+        }
+    }
+
+    /// The compiled tree.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// A member as plans see it.
+    pub fn member(&self, leaf: LeafId) -> &MemberView {
+        self.views.leaf(leaf)
+    }
+
+    /// Requests taken and not yet reported done.
+    pub fn in_flight(&self) -> u32 {
+        self.requests_in_flight
+    }
+
+    /// Changes a member's state: taken out before a run, or found gone. Operations already handed out for it must still
+    /// be completed (with [`OpError::MemberGone`] where it did not serve them).
+    pub fn set_member_state(&mut self, leaf: LeafId, state: MemberState) {
+        self.views.set_state(&self.layout, leaf, state);
+        for node in 0..self.degraded_nodes.len() {
+            self.degraded_nodes[node] = self.views.is_degraded(node as NodeId);
+        }
+    }
+
+    /// Takes a request; its outcome comes as [`Event::RequestDone`] with its tag.
+    pub fn handle_request(&mut self, _now: Instant, request: Request) {
+        self.requests_in_flight += 1;
+        if let Err(error) = self.check(&request) {
+            self.finish_request_early(request.tag, Err(error));
+            return;
+        }
+        let state = RequestState { request, next_lba: request.extent.lba, parts: 0, error: None, next_free: NONE };
+        let id = match self.free_request {
+            NONE => {
+                self.requests.push(state);
+                self.requests.len() as u32 - 1
+            }
+            id => {
+                self.free_request = self.requests[id as usize].next_free;
+                self.requests[id as usize] = state;
+                id
+            }
+        };
+        self.start_windows(id);
+        self.run_unblocked();
+    }
+
+    /// The next operation to start.
+    pub fn poll_op(&mut self) -> Option<ArrayOp> {
+        loop {
+            let (part, node) = self.ready.pop_front()?;
+            if let Some(op) = self.hand_out(part, node) {
+                return Some(op);
+            }
+            // A write to a member that has gone meanwhile counts as done; what follows from that may be ready now.
+            self.run_unblocked();
+        }
+    }
+
+    /// The operation `id` is done.
+    pub fn handle_op_done(&mut self, _now: Instant, id: OpId, result: Result<(), OpError>) {
+        let (part, node) = split(id);
+        self.op_done(part, node, result);
+        self.run_unblocked();
+    }
+
+    /// The next thing to tell.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front();
+        if let Some(Event::RequestDone { .. }) = event {
+            self.requests_in_flight -= 1;
+        }
+        event
+    }
+
+    /// Memory that the device operation `id` moves to or from, in order.
+    pub fn pieces(&self, id: OpId) -> &[crate::Piece] {
+        let (part, node) = split(id);
+        match self.parts[part as usize].plan.node(node as usize) {
+            crate::plan::NodeView::Device(device) => device.pieces,
+            crate::plan::NodeView::Compute(..) => &[],
+        }
+    }
+
+    /// The computation `id`; `None` if it is a device operation.
+    pub fn compute(&self, id: OpId) -> Option<ComputeWork<'_>> {
+        let (part, node) = split(id);
+        let plan = &self.parts[part as usize].plan;
+        match plan.node(node as usize) {
+            crate::plan::NodeView::Compute(kind, segments) => Some(ComputeWork { plan, kind, segments }),
+            crate::plan::NodeView::Device(_) => None,
+        }
+    }
+
+    /// The window that operation `id` belongs to, and the scratch sectors its plan needs.
+    pub fn scratch_of(&self, id: OpId) -> (PartId, u32) {
+        let (part, _) = split(id);
+        (part, self.parts[part as usize].plan.scratch_sectors())
+    }
+
+    /// Whether any memory of the operation lies in scratch or is dropped: such operations need buffers of the driver's.
+    pub fn uses_only_user_memory(&self, id: OpId) -> bool {
+        self.pieces(id).iter().all(|p| p.space == Space::User)
+    }
+
+    fn check(&self, request: &Request) -> Result<(), RequestError> {
+        let Request { volume, extent, kind, .. } = *request;
+        let capacity_sectors = self.layout.volumes().get(volume as usize).map_or(0, |v| v.capacity_sectors);
+        let inside =
+            extent.sectors > 0 && extent.lba.checked_add(extent.sectors).is_some_and(|e| e <= capacity_sectors);
+        if inside || (kind == RequestKind::Flush && capacity_sectors > 0) {
+            return Ok(());
+        }
+        Err(RequestError::OutOfRange { volume, extent, capacity_sectors })
+    }
+
+    fn finish_request_early(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
+        self.events.push_back(Event::RequestDone { tag, result });
+    }
+
+    fn operation(&self, part: u32, node: u32) -> ArrayOp {
+        let p = &self.parts[part as usize];
+        let request = &self.requests[p.request as usize].request;
+        let id = join(part, node);
+        match p.plan.node(node as usize) {
+            crate::plan::NodeView::Device(d) => {
+                let offset = self.layout.leaves[d.leaf as usize].data_offset;
+                ArrayOp::Device(Operation {
+                    id,
+                    tag: request.tag,
+                    leaf: d.leaf,
+                    kind: d.kind,
+                    extent: Extent::new(d.extent.lba + offset, d.extent.sectors),
+                    class: OpClass::Foreground,
+                    priority: 0,
+                    force_unit_access: request.force_unit_access,
+                    pair_with: d.pair_with.map(|other| join(part, other)),
+                })
+            }
+            crate::plan::NodeView::Compute(_, segments) => {
+                let (read, written) = p.plan.compute_sectors(segments);
+                let sector = self.layout.sector_bytes() as u64;
+                ArrayOp::Compute { id, tag: request.tag, read_bytes: read * sector, write_bytes: written * sector }
+            }
+        }
+    }
+}
+
+fn join(part: u32, node: u32) -> OpId {
+    OpId((part as u64) << 32 | node as u64)
+}
+
+fn split(id: OpId) -> (u32, u32) {
+    ((id.0 >> 32) as u32, id.0 as u32)
+}

@@ -1,0 +1,391 @@
+//! Building a plan: the walk down the tree that every level shares.
+//!
+//! A request comes down as *segs*: runs of a node's sectors, each with the memory it moves to or from. Every level turns
+//! its segs into segs of its children (`level/`, one file a level); at a leaf, neighbouring segs become one operation.
+//! Segs live on one stack, a level works on a range of it and pushes its children's above.
+
+use super::{Body, ComputeKind, Input, Piece, Plan, Segment, Space, NONE};
+use crate::layout::{Layout, Level, NodeId};
+use crate::policy::{MemberView, Policy};
+use raidlab_types::{Extent, LeafId, OpKind, RequestError};
+use std::ops::Range;
+
+/// A run of a node's sectors and the memory it moves to or from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seg {
+    /// Position of the child it belongs to, once distributed.
+    pub child: u32,
+    pub lba: u64,
+    pub sectors: u32,
+    pub space: Space,
+    pub offset: u32,
+    /// For a read, the node that waits for these bytes; for a write, the node that makes them; or `NONE`.
+    pub link: u32,
+}
+
+impl Seg {
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.lba + self.sectors as u64
+    }
+
+    #[inline]
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.lba, self.sectors as u64)
+    }
+
+    /// The part of it that begins `skip` sectors in and is `sectors` long, at `lba` of child `child`.
+    #[inline]
+    pub fn part(&self, skip: u64, sectors: u64, child: u32, lba: u64) -> Seg {
+        let offset = if self.space == Space::Discard { 0 } else { self.offset + skip as u32 };
+        Seg { child, lba, sectors: sectors as u32, space: self.space, offset, link: self.link }
+    }
+}
+
+/// Sectors of a leaf that were found unreadable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadExtent {
+    /// Which member.
+    pub leaf: LeafId,
+    /// Sectors of its data area.
+    pub extent: Extent,
+}
+
+/// A column's part of a stripe while that stripe is planned (see `level/parity`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ColumnSeg {
+    pub column: u32,
+    pub lo: u64,
+    pub hi: u64,
+    pub space: Space,
+    pub offset: u32,
+    pub link: u32,
+}
+
+/// A column's old content that a restore has put into scratch memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub column: u32,
+    pub lo: u64,
+    pub offset: u32,
+}
+
+/// Working memory of the planner, kept between plans so that planning allocates nothing.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(crate) segs: Vec<Seg>,
+    /// Writes of the parity nodes being planned, until their pre-reads are in the plan.
+    pub(crate) writes: Vec<Seg>,
+    pub(crate) known: Vec<Known>,
+    pub(crate) columns: Vec<ColumnSeg>,
+    pub(crate) bands: Vec<u64>,
+    pub(crate) inputs: Vec<Input>,
+    read_nodes: Vec<u32>,
+    turn: u32,
+}
+
+impl Scratch {
+    /// Empties everything but the turn: a plan that failed may have left the stacks half full.
+    fn clear(&mut self) {
+        self.segs.clear();
+        self.writes.clear();
+        self.known.clear();
+        self.columns.clear();
+        self.bands.clear();
+        self.inputs.clear();
+        self.read_nodes.clear();
+    }
+}
+
+/// The members as plans see them, with what follows for every node.
+#[derive(Debug, Clone)]
+pub struct MemberViews {
+    pub(crate) leaves: Vec<MemberView>,
+    /// Node has lost more than it bears: it is missing to its parent.
+    lost: Vec<bool>,
+    /// Some leaf below (or the node itself) is not usable.
+    degraded: Vec<bool>,
+}
+
+impl MemberViews {
+    /// All members online and idle.
+    pub fn new(layout: &Layout) -> Self {
+        MemberViews {
+            leaves: vec![MemberView::default(); layout.leaves()],
+            lost: vec![false; layout.nodes.len()],
+            degraded: vec![false; layout.nodes.len()],
+        }
+    }
+
+    /// One member's view.
+    pub fn leaf(&self, leaf: LeafId) -> &MemberView {
+        &self.leaves[leaf as usize]
+    }
+
+    /// Changes a member's state and works out what follows for the nodes above it.
+    pub fn set_state(&mut self, layout: &Layout, leaf: LeafId, state: crate::MemberState) {
+        self.leaves[leaf as usize].state = state;
+        // Children come after their parent, so backwards every child is known before its parent.
+        for id in (0..layout.nodes.len()).rev() {
+            let node = &layout.nodes[id];
+            let gone = node.children.iter().filter(|&&c| self.lost[c as usize]).count();
+            (self.lost[id], self.degraded[id]) = match &node.level {
+                Level::Leaf { leaf } => {
+                    let usable = self.leaves[*leaf as usize].usable();
+                    (!usable, !usable)
+                }
+                level => {
+                    let bears = match level {
+                        Level::Mirror { .. } => node.children.len() - 1,
+                        Level::Parity(p) => p.parities as usize,
+                        _ => 0,
+                    };
+                    (gone > bears, node.children.iter().any(|&c| self.degraded[c as usize]))
+                }
+            };
+        }
+    }
+
+    /// Whether the node has lost more members than it bears.
+    #[inline]
+    pub fn is_lost(&self, node: NodeId) -> bool {
+        self.lost[node as usize]
+    }
+
+    /// Whether some member below the node is not usable.
+    #[inline]
+    pub fn is_degraded(&self, node: NodeId) -> bool {
+        self.degraded[node as usize]
+    }
+}
+
+/// Builds one plan.
+pub struct Planner<'a> {
+    /// The compiled tree.
+    pub layout: &'a Layout,
+    /// The members.
+    pub views: &'a MemberViews,
+    /// The choices.
+    pub policy: &'a Policy,
+    /// Sectors found unreadable while this request ran.
+    pub bad: &'a [BadExtent],
+    /// Working memory.
+    pub scratch: &'a mut Scratch,
+    /// Where the plan goes.
+    pub plan: &'a mut Plan,
+}
+
+pub(crate) type Planned = Result<(), RequestError>;
+
+impl Planner<'_> {
+    /// Plans a read or write of `extent` of `node`, whose bytes lie `user_offset` sectors into the user's buffer.
+    ///
+    /// # Errors
+    /// [`RequestError::BeyondTolerance`] when more is lost than the levels bear; the plan is then to be dropped.
+    pub fn request(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32) -> Planned {
+        self.plan.clear();
+        self.scratch.clear();
+        if self.views.is_lost(node) {
+            return Err(RequestError::BeyondTolerance { node, extent: None });
+        }
+        let (lba, sectors) = (extent.lba, extent.sectors as u32);
+        self.scratch.segs.push(Seg { child: 0, lba, sectors, space: Space::User, offset: user_offset, link: NONE });
+        if write {
+            self.write(node, 0..1)
+        } else {
+            self.read(node, 0..1)
+        }
+    }
+
+    /// Plans a flush of every usable member below `node`.
+    pub fn flush(&mut self, node: NodeId) -> Planned {
+        self.plan.clear();
+        if self.views.is_lost(node) {
+            return Err(RequestError::BeyondTolerance { node, extent: None });
+        }
+        self.flush_below(node);
+        Ok(())
+    }
+
+    fn flush_below(&mut self, node: NodeId) {
+        let layout = self.layout;
+        if let Level::Leaf { leaf } = layout.node(node).level {
+            if self.views.leaf(leaf).usable() {
+                let (kind, extent) = (OpKind::Flush, Extent::new(0, 0));
+                self.plan.add_node(Body::Device { leaf, kind, extent, pieces: 0..0, pair: NONE });
+            }
+            return;
+        }
+        layout.node(node).children.iter().for_each(|&c| self.flush_below(c));
+    }
+
+    /// Plans reads of the segs in `range` of the stack.
+    pub(crate) fn read(&mut self, node: NodeId, range: Range<usize>) -> Planned {
+        match &self.layout.node(node).level {
+            Level::Leaf { leaf } => self.leaf_read(node, *leaf, range),
+            Level::Independent => unreachable!("a request names a volume below the root"),
+            Level::Concat { .. } => self.concat(node, range, false),
+            Level::Stripe { chunk } => self.stripe(node, *chunk, range, false),
+            Level::Mirror { .. } => self.mirror_read(node, range),
+            Level::Parity(p) => self.parity_read(node, *p, range),
+        }
+    }
+
+    /// Plans writes of the segs in `range` of the stack.
+    pub(crate) fn write(&mut self, node: NodeId, range: Range<usize>) -> Planned {
+        match &self.layout.node(node).level {
+            Level::Leaf { leaf } => self.leaf_write(*leaf, range),
+            Level::Independent => unreachable!("a request names a volume below the root"),
+            Level::Concat { .. } => self.concat(node, range, true),
+            Level::Stripe { chunk } => self.stripe(node, *chunk, range, true),
+            Level::Mirror { .. } => self.mirror_write(node, range),
+            Level::Parity(p) => self.parity_write(node, *p, range),
+        }
+    }
+
+    /// Hands the segs above `base` on the stack to the children they name, each child's in order of address, and drops
+    /// them from the stack.
+    pub(crate) fn distribute(&mut self, node: NodeId, base: usize, write: bool) -> Planned {
+        let layout = self.layout;
+        let children = &layout.node(node).children;
+        let end = self.scratch.segs.len();
+        if end - base > 1 {
+            self.scratch.segs[base..].sort_unstable_by_key(|s| (s.child, s.lba));
+        }
+        let mut start = base;
+        while start < end {
+            let child = self.scratch.segs[start].child;
+            let mut stop = start + 1;
+            while stop < end && self.scratch.segs[stop].child == child {
+                stop += 1;
+            }
+            let id = children[child as usize];
+            if write {
+                // A child that has lost more than it bears is not written: its peers carry its content.
+                if !self.views.is_lost(id) {
+                    self.write(id, start..stop)?;
+                }
+            } else {
+                self.read(id, start..stop)?;
+            }
+            start = stop;
+        }
+        self.scratch.segs.truncate(base);
+        Ok(())
+    }
+
+    fn leaf_read(&mut self, node: NodeId, leaf: LeafId, range: Range<usize>) -> Planned {
+        let usable = self.views.leaf(leaf).usable();
+        if !usable || !self.bad.is_empty() {
+            for i in range.clone() {
+                let extent = self.scratch.segs[i].extent();
+                let bad = self.bad.iter().any(|b| b.leaf == leaf && b.extent.overlaps(extent));
+                if bad || !usable {
+                    return Err(RequestError::BeyondTolerance { node, extent: Some(extent) });
+                }
+            }
+        }
+        self.runs(leaf, OpKind::Read, range);
+        Ok(())
+    }
+
+    fn leaf_write(&mut self, leaf: LeafId, range: Range<usize>) -> Planned {
+        // A missing leaf is simply not written: the levels above carry its content.
+        if self.views.leaf(leaf).usable() {
+            self.runs(leaf, OpKind::Write, range);
+        }
+        Ok(())
+    }
+
+    /// Makes one operation of each run of neighbouring segs.
+    fn runs(&mut self, leaf: LeafId, kind: OpKind, range: Range<usize>) {
+        let mut i = range.start;
+        while i < range.end {
+            let first = self.scratch.segs[i];
+            let id = self.plan.nodes.len() as u32;
+            let pieces_start = self.plan.pieces.len() as u32;
+            let body = Body::Device { leaf, kind, extent: first.extent(), pieces: 0..0, pair: NONE };
+            self.plan.add_node(body);
+            let (mut end, mut last_link) = (first.lba, NONE);
+            while i < range.end && self.scratch.segs[i].lba == end {
+                let seg = self.scratch.segs[i];
+                self.plan.pieces.push(Piece { space: seg.space, offset: seg.offset, sectors: seg.sectors });
+                if seg.link != NONE && seg.link != last_link {
+                    let (from, to) = if kind == OpKind::Read { (id, seg.link) } else { (seg.link, id) };
+                    self.plan.add_edge(from, to);
+                    last_link = seg.link;
+                }
+                end = seg.end();
+                i += 1;
+            }
+            let extent = Extent::new(first.lba, end - first.lba);
+            let pair = self.note_run(id, leaf, kind, extent);
+            let pieces = pieces_start..self.plan.pieces.len() as u32;
+            self.plan.nodes[id as usize].body = Body::Device { leaf, kind, extent, pieces, pair };
+        }
+    }
+
+    /// Counts the run and finds the read that a write of the very same sectors follows.
+    fn note_run(&mut self, id: u32, leaf: LeafId, kind: OpKind, extent: Extent) -> u32 {
+        if kind == OpKind::Read {
+            self.plan.reads += 1;
+            self.scratch.read_nodes.push(id);
+            return NONE;
+        }
+        self.plan.writes += 1;
+        for i in 0..self.scratch.read_nodes.len() {
+            let read = self.scratch.read_nodes[i];
+            if let Body::Device { leaf: l, extent: e, pair, .. } = &mut self.plan.nodes[read as usize].body {
+                if *l == leaf && *e == extent && *pair == NONE {
+                    *pair = id;
+                    return read;
+                }
+            }
+        }
+        NONE
+    }
+
+    /// Whether `extent` of `node` can be read or rebuilt from what is there.
+    pub(crate) fn readable(&self, node: NodeId, extent: Extent) -> bool {
+        if self.views.is_lost(node) {
+            return false;
+        }
+        if self.bad.is_empty() {
+            return true;
+        }
+        crate::level::readable(self, node, extent)
+    }
+
+    /// The next turn of round-robin choices.
+    pub(crate) fn next_turn(&mut self) -> u32 {
+        self.scratch.turn = self.scratch.turn.wrapping_add(1);
+        self.scratch.turn
+    }
+
+    /// Adds a computation without segments; [`Planner::segment`] adds those, all before the next computation.
+    pub(crate) fn compute(&mut self, kind: ComputeKind) -> u32 {
+        let at = self.plan.segments.len() as u32;
+        self.plan.add_node(Body::Compute { kind, segments: at..at })
+    }
+
+    /// Adds a segment to the newest computation, from the inputs collected in the scratch list, which it empties.
+    pub(crate) fn segment(&mut self, compute: u32, sectors: u64, outputs: [Option<(Space, u32)>; 2]) {
+        let start = self.plan.inputs.len() as u32;
+        self.plan.inputs.extend_from_slice(&self.scratch.inputs);
+        self.scratch.inputs.clear();
+        let inputs = start..self.plan.inputs.len() as u32;
+        self.plan.segments.push(Segment { sectors: sectors as u32, outputs, inputs });
+        if let Body::Compute { segments, .. } = &mut self.plan.nodes[compute as usize].body {
+            segments.end = self.plan.segments.len() as u32;
+            debug_assert!(segments.start <= segments.end);
+        }
+    }
+
+    pub(crate) fn allocate(&mut self, sectors: u64) -> u32 {
+        self.plan.allocate(sectors as u32)
+    }
+
+    pub(crate) fn edge(&mut self, from: u32, to: u32) {
+        self.plan.add_edge(from, to);
+    }
+}

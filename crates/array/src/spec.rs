@@ -1,0 +1,227 @@
+//! An array as a tree of levels: the specification, its names, and the text in which users write it.
+//!
+//! Text grammar (blanks are free):
+//!
+//! ```text
+//! tree    = name [ "(" arg { "," arg } ")" ]      raid5(5, chunk=64KiB)      stripe(4*mirror(2), chunk=64KiB)
+//!         | name ":" count [ ":" size ]           raid5:5    raid5:5:64KiB
+//! arg     = count                                 that many members
+//!         | [ count "*" ] tree                    children
+//!         | key "=" value                         chunk, rotation, parities, groups, members
+//! ```
+
+mod names;
+mod parse;
+
+use serde::{Deserialize, Serialize};
+
+/// Names of the levels a node can have, as in a study file.
+pub const LEVELS: [&str; 6] = ["independent", "concat", "stripe", "mirror", "parity", "member"];
+
+/// Where parity goes from stripe to stripe, as Linux md names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rotation {
+    /// Parity moves from the last member down; data starts after the parity and wraps around. md's default.
+    LeftSymmetric,
+    /// Parity moves from the last member down; data goes left to right around it.
+    LeftAsymmetric,
+    /// Parity moves from the first member up; data starts after the parity and wraps around.
+    RightSymmetric,
+    /// Parity moves from the first member up; data goes left to right around it (the Berkeley study's).
+    RightAsymmetric,
+    /// Parity on the first member(s), always.
+    ParityFirst,
+    /// Parity on the last member(s), always.
+    ParityLast,
+}
+
+impl Rotation {
+    /// All six, in the order of the reference.
+    pub const ALL: [Rotation; 6] = [
+        Rotation::LeftSymmetric,
+        Rotation::LeftAsymmetric,
+        Rotation::RightSymmetric,
+        Rotation::RightAsymmetric,
+        Rotation::ParityFirst,
+        Rotation::ParityLast,
+    ];
+
+    /// The name used in study files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rotation::LeftSymmetric => "left_symmetric",
+            Rotation::LeftAsymmetric => "left_asymmetric",
+            Rotation::RightSymmetric => "right_symmetric",
+            Rotation::RightAsymmetric => "right_asymmetric",
+            Rotation::ParityFirst => "parity_first",
+            Rotation::ParityLast => "parity_last",
+        }
+    }
+}
+
+/// A node of the tree. Leaves are members, numbered in depth-first order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Tree {
+    /// A device.
+    Member {
+        /// Bytes at its start that hold no data (room for superblock, bitmap, journal).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        data_offset_bytes: u64,
+    },
+    /// Separate volumes; at the root only.
+    Independent {
+        /// One volume each.
+        children: Vec<Tree>,
+    },
+    /// One child after another.
+    Concat {
+        /// In order.
+        children: Vec<Tree>,
+    },
+    /// RAID 0.
+    Stripe {
+        /// One child's contiguous part of a stripe.
+        chunk_bytes: u64,
+        /// In order.
+        children: Vec<Tree>,
+    },
+    /// RAID 1.
+    Mirror {
+        /// The copies.
+        children: Vec<Tree>,
+    },
+    /// RAID 5 (one parity) or RAID 6 (two).
+    Parity {
+        /// 1 or 2.
+        parities: u32,
+        /// Where the parity goes.
+        rotation: Rotation,
+        /// One child's contiguous part of a stripe.
+        chunk_bytes: u64,
+        /// In order.
+        children: Vec<Tree>,
+    },
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// What is wrong with a tree: where, what, and what would be accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct TreeError {
+    /// The node at fault, as a path from the root, or the text.
+    pub place: String,
+    /// The value and what would be accepted.
+    pub message: String,
+}
+
+impl Tree {
+    /// A device without a data offset.
+    pub const fn member() -> Tree {
+        Tree::Member { data_offset_bytes: 0 }
+    }
+
+    /// Children of the node; none for a member.
+    pub fn children(&self) -> &[Tree] {
+        match self {
+            Tree::Member { .. } => &[],
+            Tree::Independent { children }
+            | Tree::Concat { children }
+            | Tree::Stripe { children, .. }
+            | Tree::Mirror { children }
+            | Tree::Parity { children, .. } => children,
+        }
+    }
+
+    /// Number of members.
+    pub fn leaves(&self) -> usize {
+        match self {
+            Tree::Member { .. } => 1,
+            _ => self.children().iter().map(Tree::leaves).sum(),
+        }
+    }
+
+    /// The level's name, one of [`LEVELS`].
+    pub const fn level(&self) -> &'static str {
+        match self {
+            Tree::Independent { .. } => "independent",
+            Tree::Concat { .. } => "concat",
+            Tree::Stripe { .. } => "stripe",
+            Tree::Mirror { .. } => "mirror",
+            Tree::Parity { .. } => "parity",
+            Tree::Member { .. } => "member",
+        }
+    }
+
+    /// How many members may be lost whichever they are.
+    pub fn tolerance(&self) -> usize {
+        let weakest = |c: &[Tree]| c.iter().map(Tree::tolerance).min().unwrap_or(0);
+        match self {
+            Tree::Member { .. } => 0,
+            Tree::Independent { children } | Tree::Concat { children } | Tree::Stripe { children, .. } => {
+                weakest(children)
+            }
+            Tree::Mirror { children } => children.iter().map(|c| c.tolerance() + 1).sum::<usize>() - 1,
+            Tree::Parity { parities, children, .. } => {
+                let mut losses: Vec<usize> = children.iter().map(|c| c.tolerance() + 1).collect();
+                losses.sort_unstable();
+                losses.iter().take(*parities as usize + 1).sum::<usize>() - 1
+            }
+        }
+    }
+
+    /// Checks the shape; sizes are checked when a layout is compiled for members of known size.
+    pub fn validate(&self) -> Result<(), TreeError> {
+        self.validate_at("tree", true)
+    }
+
+    fn validate_at(&self, place: &str, at_root: bool) -> Result<(), TreeError> {
+        let fail = |message: String| Err(TreeError { place: place.to_string(), message });
+        let n = self.children().len();
+        let least = match self {
+            Tree::Member { .. } => return Ok(()),
+            Tree::Independent { .. } if !at_root => {
+                return fail("'independent' may stand only at the root, since a request names its volume".into())
+            }
+            Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => 1,
+            Tree::Mirror { .. } => 2,
+            Tree::Parity { parities, .. } => {
+                if !(1..=2).contains(parities) {
+                    return fail(format!("parities = {parities}; accepted: 1 (RAID 5) or 2 (RAID 6)"));
+                }
+                parities + 1
+            }
+        };
+        if (n as u32) < least {
+            let what = self.level_title();
+            return fail(format!("{what} has {n} member(s); it needs at least {least}"));
+        }
+        if let Tree::Parity { parities: 2, children, .. } = self {
+            if children.len() > 257 {
+                return fail(format!("RAID 6 has {} members; GF(2^8) allows at most 255 data members", children.len()));
+            }
+        }
+        if let Tree::Stripe { chunk_bytes, .. } | Tree::Parity { chunk_bytes, .. } = self {
+            if *chunk_bytes == 0 {
+                return fail("chunk = 0; accepted: a positive multiple of the sector".into());
+            }
+        }
+        for (i, child) in self.children().iter().enumerate() {
+            child.validate_at(&format!("{place}.children[{i}]"), false)?;
+        }
+        Ok(())
+    }
+
+    fn level_title(&self) -> String {
+        match self {
+            Tree::Parity { parities: 2, .. } => "RAID 6".into(),
+            Tree::Parity { .. } => "RAID 5".into(),
+            Tree::Mirror { .. } => "a mirror".into(),
+            _ => format!("'{}'", self.level()),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Reads a tree from text; the grammar is in the parent module.
+
+use super::names::{Shape, NAMES};
+use super::{Rotation, Tree, TreeError, LEVELS};
+
+/// Chunk where the text names none; md's default is 512 KiB, 64 KiB keeps small examples readable.
+const DEFAULT_CHUNK_BYTES: u64 = 64 * 1024;
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+#[derive(Default)]
+struct Args {
+    children: Vec<Tree>,
+    chunk_bytes: Option<u64>,
+    rotation: Option<Rotation>,
+    parities: Option<u32>,
+    groups: Option<usize>,
+    data_offset_bytes: Option<u64>,
+}
+
+impl Tree {
+    /// Reads a tree from text such as `raid5(5, chunk=64KiB)` and validates its shape.
+    pub fn parse(text: &str) -> Result<Tree, TreeError> {
+        let mut parser = Parser { text, at: 0 };
+        let tree = parser.tree()?;
+        parser.blanks();
+        if parser.at != text.len() {
+            return Err(parser.error(format!("'{}' follows a complete tree", &text[parser.at..])));
+        }
+        tree.validate().map_err(|e| TreeError { place: format!("'{text}'"), message: e.message })?;
+        Ok(tree)
+    }
+}
+
+/// Reads a size such as `64KiB`, `4K` (KiB), `512`, `1MB`; units are KiB/MiB/GiB/TiB, KB/MB/GB/TB and B.
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let number: u64 = text[..digits].parse().ok()?;
+    let factor: u64 = match text[digits..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
+impl<'a> Parser<'a> {
+    fn error(&self, message: String) -> TreeError {
+        TreeError { place: format!("'{}'", self.text), message }
+    }
+
+    fn blanks(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        self.blanks();
+        let found = self.text[self.at..].starts_with(c);
+        self.at += if found { c.len_utf8() } else { 0 };
+        found
+    }
+
+    fn word(&mut self) -> &'a str {
+        self.blanks();
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn tree(&mut self) -> Result<Tree, TreeError> {
+        let name = self.word();
+        if name.is_empty() {
+            return Err(self.error(format!(
+                "a level is expected at '{}'; accepted: {}",
+                &self.text[self.at..],
+                accepted_names()
+            )));
+        }
+        let mut args = Args::default();
+        if self.eat('(') {
+            while !self.eat(')') {
+                self.arg(&mut args)?;
+                if !self.eat(',') && !self.text[self.at..].trim_start().starts_with(')') {
+                    return Err(self.error(format!("',' or ')' is expected at '{}'", &self.text[self.at..])));
+                }
+            }
+        } else if self.eat(':') {
+            self.short_form(&mut args)?;
+        }
+        self.build(name, args)
+    }
+
+    fn short_form(&mut self, args: &mut Args) -> Result<(), TreeError> {
+        let count = self.word();
+        args.children = self.count(count)?;
+        if self.eat(':') {
+            let size = self.word();
+            args.chunk_bytes = Some(self.size("chunk", size)?);
+        }
+        Ok(())
+    }
+
+    fn count(&self, word: &str) -> Result<Vec<Tree>, TreeError> {
+        match word.parse::<usize>() {
+            Ok(n) if (1..=4096).contains(&n) => Ok(vec![Tree::member(); n]),
+            _ => Err(self.error(format!("'{word}' members; accepted: a number from 1 to 4096"))),
+        }
+    }
+
+    fn size(&self, key: &str, word: &str) -> Result<u64, TreeError> {
+        parse_size(word)
+            .ok_or_else(|| self.error(format!("{key} = '{word}'; accepted: a size such as 64KiB, 1MiB or 512")))
+    }
+
+    fn arg(&mut self, args: &mut Args) -> Result<(), TreeError> {
+        self.blanks();
+        let start = self.at;
+        let word = self.word();
+        if self.eat('=') {
+            let value = self.word();
+            return self.keyword(args, word, value);
+        }
+        if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) {
+            if self.eat('*') {
+                let n = self.count(word)?.len();
+                let child = self.tree()?;
+                args.children.extend(std::iter::repeat_n(child, n));
+            } else {
+                args.children.extend(self.count(word)?);
+            }
+            return Ok(());
+        }
+        self.at = start;
+        let child = self.tree()?;
+        args.children.push(child);
+        Ok(())
+    }
+
+    fn keyword(&self, args: &mut Args, key: &str, value: &str) -> Result<(), TreeError> {
+        let number =
+            || value.parse::<usize>().map_err(|_| self.error(format!("{key} = '{value}'; accepted: a whole number")));
+        match key {
+            "chunk" => args.chunk_bytes = Some(self.size(key, value)?),
+            "data_offset" => args.data_offset_bytes = Some(self.size(key, value)?),
+            "members" => args.children = self.count(value)?,
+            "groups" => args.groups = Some(number()?),
+            "parities" => args.parities = Some(number()? as u32),
+            "rotation" => {
+                let found = Rotation::ALL.into_iter().find(|r| r.name() == value);
+                let accepted = Rotation::ALL.map(Rotation::name).join(", ");
+                args.rotation =
+                    Some(found.ok_or_else(|| self.error(format!("rotation = '{value}'; accepted: {accepted}")))?);
+            }
+            _ => {
+                return Err(self.error(format!(
+                    "unknown key '{key}'; accepted: chunk, rotation, parities, groups, members, data_offset"
+                )))
+            }
+        }
+        Ok(())
+    }
+
+    fn build(&self, name: &str, args: Args) -> Result<Tree, TreeError> {
+        let chunk_bytes = args.chunk_bytes.unwrap_or(DEFAULT_CHUNK_BYTES);
+        let rotation = args.rotation.unwrap_or(Rotation::LeftSymmetric);
+        let children = args.children;
+        Ok(match name {
+            "member" => Tree::Member { data_offset_bytes: args.data_offset_bytes.unwrap_or(0) },
+            "independent" => Tree::Independent { children },
+            "concat" => Tree::Concat { children },
+            "stripe" => Tree::Stripe { chunk_bytes, children },
+            "mirror" => Tree::Mirror { children },
+            "parity" => Tree::Parity { parities: args.parities.unwrap_or(1), rotation, chunk_bytes, children },
+            _ => {
+                if children.iter().any(|c| c.level() != "member") {
+                    return Err(self.error(format!(
+                        "'{name}' takes a number of members; use stripe, mirror or parity over other levels"
+                    )));
+                }
+                let shape = Shape { members: children.len(), chunk_bytes, rotation, groups: args.groups };
+                match Tree::named(name, shape) {
+                    Some(built) => built.map_err(|message| self.error(message))?,
+                    None => {
+                        return Err(self.error(format!("unknown level '{name}'; accepted: {}", accepted_names())));
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn accepted_names() -> String {
+    LEVELS.iter().copied().chain(NAMES.iter().map(|(n, _)| *n)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_and_nested_forms_agree() {
+        assert_eq!(Tree::parse("raid10(8)").unwrap(), Tree::parse("stripe(4*mirror(2), chunk=64KiB)").unwrap());
+        assert_eq!(Tree::parse("raid5:5:4K").unwrap(), Tree::parity(1, 5, 4096, Rotation::LeftSymmetric));
+        assert_eq!(Tree::parse("independent( 2*raid1:2 )").unwrap().leaves(), 4);
+        assert_eq!(Tree::parse("raid50(6, groups=2)").unwrap().tolerance(), 1);
+        assert_eq!(Tree::parse("raid60:8").unwrap().tolerance(), 2);
+        assert_eq!(Tree::parse("raid10:8").unwrap().tolerance(), 1);
+    }
+
+    #[test]
+    fn mistakes_say_what_would_be_accepted() {
+        for (text, expected) in [
+            ("raid6:3", "needs at least 4"),
+            ("raid9:3", "unknown level 'raid9'"),
+            ("raid5(5, chunk=big)", "accepted: a size"),
+            ("raid5(5, rotation=up)", "left_symmetric"),
+            ("raid5(5", "is expected"),
+            ("raid5(5) x", "follows a complete tree"),
+            ("stripe(independent(2))", "only at the root"),
+            ("mirror(1)", "needs at least 2"),
+            ("raid10:5", "even number"),
+            ("raid5(5, chunk=0)", "chunk = 0"),
+            ("", "a level is expected"),
+            ("raid0:0", "from 1 to 4096"),
+            ("raid0:99999999", "from 1 to 4096"),
+        ] {
+            let error = Tree::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Every small geometry, every request, every set of missing members within tolerance, against a flat byte vector.
+
+mod harness;
+
+use harness::{subsets, Bench};
+use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
+use raidlab_types::{CounterRng, Extent, RequestError, Seed};
+
+fn policies() -> Vec<Policy> {
+    let with = |parity_write, parity_write_tie, parity_read| Policy {
+        parity_write,
+        parity_write_tie,
+        parity_read,
+        mirror_read: MirrorRead::RoundRobin,
+        ..Policy::default()
+    };
+    use ParityWrite::*;
+    vec![
+        with(FewestAccesses, ReadModifyWrite, ParityRead::Skip),
+        with(FewestAccesses, ReconstructWrite, ParityRead::ReadThrough),
+        with(ReadModifyWrite, ReadModifyWrite, ParityRead::ReadThrough),
+        with(ReconstructWrite, ReconstructWrite, ParityRead::Skip),
+    ]
+}
+
+/// Every extent of every volume: written under every set of missing members, then read back under every larger set that
+/// the tree still bears, so that parity is checked and not only data.
+fn exhaust(tree: &Tree, member_sectors: u64, policy: Policy, every: u64) {
+    let n = tree.leaves();
+    let mut rng = Seed::new(n as u64).draws();
+    let mut bench = Bench::new(tree, member_sectors, policy);
+    bench.fill(&mut rng);
+    let mut turn = 0;
+    for missing in subsets(n, n - 1) {
+        missing.iter().for_each(|&m| bench.set_missing(m, true));
+        if bench.layout.volumes().iter().all(|v| !bench.views.is_lost(v.node)) {
+            let kept = bench.members.clone();
+            let flat = bench.flat.clone();
+            for volume in 0..flat.len() {
+                let capacity = flat[volume].len() as u64;
+                for lba in 0..capacity {
+                    for sectors in 1..=capacity - lba {
+                        turn += 1;
+                        if turn % every == 0 {
+                            one_write(&mut bench, volume, Extent::new(lba, sectors), &missing, &mut rng);
+                            bench.members.clone_from(&kept);
+                            bench.flat.clone_from(&flat);
+                        }
+                    }
+                }
+            }
+        } else {
+            refuses(&mut bench, &mut rng);
+        }
+        missing.iter().for_each(|&m| bench.set_missing(m, false));
+    }
+}
+
+fn one_write(bench: &mut Bench, volume: usize, extent: Extent, missing: &[usize], rng: &mut CounterRng) {
+    bench.write(volume, extent, rng).expect("within tolerance");
+    // What a missing member holds must not matter.
+    missing.iter().for_each(|&m| bench.members[m].iter_mut().for_each(|b| *b ^= 0xFF));
+    bench.check(volume, extent, rng);
+    bench.check_all(rng);
+    let n = bench.members.len();
+    for more in (0..n).filter(|m| !missing.contains(m)) {
+        bench.set_missing(more, true);
+        if bench.layout.volumes().iter().all(|v| !bench.views.is_lost(v.node)) {
+            bench.check_all(rng);
+        }
+        bench.set_missing(more, false);
+    }
+}
+
+fn refuses(bench: &mut Bench, rng: &mut CounterRng) {
+    for volume in 0..bench.flat.len() {
+        let node = bench.layout.volumes()[volume].node;
+        let mut byte = [0];
+        for write in [false, true] {
+            let result = bench.run(volume, write, Extent::new(0, 1), &mut byte, rng);
+            let refused = matches!(result, Err(RequestError::BeyondTolerance { .. }));
+            assert_eq!(refused, bench.views.is_lost(node), "volume {volume} write {write}");
+        }
+    }
+}
+
+#[test]
+fn parity_all_rotations() {
+    for rotation in Rotation::ALL {
+        for (parities, widths) in [(1, 2..=5), (2, 3..=5)] {
+            for n in widths {
+                for chunk in 1..=3u64 {
+                    let tree = Tree::parity(parities, n, chunk, rotation);
+                    for (i, policy) in policies().into_iter().enumerate() {
+                        // Every extent for the first policy, a seeded-by-position sample of one in three for the others.
+                        exhaust(&tree, chunk * 2, policy, if i == 0 && chunk < 3 { 1 } else { 3 });
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wide_parity() {
+    for (parities, n) in [(1, 7), (2, 6), (2, 7)] {
+        for policy in policies() {
+            let tree = Tree::parity(parities, n, 2, Rotation::LeftAsymmetric);
+            exhaust(&tree, 4, policy, 29);
+        }
+    }
+}
+
+#[test]
+fn stripes_mirrors_and_concats() {
+    let mirror = |n| Tree::raid1(n);
+    let trees = [
+        Tree::raid0(3, 2),
+        Tree::raid0(7, 1),
+        mirror(2),
+        mirror(3),
+        Tree::raid10(2, 2),
+        Tree::raid10(3, 1),
+        Tree::raid01(2, 3),
+        Tree::Concat { children: vec![mirror(2), Tree::member(), Tree::raid0(2, 1)] },
+        Tree::Independent { children: vec![mirror(2), mirror(2)] },
+    ];
+    for tree in trees {
+        for policy in policies() {
+            exhaust(&tree, 6, policy, 2);
+        }
+    }
+}
+
+#[test]
+fn nested_parity() {
+    let raid5 = |n, chunk| Tree::parity(1, n, chunk, Rotation::LeftSymmetric);
+    let trees = [
+        Tree::striped_parity(1, 2, 3, 1, Rotation::LeftSymmetric),
+        Tree::striped_parity(1, 2, 3, 2, Rotation::RightAsymmetric),
+        // An outer chunk that is no multiple of the inner stripe.
+        Tree::Stripe { chunk_bytes: 1, children: vec![raid5(3, 2), raid5(3, 2)] },
+        Tree::Stripe { chunk_bytes: 3, children: vec![raid5(3, 2), raid5(3, 2)] },
+        Tree::Mirror { children: vec![raid5(3, 1), raid5(3, 1)] },
+        Tree::Parity {
+            parities: 1,
+            rotation: Rotation::LeftSymmetric,
+            chunk_bytes: 2,
+            children: vec![Tree::raid1(2), Tree::raid1(2), Tree::raid1(2)],
+        },
+        Tree::Parity {
+            parities: 1,
+            rotation: Rotation::LeftAsymmetric,
+            chunk_bytes: 1,
+            children: vec![raid5(3, 1), raid5(3, 1), raid5(3, 1)],
+        },
+        Tree::Parity {
+            parities: 2,
+            rotation: Rotation::LeftSymmetric,
+            chunk_bytes: 1,
+            children: vec![Tree::raid0(2, 1), Tree::member(), Tree::member(), Tree::member()],
+        },
+    ];
+    for tree in trees {
+        for policy in policies() {
+            let every = if tree.leaves() > 8 { 97 } else { 13 };
+            exhaust(&tree, 6, policy, every);
+        }
+    }
+}
