@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn order_of_arrival_wherever_the_arm_is() {
         let mut fifo = Fifo::default();
-        [5, 1, 3].map(|id| fifo.push(waiting(id)));
+        [5, 1, 3].into_iter().for_each(|id| fifo.push(waiting(id)));
         assert_eq!(fifo.len(), 3);
         let order: Vec<u64> = [9, 0, 3, 1].iter().filter_map(|&at| fifo.take(at)).map(|w| w.id.0).collect();
         assert_eq!(order, [5, 1, 3]);

@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn the_head_passes_first_and_keeps_its_own_order() {
         let mut queue = Queue::new(SchedulerSpec::Fifo);
-        [1, 2].map(|id| queue.push(waiting(id)));
-        [8, 9].map(|id| queue.push_head(waiting(id)));
+        [1, 2].into_iter().for_each(|id| queue.push(waiting(id)));
+        [8, 9].into_iter().for_each(|id| queue.push_head(waiting(id)));
         assert_eq!(queue.len(), 4);
         let order: Vec<u64> = std::iter::from_fn(|| queue.take(0)).map(|w| w.id.0).collect();
         assert_eq!(order, [8, 9, 1, 2]);
