@@ -140,9 +140,10 @@ impl Backend {
 }
 
 fn xor_with(kernels: &Kernels, out: &mut [u8], inputs: &[&[u8]]) {
-    let list = Pointers::of(inputs, out.len());
+    let mut room = room();
+    let list = addresses(&mut room, inputs, out.len());
     // SAFETY: all blocks have `out.len()` bytes, and an exclusive borrow overlaps no other.
-    unsafe { (kernels.xor)(out.as_mut_ptr(), list.as_slice(), out.len()) }
+    unsafe { (kernels.xor)(out.as_mut_ptr(), list, out.len()) }
 }
 
 fn xor_into_with(kernels: &Kernels, out: &mut [u8], input: &[u8]) {
@@ -154,9 +155,10 @@ fn xor_into_with(kernels: &Kernels, out: &mut [u8], input: &[u8]) {
 
 fn pq_with(kernels: &Kernels, p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
     assert_eq!(p.len(), q.len(), "blocks of different lengths");
-    let list = Pointers::of(data, p.len());
+    let mut room = room();
+    let list = addresses(&mut room, data, p.len());
     // SAFETY: all blocks have `p.len()` bytes, and exclusive borrows overlap no other.
-    unsafe { (kernels.pq)([p.as_mut_ptr(), q.as_mut_ptr()], list.as_slice(), p.len()) }
+    unsafe { (kernels.pq)([p.as_mut_ptr(), q.as_mut_ptr()], list, p.len()) }
 }
 
 fn combine_with<const OUTS: usize>(
@@ -168,9 +170,10 @@ fn combine_with<const OUTS: usize>(
 ) {
     let len = outs[0].len();
     assert!(outs.iter().all(|out| out.len() == len), "blocks of different lengths");
-    let list = Pointers::of(inputs, len);
+    let mut room = room();
+    let list = addresses(&mut room, inputs, len);
     // SAFETY: all blocks have `len` bytes, and exclusive borrows overlap no other.
-    unsafe { sum(kernels, kernel, outs.map(|out| out.as_mut_ptr()), list.as_slice(), coefficients, len) }
+    unsafe { sum(kernels, kernel, outs.map(|out| out.as_mut_ptr()), list, coefficients, len) }
 }
 
 /// Runs the kernel that the coefficients need: absent inputs are left out, and a sum of ones is an XOR.
@@ -195,15 +198,17 @@ unsafe fn sum<const OUTS: usize>(
         if OUTS == 1 && coefficients[0].iter().all(|&c| c == 1) {
             (kernels.xor)(outs[0], inputs, len)
         } else if (0..inputs.len()).any(is_absent) {
-            let (mut present, mut kept) = (Pointers::new(), [[0; MAX_INPUTS]; OUTS]);
+            let (mut present, mut kept) = (room(), [[0; MAX_INPUTS]; OUTS]);
+            let mut count = 0;
             for i in (0..inputs.len()).filter(|&i| !is_absent(i)) {
                 for (kept, list) in kept.iter_mut().zip(coefficients) {
-                    kept[present.count] = list[i];
+                    kept[count] = list[i];
                 }
-                present.push(inputs[i]);
+                present[count].write(inputs[i]);
+                count += 1;
             }
-            let kept = core::array::from_fn(|out| &kept[out][..present.count]);
-            kernel(outs, present.as_slice(), kept, len)
+            let kept = core::array::from_fn(|out| &kept[out][..count]);
+            kernel(outs, written(&present, count), kept, len)
         } else {
             kernel(outs, inputs, coefficients, len)
         }
@@ -214,39 +219,32 @@ fn check_count(inputs: usize) {
     assert!((1..=MAX_INPUTS).contains(&inputs), "{inputs} inputs: between 1 and {MAX_INPUTS} can be combined");
 }
 
-/// The addresses of the inputs, on the stack: no call allocates. Left uninitialised beyond `count`, since clearing 2 KiB
-/// would cost a tenth of a 4 KiB stripe's XOR.
-struct Pointers {
-    list: [MaybeUninit<*const u8>; MAX_INPUTS],
-    count: usize,
+/// Room on the stack for the addresses of the inputs: no call allocates. It is neither cleared nor returned by value,
+/// as setting or moving its 2 KiB took a fifth of the time of a 4 KiB stripe's XOR.
+type Room<T> = [MaybeUninit<T>; MAX_INPUTS];
+
+const fn room<T>() -> Room<T> {
+    [const { MaybeUninit::uninit() }; MAX_INPUTS]
 }
 
-impl Pointers {
-    fn new() -> Self {
-        Pointers { list: [const { MaybeUninit::uninit() }; MAX_INPUTS], count: 0 }
+/// The addresses of `inputs`, all of which must have `len` bytes, in `room`.
+#[inline(always)]
+fn addresses<'a>(room: &'a mut Room<*const u8>, inputs: &[&[u8]], len: usize) -> &'a [*const u8] {
+    check_count(inputs.len());
+    for (slot, input) in room.iter_mut().zip(inputs) {
+        assert_eq!(input.len(), len, "blocks of different lengths");
+        slot.write(input.as_ptr());
     }
+    // SAFETY: the count was checked against the room, so each input wrote its slot.
+    unsafe { written(room, inputs.len()) }
+}
 
-    /// Those of `inputs`, all of which must have `len` bytes.
-    #[inline]
-    fn of(inputs: &[&[u8]], len: usize) -> Self {
-        check_count(inputs.len());
-        let mut pointers = Self::new();
-        for input in inputs {
-            assert_eq!(input.len(), len, "blocks of different lengths");
-            pointers.push(input.as_ptr());
-        }
-        pointers
-    }
-
-    #[inline]
-    fn push(&mut self, pointer: *const u8) {
-        self.list[self.count].write(pointer);
-        self.count += 1;
-    }
-
-    #[inline]
-    fn as_slice(&self) -> &[*const u8] {
-        // SAFETY: `push` has written the first `count`, and `MaybeUninit<T>` is laid out as `T`.
-        unsafe { core::slice::from_raw_parts(self.list.as_ptr().cast(), self.count) }
-    }
+/// The first `count` entries.
+///
+/// # Safety
+/// They have been written, and `count <= MAX_INPUTS`.
+#[inline(always)]
+unsafe fn written<T>(room: &Room<T>, count: usize) -> &[T] {
+    // SAFETY: the caller's promise; `MaybeUninit<T>` is laid out as `T`.
+    unsafe { core::slice::from_raw_parts(room.as_ptr().cast(), count) }
 }
