@@ -1,0 +1,54 @@
+"""raidlab: an evaluation laboratory for RAID arrays.
+
+Invariants:
+
+- Importing this package costs next to nothing: what needs Polars, Pydantic or Altair is imported when it is used.
+- The names here are the public API; everything else may change.
+
+Examples
+--------
+>>> import raidlab
+>>> run = raidlab.run_study("quickstart", on=["sim"], quick=True)  # doctest: +SKIP
+>>> raidlab.analyse(run).table  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from raidlab.api import analyse, run_study, write_report
+    from raidlab.results import Run, load_run
+    from raidlab.study import LoadedStudy, load_study
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "analyse": "raidlab.api",
+    "run_study": "raidlab.api",
+    "write_report": "raidlab.api",
+    "Run": "raidlab.results",
+    "load_run": "raidlab.results",
+    "LoadedStudy": "raidlab.study",
+    "load_study": "raidlab.study",
+}
+
+__all__ = [
+    "LoadedStudy",
+    "Run",
+    "__version__",
+    "analyse",
+    "load_run",
+    "load_study",
+    "run_study",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home when it is first used."""
+    import importlib
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'raidlab' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,117 @@
+"""What the command line and notebooks share: run a study into a folder, analyse a run, write its report.
+
+Invariants:
+
+- This is the only place that joins running and writing: `run` yields outcomes, `results` writes them.
+- However a run ends, its folder is finished with what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from raidlab.errors import InputError
+from raidlab.metrics import Analysis
+from raidlab.report import write_page
+from raidlab.results import Run, RunWriter, load_run, new_folder
+from raidlab.run import CellOutcome, Execution, Progress, Silent, Target, resolve_targets
+from raidlab.study import LoadedStudy, load_study
+
+DEFAULT_OUT = "runs"
+
+
+def run_study(
+    study: str | Path | LoadedStudy,
+    *,
+    on: Sequence[str] | None = None,
+    out: str | Path = DEFAULT_OUT,
+    seed: int | None = None,
+    quick: bool = False,
+    destroy: Sequence[str] = (),
+    progress: Progress | None = None,
+    argv: Sequence[str] = (),
+) -> Run:
+    """Run a study and keep the result in a new folder.
+
+    Parameters
+    ----------
+    study : str, pathlib.Path or LoadedStudy
+        A study's name, its file, or one already loaded.
+    on : sequence of str, optional
+        ``sim``, ``original``, ``memory``, directories or block devices; the study's own choice by default.
+    out : str or pathlib.Path
+        Where the run folder is made.
+    seed : int, optional
+        The root seed; the study's by default.
+    quick : bool
+        Use the study's quick budget.
+    destroy : sequence of str
+        Block devices that may be overwritten.
+    progress : Progress, optional
+        Told how far the run is; silent by default.
+    argv : sequence of str
+        The command to write into the provenance.
+
+    Returns
+    -------
+    Run
+        Its ``facts["status"]`` says whether it is complete, interrupted or failed.
+
+    Raises
+    ------
+    InputError, RefusedError
+        Before anything is measured or written.
+    """
+    loaded = study if isinstance(study, LoadedStudy) else load_study(study)
+    words = list(on) if on else loaded.study.on
+    targets = resolve_targets(words, destroy)
+    _check_sections(loaded, targets)
+    root_seed = loaded.study.seed if seed is None else seed
+    execution = Execution(loaded, targets, root_seed, quick, progress or Silent())
+    writer = RunWriter(
+        new_folder(Path(out), loaded.study.name),
+        loaded,
+        seed=root_seed,
+        targets=words,
+        quick=quick,
+        argv=list(argv) or ["raidlab", "run", loaded.study.name],
+    )
+    try:
+        for outcome in execution.outcomes():
+            target = outcome.cell.target if isinstance(outcome, CellOutcome) else outcome.task.target
+            member_bytes, sector_bytes = execution.member_shape(target)
+            writer.add(outcome, member_bytes, sector_bytes)
+    finally:
+        folder = writer.finish(execution.status, execution.failure, execution.member_facts.get("live", []))
+    return load_run(folder)
+
+
+def analyse(run: Run | str | Path) -> Analysis:
+    """Work out points, metrics and comparisons of a run.
+
+    Parameters
+    ----------
+    run : Run, str or pathlib.Path
+        A run or its folder.
+    """
+    return Analysis(run if isinstance(run, Run) else load_run(run))
+
+
+def write_report(run: Run | str | Path) -> Path:
+    """Write ``report.html`` and the figures (SVG, PNG) into a run's folder; returns the page's path."""
+    return write_page(analyse(run))
+
+
+def _check_sections(loaded: LoadedStudy, targets: list[Target]) -> None:
+    """A target without its table in the study is refused before anything is made."""
+    sections = {"sim": loaded.study.sim, "original": loaded.study.original, "live": loaded.study.live}
+    for target in targets:
+        if sections[target.name] is None:
+            having = [name for name, section in sections.items() if section is not None]
+            raise InputError.one(
+                "--on",
+                f"the study '{loaded.study.name}' has no table [{target.name}]",
+                value=f"'{target.name}'",
+                accepted=", ".join(having),
+            )

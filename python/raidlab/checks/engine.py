@@ -1,0 +1,36 @@
+"""What the engine found itself: its own cost (generator limited), short transfers, and the like.
+
+The engine bounds its own cost with a null target and reports it as a check of each live cell; this sums those up, and
+every other check the engine makes, so that a table of 500 cells gives one line a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.checks.finding import PASS, SEVERITY, Finding
+from raidlab.metrics import Analysis
+
+NAME = "engine"
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """The worst verdict of each check of the engine, with the evidence of the worst cell."""
+    checks = analysis.run.checks
+    if checks.is_empty():
+        return
+    cells = {row["cell"]: row for row in analysis.run.cells.iter_rows(named=True)}
+    grouped: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in checks.iter_rows(named=True):
+        grouped.setdefault((row["check"], cells[row["cell"]]["target"]), []).append(row)
+    for (name, target), rows in grouped.items():
+        worst = max(rows, key=lambda row: SEVERITY.get(row["verdict"], 0))
+        verdict = worst["verdict"]
+        if verdict == PASS:
+            yield Finding(name, target, PASS, f"Passed in all {len(rows)} cells. {worst['evidence']}")
+            continue
+        affected = sum(1 for row in rows if row["verdict"] == verdict)
+        cell = cells[int(worst["cell"])]
+        where = f"{cell['array']}, {cell['workload']}, {cell['load']} {cell['depth']}"
+        evidence = f"{affected} of {len(rows)} cells; for one, {where}: {worst['evidence']}"
+        yield Finding(name, target, verdict, evidence, worst["mend"] or "")

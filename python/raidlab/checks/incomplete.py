@@ -1,0 +1,26 @@
+"""Did the run get to its end?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.checks.finding import PASS, WARN, Finding
+from raidlab.metrics import Analysis
+
+NAME = "incomplete"
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN for a run that was interrupted or failed."""
+    facts = analysis.run.facts
+    if facts["status"] == "complete":
+        yield Finding(NAME, "run", PASS, f"All {analysis.run.cells.height} cells were run.")
+        return
+    reason = f": {facts['failure']}" if facts.get("failure") else ""
+    yield Finding(
+        NAME,
+        "run",
+        WARN,
+        f"The run was {facts['status']}{reason}; the {analysis.run.cells.height} cells run until then are shown.",
+        "Run the study again.",
+    )

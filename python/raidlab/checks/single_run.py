@@ -1,0 +1,43 @@
+"""Was each cell run more than once?
+
+Storage varies from run to run; a single run has no interval, and a small difference in it means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.checks.finding import PASS, WARN, Finding
+from raidlab.metrics import Analysis
+from raidlab.stats import spread_percent
+
+NAME = "single_run"
+_LARGE_SPREAD_PERCENT = 20.0
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN for live targets that were run once; say how far repeats lie apart otherwise."""
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        points = [point for point in analysis.points if point.target == target and point.is_swept]
+        repeats = min((len(point.rows) for point in points), default=0)
+        if repeats == 1 and target == "live":
+            yield Finding(
+                NAME,
+                target,
+                WARN,
+                "Each cell was run once: nothing shows how much a repeat would differ.",
+                "Raise live.repeats in the study, or leave out --quick.",
+            )
+        elif repeats > 1:
+            spreads = sorted(spread_percent(point.each_per_s("all_bytes")) or 0.0 for point in points)
+            median, worst = spreads[len(spreads) // 2], spreads[-1]
+            evidence = (
+                f"Each cell was run {repeats} times; the throughputs of its repeats range over {median:.1f} % of their "
+                f"mean in the median cell and {worst:.0f} % in the worst."
+            )
+            if target == "live" and worst > _LARGE_SPREAD_PERCENT:
+                yield Finding(
+                    NAME, target, WARN, evidence, "Measure longer, repeat more, and keep other work off the machine."
+                )
+            else:
+                yield Finding(NAME, target, PASS, evidence)

@@ -1,0 +1,37 @@
+"""Did each cell run long enough for its percentiles?
+
+A p99 that rests on ten requests is the largest but one of a lucky few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.checks.finding import INVALID, PASS, WARN, Finding
+from raidlab.metrics import Analysis
+
+NAME = "too_short"
+# A 90th percentile needs tens of requests above it to be stable, a 99th hundreds in all; below ten requests
+# altogether there is no percentile to speak of.
+_COMFORTABLE_REQUESTS = 500
+_LEAST_REQUESTS = 20
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """INVALID for cells with next to no requests, WARN for few."""
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        points = [point for point in analysis.points if point.target == target]
+        counted = [(point.total("all_requests"), point) for point in points]
+        fewest, point = min(counted, key=lambda pair: pair[0])
+        few = sum(1 for count, _ in counted if count < _COMFORTABLE_REQUESTS)
+        where = f"{point.array}, {point.workload}, {point.load} {point.depth or point.rate_per_s:g}"
+        if fewest < _LEAST_REQUESTS:
+            verdict = INVALID
+        elif few:
+            verdict = WARN
+        else:
+            verdict = PASS
+        evidence = f"The fewest requests behind a percentile are {fewest:.0f} ({where})"
+        evidence += f"; {few} of {len(points)} points have fewer than {_COMFORTABLE_REQUESTS}." if few else "."
+        mend = "" if verdict == PASS else f"Raise measure of [{target}] in the study, or leave out --quick."
+        yield Finding(NAME, target, verdict, evidence, mend)

@@ -1,0 +1,109 @@
+"""The errors a user can meet, and the exit code each one ends the program with.
+
+Invariants:
+
+- Every error a user can cause is a `RaidlabError`; anything else that escapes is a defect of raidlab and shows its
+  traceback.
+- A message is one line a mistake: the place (file, line, key), the value, what is wrong, what would be accepted.
+- The exit codes are part of the command line's contract and never change their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_INVALID_RESULT = 3
+EXIT_REFUSED = 4
+EXIT_INTERRUPTED = 130
+
+EXIT_CODES = {
+    EXIT_OK: "done; no check found the result invalid",
+    EXIT_FAILED: "a measurement failed (an I/O error, a worker that died)",
+    EXIT_BAD_INPUT: "bad input: a study file, an option, a tree; nothing was measured or written",
+    EXIT_INVALID_RESULT: "measured, but at least one check says INVALID: the figures must not be used",
+    EXIT_REFUSED: "refused for safety: a target that raidlab must not write",
+    EXIT_INTERRUPTED: "interrupted; what was measured until then is kept",
+}
+
+
+class RaidlabError(Exception):
+    """A failure that is explained to the user in one sentence, without a traceback.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line returns for it.
+    """
+
+    exit_code = EXIT_FAILED
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in one place of the input.
+
+    Parameters
+    ----------
+    file : str
+        The file at fault, as the user named it; empty for the command line.
+    where : str
+        The key in the file (``array[2].tree``) or the option (``--on``).
+    message : str
+        What is wrong, in words.
+    value : str, optional
+        The offending value, as written.
+    accepted : str, optional
+        What would be accepted in its place.
+    line : int, optional
+        The line in the file, counted from 1.
+    """
+
+    file: str
+    where: str
+    message: str
+    value: str | None = None
+    accepted: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        parts = [part for part in (place, self.where) if part]
+        if self.value is not None:
+            parts.append(self.value if len(self.value) <= 60 else self.value[:57] + "...")
+        text = ": ".join([*parts, self.message])
+        if self.accepted is not None:
+            text += f"; accepted: {self.accepted}"
+        return " ".join(text.split())
+
+
+class InputError(RaidlabError):
+    """Bad input: carries every mistake found, not only the first."""
+
+    exit_code = EXIT_BAD_INPUT
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    @classmethod
+    def one(
+        cls, where: str, message: str, *, value: str | None = None, accepted: str | None = None, file: str = ""
+    ) -> InputError:
+        """Build the error of a single mistake."""
+        return cls([Problem(file=file, where=where, message=message, value=value, accepted=accepted)])
+
+
+class RefusedError(RaidlabError):
+    """A target that raidlab will not write: nothing was touched."""
+
+    exit_code = EXIT_REFUSED
+
+
+class CellFailedError(RaidlabError):
+    """The engine could not finish a cell (an I/O error, a device that vanished)."""
+
+    exit_code = EXIT_FAILED

@@ -1,0 +1,73 @@
+"""Histograms of times: merging and percentiles.
+
+Invariants:
+
+- A histogram is two columns of equal length: values in nanoseconds, ascending, and how often each occurred. The engine
+  makes them; their resolution is that of its recorder.
+- A percentile is taken from merged counts, never from averaged percentiles.
+- A percentile is the smallest recorded value that at least that share of the requests did not exceed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often each time occurred.
+
+    Attributes
+    ----------
+    value_ns, count : numpy.ndarray
+        Ascending values and their counts.
+    """
+
+    value_ns: NDArray[np.uint64]
+    count: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, columns: dict[str, Any]) -> Histogram:
+        """Take the engine's columns, or those of a result file."""
+        return cls(np.asarray(columns["value_ns"], dtype=np.uint64), np.asarray(columns["count"], dtype=np.uint64))
+
+    @classmethod
+    def merged(cls, parts: Iterable[Histogram]) -> Histogram:
+        """Add histograms up."""
+        found = [part for part in parts if part.value_ns.size]
+        if not found:
+            return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64))
+        values, inverse = np.unique(np.concatenate([part.value_ns for part in found]), return_inverse=True)
+        counts = np.zeros(values.size, dtype=np.uint64)
+        np.add.at(counts, inverse, np.concatenate([part.count for part in found]))
+        return cls(values, counts)
+
+    @property
+    def total(self) -> int:
+        """How many times were recorded."""
+        return int(self.count.sum())
+
+    def percentile_ns(self, percentile: float) -> int | None:
+        """The time that ``percentile`` % of the requests did not exceed; None when nothing was recorded.
+
+        Examples
+        --------
+        >>> Histogram.of({"value_ns": [10, 20], "count": [9, 1]}).percentile_ns(90)
+        10
+        """
+        if self.total == 0:
+            return None
+        rank = max(1, math.ceil(self.total * percentile / 100 - 1e-9))
+        return int(self.value_ns[int(np.searchsorted(np.cumsum(self.count), rank))])
+
+    def share_within(self, limit_ns: int) -> float | None:
+        """The share of requests that took at most ``limit_ns``; None when nothing was recorded."""
+        if self.total == 0:
+            return None
+        return float(self.count[self.value_ns <= limit_ns].sum()) / self.total

@@ -1,0 +1,29 @@
+"""What the simple access-count model says of a point's relative throughput per member."""
+
+from __future__ import annotations
+
+from raidlab.metrics.metric import Metric
+from raidlab.metrics.point import Point
+from raidlab.model import throughput_per_member_percent
+from raidlab.study.check import typical_bytes
+
+
+def access_count_model_percent(point: Point, reference: Point | None) -> float | None:
+    """The model's value for an array in percent of its value for the reference; None without a reference."""
+    if reference is None:
+        return None
+    return 100 * _against_no_redundancy(point) / _against_no_redundancy(reference)
+
+
+def _against_no_redundancy(point: Point) -> float:
+    workload = next(found for found in point.run.study.workload if found.name == point.workload)
+    return throughput_per_member_percent(point.run.tree(point.array), typical_bytes(workload), workload.read)
+
+
+METRIC = Metric(
+    kind="access_count_model_percent",
+    title="simple access-count model",
+    unit="%",
+    meaning="relative throughput per member if every access to a member cost the same (Chen et al. 1990, section 3)",
+    compute=access_count_model_percent,
+)

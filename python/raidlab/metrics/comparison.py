@@ -1,0 +1,158 @@
+"""Comparisons: for each table a study asks for, its arrays side by side under each workload.
+
+Invariants:
+
+- All arrays of a comparison stand at the same load: the heaviest of the sweep that every one of them has run.
+- The figures at an equal percentile of response time come from the study's own search, averaged over repeats as
+  throughputs, and are None where no depth met the target.
+- Open and closed loop never share a comparison: a workload has one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from raidlab.metrics.point import Point
+from raidlab.metrics.relative_throughput_percent import share_basis
+from raidlab.results import Run
+from raidlab.study.schema import Compare
+
+
+@dataclass(frozen=True)
+class Held:
+    """Throughput at an equal percentile of response time.
+
+    Attributes
+    ----------
+    percentile : float
+    target_ms : float
+    throughput_mb_s : float or None
+        None where even one request at a time exceeds the target.
+    depth : float or None
+    relative_percent : float or None
+        Against the reference array at the same target, on the basis the study names.
+    bound : str or None
+        How the search ended.
+    """
+
+    percentile: float
+    target_ms: float
+    throughput_mb_s: float | None
+    depth: float | None
+    relative_percent: float | None
+    bound: str | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One array of a comparison: its point, its metrics, and what it does at the response-time target."""
+
+    array: str
+    point: Point
+    values: dict[str, float | None]
+    held: Held | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The arrays of one group under one workload on one target."""
+
+    compare: Compare
+    target: str
+    workload: str
+    load: str
+    rows: tuple[Row, ...]
+
+
+def comparisons_of(run: Run, points: list[Point], values: dict[int, dict[str, float | None]]) -> list[Comparison]:
+    """All comparisons of a run, in the order of the study.
+
+    Parameters
+    ----------
+    run : Run
+    points : list of Point
+    values : dict
+        The metrics of each point, by the point's position in ``points``.
+    """
+    targets = list(dict.fromkeys(point.target for point in points))
+    found = []
+    for target in targets:
+        for compare in run.study.compare:
+            for workload in run.study.workload:
+                mine = [
+                    (point, values[index])
+                    for index, point in enumerate(points)
+                    if (point.target, point.group, point.workload) == (target, compare.group, workload.name)
+                ]
+                comparison = _compare(run, compare, target, workload.name, mine)
+                if comparison is not None:
+                    found.append(comparison)
+    return found
+
+
+def heaviest_common_load(points: list[Point]) -> tuple[str, int, float] | None:
+    """The heaviest load of the sweep that all arrays have run; None when there is none."""
+    arrays = {point.array for point in points}
+    loads = {(point.load, point.depth, point.rate_per_s) for point in points if point.is_swept}
+    common = [
+        load
+        for load in loads
+        if {point.array for point in points if (point.load, point.depth, point.rate_per_s) == load} == arrays
+    ]
+    return max(common, default=None)
+
+
+def _compare(
+    run: Run, compare: Compare, target: str, workload: str, mine: list[tuple[Point, dict[str, float | None]]]
+) -> Comparison | None:
+    load = heaviest_common_load([point for point, _ in mine])
+    if load is None:
+        return None
+    held = held_rows(run, compare, target, workload, {point.array: point for point, _ in mine})
+    rows = tuple(
+        Row(point.array, point, values, held.get(point.array))
+        for point, values in mine
+        if (point.load, point.depth, point.rate_per_s) == load
+    )
+    kind, depth, rate = load
+    label = f"queue depth {depth}" if kind == "closed" else f"{rate:g} requests/s offered"
+    return Comparison(compare, target, workload, label, rows)
+
+
+def held_rows(
+    run: Run, compare: Compare, target: str, workload: str, points: dict[str, Point]
+) -> dict[str, Held]:
+    """What each array does at the response-time target, by array."""
+    frame = run.holds.filter(
+        (pl.col("target") == target) & (pl.col("workload") == workload) & pl.col("array").is_in(list(points))
+    )
+    by_array: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.iter_rows(named=True):
+        by_array.setdefault(row["array"], []).append(row)
+    per_basis = {
+        array: rate / share_basis(points[array], compare.per)
+        for array, rows in by_array.items()
+        if (rate := _mean(row["throughput_bytes_per_s"] for row in rows)) is not None
+    }
+    reference = per_basis.get(compare.reference)
+    held = {}
+    for array, rows in by_array.items():
+        rate, own = _mean(row["throughput_bytes_per_s"] for row in rows), per_basis.get(array)
+        held[array] = Held(
+            percentile=rows[0]["percentile"],
+            target_ms=rows[0]["target_ns"] / 1e6,
+            throughput_mb_s=None if rate is None else rate / 1e6,
+            depth=_mean(row["depth"] for row in rows),
+            relative_percent=None if own is None or not reference else 100 * own / reference,
+            bound=rows[0]["bound"],
+        )
+    return held
+
+
+def _mean(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,99 @@
+"""A point: one (target, array, workload, load) with all its repeats merged.
+
+Invariants:
+
+- Repeats are merged by adding up: bytes, requests, time, histograms. No average of averages, no average of percentiles.
+- Interrupted cells are left out: they did not run as long as the others.
+- Points come in the order of the cells of the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from raidlab.histogram import Histogram
+from raidlab.results import Run
+
+KEYS = ["target", "array", "group", "workload", "load", "depth", "rate_per_s"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a curve.
+
+    Attributes
+    ----------
+    run : Run
+    target, array, group, workload : str
+    load : str
+        ``closed``, ``open`` or ``hold``.
+    depth : int
+        The queue depth asked for; 0 where the load has none.
+    rate_per_s : float
+        The rate offered; 0 where the load has none.
+    rows : tuple of dict
+        The rows of its cells, one a repeat.
+    """
+
+    run: Run
+    target: str
+    array: str
+    group: str
+    workload: str
+    load: str
+    depth: int
+    rate_per_s: float
+    rows: tuple[dict[str, Any], ...]
+
+    @property
+    def cells(self) -> list[int]:
+        """The numbers of its cells."""
+        return [int(row["cell"]) for row in self.rows]
+
+    @property
+    def members(self) -> int:
+        """How many members the array has, redundancy included."""
+        return int(self.rows[0]["members"])
+
+    @property
+    def is_swept(self) -> bool:
+        """Whether the study lists this load, rather than a search having passed by."""
+        return any(row["purpose"] == "sweep" for row in self.rows)
+
+    def total(self, column: str) -> float:
+        """The sum of a column over the repeats."""
+        return float(sum(row[column] for row in self.rows))
+
+    def each_per_s(self, column: str) -> list[float]:
+        """A column a second, for each repeat on its own."""
+        return [row[column] / (row["elapsed_ns"] / 1e9) for row in self.rows if row["elapsed_ns"]]
+
+    def per_s(self, column: str) -> float:
+        """A column a second over all repeats together."""
+        elapsed_s = self.total("elapsed_ns") / 1e9
+        return self.total(column) / elapsed_s if elapsed_s else 0.0
+
+    def weighted_mean(self, column: str) -> float | None:
+        """The mean of a column over all requests of all repeats; None where it was not recorded."""
+        known = [(row[column], row["all_requests"]) for row in self.rows if row[column] is not None]
+        weight = sum(count for _, count in known)
+        return sum(value * count for value, count in known) / weight if weight else None
+
+    @cached_property
+    def response(self) -> Histogram:
+        """Response times of all requests of all repeats."""
+        return self.run.histogram(self.cells)
+
+
+def points_of(run: Run) -> list[Point]:
+    """All points of a run."""
+    whole = run.cells.filter(~pl.col("interrupted"))
+    found = whole.partition_by(KEYS, as_dict=True, maintain_order=True)
+    return [
+        Point(run, *key, rows=tuple(part.iter_rows(named=True)))  # type: ignore[arg-type]
+        for key, part in found.items()
+    ]

@@ -1,0 +1,206 @@
+"""From the engine's answers to tidy tables: one row a cell, a histogram bucket, a member, a station.
+
+Invariants:
+
+- The columns and their order are fixed here, whatever the engine's answers contain: a result file of one version has
+  one schema.
+- Rows are in canonical order (target, array, workload, load, repeat as the study lists them), never in the order in
+  which cells happened to finish.
+- Counts and times stay integers; nothing is averaged here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+SCHEMA_VERSION = 1
+OPERATIONS = ("all", "read", "write")
+STAGES = ("request_overhead_ns", "io_cpu_ns", "queue_ns", "disconnect_ns", "transfer_ns")
+MEMBER_COUNTS = (
+    "reads",
+    "writes",
+    "read_bytes",
+    "write_bytes",
+    "busy_ns",
+    "seek_ns",
+    "rotation_ns",
+    "transfer_ns",
+    "overhead_ns",
+    "paired_ns",
+    "wait_ns",
+)
+
+CELL_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "target": pl.String,
+    "array": pl.String,
+    "group": pl.String,
+    "workload": pl.String,
+    "load": pl.String,
+    "depth": pl.UInt32,
+    "rate_per_s": pl.Float64,
+    "repeat": pl.UInt32,
+    "purpose": pl.String,
+    "seed": pl.UInt64,
+    "order": pl.UInt32,
+    "members": pl.UInt32,
+    "user_bytes": pl.UInt64,
+    "member_bytes": pl.UInt64,
+    "storage_efficiency": pl.Float64,
+    "elapsed_ns": pl.UInt64,
+    "tasks": pl.UInt64,
+    **{f"{operation}_{count}": pl.UInt64 for operation in OPERATIONS for count in ("requests", "bytes")},
+    **{
+        f"{operation}_{time}_mean_ns": pl.Float64
+        for operation in OPERATIONS
+        for time in ("response", "service")
+    },
+    "depth_mean": pl.Float64,
+    "hold_depth_mean": pl.Float64,
+    "hold_depth_final": pl.Float64,
+    "hold_share_within_target": pl.Float64,
+    **{f"stage_{stage}": pl.Float64 for stage in STAGES},
+    "interrupted": pl.Boolean,
+}
+HISTOGRAM_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "operation": pl.String,
+    "time": pl.String,
+    "value_ns": pl.UInt64,
+    "count": pl.UInt64,
+}
+MEMBER_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "leaf": pl.UInt32,
+    **{count: pl.UInt64 for count in MEMBER_COUNTS},
+}
+STATION_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "station": pl.String,
+    "visits": pl.UInt64,
+    "busy_ns": pl.UInt64,
+    "servers": pl.UInt32,
+}
+SNAPSHOT_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "time_ns": pl.UInt64,
+    "requests": pl.UInt64,
+    "bytes": pl.UInt64,
+}
+HOLD_COLUMNS: dict[str, Any] = {
+    "target": pl.String,
+    "array": pl.String,
+    "group": pl.String,
+    "workload": pl.String,
+    "repeat": pl.UInt32,
+    "percentile": pl.Float64,
+    "target_ns": pl.UInt64,
+    "method": pl.String,
+    "depth": pl.Float64,
+    "throughput_bytes_per_s": pl.Float64,
+    "throughput_low_bytes_per_s": pl.Float64,
+    "throughput_high_bytes_per_s": pl.Float64,
+    "bound": pl.String,
+}
+CHECK_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "check": pl.String,
+    "verdict": pl.String,
+    "evidence": pl.String,
+    "mend": pl.String,
+}
+
+TABLES: dict[str, dict[str, Any]] = {
+    "cells": CELL_COLUMNS,
+    "histograms": HISTOGRAM_COLUMNS,
+    "members": MEMBER_COLUMNS,
+    "stations": STATION_COLUMNS,
+    "snapshots": SNAPSHOT_COLUMNS,
+    "holds": HOLD_COLUMNS,
+    "checks": CHECK_COLUMNS,
+}
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
+    """The rows of every table that one recorded cell gives.
+
+    Parameters
+    ----------
+    cell : int
+        Its number in this run.
+    record : dict
+        ``identity`` (the study's side) and ``answer`` (the engine's side).
+    """
+    identity, answer = record["identity"], record["answer"]
+    hold, stages = answer.get("hold") or {}, answer.get("stages") or {}
+    row: dict[str, Any] = {
+        "cell": cell,
+        **identity,
+        "elapsed_ns": answer["elapsed_ns"],
+        "tasks": answer.get("tasks"),
+        "depth_mean": answer.get("depth"),
+        "hold_depth_mean": hold.get("depth_mean"),
+        "hold_depth_final": hold.get("depth_final"),
+        "hold_share_within_target": hold.get("share_within_target"),
+        "interrupted": bool(answer.get("interrupted", False)),
+    }
+    histograms: list[dict[str, Any]] = []
+    for operation in OPERATIONS:
+        part = answer[operation]
+        row[f"{operation}_requests"], row[f"{operation}_bytes"] = part["requests"], part["bytes"]
+        for time in ("response", "service"):
+            row[f"{operation}_{time}_mean_ns"] = part.get(f"{time}_mean_ns")
+            columns = part.get(time) or {"value_ns": [], "count": []}
+            histograms += [
+                {"cell": cell, "operation": operation, "time": time, "value_ns": value, "count": count}
+                for value, count in zip(columns["value_ns"], columns["count"], strict=True)
+            ]
+    for stage in STAGES:
+        row[f"stage_{stage}"] = stages.get(stage)
+    snapshots = answer.get("snapshots") or {"time_ns": [], "requests": [], "bytes": []}
+    return {
+        "cells": [row],
+        "histograms": histograms,
+        "members": [
+            {"cell": cell, "leaf": member["leaf"], **{count: member.get(count) for count in MEMBER_COUNTS}}
+            for member in answer.get("members", [])
+        ],
+        "stations": [
+            {
+                "cell": cell,
+                "station": station["name"],
+                **{key: station.get(key) for key in ("visits", "busy_ns", "servers")},
+            }
+            for station in answer.get("stations") or []
+        ],
+        "snapshots": [
+            {"cell": cell, "time_ns": time_ns, "requests": requests, "bytes": count}
+            for time_ns, requests, count in zip(
+                snapshots["time_ns"], snapshots["requests"], snapshots["bytes"], strict=True
+            )
+        ],
+        "checks": [
+            {
+                "cell": cell,
+                "check": check["name"],
+                **{key: check.get(key) for key in ("verdict", "evidence", "mend")},
+            }
+            for check in answer.get("checks") or []
+        ],
+    }
+
+
+def frames(cells: list[dict[str, Any]], holds: list[dict[str, Any]]) -> dict[str, pl.DataFrame]:
+    """Every table of a run from its recorded cells and holds, in canonical order."""
+    rows: Rows = {name: [] for name in TABLES}
+    for number, record in enumerate(sorted(cells, key=lambda record: record["rank"])):
+        for name, found in rows_of_cell(number, record).items():
+            rows[name] += found
+    rows["holds"] = [record["row"] for record in sorted(holds, key=lambda record: record["rank"])]
+    return {
+        name: pl.DataFrame(rows[name], schema=columns, orient="row", strict=True) for name, columns in TABLES.items()
+    }

@@ -1,0 +1,25 @@
+"""Running a study: targets, members, the pool of workers, the order of things.
+
+Invariants:
+
+- This package knows `study` and the engine, and nothing that comes after it: results are written by whoever takes
+  the outcomes.
+- Nothing outside this package starts a measurement.
+"""
+
+from raidlab.run.execute import Execution
+from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
+from raidlab.run.progress import Progress, Silent, progress_on
+from raidlab.run.targets import Target, resolve_targets
+
+__all__ = [
+    "CellOutcome",
+    "Execution",
+    "HoldOutcome",
+    "Outcome",
+    "Progress",
+    "Silent",
+    "Target",
+    "progress_on",
+    "resolve_targets",
+]

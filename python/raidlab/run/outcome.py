@@ -1,0 +1,45 @@
+"""What running a study yields: cells measured, response-time targets held.
+
+Invariants:
+
+- An outcome is the engine's answer and the identity of what was run; nothing is worked out from it here.
+- `CellOutcome.order` is the position at which the cell was run, which for live targets matters and for simulated ones
+  does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from raidlab.study import Cell, HoldTask
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """One cell and the engine's answer to it."""
+
+    cell: Cell
+    order: int
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class HoldOutcome:
+    """One response-time target and the load that meets it.
+
+    Attributes
+    ----------
+    task : HoldTask
+    target_ns : int
+        The target in nanoseconds, worked out from the idle response where it is relative.
+    answer : dict
+        The interpolated depth and throughput, with bounds, as the engine's search gives them.
+    """
+
+    task: HoldTask
+    target_ns: int
+    answer: dict[str, Any]
+
+
+Outcome = CellOutcome | HoldOutcome

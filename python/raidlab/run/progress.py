@@ -1,0 +1,146 @@
+"""Progress of a long run, on standard error: a bar with the time left on a terminal, plain lines otherwise.
+
+Invariants:
+
+- Standard output is never touched: it belongs to the data.
+- Redrawing is slow on purpose (four times a second): the display must not disturb a live measurement.
+- Plain lines come at every tenth of the work, and never more often than every two seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichBar
+    from rich.progress import TaskID
+
+_REDRAWS_PER_S = 4
+_PLAIN_LINE_EVERY_S = 2.0
+
+
+class Progress(Protocol):
+    """What a run tells about itself."""
+
+    def begin(self, title: str, total: int) -> None:
+        """A new stretch of work of ``total`` steps begins."""
+
+    def advance(self) -> None:
+        """One step is done."""
+
+    def note(self, text: str) -> None:
+        """Something worth a sentence happens."""
+
+    def end(self) -> None:
+        """The stretch is over, done or not."""
+
+
+class Silent:
+    """Tells nothing: for notebooks and tests."""
+
+    def begin(self, title: str, total: int) -> None:
+        """Nothing."""
+
+    def advance(self) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
+        """Nothing."""
+
+    def end(self) -> None:
+        """Nothing."""
+
+
+class PlainLines:
+    """One line for every tenth of the work."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._title, self._total, self._done = "", 0, 0
+        self._began_s = self._spoke_s = 0.0
+
+    def begin(self, title: str, total: int) -> None:
+        """Say what begins."""
+        self._title, self._total, self._done = title, total, 0
+        self._began_s = self._spoke_s = time.monotonic()
+        self._say(f"{title}: {total} cells to run")
+
+    def advance(self) -> None:
+        """Count, and say so now and then."""
+        self._done += 1
+        now_s = time.monotonic()
+        if self._done * 10 // max(self._total, 1) > (self._done - 1) * 10 // max(self._total, 1):
+            if now_s - self._spoke_s >= _PLAIN_LINE_EVERY_S:
+                self._spoke_s = now_s
+                left = max(self._total - self._done, 0)
+                seconds = (now_s - self._began_s) / self._done * left
+                self._say(f"{self._title}: {self._done} of about {self._total} cells, {seconds:.0f} s left")
+
+    def note(self, text: str) -> None:
+        """Say it."""
+        self._say(text)
+
+    def end(self) -> None:
+        """Say how long it took."""
+        self._say(f"{self._title}: {self._done} cells in {time.monotonic() - self._began_s:.1f} s")
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+class Bar:
+    """A bar with the time left."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._bar: RichBar | None = None
+        self._task: TaskID | None = None
+        self._total = 0
+        self._done = 0
+
+    def begin(self, title: str, total: int) -> None:
+        """Draw an empty bar."""
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(file=self._stream),
+            refresh_per_second=_REDRAWS_PER_S,
+        )
+        self._total, self._done = total, 0
+        self._task = self._bar.add_task(title, total=total)
+        self._bar.start()
+
+    def advance(self) -> None:
+        """Move the bar; the total grows when searches need more steps than expected."""
+        if self._bar is not None and self._task is not None:
+            self._done += 1
+            self._total = max(self._total, self._done)
+            self._bar.update(self._task, completed=self._done, total=self._total)
+
+    def note(self, text: str) -> None:
+        """Print above the bar."""
+        if self._bar is not None:
+            self._bar.console.print(text, highlight=False)
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def end(self) -> None:
+        """Leave the full bar on the screen: the work is over, whatever was expected."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, total=max(self._done, 1))
+            self._bar.stop()
+            self._bar = self._task = None
+
+
+def progress_on(stream: TextIO = sys.stderr) -> Progress:
+    """The display that suits a stream: a bar on a terminal, plain lines elsewhere."""
+    return Bar(stream) if stream.isatty() else PlainLines(stream)

@@ -1,0 +1,169 @@
+"""Write a cell as the engine takes it: the JSON text of the contract.
+
+Invariants:
+
+- The text is a pure function of the study, the cell and the members, with sorted keys: the same cell gives the same
+  bytes, so a result can be traced to exactly what was asked.
+- Everything the engine must know is in the text; it reads no file of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from raidlab.study import Cell, LoadedStudy, budget
+from raidlab.study.schema import Address, Amount, Load, Policy, Size, Step, Workload
+
+# A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
+# depth 1 would be spent before depth 256 has started. So both parts grow with the depth.
+WARMUP_ROUNDS = 4
+MEASURE_ROUNDS = 20
+
+
+def cell_request(
+    loaded: LoadedStudy,
+    cell: Cell,
+    *,
+    members: list[dict[str, Any]],
+    sector_bytes: int,
+    quick: bool,
+    hold_target_ns: int | None = None,
+) -> str:
+    """The request for one cell.
+
+    Parameters
+    ----------
+    loaded : LoadedStudy
+    cell : Cell
+    members : list of dict
+        One a leaf, or exactly one that stands for all.
+    sector_bytes : int
+    quick : bool
+    hold_target_ns : int, optional
+        The target of a cell whose load is a held percentile.
+
+    Returns
+    -------
+    str
+        JSON text.
+    """
+    study = loaded.study
+    spent = budget(study, cell.target, quick=quick)
+    live = cell.target == "live"
+    depth = max(cell.load.depth, 1)
+    request: dict[str, Any] = {
+        "engine": "live" if live else "sim",
+        "seed": cell.seed,
+        "sector_bytes": sector_bytes,
+        "tree": loaded.geometry.trees[cell.array.name],
+        "policy": _policy(cell.array.policy or study.policy),
+        "members": members,
+        "missing": [],
+        "load": _load(cell.workload.load or study.load, cell, hold_target_ns),
+        "workload": _workload(cell.workload, sector_bytes),
+        "warmup": _amount(spent.warmup, WARMUP_ROUNDS * depth),
+        "measure": _amount(spent.measure, MEASURE_ROUNDS * depth),
+    }
+    if not live:
+        section = study.sim if cell.target == "sim" else study.original
+        assert section is not None, "checked when the study was loaded"
+        request["pair_pricing"] = cell.array.pair_pricing or section.pair_pricing
+        if section.host is not None:
+            host = section.host
+            request["host"] = {
+                "cpus": host.cpus,
+                "request_us": host.request / 1000,
+                "access_us": host.access / 1000,
+                "completion_us": host.completion / 1000,
+            }
+    return json.dumps(request, sort_keys=True)
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    return {
+        "mirror_read": policy.mirror_read.model_dump(),
+        "parity_write": policy.parity_write,
+        "parity_read": policy.parity_read,
+    }
+
+
+def _load(load: Load, cell: Cell, hold_target_ns: int | None) -> dict[str, Any]:
+    if cell.load.kind == "open":
+        assert load.open is not None, "an open cell comes from an open load"
+        arrival: dict[str, Any] = {"kind": load.open.arrival, "rate_per_s": cell.load.rate_per_s}
+        if load.open.cv2 is not None:
+            arrival["cv2"] = load.open.cv2
+        return {"kind": "open", "arrival": arrival}
+    if cell.load.kind == "hold":
+        assert load.hold is not None and hold_target_ns is not None, "a held cell comes from a hold"
+        return {
+            "kind": "hold",
+            "percentile": load.hold.percentile,
+            "target_ms": hold_target_ns / 1e6,
+            "initial_depth": 1,
+            "max_depth": load.hold.max_depth,
+        }
+    return {"kind": "closed", "depth": cell.load.depth}
+
+
+def _workload(workload: Workload, sector_bytes: int) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "read_fraction": workload.read,
+        "size": _size(workload.size),
+        "address": _address(workload.address, align_bytes(workload, sector_bytes)),
+    }
+    if workload.task is not None:
+        text["task"] = [_step(step, workload, sector_bytes) for step in workload.task]
+    return text
+
+
+def align_bytes(workload: Workload, sector_bytes: int) -> int:
+    """What starts are aligned to: what the study says; else the size where it is fixed, as fio does; else the sector."""
+    if workload.align == "sector":
+        return sector_bytes
+    if workload.align is not None:
+        return workload.align
+    return workload.size.bytes if workload.size.kind == "fixed" else sector_bytes
+
+
+def _size(size: Size) -> dict[str, Any]:
+    if size.kind == "fixed" or size.kind == "table":
+        return size.model_dump()
+    text: dict[str, Any] = {"kind": size.kind, "mean_bytes": size.mean}
+    if size.kind == "normal":
+        text["sd_bytes"] = size.sd
+    if size.kind == "lognormal":
+        text["sigma"] = size.sigma
+    return text
+
+
+def _address(address: Address, align: int) -> dict[str, Any]:
+    """Sizes get their unit in the engine's names; an alignment by stripes needs no other alignment."""
+    text: dict[str, Any] = {
+        f"{key}_bytes" if key in ("chunk", "stride", "stripe") else key: value
+        for key, value in address.model_dump().items()
+    }
+    if address.kind != "aligned_stripe":
+        text["align_bytes"] = align
+    return text
+
+
+def _step(step: Step, workload: Workload, sector_bytes: int) -> dict[str, Any]:
+    text: dict[str, Any] = {"op": step.op}
+    if step.size is not None:
+        text["size"] = _size(step.size)
+    if step.address is not None:
+        text["address"] = _address(step.address, align_bytes(workload, sector_bytes))
+    if step.same_extent_as is not None:
+        text["same_extent_as"] = step.same_extent_as
+    return text
+
+
+def _amount(amount: Amount, least_requests: int) -> dict[str, Any]:
+    text: dict[str, Any] = {}
+    if amount.requests is not None:
+        text["requests"] = max(amount.requests, least_requests)
+    if amount.duration is not None:
+        text["duration_s"] = amount.duration / 1e9
+    return text

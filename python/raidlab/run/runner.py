@@ -1,0 +1,122 @@
+"""Where cells are run: a pool of processes for the simulator, this process for live targets.
+
+Invariants:
+
+- One protocol for both: a request's text goes in with a key, an answer or an error comes out with that key.
+- A worker knows only the engine; it reads no study file and writes no result.
+- Ctrl-C reaches only this process: workers finish the cell they are at, and what is done is never thrown away.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import Any, Protocol
+
+from raidlab.errors import CellFailedError
+
+Answer = dict[str, Any]
+
+
+class Runner(Protocol):
+    """Runs requests; how many at once is its own affair."""
+
+    def submit(self, key: Hashable, request: str) -> None:
+        """Queue a request."""
+
+    def next_done(self) -> tuple[Hashable, Answer] | None:
+        """Wait for the next answer; None when nothing is queued."""
+
+    def close(self) -> list[tuple[Hashable, Answer]]:
+        """Drop what is queued, let what is running finish, and give the answers that were not fetched."""
+
+
+def run_request(request: str, on_progress: Callable[[float], bool] | None = None) -> Answer:
+    """Run one request on the engine.
+
+    Raises
+    ------
+    CellFailedError
+        With the engine's own sentence.
+    """
+    from raidlab import _core
+
+    try:
+        return dict(_core.run_cell(request, on_progress))
+    except _core.CellError as error:
+        raise CellFailedError(str(error)) from None
+
+
+class InlineRunner:
+    """One request at a time, in this process, in the order they were submitted: for live targets.
+
+    Two live cells at once would share the disks and measure each other.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[tuple[Hashable, str]] = deque()
+
+    def submit(self, key: Hashable, request: str) -> None:
+        """Queue a request."""
+        self._queue.append((key, request))
+
+    def next_done(self) -> tuple[Hashable, Answer] | None:
+        """Run the next request."""
+        if not self._queue:
+            return None
+        key, request = self._queue.popleft()
+        return key, run_request(request)
+
+    def close(self) -> list[tuple[Hashable, Answer]]:
+        """Drop what is queued."""
+        self._queue.clear()
+        return []
+
+
+class PoolRunner:
+    """A pool of processes, one a processor: for the simulator, whose cells are independent."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._pool = ProcessPoolExecutor(
+            max_workers=workers or usable_cpus(),
+            # A fork would copy this process's threads in an unknown state (Polars has some).
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_ignore_interrupts,
+        )
+        self._running: dict[Future[Answer], Hashable] = {}
+
+    def submit(self, key: Hashable, request: str) -> None:
+        """Queue a request."""
+        self._running[self._pool.submit(run_request, request)] = key
+
+    def next_done(self) -> tuple[Hashable, Answer] | None:
+        """Wait for the next answer, whichever it is."""
+        if not self._running:
+            return None
+        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+        future = done.pop()
+        return self._running.pop(future), future.result()
+
+    def close(self) -> list[tuple[Hashable, Answer]]:
+        """Cancel what has not started and wait for what has."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        finished = [
+            (key, future.result())
+            for future, key in self._running.items()
+            if future.done() and not future.cancelled() and future.exception() is None
+        ]
+        self._running.clear()
+        return finished
+
+
+def usable_cpus() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,175 @@
+"""Run all that a study asks of one target: the sweep of loads first, then the searches for response-time targets.
+
+Invariants:
+
+- A search reuses every cell the sweep has measured and measures only the depths that are missing.
+- A target that is a multiple of an idle response waits for all repeats of that idle cell and takes the percentile of
+  their merged histogram.
+- Outcomes come in the order they are ready; which ones there are does not depend on that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from raidlab.histogram import Histogram
+from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
+from raidlab.run.runner import Answer, Runner
+from raidlab.study import Cell, Expansion, HoldTask, LoadPoint, interleaved, make_cell
+from raidlab.study.expand import IDLE_DEPTH
+from raidlab.study.schema import IdleMultiple
+
+TextOf = Callable[[Cell, int | None], str]
+
+# For the progress bar only, until the searches themselves say how many steps they need.
+EXPECTED_SEARCH_STEPS = 4
+
+
+@dataclass
+class _Search:
+    """A search under way: the engine's state machine and the step it waits for."""
+
+    task: HoldTask
+    target_ns: int
+    engine: Any
+    waiting_for: Cell | None = None
+
+
+@dataclass
+class Schedule:
+    """The state of running one expansion.
+
+    Parameters
+    ----------
+    expansion : Expansion
+    text_of : callable
+        Writes the request of a cell; its second argument is the target of a held percentile.
+    runner : Runner
+    root_seed : int
+    """
+
+    expansion: Expansion
+    text_of: TextOf
+    runner: Runner
+    root_seed: int
+    _answers: dict[str, Answer] = field(default_factory=dict)
+    _cells: dict[str, Cell] = field(default_factory=dict)
+    _orders: dict[str, int] = field(default_factory=dict)
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Run everything, and yield each outcome as soon as it is there."""
+        for cell in interleaved(self.expansion.cells, self.root_seed):
+            self._submit(cell)
+        while (outcome := self._collect()) is not None:
+            yield outcome
+        yield from self._hold_by_adjusting()
+        yield from self._hold_by_searching()
+
+    def leftovers(self) -> Iterator[CellOutcome]:
+        """After an interrupt: stop the runner and yield the cells that were finished meanwhile."""
+        for key, answer in self.runner.close():
+            yield self._outcome(str(key), answer)
+
+    def expected_cells(self) -> int:
+        """How many cells there will be, as far as it is known."""
+        return len(self.expansion.cells) + EXPECTED_SEARCH_STEPS * len(self.expansion.holds)
+
+    def _submit(self, cell: Cell, hold_target_ns: int | None = None) -> None:
+        self._cells[cell.name] = cell
+        self._orders[cell.name] = len(self._orders)
+        self.runner.submit(cell.name, self.text_of(cell, hold_target_ns))
+
+    def _collect(self) -> CellOutcome | None:
+        done = self.runner.next_done()
+        return None if done is None else self._outcome(str(done[0]), done[1])
+
+    def _outcome(self, name: str, answer: Answer) -> CellOutcome:
+        self._answers[name] = answer
+        return CellOutcome(self._cells[name], self._orders[name], answer)
+
+    def _hold_by_adjusting(self) -> Iterator[Outcome]:
+        tasks: dict[str, tuple[HoldTask, int]] = {}
+        for task in self.expansion.holds:
+            if task.hold.method == "adjust":
+                target_ns = self._target_ns(task)
+                cell = self._cell(task, LoadPoint("hold"), "hold")
+                tasks[cell.name] = (task, target_ns)
+                self._submit(cell, target_ns)
+        while (outcome := self._collect()) is not None:
+            yield outcome
+            task, target_ns = tasks[outcome.cell.name]
+            yield HoldOutcome(task, target_ns, adjusted_answer(outcome.answer))
+
+    def _hold_by_searching(self) -> Iterator[Outcome]:
+        from raidlab import _core
+
+        searches = []
+        for task in self.expansion.holds:
+            if task.hold.method == "search":
+                target_ns = self._target_ns(task)
+                engine = _core.DepthSearch(task.hold.percentile, target_ns, task.hold.max_depth)
+                searches.append(_Search(task, target_ns, engine))
+        waiting: dict[str, list[_Search]] = {}
+        for search in searches:
+            yield from self._advance(search, waiting)
+        while (outcome := self._collect()) is not None:
+            yield outcome
+            for search in waiting.pop(outcome.cell.name, []):
+                yield from self._advance(search, waiting)
+
+    def _advance(self, search: _Search, waiting: dict[str, list[_Search]]) -> Iterator[Outcome]:
+        """Feed a search with what has been measured until it needs a new cell or is done."""
+        if search.waiting_for is not None:
+            self._report(search, search.waiting_for)
+            search.waiting_for = None
+        while (depth := search.engine.next()) is not None:
+            cell = self._cell(search.task, LoadPoint("closed", depth=depth), "search")
+            if cell.name in self._answers:
+                self._report(search, cell)
+                continue
+            search.waiting_for = cell
+            if cell.name not in waiting:
+                self._submit(cell)
+            waiting.setdefault(cell.name, []).append(search)
+            return
+        yield HoldOutcome(search.task, search.target_ns, dict(search.engine.answer()))
+
+    def _report(self, search: _Search, cell: Cell) -> None:
+        answer = self._answers[cell.name]
+        response = answer["all"]["response"]
+        search.engine.report(cell.load.depth, response["value_ns"], response["count"], bytes_per_s(answer))
+
+    def _target_ns(self, task: HoldTask) -> int:
+        target = task.hold.target
+        if not isinstance(target, IdleMultiple):
+            return target
+        idle = [
+            Histogram.of(answer["all"]["response"])
+            for name, answer in self._answers.items()
+            if self._is_idle(self._cells[name], target.of, task.workload.name)
+        ]
+        percentile_ns = Histogram.merged(idle).percentile_ns(task.hold.percentile)
+        assert percentile_ns is not None, "the expansion has the idle cell of every relative target"
+        return round(percentile_ns * target.times_idle)
+
+    @staticmethod
+    def _is_idle(cell: Cell, array: str, workload: str) -> bool:
+        closed = cell.load.kind == "closed" and cell.load.depth == IDLE_DEPTH
+        return closed and cell.array.name == array and cell.workload.name == workload
+
+    def _cell(self, task: HoldTask, point: LoadPoint, purpose: str) -> Cell:
+        return make_cell(task.target, task.array, task.workload, point, task.repeat, self.root_seed, purpose)
+
+
+def bytes_per_s(answer: Answer) -> float:
+    """The throughput of a cell."""
+    elapsed_ns = int(answer["elapsed_ns"])
+    return int(answer["all"]["bytes"]) / (elapsed_ns / 1e9) if elapsed_ns else 0.0
+
+
+def adjusted_answer(answer: Answer) -> dict[str, Any]:
+    """What the running adjustment found, in the words of a search's answer."""
+    hold = answer.get("hold") or {}
+    return {"depth": hold.get("depth_mean"), "throughput": bytes_per_s(answer), "bound": "adjusted"}

@@ -1,0 +1,120 @@
+"""What ``--on`` means: the simulator, the hardware a study describes, memory, directories, block devices.
+
+Invariants:
+
+- Resolving a target writes nothing, except that a directory named with a trailing slash is made when it is missing.
+- A block device is accepted only when ``--destroy`` names that very device; the engine checks again, with the device
+  open, that it is neither mounted nor held.
+- Existing files are never members: raidlab writes only files it has made itself.
+- All paths given make one array's members, dealt out in turn; they are one target, ``live``.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raidlab.errors import InputError, RefusedError
+from raidlab.study.check import TARGET_WORDS
+from raidlab.study.find import did_you_mean, looks_like_path
+
+ACCEPTED = "sim, original, memory, a directory (a new one ends in '/') or a block device named in --destroy"
+
+
+@dataclass(frozen=True)
+class LivePlace:
+    """Somewhere live members can be: ``directory``, ``block`` or ``memory``."""
+
+    kind: str
+    path: Path | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing a study runs on: ``sim``, ``original`` or ``live`` with its places."""
+
+    name: str
+    places: tuple[LivePlace, ...] = ()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether real bytes move."""
+        return self.name == "live"
+
+
+def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[Target]:
+    """Turn the words of ``--on`` (or of the study's ``on``) into targets.
+
+    Parameters
+    ----------
+    words : sequence of str
+    destroy : sequence of str
+        Block devices the user gives up, by path.
+
+    Returns
+    -------
+    list of Target
+        Simulated targets first, in the order given, then at most one live target.
+
+    Raises
+    ------
+    InputError
+        For a word that is no target.
+    RefusedError
+        For a block device that is not named in ``--destroy``, and for existing files.
+    """
+    given_up = {Path(device).resolve() for device in destroy}
+    targets: list[Target] = []
+    places: list[LivePlace] = []
+    for word in dict.fromkeys(words):
+        if word in ("sim", "original"):
+            targets.append(Target(word))
+        elif word == "memory":
+            places.append(LivePlace("memory"))
+        else:
+            places.append(_place(word, given_up))
+    kinds = sorted({place.kind for place in places})
+    if len(kinds) > 1:
+        raise InputError.one(
+            "--on", f"{' and '.join(kinds)} members cannot be mixed in one array", accepted="one kind of live target"
+        )
+    unused = given_up - {place.path.resolve() for place in places if place.path is not None}
+    if unused:
+        raise InputError.one(
+            "--destroy",
+            "names a device that --on does not",
+            value=f"'{sorted(unused)[0]}'",
+            accepted="only devices that are also given to --on",
+        )
+    return [*targets, *([Target("live", tuple(places))] if places else [])]
+
+
+def _place(word: str, given_up: set[Path]) -> LivePlace:
+    path = Path(word)
+    if not looks_like_path(word) and not path.exists():
+        hint = did_you_mean(word, TARGET_WORDS)
+        raise InputError.one("--on", f"is not a target{hint}", value=f"'{word}'", accepted=ACCEPTED)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if word.endswith(os.sep):
+            path.mkdir(parents=True)
+            return LivePlace("directory", path)
+        raise InputError.one("--on", "there is no such directory or device", value=f"'{word}'", accepted=ACCEPTED) from None
+    except OSError as error:
+        raise InputError.one("--on", f"cannot be looked at: {error.strerror}", value=f"'{word}'") from None
+    if stat.S_ISDIR(mode):
+        return LivePlace("directory", path)
+    if stat.S_ISBLK(mode):
+        if path.resolve() not in given_up:
+            raise RefusedError(
+                f"--on: '{word}': is a block device, and all data on it would be lost; nothing was touched; "
+                f"accepted: the same device named once more, --destroy {word}"
+            )
+        return LivePlace("block", path)
+    raise RefusedError(
+        f"--on: '{word}': is a file that raidlab has not made; it is left alone; accepted: the directory to make files in"
+    )

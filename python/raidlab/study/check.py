@@ -1,0 +1,276 @@
+"""What a schema cannot see: names that refer to nothing, trees that cannot be built, sizes that do not fit.
+
+Invariants:
+
+- Every finding names the key in the file, the value and what is accepted.
+- Parts that are missing because they were invalid are skipped, never guessed.
+- Trees are parsed and measured by the engine's own code (`raidlab._core`), so that a study is judged by the rules
+  that will run it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
+from raidlab.study.find import device_names, did_you_mean, looks_like_path
+from raidlab.study.places import Place
+from raidlab.study.schema import Array, Compare, IdleMultiple, Live, Load, Modelled, Policy, Workload
+from raidlab.study.units import format_bytes
+
+Report = Callable[..., None]
+TARGET_WORDS = ("sim", "original", "memory")
+
+
+@dataclass
+class Parts:
+    """The parts of a study file that are sound on their own."""
+
+    on: list[str]
+    arrays: dict[int, Array]
+    workloads: dict[int, Workload]
+    compares: dict[int, Compare]
+    load: Load | None
+    policy: Policy | None
+    sim: Modelled | None
+    original: Modelled | None
+    live: Live | None
+    has_section: dict[str, bool]
+    array_names: set[str]
+
+
+@dataclass
+class Geometry:
+    """Parsed trees by array name, device models by target."""
+
+    trees: dict[str, dict[str, Any]] = field(default_factory=dict)
+    devices: dict[str, DeviceModel] = field(default_factory=dict)
+
+    def facts(self, array: str, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
+        """What the engine says about an array over members of a size: leaves, user bytes, tolerance, ..."""
+        from raidlab import _core
+
+        return dict(_core.tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes))
+
+
+def check_parts(parts: Parts, file: Path, report: Report) -> Geometry:
+    """Check the parts of a study against one another and against the engine.
+
+    Parameters
+    ----------
+    parts : Parts
+    file : pathlib.Path
+        The study file, for relative paths.
+    report : callable
+        ``report(place, message, value, accepted)``, called once a mistake.
+
+    Returns
+    -------
+    Geometry
+    """
+    geometry = Geometry()
+    _check_targets(parts, report)
+    _check_names(parts, report)
+    _load_devices(parts, file, geometry, report)
+    _parse_trees(parts, geometry, report)
+    _check_shapes(parts, geometry, report)
+    if parts.load is not None:
+        _check_load(parts.load, ("load",), parts, report)
+    for index, workload in parts.workloads.items():
+        _check_workload(workload, ("workload", index), parts, report)
+    for index, compare in parts.compares.items():
+        _check_compare(compare, ("compare", index), parts, report)
+    return geometry
+
+
+def engine_of(target: str) -> str:
+    """The section of the study that a word of ``on`` runs under: ``sim``, ``original`` or ``live``."""
+    return target if target in ("sim", "original") else "live"
+
+
+def _check_targets(parts: Parts, report: Report) -> None:
+    for index, word in enumerate(parts.on):
+        if word not in TARGET_WORDS and not looks_like_path(word):
+            report(
+                ("on", index),
+                f"is not a target{did_you_mean(word, TARGET_WORDS)}",
+                word,
+                "'sim', 'original', 'memory' or a path such as './work/'",
+            )
+        elif not parts.has_section[engine_of(word)] and word in ("sim", "original"):
+            report(("on", index), f"needs a table [{word}] that says which device is modelled", word)
+
+
+def _check_names(parts: Parts, report: Report) -> None:
+    for key, named in (("array", parts.arrays), ("workload", parts.workloads)):
+        first: dict[str, int] = {}
+        for index, part in named.items():
+            name = part.name  # type: ignore[attr-defined]
+            if name in first:
+                report((key, index, "name"), f"is already the name of {key}[{first[name]}]", name, "a name used once")
+            first.setdefault(name, index)
+
+
+def _load_devices(parts: Parts, file: Path, geometry: Geometry, report: Report) -> None:
+    for target, section in (("sim", parts.sim), ("original", parts.original)):
+        if section is None:
+            continue
+        try:
+            geometry.devices[target] = load_device(section.device, file)
+        except ValueError as error:
+            known = ", ".join(device_names())
+            report((target, "device"), str(error), section.device, f"{known or 'a name in devices/'}, or a path")
+
+
+def _parse_trees(parts: Parts, geometry: Geometry, report: Report) -> None:
+    from raidlab import _core
+
+    for index, array in parts.arrays.items():
+        try:
+            tree = json.loads(_core.parse_tree(array.tree))
+        except _core.CellError as error:
+            message = str(error).removeprefix(f"'{array.tree}': ")
+            report(("array", index, "tree"), message, array.tree)
+            continue
+        geometry.trees.setdefault(array.name, tree)
+
+
+def _members(parts: Parts, geometry: Geometry) -> dict[str, tuple[int, int]]:
+    """Member size and sector of every target whose section is sound."""
+    sizes = {target: (model.capacity_bytes, model.sector_bytes) for target, model in geometry.devices.items()}
+    if parts.live is not None:
+        sizes["live"] = (parts.live.member_size, parts.live.sector)
+    return sizes
+
+
+def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
+    """Chunks against sectors, requests against volumes."""
+    from raidlab import _core
+
+    members = _members(parts, geometry)
+    sector = max((size[1] for size in members.values()), default=DEFAULT_SECTOR_BYTES)
+    volume_bytes: dict[str, int] = {}
+    for index, array in parts.arrays.items():
+        tree = geometry.trees.get(array.name)
+        if tree is None:
+            continue
+        misfits = sorted({chunk for chunk in chunk_sizes(tree) if chunk % sector})
+        for chunk in misfits:
+            lower = max(sector, chunk // sector * sector)
+            report(
+                ("array", index, "tree"),
+                f"the chunk of {chunk} bytes is not a multiple of the sector of {sector} bytes",
+                array.tree,
+                f"a multiple of {sector} bytes, such as chunk={lower}",
+            )
+        if misfits:
+            continue
+        for target, (member_bytes, sector_bytes) in members.items():
+            try:
+                facts = geometry.facts(array.name, member_bytes, sector_bytes)
+            except _core.CellError as error:
+                report(("array", index, "tree"), f"{error} (on {target})", array.tree)
+                break
+            smallest = min(int(size) for size in _as_list(facts["volume_bytes"]))
+            volume_bytes[target] = min(volume_bytes.get(target, smallest), smallest)
+    for index, workload in parts.workloads.items():
+        for target, limit in volume_bytes.items():
+            largest = typical_bytes(workload)
+            if largest > limit:
+                report(
+                    ("workload", index, "size"),
+                    f"{_size_word(workload)} of {format_bytes(largest)} lies beyond the smallest volume, "
+                    f"{format_bytes(limit)} (on {target})",
+                    None,
+                    f"at most {format_bytes(limit)}",
+                )
+                break
+        fixed = workload.size.bytes if workload.size.kind == "fixed" else None
+        if fixed is not None and fixed % sector:
+            report(
+                ("workload", index, "size"),
+                f"is not a multiple of the sector of {sector} bytes",
+                fixed,
+                f"a multiple of {sector} bytes",
+            )
+
+
+def chunk_sizes(tree: dict[str, Any]) -> list[int]:
+    """Every chunk size in a tree."""
+    own = [int(tree["chunk_bytes"])] if "chunk_bytes" in tree else []
+    return own + [chunk for child in tree.get("children", []) for chunk in chunk_sizes(child)]
+
+
+def typical_bytes(workload: Workload) -> int:
+    """The size, the mean size or, of a table, the largest size of a workload's requests."""
+    size = workload.size
+    if size.kind == "fixed":
+        return size.bytes
+    return max(size.bytes) if size.kind == "table" else size.mean
+
+
+def _size_word(workload: Workload) -> str:
+    return {"fixed": "a request", "table": "the largest size"}.get(workload.size.kind, "a mean")
+
+
+def _check_load(load: Load, place: Place, parts: Parts, report: Report) -> None:
+    if load.open is not None and (load.depths or load.hold is not None):
+        report((*place, "open"), "an open loop cannot stand beside a closed one", None, "either depths and hold, or open")
+    if load.open is None and not load.depths and load.hold is None:
+        report(place, "says no load", None, "depths = [1, 8, 64], hold = {...} or open = {...}")
+    if load.open is not None and (load.open.arrival == "h2") != (load.open.cv2 is not None):
+        report((*place, "open", "cv2"), "goes with arrival = \"h2\", and only with it", load.open.cv2, "a number above 1")
+    if load.hold is not None and isinstance(load.hold.target, IdleMultiple):
+        _check_array_name(load.hold.target.of, (*place, "hold", "target", "of"), parts, report)
+
+
+def _check_workload(workload: Workload, place: Place, parts: Parts, report: Report) -> None:
+    for index, name in enumerate(workload.arrays or []):
+        _check_array_name(name, (*place, "arrays", index), parts, report)
+    if workload.load is not None:
+        _check_load(workload.load, (*place, "load"), parts, report)
+    if workload.size.kind == "table" and len(workload.size.bytes) != len(workload.size.weights):
+        report(
+            (*place, "size", "weights"),
+            f"{len(workload.size.weights)} weights stand beside {len(workload.size.bytes)} sizes",
+            None,
+            "one weight a size",
+        )
+    for index, step in enumerate(workload.task or []):
+        if step.same_extent_as is not None and step.same_extent_as >= index:
+            report(
+                (*place, "task", index, "same_extent_as"),
+                "must name an earlier step",
+                step.same_extent_as,
+                f"a number below {index}",
+            )
+
+
+def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report) -> None:
+    groups = sorted({array.group for array in parts.arrays.values()})
+    if compare.group not in groups:
+        report(
+            (*place, "group"),
+            f"no array is in this group{did_you_mean(compare.group, groups)}",
+            compare.group,
+            ", ".join(groups),
+        )
+        return
+    members = [array.name for array in parts.arrays.values() if array.group == compare.group]
+    if compare.reference in parts.array_names and compare.reference not in members:
+        report((*place, "reference"), "is not in the group it is the reference of", compare.reference, ", ".join(members))
+    _check_array_name(compare.reference, (*place, "reference"), parts, report)
+
+
+def _check_array_name(name: str, place: Place, parts: Parts, report: Report) -> None:
+    if name not in parts.array_names:
+        known = sorted(parts.array_names)
+        report(place, f"is not the name of an array{did_you_mean(name, known)}", name, ", ".join(known))
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

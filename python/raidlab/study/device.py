@@ -1,0 +1,84 @@
+"""Device files: the parameters of a modelled disk, read but not interpreted.
+
+Invariants:
+
+- The file's keys go to the engine as they are; only what a study must know to check itself (capacity, sector) is
+  worked out here.
+- A missing or malformed file is a `ValueError` with one sentence.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raidlab.study.find import device_names, did_you_mean, find_device
+
+DEFAULT_SECTOR_BYTES = 512
+KINDS = ("hdd", "fixed", "empirical")
+
+
+@dataclass(frozen=True)
+class DeviceModel:
+    """A device model as the engine takes it.
+
+    Attributes
+    ----------
+    name : str
+        The file's name or ``inline``.
+    parameters : dict
+        What the engine is given.
+    capacity_bytes, sector_bytes : int
+    """
+
+    name: str
+    parameters: dict[str, Any]
+    capacity_bytes: int
+    sector_bytes: int
+
+
+def load_device(device: str | dict[str, Any], beside: Path) -> DeviceModel:
+    """Read a device by name, by path or from an inline table.
+
+    Parameters
+    ----------
+    device : str or dict
+        What the study file says.
+    beside : pathlib.Path
+        The study file, for relative paths.
+
+    Raises
+    ------
+    ValueError
+        With a sentence, when there is no such file or it cannot be understood.
+    """
+    if isinstance(device, dict):
+        return _model("inline", dict(device))
+    file = find_device(device, beside)
+    if file is None:
+        names = device_names()
+        raise ValueError(f"there is no such device file{did_you_mean(device, names)}")
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{file.name} is not valid TOML: {error}") from None
+    return _model(device, document)
+
+
+def _model(name: str, document: dict[str, Any]) -> DeviceModel:
+    kind = document.get("kind")
+    if kind not in KINDS:
+        raise ValueError(f"has kind = {kind!r}; accepted: {', '.join(KINDS)}")
+    try:
+        sector_bytes = int(document.get("sector_bytes", DEFAULT_SECTOR_BYTES))
+        capacity_bytes = _hdd_sectors(document) * sector_bytes if kind == "hdd" else int(document["capacity_bytes"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"does not say how large the device is ({error})") from None
+    return DeviceModel(name, document, capacity_bytes, sector_bytes)
+
+
+def _hdd_sectors(document: dict[str, Any]) -> int:
+    per_head = sum(int(zone["cylinders"]) * int(zone["sectors_per_track"]) for zone in document["zones"])
+    return per_head * int(document["heads"])

@@ -1,0 +1,181 @@
+"""Expand a study into the cells to run: one (array, workload, load) once, with its seed.
+
+Invariants:
+
+- The expansion is a pure function of the study, the targets and the options; it opens nothing.
+- A cell's seed depends on the root seed, the workload, the load and the repeat, never on the array or the target: two
+  arrays see the same requests (common random numbers), so their difference is paired.
+- Cells are listed in canonical order, the order of every table of the results. They are *run* in the order of
+  `interleaved`: repeat by repeat, shuffled within each, so that a drift of the machine hits all arrays alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass
+
+from raidlab.study.schema import Amount, Array, Hold, IdleMultiple, Load, Study, Workload
+
+IDLE_DEPTH = 1
+
+
+@dataclass(frozen=True, order=True)
+class LoadPoint:
+    """One level of load: a depth (closed), a rate (open) or a held percentile (hold)."""
+
+    kind: str
+    depth: int = 0
+    rate_per_s: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """How the level is written in tables and seeds."""
+        return f"rate={self.rate_per_s:g}/s" if self.kind == "open" else f"{self.kind}={self.depth}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement: which array does what, how hard, on which target, with which seed.
+
+    ``purpose`` is ``sweep`` for the loads the study lists, ``idle`` for the idle run a target is derived from, and
+    ``search`` for the steps of a search for a response time.
+    """
+
+    target: str
+    array: Array
+    workload: Workload
+    load: LoadPoint
+    repeat: int
+    seed: int
+    purpose: str = "sweep"
+
+    @property
+    def name(self) -> str:
+        """A readable identity, unique within a run."""
+        return f"{self.target}/{self.array.name}/{self.workload.name}/{self.load.label}/{self.repeat}"
+
+
+@dataclass(frozen=True)
+class HoldTask:
+    """Find the load at which an array meets a response-time target under a workload."""
+
+    target: str
+    array: Array
+    workload: Workload
+    hold: Hold
+    repeat: int
+
+    @property
+    def reference(self) -> str | None:
+        """The array whose idle response sets the target; None for a target in milliseconds."""
+        return self.hold.target.of if isinstance(self.hold.target, IdleMultiple) else None
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """All that a study asks of one target."""
+
+    target: str
+    cells: tuple[Cell, ...]
+    holds: tuple[HoldTask, ...]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long each cell runs and how often, after ``--quick`` has had its say."""
+
+    warmup: Amount
+    measure: Amount
+    repeats: int
+
+
+def budget(study: Study, target: str, *, quick: bool) -> Budget:
+    """The budget of a target (``sim``, ``original`` or ``live``)."""
+    section = study.live if target == "live" else study.sim if target == "sim" else study.original
+    assert section is not None, "a target without a section is refused before expansion"
+    if not quick:
+        return Budget(section.warmup, section.measure, section.repeats)
+    return Budget(
+        section.quick.warmup or section.warmup, section.quick.measure or section.measure, section.quick.repeats
+    )
+
+
+def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expansion:
+    """List the cells and the response-time searches of a study on one target.
+
+    Parameters
+    ----------
+    study : Study
+    target : str
+        ``sim``, ``original`` or ``live``.
+    seed : int
+        The root seed.
+    quick : bool
+        Use the quick budget and the quick depths.
+
+    Returns
+    -------
+    Expansion
+    """
+    cells: dict[str, Cell] = {}
+    holds: list[HoldTask] = []
+    by_name = {array.name: array for array in study.array}
+    repeats = range(budget(study, target, quick=quick).repeats)
+    for array in study.array:
+        for workload in study.workload:
+            if workload.arrays is not None and array.name not in workload.arrays:
+                continue
+            load = workload.load or study.load
+            for point in load_points(load, quick=quick):
+                for repeat in repeats:
+                    cell = make_cell(target, array, workload, point, repeat, seed)
+                    cells.setdefault(cell.name, cell)
+            if load.hold is None:
+                continue
+            for repeat in repeats:
+                task = HoldTask(target, array, workload, load.hold, repeat)
+                holds.append(task)
+                if task.reference is not None:
+                    idle_point = LoadPoint("closed", depth=IDLE_DEPTH)
+                    idle = make_cell(target, by_name[task.reference], workload, idle_point, repeat, seed, "idle")
+                    cells.setdefault(idle.name, idle)
+    return Expansion(target, tuple(cells.values()), tuple(holds))
+
+
+def load_points(load: Load, *, quick: bool) -> list[LoadPoint]:
+    """The levels of load that are run whatever the results are."""
+    if load.open is not None:
+        return [LoadPoint("open", rate_per_s=rate) for rate in load.open.rates_per_s]
+    depths = load.quick_depths if quick and load.quick_depths is not None else load.depths
+    return [LoadPoint("closed", depth=depth) for depth in sorted(set(depths))]
+
+
+def make_cell(
+    target: str,
+    array: Array,
+    workload: Workload,
+    point: LoadPoint,
+    repeat: int,
+    root_seed: int,
+    purpose: str = "sweep",
+) -> Cell:
+    """Build one cell with its derived seed."""
+    seed = derive_seed(root_seed, workload.name, point.label, str(repeat))
+    return Cell(target, array, workload, point, repeat, seed, purpose)
+
+
+def derive_seed(root_seed: int, *path: str) -> int:
+    """A seed below 2^63 for a path of names under a root seed; the same on every machine and version of Python."""
+    text = "\x1f".join((str(root_seed), *path)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
+
+
+def interleaved(cells: tuple[Cell, ...], seed: int) -> list[Cell]:
+    """The order in which cells are run: repeat by repeat, shuffled within each repeat."""
+    order: list[Cell] = []
+    for repeat in sorted({cell.repeat for cell in cells}):
+        block = [cell for cell in cells if cell.repeat == repeat]
+        random.Random(derive_seed(seed, "order", str(repeat))).shuffle(block)
+        order.extend(block)
+    return order

@@ -1,0 +1,103 @@
+"""Where study and device files are looked for.
+
+Invariants:
+
+- A name is looked up in a fixed order, and the first hit wins: beside what names it, in the current directory, then
+  among the files that come with raidlab.
+- Something that looks like a path (it has a separator or ends in ``.toml``) is a path and never a name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+
+from raidlab.errors import InputError
+
+
+def shared_roots() -> list[Path]:
+    """The directories that hold ``studies`` and ``devices``: the current one, then what comes with raidlab."""
+    package = Path(__file__).resolve().parent.parent
+    # An installed package carries both folders as `_shared`; a source tree has them beside `python`.
+    candidates = [Path.cwd(), package / "_shared", package.parent.parent]
+    return [root for root in candidates if (root / "studies").is_dir() or (root / "devices").is_dir()]
+
+
+def study_names() -> dict[str, Path]:
+    """Every study that can be run by name, with its file, in alphabetical order."""
+    found: dict[str, Path] = {}
+    for root in shared_roots():
+        for file in sorted((root / "studies").glob("*/study.toml")):
+            found.setdefault(file.parent.name, file)
+    return dict(sorted(found.items()))
+
+
+def find_study(name_or_file: str) -> Path:
+    """Find a study file by name or path.
+
+    Parameters
+    ----------
+    name_or_file : str
+        ``quickstart``, ``./my-study.toml`` or a directory that holds a ``study.toml``.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Raises
+    ------
+    InputError
+        When there is no such study; close names are suggested.
+    """
+    path = Path(name_or_file)
+    if looks_like_path(name_or_file) or path.is_dir():
+        if path.is_dir() and (path / "study.toml").is_file():
+            return path / "study.toml"
+        if path.is_file():
+            return path
+        if looks_like_path(name_or_file):
+            raise InputError.one(
+                "study", "there is no such file", value=f"'{name_or_file}'", accepted="a study file (TOML)"
+            )
+    names = study_names()
+    if name_or_file in names:
+        return names[name_or_file]
+    hint = did_you_mean(name_or_file, names)
+    raise InputError.one(
+        "study",
+        f"there is no study of this name{hint}",
+        value=f"'{name_or_file}'",
+        accepted=f"{', '.join(names) or 'none found here'}, or the path of a study file",
+    )
+
+
+def find_device(name: str, beside: Path) -> Path | None:
+    """Find a device file by name (``hdd-7200``) or by path relative to the study file; None when there is none."""
+    file_name = name if name.endswith(".toml") else f"{name}.toml"
+    for root in (beside.parent, *(root / "devices" for root in shared_roots())):
+        candidate = root / file_name
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def device_names() -> list[str]:
+    """Every device file that can be named without a path."""
+    names = {
+        str(file.relative_to(root / "devices").with_suffix(""))
+        for root in shared_roots()
+        for file in (root / "devices").rglob("*.toml")
+    }
+    return sorted(names)
+
+
+def looks_like_path(text: str) -> bool:
+    """Whether a word on the command line is meant as a path rather than a name."""
+    return os.sep in text or text in (".", "..") or text.endswith(".toml")
+
+
+def did_you_mean(word: str, known: object) -> str:
+    """A hint such as ``; did you mean 'depths'?`` or nothing."""
+    close = difflib.get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.6)  # type: ignore[attr-defined]
+    return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,167 @@
+"""Read a study file and report every mistake in it, each in one line.
+
+Invariants:
+
+- Nothing is measured and nothing is written here.
+- All mistakes of a file are collected before any is reported: parts that are sound on their own are checked further
+  even when other parts are not.
+- A `LoadedStudy` has passed every check that needs no device to be opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from raidlab.errors import InputError, Problem
+from raidlab.study.check import Geometry, Parts, check_parts
+from raidlab.study.explain import explain
+from raidlab.study.find import find_study
+from raidlab.study.places import Place, line_index, line_of, written
+from raidlab.study.schema import Array, Compare, Live, Load, Modelled, Policy, Study, Workload
+
+_Part = TypeVar("_Part", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class LoadedStudy:
+    """A study file that has passed its checks.
+
+    Attributes
+    ----------
+    study : Study
+        The validated content.
+    file : pathlib.Path
+        Where it was read.
+    text : str
+        The file's text, kept for provenance.
+    geometry : Geometry
+        The parsed trees and the device models, so that nothing is parsed twice.
+    """
+
+    study: Study
+    file: Path
+    text: str
+    geometry: Geometry
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the file's text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass
+class _Reporter:
+    """Turns places in the parsed file into one-line problems with line numbers."""
+
+    file: str
+    lines: dict[Place, int]
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, place: Place, message: str, value: object = None, accepted: str | None = None) -> None:
+        self.problems.append(
+            Problem(
+                file=self.file,
+                where=written(place),
+                message=message,
+                value=None if value is None else repr(value),
+                accepted=accepted,
+                line=line_of(self.lines, place),
+            )
+        )
+
+
+def load_study(name_or_file: str | Path) -> LoadedStudy:
+    """Load and check a study.
+
+    Parameters
+    ----------
+    name_or_file : str or pathlib.Path
+        A study's name (``quickstart``) or the path of its file.
+
+    Returns
+    -------
+    LoadedStudy
+
+    Raises
+    ------
+    InputError
+        With every mistake found, one line each.
+    """
+    file = find_study(str(name_or_file))
+    return load_study_text(file.read_text(encoding="utf-8"), file)
+
+
+def load_study_text(text: str, file: Path) -> LoadedStudy:
+    """Load and check the text of a study file; ``file`` names it in errors and anchors relative paths."""
+    reporter = _Reporter(file=_shown(file), lines=line_index(text))
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError([Problem(file=reporter.file, where="", message=f"is not valid TOML: {error}")]) from None
+
+    study: Study | None = None
+    try:
+        study = Study.model_validate(document)
+    except ValidationError as error:
+        for mistake in explain(Study, document, error):
+            reporter.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
+
+    geometry = check_parts(_sound_parts(document), file, reporter.add)
+    if reporter.problems:
+        order = sorted(reporter.problems, key=lambda problem: (problem.line or 0, problem.where))
+        raise InputError(list(dict.fromkeys(order)))
+    assert study is not None, "a file without problems is a valid study"
+    return LoadedStudy(study=study, file=file, text=text, geometry=geometry)
+
+
+def _sound_parts(document: dict[str, Any]) -> Parts:
+    """The parts of a file that are valid on their own, each with its place, so that they can be checked together."""
+
+    def one(model: type[_Part], value: object) -> _Part | None:
+        if not isinstance(value, dict):
+            return None
+        # An unknown key has been reported; it must not hide what else is wrong with its table.
+        known = {key: item for key, item in value.items() if key in model.model_fields}
+        try:
+            return model.model_validate(known)
+        except ValidationError:
+            return None
+
+    def many(model: type[_Part], key: str) -> dict[int, _Part]:
+        values = document.get(key)
+        found = enumerate(values) if isinstance(values, list) else ()
+        return {index: part for index, value in found if (part := one(model, value)) is not None}
+
+    raw_names = {
+        array["name"]
+        for array in document.get("array", [])
+        if isinstance(array, dict) and isinstance(array.get("name"), str)
+    }
+    on = document.get("on", ["sim"])
+    return Parts(
+        on=[str(word) for word in on] if isinstance(on, list) else [],
+        arrays=many(Array, "array"),
+        workloads=many(Workload, "workload"),
+        compares=many(Compare, "compare"),
+        load=one(Load, document.get("load")),
+        policy=one(Policy, document.get("policy", {})),
+        sim=one(Modelled, document.get("sim")),
+        original=one(Modelled, document.get("original")),
+        live=one(Live, document.get("live")),
+        has_section={key: isinstance(document.get(key), dict) for key in ("sim", "original", "live")},
+        array_names=raw_names,
+    )
+
+
+def _shown(file: Path) -> str:
+    """A short way to write a file: relative to the current directory when it lies below it."""
+    try:
+        return str(file.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)

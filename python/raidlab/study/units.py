@@ -1,0 +1,142 @@
+"""Sizes and times as people write them in study files: ``"64KiB"``, ``"1.5MB"``, ``"200ms"``.
+
+Invariants:
+
+- Inside raidlab a size is a whole number of bytes and a time a whole number of nanoseconds; text stays at the edges.
+- KiB, MiB, GiB, TiB are powers of 1024 and kB, MB, GB, TB powers of 1000. A bare number of bytes is allowed, a bare
+  time is not: nobody can see whether 200 means milliseconds.
+- A size that is not a whole number of bytes, or a time that is not a whole number of nanoseconds, is refused rather
+  than rounded.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_BYTE_UNITS = {
+    "": 1,
+    "b": 1,
+    "kib": 1024,
+    "mib": 1024**2,
+    "gib": 1024**3,
+    "tib": 1024**4,
+    "kb": 1000,
+    "mb": 1000**2,
+    "gb": 1000**3,
+    "tb": 1000**4,
+}
+_TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+_NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:[_\d]*\d)?(?:\.\d+)?)\s*([A-Za-zµ]*)\s*")
+
+BYTES_ACCEPTED = "a size above 0 such as 4096, '8KiB', '1.5MiB' or '2MB'"
+TIME_ACCEPTED = "a time above 0 with its unit, such as '250us', '200ms' or '1.5s'"
+
+
+def parse_bytes(value: object) -> int:
+    """Read a size.
+
+    Parameters
+    ----------
+    value : str or int
+        ``"64KiB"``, ``"1.5MB"``, ``4096``.
+
+    Returns
+    -------
+    int
+        Bytes, above zero.
+
+    Raises
+    ------
+    ValueError
+        With a sentence that says what is wrong.
+
+    Examples
+    --------
+    >>> parse_bytes("64KiB")
+    65536
+    >>> parse_bytes("1.5MB")
+    1500000
+    """
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("is not a size")
+    exact = Fraction(value) if isinstance(value, int) else _scaled(value, _BYTE_UNITS, "size")
+    if exact <= 0:
+        raise ValueError("a size must be above 0")
+    if exact.denominator != 1:
+        raise ValueError("is not a whole number of bytes")
+    return int(exact)
+
+
+def parse_time_ns(value: object) -> int:
+    """Read a time.
+
+    Parameters
+    ----------
+    value : str
+        A number and its unit: ``"200ms"``, ``"1.5s"``, ``"250us"``.
+
+    Returns
+    -------
+    int
+        Nanoseconds, above zero.
+
+    Raises
+    ------
+    ValueError
+        With a sentence that says what is wrong.
+
+    Examples
+    --------
+    >>> parse_time_ns("200ms")
+    200000000
+    """
+    if not isinstance(value, str):
+        raise ValueError("is a time without a unit" if isinstance(value, int | float) else "is not a time")
+    exact = _scaled(value, _TIME_UNITS, "time")
+    if exact <= 0:
+        raise ValueError("a time must be above 0")
+    if exact.denominator != 1:
+        raise ValueError("is not a whole number of nanoseconds")
+    return int(exact)
+
+
+def _scaled(text: str, units: dict[str, int], what: str) -> Fraction:
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"is not a {what}")
+    number, unit = match.groups()
+    scale = units.get(unit.lower())
+    if scale is None:
+        raise ValueError(f"is a {what} without a unit" if not unit else f"'{unit}' is not a unit of {what}")
+    return Fraction(number.replace("_", "")) * scale
+
+
+def format_bytes(count: int) -> str:
+    """Write a size in the largest binary unit that keeps it readable.
+
+    Examples
+    --------
+    >>> format_bytes(65536), format_bytes(1500)
+    ('64 KiB', '1500 B')
+    """
+    for unit, scale in (("TiB", 1024**4), ("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if count >= scale and count % (scale // 4 if scale > 1024 else scale) == 0:
+            return f"{count / scale:g} {unit}"
+    if count >= 10 * 1024**2:
+        return f"{count / 1024**3:.2f} GiB" if count >= 1024**3 else f"{count / 1024**2:.1f} MiB"
+    return f"{count} B"
+
+
+def format_time_ns(ns: float) -> str:
+    """Write a time with three significant digits and a fitting unit.
+
+    Examples
+    --------
+    >>> format_time_ns(200_000_000), format_time_ns(1234)
+    ('200 ms', '1.23 us')
+    """
+    for unit, scale in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if ns >= scale:
+            return f"{ns / scale:.3g} {unit}" if ns < 1000 * scale else f"{ns / scale:.0f} {unit}"
+    return f"{ns:.0f} ns"
