@@ -230,6 +230,11 @@ impl Layout {
         self.leaves.len()
     }
 
+    /// Sectors at the start of a member's device that hold no data.
+    pub fn data_offset(&self, leaf: LeafId) -> u64 {
+        self.leaves[leaf as usize].data_offset
+    }
+
     /// User capacity of all volumes together, in sectors.
     pub fn user_sectors(&self) -> u64 {
         self.volumes.iter().map(|v| v.capacity_sectors).sum()

@@ -1,15 +1,18 @@
-//! Members in memory, one byte a sector, and runners that execute plans and whole arrays on them.
+//! Members in memory and a runner that executes plans on them: one byte a sector, or real sectors for the golden files.
 //!
 //! The reference is a flat byte vector: whatever the tree, reading a volume back must give what was written.
 #![allow(dead_code)] // Each test binary uses its own part.
 
-use raidlab_array::plan::{BadExtent, MemberViews, NodeView, Planner, Scratch, Segment};
-use raidlab_array::{Layout, MemberState, Plan, Policy, Space, Tree};
+use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
+use raidlab_array::{Layout, MemberState, Piece, Plan, Policy, Space, Tree};
 use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
+use std::ops::Range;
 
 /// Members, the compiled tree, and what the volumes should hold.
 pub struct Bench {
     pub layout: Layout,
+    /// Bytes in a sector of `members` and `flat`.
+    pub sector: usize,
     pub views: MemberViews,
     pub policy: Policy,
     pub members: Vec<Vec<u8>>,
@@ -20,14 +23,21 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// All members hold `rows` times `unit` sectors of zeroes (all-zero stripes have all-zero parity).
+    /// Members of `member_sectors` zeroed sectors of one byte (all-zero stripes have all-zero parity).
     pub fn new(tree: &Tree, member_sectors: u64, policy: Policy) -> Bench {
-        let layout = Layout::new(tree, &vec![member_sectors; tree.leaves()], 1).expect("tree compiles");
+        Bench::with_sector(tree, member_sectors, policy, 1)
+    }
+
+    /// The same with sectors of `sector` bytes.
+    pub fn with_sector(tree: &Tree, member_sectors: u64, policy: Policy, sector: usize) -> Bench {
+        let layout = Layout::new(tree, &vec![member_sectors; tree.leaves()], sector as u32).expect("tree compiles");
+        let bytes = |sectors: u64| vec![0; sectors as usize * sector];
         Bench {
+            sector,
             views: MemberViews::new(&layout),
             policy,
-            members: vec![vec![0; member_sectors as usize]; layout.leaves()],
-            flat: layout.volumes().iter().map(|v| vec![0; v.capacity_sectors as usize]).collect(),
+            members: vec![bytes(member_sectors); layout.leaves()],
+            flat: layout.volumes().iter().map(|v| bytes(v.capacity_sectors)).collect(),
             scratch: Scratch::default(),
             plan: Plan::default(),
             bad: Vec::new(),
@@ -64,103 +74,150 @@ impl Bench {
     }
 
     fn execute(&mut self, user: &mut [u8], rng: &mut CounterRng) {
-        let plan = &self.plan;
-        let mut scratch = vec![0xA5; plan.scratch_sectors() as usize];
+        let plan = std::mem::take(&mut self.plan);
+        let mut scratch = vec![0xA5; plan.scratch_sectors() as usize * self.sector];
         let mut pending: Vec<u32> = (0..plan.len()).map(|i| plan.pending(i)).collect();
-        let mut done = vec![false; plan.len()];
+        let is_write = |i: usize| matches!(plan.node(i), NodeView::Device(d) if d.kind == OpKind::Write);
+        let (mut ready, mut held): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         let mut reads = plan.reads();
+        let hold = |i: usize, reads: u32| reads > 0 && is_write(i);
+        for i in (0..plan.len()).filter(|&i| pending[i] == 0) {
+            if hold(i, reads) { &mut held } else { &mut ready }.push(i);
+        }
         for _ in 0..plan.len() {
-            let is_write = |i: usize| matches!(plan.node(i), NodeView::Device(d) if d.kind == OpKind::Write);
-            let ready: Vec<usize> =
-                (0..plan.len()).filter(|&i| !done[i] && pending[i] == 0 && (reads == 0 || !is_write(i))).collect();
             assert!(!ready.is_empty(), "the plan is stuck:\n{plan}");
-            let i = ready[rng.below(ready.len() as u64) as usize];
+            let i = ready.swap_remove(rng.below(ready.len() as u64) as usize);
             match plan.node(i) {
                 NodeView::Device(d) => {
-                    let state = self.views.leaf(d.leaf).state;
-                    assert_eq!(state, MemberState::Online, "an operation on a missing member:\n{plan}");
-                    let bad = self.bad.iter().any(|b| b.leaf == d.leaf && b.extent.overlaps(d.extent));
-                    assert!(!(bad && d.kind == OpKind::Read), "a read of bad sectors:\n{plan}");
                     reads -= (d.kind == OpKind::Read) as u32;
-                    let member = &mut self.members[d.leaf as usize];
-                    let mut at = d.extent.lba as usize;
-                    for p in d.pieces {
-                        let n = p.sectors as usize;
-                        let memory = match p.space {
-                            Space::User => Some(&mut user[p.offset as usize..p.offset as usize + n]),
-                            Space::Scratch => Some(&mut scratch[p.offset as usize..p.offset as usize + n]),
-                            Space::Discard => None,
-                        };
-                        match (memory, d.kind) {
-                            (Some(m), OpKind::Read) => m.copy_from_slice(&member[at..at + n]),
-                            (Some(m), _) => member[at..at + n].copy_from_slice(m),
-                            (None, kind) => assert_eq!(kind, OpKind::Read, "a write from nowhere"),
-                        }
-                        at += n;
-                    }
-                    assert_eq!(at as u64, d.extent.end(), "pieces do not fill the extent");
+                    self.execute_device(&plan, &d, user, &mut scratch);
                 }
                 NodeView::Compute(_, segments) => {
-                    segments.iter().for_each(|s| combine(plan, s, user, &mut scratch));
+                    segments.iter().for_each(|s| combine(&plan, s, self.sector, user, &mut scratch));
                 }
             }
-            done[i] = true;
-            plan.successors(i).for_each(|s| pending[s as usize] -= 1);
+            for s in plan.successors(i).map(|s| s as usize) {
+                pending[s] -= 1;
+                if pending[s] == 0 {
+                    if hold(s, reads) { &mut held } else { &mut ready }.push(s);
+                }
+            }
+            if reads == 0 {
+                ready.append(&mut held);
+            }
         }
+        self.plan = plan;
+    }
+
+    fn execute_device(&mut self, plan: &Plan, d: &DeviceNode<'_>, user: &mut [u8], scratch: &mut [u8]) {
+        let state = self.views.leaf(d.leaf).state;
+        assert_eq!(state, MemberState::Online, "an operation on a missing member:\n{plan}");
+        let bad = self.bad.iter().any(|b| b.leaf == d.leaf && b.extent.overlaps(d.extent));
+        assert!(!(bad && d.kind == OpKind::Read), "a read of bad sectors:\n{plan}");
+        let offset = self.layout.data_offset(d.leaf);
+        let device = Extent::new(d.extent.lba + offset, d.extent.sectors);
+        move_pieces(&mut self.members[d.leaf as usize], d.kind, device, d.pieces, self.sector, user, scratch);
     }
 
     /// Writes `extent` with fresh content and keeps the flat vector in step.
     pub fn write(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) -> Result<(), RequestError> {
-        let mut user: Vec<u8> = (0..extent.sectors).map(|_| rng.next_u64() as u8).collect();
+        let mut user: Vec<u8> = (0..extent.sectors as usize * self.sector).map(|_| rng.next_u64() as u8).collect();
         self.run(volume, true, extent, &mut user, rng)?;
-        self.flat[volume][extent.lba as usize..extent.end() as usize].copy_from_slice(&user);
+        let bytes = bytes(extent, self.sector);
+        self.flat[volume][bytes].copy_from_slice(&user);
         Ok(())
     }
 
     /// Reads `extent` and compares with the flat vector.
     pub fn check(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) {
-        let mut user = vec![0x5A; extent.sectors as usize];
+        let mut user = vec![0x5A; extent.sectors as usize * self.sector];
         self.run(volume, false, extent, &mut user, rng).expect("within tolerance");
-        let expected = &self.flat[volume][extent.lba as usize..extent.end() as usize];
+        let expected = &self.flat[volume][bytes(extent, self.sector)];
         assert_eq!(user, expected, "reading {extent} of volume {volume}:\n{}", self.plan);
+    }
+
+    /// All sectors of a volume.
+    pub fn whole(&self, volume: usize) -> Extent {
+        Extent::new(0, (self.flat[volume].len() / self.sector) as u64)
     }
 
     /// Reads every volume whole.
     pub fn check_all(&mut self, rng: &mut CounterRng) {
         for v in 0..self.flat.len() {
-            self.check(v, Extent::new(0, self.flat[v].len() as u64), rng);
+            self.check(v, self.whole(v), rng);
         }
     }
 
     /// Fills every volume.
     pub fn fill(&mut self, rng: &mut CounterRng) {
         for v in 0..self.flat.len() {
-            self.write(v, Extent::new(0, self.flat[v].len() as u64), rng).expect("all members are online");
+            self.write(v, self.whole(v), rng).expect("all members are online");
         }
     }
 }
 
-/// Executes a segment of a computation, a byte a sector.
-pub fn combine(plan: &Plan, s: &Segment, user: &mut [u8], scratch: &mut [u8]) {
-    for i in 0..s.sectors as usize {
-        let mut sums = [0u8; 2];
-        for input in plan.inputs(s) {
-            let at = input.offset as usize + i;
-            let byte = match input.space {
-                Space::User => user[at],
-                Space::Scratch => scratch[at],
-                Space::Discard => panic!("an input that was dropped"),
-            };
-            (0..2).for_each(|k| sums[k] ^= gf::mul(input.coefficients[k], byte));
+/// The bytes that `extent` is.
+pub fn bytes(extent: Extent, sector: usize) -> Range<usize> {
+    extent.lba as usize * sector..extent.end() as usize * sector
+}
+
+/// Executes a device operation on `extent` of `member`.
+pub fn move_pieces(
+    member: &mut [u8],
+    kind: OpKind,
+    extent: Extent,
+    pieces: &[Piece],
+    sector: usize,
+    user: &mut [u8],
+    scratch: &mut [u8],
+) {
+    let mut at = extent.lba;
+    for p in pieces {
+        let device = &mut member[bytes(Extent::new(at, p.sectors as u64), sector)];
+        let memory = bytes(Extent::new(p.offset as u64, p.sectors as u64), sector);
+        match (p.space, kind) {
+            (Space::User, OpKind::Read) => user[memory].copy_from_slice(device),
+            (Space::Scratch, OpKind::Read) => scratch[memory].copy_from_slice(device),
+            (Space::Discard, OpKind::Read) => {}
+            (Space::User, _) => device.copy_from_slice(&user[memory]),
+            (Space::Scratch, _) => device.copy_from_slice(&scratch[memory]),
+            (Space::Discard, _) => panic!("a write from nowhere"),
         }
-        for (k, output) in s.outputs.iter().enumerate() {
-            match output {
-                Some((Space::User, offset)) => user[*offset as usize + i] = sums[k],
-                Some((Space::Scratch, offset)) => scratch[*offset as usize + i] = sums[k],
-                Some((Space::Discard, _)) => panic!("an output that is dropped"),
-                None => {}
-            }
+        at += p.sectors as u64;
+    }
+    assert_eq!(at, extent.end(), "pieces do not fill the extent");
+}
+
+/// Executes a segment of a computation.
+pub fn combine(plan: &Plan, s: &Segment, sector: usize, user: &mut [u8], scratch: &mut [u8]) {
+    let run = |offset: u32| bytes(Extent::new(offset as u64, s.sectors as u64), sector);
+    let mut sums = [0, 1].map(|k| vec![0u8; if s.outputs[k].is_some() { run(0).len() } else { 0 }]);
+    for input in plan.inputs(s) {
+        let block = match input.space {
+            Space::User => &user[run(input.offset)],
+            Space::Scratch => &scratch[run(input.offset)],
+            Space::Discard => panic!("an input that was dropped"),
+        };
+        for (sum, c) in sums.iter_mut().zip(input.coefficients) {
+            add_product(sum, c, block);
         }
+    }
+    for (output, sum) in s.outputs.iter().zip(&sums) {
+        match output {
+            Some((Space::User, offset)) => user[run(*offset)].copy_from_slice(sum),
+            Some((Space::Scratch, offset)) => scratch[run(*offset)].copy_from_slice(sum),
+            Some((Space::Discard, _)) => panic!("an output that is dropped"),
+            None => {}
+        }
+    }
+}
+
+/// `sum += c * block` over GF(2^8).
+fn add_product(sum: &mut [u8], c: u8, block: &[u8]) {
+    match c {
+        0 => {}
+        1 => sum.iter_mut().zip(block).for_each(|(s, b)| *s ^= b),
+        c => sum.iter_mut().zip(block).for_each(|(s, b)| *s ^= gf::mul(c, *b)),
     }
 }
 
