@@ -1,1 +1,25 @@
-//! The virtual clock: event queue, stations, and the run loop over array, load and device.
+//! The virtual clock: drives the array, the offered load and the device models through simulated time.
+//!
+//! Purpose: predict what an array of modelled devices does under a load, with the very array and generator that the live
+//! engine runs. No bytes move.
+//!
+//! Invariants:
+//! - Everything is a function of the configuration and its seed: two runs give the same result on every machine. Events
+//!   at the same time are ordered by (completion before arrival, leaf or station, sequence).
+//! - The simulator's path is made of stations only: c first-come-first-served servers each. A cap follows from a queue.
+//! - Nothing is allocated per request once the queues have grown.
+//!
+//! Reference for the event list: a binary heap, as good as any structure for the dozens of pending events an array has
+//! (Jones, *An empirical comparison of priority-queue and event-set implementations*, CACM 29(4), 1986).
+
+mod config;
+mod error;
+mod events;
+mod result;
+mod run;
+mod station;
+
+pub use config::{HostSpec, SimConfig};
+pub use error::SimError;
+pub use result::{MemberResult, SimResult, StationResult};
+pub use run::{run, run_observed, Observer, Progress};

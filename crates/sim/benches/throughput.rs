@@ -1,0 +1,58 @@
+//! How many requests a second the simulator handles: closed loop over 10 zoned disks, with full recording.
+//!
+//! Each iteration is a whole run of `REQUESTS` requests, set-up included.
+
+use criterion::{criterion_group, criterion_main, Criterion, Throughput};
+use raidlab_array::{Policy, Rotation, Tree};
+use raidlab_device::{DeviceSpec, PairPricing};
+use raidlab_load::{Limit, Limits, LoadSpec};
+use raidlab_sim::{run, HostSpec, SimConfig};
+
+const REQUESTS: u64 = 400_000;
+
+fn disk() -> DeviceSpec {
+    let text = r#"{"kind": "hdd", "revolution_ms": 8.333, "heads": 4, "sector_bytes": 512,
+        "zones": [{"cylinders": 20000, "sectors_per_track": 1600}, {"cylinders": 20000, "sectors_per_track": 1400},
+                  {"cylinders": 20000, "sectors_per_track": 1200}, {"cylinders": 20000, "sectors_per_track": 900}],
+        "seek": {"kind": "lee", "min_ms": 0.8, "avg_ms": 8.5, "max_ms": 18.0}, "read_overhead_ms": 0.1,
+        "write_overhead_ms": 0.1}"#;
+    serde_json::from_str(text).expect("a disk")
+}
+
+fn config(tree: Tree, read_fraction: f64) -> SimConfig {
+    let workload = format!(
+        r#"{{"read_fraction": {read_fraction}, "size": {{"kind": "fixed", "bytes": 4096}},
+            "address": {{"kind": "uniform", "align_bytes": 4096}}}}"#
+    );
+    SimConfig {
+        tree,
+        policy: Policy::default(),
+        devices: vec![disk()],
+        pair_pricing: PairPricing::Queued,
+        missing: vec![],
+        host: HostSpec::default(),
+        load: LoadSpec::Closed { depth: 40 },
+        workload: serde_json::from_str(&workload).expect("a workload"),
+        limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(REQUESTS), duration_s: None } },
+        sector_bytes: None,
+        seed: 1,
+    }
+}
+
+fn throughput(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sim");
+    group.throughput(Throughput::Elements(REQUESTS)).sample_size(10);
+    let raid5 = || Tree::parity(1, 10, 64 << 10, Rotation::LeftSymmetric);
+    for (name, tree, reads) in [
+        ("raid0 read", Tree::raid0(10, 64 << 10), 1.0),
+        ("raid10 70/30", Tree::raid10(5, 64 << 10), 0.7),
+        ("raid5 read-modify-write", raid5(), 0.0),
+    ] {
+        let config = config(tree, reads);
+        group.bench_function(name, |b| b.iter(|| run(&config).expect("runs").events));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, throughput);
+criterion_main!(benches);

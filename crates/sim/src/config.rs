@@ -1,0 +1,63 @@
+//! What a simulation needs to know: the array, its devices, the host, the load.
+
+use raidlab_array::{Policy, Tree};
+use raidlab_device::{DeviceSpec, PairPricing};
+use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
+use raidlab_types::LeafId;
+use serde::{Deserialize, Serialize};
+
+/// Costs of the host's processors. All zero: no host is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostSpec {
+    /// Processors; each serves one piece of work at a time, first come first served.
+    pub cpus: u32,
+    /// Work before a request enters the array, in microseconds.
+    pub request_us: f64,
+    /// Work before each member operation is issued, in microseconds.
+    pub access_us: f64,
+    /// Work after each member operation, before the array is told, in microseconds.
+    pub completion_us: f64,
+    /// Work per KiB that a parity computation reads, in microseconds.
+    pub parity_us_per_kib: f64,
+}
+
+impl Default for HostSpec {
+    fn default() -> Self {
+        HostSpec { cpus: 1, request_us: 0.0, access_us: 0.0, completion_us: 0.0, parity_us_per_kib: 0.0 }
+    }
+}
+
+impl HostSpec {
+    /// Whether any work costs time.
+    pub fn is_free(&self) -> bool {
+        [self.request_us, self.access_us, self.completion_us, self.parity_us_per_kib].iter().all(|&c| c == 0.0)
+    }
+}
+
+/// One simulation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimConfig {
+    /// The array.
+    pub tree: Tree,
+    /// Its choices.
+    pub policy: Policy,
+    /// One device a leaf in depth-first order, or one for all.
+    pub devices: Vec<DeviceSpec>,
+    /// How read-modify-write pairs are priced.
+    pub pair_pricing: PairPricing,
+    /// Members that are not there.
+    pub missing: Vec<LeafId>,
+    /// The host.
+    pub host: HostSpec,
+    /// How requests are offered.
+    pub load: LoadSpec,
+    /// What is asked for.
+    pub workload: WorkloadSpec,
+    /// Warm-up and measurement.
+    pub limits: Limits,
+    /// The array's sector; `None`: the largest logical block among the devices.
+    pub sector_bytes: Option<u32>,
+    /// Root of the seed tree.
+    pub seed: u64,
+}

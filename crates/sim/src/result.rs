@@ -1,0 +1,50 @@
+//! What a simulation found.
+
+use raidlab_device::Totals;
+use raidlab_load::{Backlog, HoldReport, Recorder};
+use raidlab_types::LeafId;
+
+/// What one member did while measuring.
+#[derive(Debug, Clone, Copy)]
+pub struct MemberResult {
+    /// Which.
+    pub leaf: LeafId,
+    /// Its operations and the times they took.
+    pub totals: Totals,
+}
+
+/// What one station did while measuring.
+#[derive(Debug, Clone, Copy)]
+pub struct StationResult {
+    /// Its name.
+    pub name: &'static str,
+    /// Jobs started.
+    pub visits: u64,
+    /// Sum of their costs.
+    pub busy_ns: u64,
+    /// Servers it has.
+    pub servers: u32,
+}
+
+/// Result of a simulation.
+#[derive(Debug, Clone)]
+pub struct SimResult {
+    /// Histograms, counts, the measuring window.
+    pub recorder: Recorder,
+    /// Every member.
+    pub members: Vec<MemberResult>,
+    /// Every station, none where the host is free.
+    pub stations: Vec<StationResult>,
+    /// How the depth was held, where it was.
+    pub hold: Option<HoldReport>,
+    /// How far an open loop fell behind.
+    pub backlog: Backlog,
+    /// The array's sector in bytes.
+    pub sector_bytes: u32,
+    /// User capacity of all volumes, in bytes.
+    pub user_bytes: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Whether the observer stopped the run.
+    pub interrupted: bool,
+}
