@@ -1,0 +1,73 @@
+//! Once its queues have grown, a device allocates nothing, whatever its kind and pricing.
+
+mod common;
+
+use common::*;
+use raidlab_device::{Device, DeviceSpec, PairPricing};
+use raidlab_types::{CounterRng, Seed};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is passed on unchanged to the system's allocator; counting neither allocates nor unwinds, for the
+// counter is a constant-initialised thread-local without a destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`, and the block came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Pairs in a closed loop: the write goes out when the read is done; every seventh never comes.
+fn work(device: &mut Device, rng: &mut CounterRng, pairs: u64, depth: u64, next: &mut u64) {
+    let mut now = at(0);
+    for i in 0..pairs {
+        while device.in_flight() as u64 >= depth {
+            now = device.poll_timeout().unwrap().max(now);
+            while let Some(done) = device.poll_done(now) {
+                let read_id = done.id.0;
+                if read_id % 2 == 0 && read_id % 7 != 0 {
+                    // The extent is a function of the name, so that nothing need be kept here.
+                    device.handle_op(now, pair(read_id, read_id + 1, read_id % 1900, 3).1);
+                }
+            }
+        }
+        *next += 2;
+        device.handle_op(now, pair(*next, *next + 1, *next % 1900, 3).0);
+        if i % 5 == 0 {
+            device.handle_op(now, read(u64::MAX - 1 - 2 * i, rng.below(1900), 9));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_allocated_in_the_steady_state() {
+    let empirical = r#"{"kind": "empirical", "capacity_bytes": 1048576, "servers": 3, "read": [[0, 50], [1, 90]], "write": [[0, 20], [1, 80]]}"#;
+    let specs: [DeviceSpec; 3] = [small_disk(), file(FIXED), json(empirical)];
+    for spec in &specs {
+        for pricing in [PairPricing::Queued, PairPricing::Head, PairPricing::Prepaid] {
+            let mut device = device(spec, pricing);
+            let (mut rng, mut next) = (Seed::new(1).draws(), 0);
+            // Long enough for the ledger to have met its bound with writes that never come.
+            work(&mut device, &mut rng, 300_000, 100, &mut next);
+            let before = ALLOCATIONS.with(Cell::get);
+            work(&mut device, &mut rng, 100_000, 100, &mut next);
+            let allocated = ALLOCATIONS.with(Cell::get) - before;
+            assert_eq!(allocated, 0, "{:?} {pricing:?}", spec.name());
+        }
+    }
+}
