@@ -1,0 +1,141 @@
+//! Results as dictionaries of numbers and NumPy columns.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use raidlab_load::{HoldReport, Recorder, Tally, Times};
+use raidlab_sim::{MemberResult, SimResult, StationResult};
+
+/// Sets `key` to a uint64 column.
+pub(crate) fn column(
+    py: Python<'_>,
+    out: &Bound<'_, PyDict>,
+    key: &str,
+    values: impl Iterator<Item = u64>,
+) -> PyResult<()> {
+    out.set_item(key, PyArray1::from_vec(py, values.collect::<Vec<u64>>()))
+}
+
+fn histogram<'py>(py: Python<'py>, times: &Times) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let rows: Vec<(u64, u64)> = times.columns().collect();
+    column(py, &out, "value_ns", rows.iter().map(|r| r.0))?;
+    column(py, &out, "count", rows.iter().map(|r| r.1))?;
+    Ok(out)
+}
+
+fn tally<'py>(py: Python<'py>, tally: &Tally) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("requests", tally.requests)?;
+    out.set_item("bytes", tally.bytes)?;
+    out.set_item("failed", tally.failed)?;
+    out.set_item("response", histogram(py, &tally.response)?)?;
+    out.set_item("service", histogram(py, &tally.service)?)?;
+    out.set_item("response_mean_ns", tally.response.mean_ns())?;
+    out.set_item("service_mean_ns", tally.service.mean_ns())?;
+    Ok(out)
+}
+
+/// What every engine's recorder answers.
+fn recorded(py: Python<'_>, out: &Bound<'_, PyDict>, recorder: &Recorder) -> PyResult<()> {
+    let (all, tasks) = (recorder.all(), recorder.tasks());
+    out.set_item("requests", all.requests)?;
+    out.set_item("tasks", tasks.requests)?;
+    out.set_item("elapsed_ns", recorder.elapsed().as_ns())?;
+    out.set_item("read", tally(py, recorder.read())?)?;
+    out.set_item("write", tally(py, recorder.write())?)?;
+    out.set_item("all", tally(py, &all)?)?;
+    out.set_item("task", tally(py, &tasks)?)?;
+    out.set_item("depth", recorder.mean_in_flight())?;
+    let snapshots = PyDict::new(py);
+    let rows: Vec<_> = recorder.snapshots().collect();
+    column(py, &snapshots, "time_ns", rows.iter().map(|s| s.time_ns))?;
+    column(py, &snapshots, "requests", rows.iter().map(|s| s.requests))?;
+    column(py, &snapshots, "bytes", rows.iter().map(|s| s.bytes))?;
+    column(py, &snapshots, "response_sum_ns", rows.iter().map(|s| s.response_sum_ns))?;
+    out.set_item("snapshots", snapshots)
+}
+
+fn hold<'py>(py: Python<'py>, report: Option<HoldReport>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    report
+        .map(|h| {
+            let out = PyDict::new(py);
+            out.set_item("depth_mean", h.depth_mean)?;
+            out.set_item("depth_final", h.depth_final)?;
+            out.set_item("share_within_target", h.share_within_target)?;
+            out.set_item("settled", h.settled)?;
+            Ok(out)
+        })
+        .transpose()
+}
+
+fn member<'py>(py: Python<'py>, m: &MemberResult) -> PyResult<Bound<'py, PyDict>> {
+    let (out, t) = (PyDict::new(py), &m.totals);
+    out.set_item("leaf", m.leaf)?;
+    for (key, value) in [
+        ("reads", t.reads),
+        ("writes", t.writes),
+        ("read_bytes", t.read_bytes),
+        ("write_bytes", t.write_bytes),
+        ("busy_ns", t.busy_ns),
+        ("seek_ns", t.seek_ns),
+        ("rotation_ns", t.rotation_ns),
+        ("transfer_ns", t.transfer_ns),
+        ("overhead_ns", t.overhead_ns),
+        ("paired_ns", t.paired_ns),
+        ("wait_ns", t.wait_ns),
+    ] {
+        out.set_item(key, value)?;
+    }
+    Ok(out)
+}
+
+fn station<'py>(py: Python<'py>, s: &StationResult) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("name", s.name)?;
+    out.set_item("visits", s.visits)?;
+    out.set_item("busy_ns", s.busy_ns)?;
+    out.set_item("servers", s.servers)?;
+    Ok(out)
+}
+
+/// Means a request of where its time went: the host's work, waiting for members, their arms, rotation and transfer.
+fn stages<'py>(py: Python<'py>, result: &SimResult) -> PyResult<Bound<'py, PyDict>> {
+    let requests = result.recorder.all().requests.max(1) as f64;
+    let sum = |f: fn(&MemberResult) -> u64| result.members.iter().map(f).sum::<u64>() as f64 / requests;
+    let out = PyDict::new(py);
+    out.set_item("host_cpu_ns", result.stations.iter().map(|s| s.busy_ns).sum::<u64>() as f64 / requests)?;
+    out.set_item("accesses", sum(|m| m.totals.reads + m.totals.writes))?;
+    out.set_item("queue_ns", sum(|m| m.totals.wait_ns))?;
+    out.set_item("disconnect_ns", sum(|m| m.totals.seek_ns + m.totals.rotation_ns))?;
+    out.set_item("transfer_ns", sum(|m| m.totals.transfer_ns))?;
+    out.set_item("overhead_ns", sum(|m| m.totals.overhead_ns))?;
+    out.set_item("paired_ns", sum(|m| m.totals.paired_ns))?;
+    Ok(out)
+}
+
+/// The answer of a simulated cell.
+pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("engine", "sim")?;
+    out.set_item("seed", seed)?;
+    recorded(py, &out, &result.recorder)?;
+    out.set_item("hold", hold(py, result.hold)?)?;
+    let members: Vec<_> = result.members.iter().map(|m| member(py, m)).collect::<PyResult<_>>()?;
+    out.set_item("members", PyList::new(py, members)?)?;
+    let stations: Vec<_> = result.stations.iter().map(|s| station(py, s)).collect::<PyResult<_>>()?;
+    out.set_item("stations", PyList::new(py, stations)?)?;
+    out.set_item("stages", stages(py, result)?)?;
+    out.set_item("sector_bytes", result.sector_bytes)?;
+    out.set_item("user_bytes", result.user_bytes)?;
+    let backlog = PyDict::new(py);
+    backlog.set_item("max_waiting", result.backlog.max_waiting)?;
+    backlog.set_item("final_waiting", result.backlog.final_waiting)?;
+    backlog.set_item("max_in_flight", result.backlog.max_in_flight)?;
+    backlog.set_item("max_delay_ns", result.backlog.max_delay_ns)?;
+    out.set_item("backlog", backlog)?;
+    out.set_item("facts", PyDict::new(py))?;
+    out.set_item("checks", PyList::empty(py))?;
+    out.set_item("interrupted", result.interrupted)?;
+    Ok(out)
+}

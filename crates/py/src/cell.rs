@@ -1,0 +1,161 @@
+//! Running one cell.
+
+use crate::answer;
+use crate::error::{cell_error, from_json};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use raidlab_array::{Policy, Tree};
+use raidlab_device::{DeviceSpec, PairPricing};
+use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
+use raidlab_sim::{HostSpec, Observer, Progress, SimConfig, SimError};
+use raidlab_types::{Instant, Operation, OpKind};
+use serde::Deserialize;
+use std::ops::ControlFlow;
+
+/// A cell as its JSON text says it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CellSpec {
+    pub engine: Engine,
+    pub seed: u64,
+    #[serde(default)]
+    pub sector_bytes: Option<u32>,
+    pub tree: Tree,
+    #[serde(default)]
+    pub policy: Policy,
+    pub members: Vec<serde_json::Value>,
+    #[serde(default)]
+    pub missing: Vec<u32>,
+    #[serde(default)]
+    pub pair_pricing: PairPricing,
+    #[serde(default)]
+    pub host: HostSpec,
+    pub load: LoadSpec,
+    pub workload: WorkloadSpec,
+    #[serde(default)]
+    pub warmup: Limit,
+    pub measure: Limit,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Engine {
+    Sim,
+    Live,
+}
+
+impl CellSpec {
+    fn members<T: serde::de::DeserializeOwned>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
+        let read = |(i, value): (usize, &serde_json::Value)| {
+            from_json(py, &format!("members[{i}]"), &value.to_string())
+        };
+        self.members.iter().enumerate().map(read).collect()
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { warmup: self.warmup, measure: self.measure }
+    }
+
+    fn sim(self, py: Python<'_>) -> PyResult<SimConfig> {
+        let devices: Vec<DeviceSpec> = self.members(py)?;
+        let limits = self.limits();
+        Ok(SimConfig {
+            tree: self.tree,
+            policy: self.policy,
+            devices,
+            pair_pricing: self.pair_pricing,
+            missing: self.missing,
+            host: self.host,
+            load: self.load,
+            workload: self.workload,
+            limits,
+            sector_bytes: self.sector_bytes,
+            seed: self.seed,
+        })
+    }
+}
+
+fn sim_error(py: Python<'_>, error: SimError) -> PyErr {
+    cell_error(py, &error.key, &error.message)
+}
+
+/// Tells Python how far a run has come; Python's answer `False`, or a signal, stops it.
+struct Teller<'a> {
+    callback: Option<&'a Py<PyAny>>,
+    wanted: Option<u64>,
+}
+
+impl Teller<'_> {
+    fn tell(&self, requests: u64) -> ControlFlow<()> {
+        Python::attach(|py| {
+            // The signal is taken up here: the run ends, what it measured is kept and marked as interrupted.
+            if py.check_signals().is_err() {
+                return ControlFlow::Break(());
+            }
+            let Some(callback) = self.callback else { return ControlFlow::Continue(()) };
+            let share = self.wanted.map_or(0.0, |w| (requests as f64 / w.max(1) as f64).min(1.0));
+            match callback.call1(py, (share,)).and_then(|answer| answer.extract::<Option<bool>>(py)) {
+                Ok(Some(false)) | Err(_) => ControlFlow::Break(()),
+                Ok(_) => ControlFlow::Continue(()),
+            }
+        })
+    }
+}
+
+impl Observer for Teller<'_> {
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        self.tell(progress.requests)
+    }
+}
+
+/// Runs one cell on the engine it names.
+#[pyfunction]
+#[pyo3(signature = (request, progress = None))]
+pub(crate) fn run_cell<'py>(
+    py: Python<'py>,
+    request: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let spec: CellSpec = from_json(py, "", request)?;
+    let seed = spec.seed;
+    let mut teller = Teller { callback: progress.as_ref(), wanted: spec.measure.requests };
+    match spec.engine {
+        Engine::Sim => {
+            let config = spec.sim(py)?;
+            let result = py.detach(|| raidlab_sim::run_observed(&config, &mut teller));
+            answer::of_sim(py, seed, &result.map_err(|e| sim_error(py, e))?)
+        }
+        Engine::Live => Err(cell_error(py, "engine", "the live engine is not built in")),
+    }
+}
+
+/// The member operations of a simulated cell, in the order in which they were issued.
+struct Log {
+    limit: usize,
+    rows: Vec<(u64, u32, bool, u64, u64)>,
+}
+
+impl Observer for Log {
+    fn operation(&mut self, _now: Instant, op: &Operation) {
+        if self.rows.len() < self.limit {
+            let write = op.kind == OpKind::Write;
+            self.rows.push((op.tag, op.leaf, write, op.extent.lba, op.extent.sectors));
+        }
+    }
+}
+
+/// The first `limit` member operations of a simulated cell: columns `tag`, `leaf`, `write`, `lba`, `sectors`.
+#[pyfunction]
+pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, limit: usize) -> PyResult<Bound<'py, PyDict>> {
+    let spec: CellSpec = from_json(py, "", request)?;
+    let config = spec.sim(py)?;
+    let mut log = Log { limit, rows: Vec::new() };
+    py.detach(|| raidlab_sim::run_observed(&config, &mut log)).map_err(|e| sim_error(py, e))?;
+    let out = PyDict::new(py);
+    answer::column(py, &out, "tag", log.rows.iter().map(|r| r.0))?;
+    answer::column(py, &out, "leaf", log.rows.iter().map(|r| r.1 as u64))?;
+    answer::column(py, &out, "write", log.rows.iter().map(|r| r.2 as u64))?;
+    answer::column(py, &out, "lba", log.rows.iter().map(|r| r.3))?;
+    answer::column(py, &out, "sectors", log.rows.iter().map(|r| r.4))?;
+    Ok(out)
+}

@@ -1,0 +1,32 @@
+//! One error for all that a caller can get wrong: a sentence, and the key at fault.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+create_exception!(_core, CellError, PyException, "Bad input or a failed run; `key` is the JSON path at fault.");
+
+/// Builds a `CellError` with its `key` and `message` attributes.
+pub(crate) fn cell_error(py: Python<'_>, key: &str, message: &str) -> PyErr {
+    let text = if key.is_empty() { message.to_owned() } else { format!("{key}: {message}") };
+    let error = CellError::new_err(text);
+    let value = error.value(py);
+    // Setting an attribute of an exception instance fails only when memory is out; the text carries both anyway.
+    let _ = value.setattr("key", key);
+    let _ = value.setattr("message", message);
+    error
+}
+
+/// Reads JSON text into `T`; an error names the key.
+pub(crate) fn from_json<T: serde::de::DeserializeOwned>(py: Python<'_>, place: &str, text: &str) -> PyResult<T> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut reader).map_err(|e| {
+        let path = e.path().to_string();
+        let key = match (place, path.as_str()) {
+            ("", path) => path.to_owned(),
+            (place, "." | "") => place.to_owned(),
+            (place, path) => format!("{place}.{path}"),
+        };
+        cell_error(py, &key, &e.inner().to_string())
+    })
+}

@@ -1,0 +1,81 @@
+//! The search for the queue depth at which a percentile of response time equals a target.
+
+use crate::error::cell_error;
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use raidlab_load::{Answer, Point};
+
+/// See `raidlab_load::DepthSearch`.
+#[pyclass(module = "raidlab._core")]
+pub(crate) struct DepthSearch {
+    inner: raidlab_load::DepthSearch,
+}
+
+fn point<'py>(py: Python<'py>, p: &Point) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("depth", p.depth)?;
+    out.set_item("percentile_ns", p.percentile_ns)?;
+    out.set_item("throughput", p.throughput)?;
+    Ok(out)
+}
+
+#[pymethods]
+impl DepthSearch {
+    #[new]
+    fn new(py: Python<'_>, percentile: f64, target_ns: u64, max_depth: u32) -> PyResult<Self> {
+        let inner = raidlab_load::DepthSearch::new(percentile, target_ns, max_depth)
+            .map_err(|e| cell_error(py, &e.key, &e.message))?;
+        Ok(DepthSearch { inner })
+    }
+
+    /// The depth to run next; None once there is an answer.
+    fn next(&self) -> Option<u32> {
+        self.inner.next()
+    }
+
+    /// Reports a run at `depth`: its response time histogram and its throughput in any unit.
+    fn report(
+        &mut self,
+        depth: u32,
+        value_ns: PyReadonlyArray1<'_, u64>,
+        count: PyReadonlyArray1<'_, u64>,
+        throughput: f64,
+    ) {
+        let (values, counts) = (value_ns.as_array(), count.as_array());
+        let total: u64 = counts.iter().sum();
+        // The nearest-rank percentile: the smallest value that at least this share of the requests does not exceed.
+        let wanted = (self.inner.percentile() / 100.0 * total as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let found = values.iter().zip(counts.iter()).find(|(_, &n)| {
+            seen += n;
+            seen >= wanted
+        });
+        let percentile_ns = found.map_or(0, |(&value, _)| value);
+        self.inner.report(depth, percentile_ns, throughput);
+    }
+
+    /// `kind` (between, never_exceeded, always_exceeded), interpolated `depth` and `throughput`, and the bounding points
+    /// `lower` and `upper` (None where there is none); None while a run is still needed.
+    fn answer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(answer) = self.inner.answer() else { return Ok(None) };
+        let out = PyDict::new(py);
+        let (kind, depth, throughput, lower, upper) = match answer {
+            Answer::Between { depth, throughput, lower, upper } => {
+                ("between", depth, throughput, Some(lower), Some(upper))
+            }
+            Answer::NeverExceeded { last } => {
+                ("never_exceeded", last.depth as f64, last.throughput, Some(last), None)
+            }
+            Answer::AlwaysExceeded { first } => {
+                ("always_exceeded", first.depth as f64, first.throughput, None, Some(first))
+            }
+        };
+        out.set_item("kind", kind)?;
+        out.set_item("depth", depth)?;
+        out.set_item("throughput", throughput)?;
+        out.set_item("lower", lower.map(|p| point(py, &p)).transpose()?)?;
+        out.set_item("upper", upper.map(|p| point(py, &p)).transpose()?)?;
+        Ok(Some(out))
+    }
+}
