@@ -8,6 +8,8 @@ use raidlab_parity::{available, gf, recover, Backend};
 use std::time::Duration;
 
 const DATA: usize = 8;
+/// Blocks start on pages, as direct I/O has them.
+const PAGE: usize = 4096;
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 
 type Run = fn(Backend, &mut [u8], &mut [u8], &[&[u8]]);
@@ -34,12 +36,15 @@ fn kernels(criterion: &mut Criterion) {
         group.sample_size(20).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(800));
         for size in SIZES {
             group.throughput(Throughput::Bytes((DATA * size) as u64));
-            let blocks: Vec<Vec<u8>> = (0..DATA).map(|i| vec![gf::exp(i); size]).collect();
-            let data: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
-            let (mut p, mut q) = (vec![0; size], vec![0; size]);
+            let mut memory = vec![0; (DATA + 2) * size + PAGE];
+            let start = memory.as_ptr().align_offset(PAGE);
+            let (data, parity) = memory[start..][..(DATA + 2) * size].split_at_mut(DATA * size);
+            data.chunks_mut(size).enumerate().for_each(|(i, block)| block.fill(gf::exp(i)));
+            let data: Vec<&[u8]> = data.chunks(size).collect();
+            let (p, q) = parity.split_at_mut(size);
             for backend in available() {
                 let id = BenchmarkId::new(backend.name(), size);
-                group.bench_function(id, |bencher| bencher.iter(|| run(backend, &mut p, &mut q, &data)));
+                group.bench_function(id, |bencher| bencher.iter(|| run(backend, p, q, &data)));
             }
         }
     }

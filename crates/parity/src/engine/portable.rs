@@ -1,8 +1,9 @@
 //! Plain Rust on 64-bit words: for processors without a backend of their own.
 //!
 //! Purpose: eight field elements to a word, four words to a "vector", which compilers turn into what SIMD the target
-//! has by default. Doubling moves every byte left one bit and reduces those whose top bit fell out; a product is
-//! formed bit by bit of the coefficient, highest first, without tables.
+//! has by default. Doubling moves every byte left one bit and reduces those whose top bit fell out. A product is the sum
+//! over the bits of the operand of the coefficient times that bit alone, which one integer multiplication places in
+//! every byte of a word at once.
 //!
 //! Reference: H. P. Anvin, "The mathematics of RAID-6", section 3 (doubling without lookup).
 
@@ -40,7 +41,7 @@ impl Words {
 // Nothing in here needs an instruction set; only the pointers make it unsafe.
 impl Vector for Words {
     const BYTES: usize = 8 * WORDS;
-    type Factor = u8;
+    type Factor = [u64; 8];
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -105,20 +106,20 @@ impl Vector for Words {
     }
 
     #[inline(always)]
-    unsafe fn factor(coefficient: u8) -> u8 {
-        coefficient
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        let row = &gf::MUL[coefficient as usize];
+        core::array::from_fn(|bit| u64::from(row[1 << bit]))
     }
 
     #[inline(always)]
-    unsafe fn mul(self, factor: u8) -> Self {
-        // SAFETY: these need no instruction set.
-        unsafe {
-            let mut product = Self::zero();
-            for bit in (0..8).rev() {
-                let mask = 0u64.wrapping_sub(u64::from(factor >> bit & 1));
-                product = product.double().xor(self.map(|_, word| word & mask));
+    unsafe fn mul(self, factor: Self::Factor) -> Self {
+        self.map(|_, word| {
+            let mut product = 0;
+            for (bit, part) in factor.into_iter().enumerate() {
+                // A byte times the bits 0 or 1 of a word's bytes: no carry crosses from one into the next.
+                product ^= ((word >> bit) & ONES) * part;
             }
             product
-        }
+        })
     }
 }

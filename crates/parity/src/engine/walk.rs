@@ -11,8 +11,8 @@
 //! the last block to the first, q <- 2q + d: doubling is cheaper than general multiplication (or as cheap, with GFNI).
 //!
 //! What was measured (Sapphire Rapids, 8+1 and 8+2 blocks of 4 KiB to 1 MiB, see `benches/`):
-//! - Four vectors at a time for one output, two for two: fewer cost up to a fifth in cache, more cost from memory,
-//!   where short runs over many blocks keep more of the processor's line buffers busy.
+//! - Four vectors at a time for one output (eight short ones for XOR), two for two: fewer cost up to a fifth in cache,
+//!   more cost from memory, where short runs over many blocks keep more of the processor's line buffers busy.
 //! - Non-temporal stores spare memory one read of each output: a tenth to a fifth more throughput where the blocks
 //!   exceed the second-level cache, half or less where they fit it. Hence [`STREAM_FROM`].
 //! - Software prefetch, at any distance and hint, gained nothing from memory that streaming had not, and cost a third
@@ -288,7 +288,14 @@ impl<const OUTS: usize> Kernel for Combine<'_, OUTS> {
 #[inline(always)]
 pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usize) {
     // SAFETY: passed on to the caller.
-    unsafe { walk::<V, 4>(&Xor { out, inputs }, len) }
+    unsafe {
+        let kernel = Xor { out, inputs };
+        if V::BYTES < 64 {
+            walk::<V, 8>(&kernel, len)
+        } else {
+            walk::<V, 4>(&kernel, len)
+        }
+    }
 }
 
 /// # Safety
