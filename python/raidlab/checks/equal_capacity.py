@@ -22,9 +22,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     for target in dict.fromkeys(point.target for point in analysis.points):
         for compare in analysis.run.study.compare:
             rows = [
-                point.rows[0]
-                for point in analysis.points
-                if point.target == target and point.group == compare.group
+                point.rows[0] for point in analysis.points if point.target == target and point.group == compare.group
             ]
             if not rows:
                 continue
@@ -41,7 +39,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                     INVALID,
                     f"The arrays of '{compare.title}' differ: {shown}.",
                     f"Change the trees of group '{compare.group}', or say equal = "
-                    f"\"{'members' if key == 'user_bytes' else 'user_capacity'}\".",
+                    f'"{"members" if key == "user_bytes" else "user_capacity"}".',
                 )
             else:
                 same = f"{format_bytes(largest)} of user capacity" if key == "user_bytes" else f"{largest} members"

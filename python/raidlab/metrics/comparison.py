@@ -21,6 +21,9 @@ from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.results import Run
 from raidlab.study.schema import Compare
 
+# The engine's word for a search whose target is missed even with one request outstanding.
+ALWAYS_EXCEEDED = "always_exceeded"
+
 
 @dataclass(frozen=True)
 class Held:
@@ -123,9 +126,7 @@ def _compare(
     return Comparison(compare, target, workload, label, rows)
 
 
-def held_rows(
-    run: Run, compare: Compare, target: str, workload: str, points: dict[str, Point]
-) -> dict[str, Held]:
+def held_rows(run: Run, compare: Compare, target: str, workload: str, points: dict[str, Point]) -> dict[str, Held]:
     """What each array does at the response-time target, by array."""
     frame = run.holds.filter(
         (pl.col("target") == target) & (pl.col("workload") == workload) & pl.col("array").is_in(list(points))
@@ -136,12 +137,12 @@ def held_rows(
     per_basis = {
         array: rate / share_basis(points[array], compare.per)
         for array, rows in by_array.items()
-        if (rate := _mean(row["throughput_bytes_per_s"] for row in rows)) is not None
+        if (rate := _rate(rows)) is not None
     }
     reference = per_basis.get(compare.reference)
     held = {}
     for array, rows in by_array.items():
-        rate, own = _mean(row["throughput_bytes_per_s"] for row in rows), per_basis.get(array)
+        rate, own = _rate(rows), per_basis.get(array)
         held[array] = Held(
             percentile=rows[0]["percentile"],
             target_ms=rows[0]["target_ns"] / 1e6,
@@ -151,6 +152,13 @@ def held_rows(
             bound=rows[0]["bound"],
         )
     return held
+
+
+def _rate(rows: list[dict[str, Any]]) -> float | None:
+    """The mean rate over repeats; None when in one of them even a single request at a time misses the target."""
+    if any(row["bound"] == ALWAYS_EXCEEDED for row in rows):
+        return None
+    return _mean(row["throughput_bytes_per_s"] for row in rows)
 
 
 def _mean(values: Iterator[float | None]) -> float | None:

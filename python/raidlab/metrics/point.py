@@ -94,6 +94,6 @@ def points_of(run: Run) -> list[Point]:
     whole = run.cells.filter(~pl.col("interrupted"))
     found = whole.partition_by(KEYS, as_dict=True, maintain_order=True)
     return [
-        Point(run, *key, rows=tuple(part.iter_rows(named=True)))  # type: ignore[arg-type]
+        Point(run=run, rows=tuple(part.iter_rows(named=True)), **dict(zip(KEYS, key, strict=True)))
         for key, part in found.items()
     ]

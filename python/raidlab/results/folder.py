@@ -156,11 +156,11 @@ class RunWriter:
             "percentile": task.hold.percentile,
             "target_ns": outcome.target_ns,
             "method": task.hold.method,
-            "depth": answer.get("depth"),
-            "throughput_bytes_per_s": answer.get("throughput"),
-            "throughput_low_bytes_per_s": answer.get("throughput_low"),
-            "throughput_high_bytes_per_s": answer.get("throughput_high"),
-            "bound": answer.get("bound"),
+            "depth": answer["depth"],
+            "throughput_bytes_per_s": answer["throughput"],
+            "throughput_low_bytes_per_s": (answer.get("lower") or {}).get("throughput"),
+            "throughput_high_bytes_per_s": (answer.get("upper") or {}).get("throughput"),
+            "bound": answer["kind"],
         }
         return {"rank": self._ranks.of_hold(task), "row": row}
 

@@ -148,7 +148,9 @@ def load_run(folder: str | Path) -> Run:
     path = Path(folder)
     file = path / "run.json"
     if not file.is_file():
-        raise InputError.one("run", "is not a run folder (no run.json)", value=f"'{path}'", accepted="a folder in runs/")
+        raise InputError.one(
+            "run", "is not a run folder (no run.json)", value=f"'{path}'", accepted="a folder in runs/"
+        )
     facts = json.loads(file.read_text(encoding="utf-8"))
     if facts.get("schema_version") != SCHEMA_VERSION:
         raise InputError.one(

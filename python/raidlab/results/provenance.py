@@ -28,7 +28,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def version_facts() -> dict[str, Any]:
-    """raidlab's version and, in a source tree, the commit and whether the tree differs from it."""
+    """Raidlab's version and, in a source tree, the commit and whether the tree differs from it."""
     from raidlab import __version__
 
     package = Path(__file__).resolve().parent.parent

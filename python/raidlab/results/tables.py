@@ -17,7 +17,8 @@ import polars as pl
 
 SCHEMA_VERSION = 1
 OPERATIONS = ("all", "read", "write")
-STAGES = ("request_overhead_ns", "io_cpu_ns", "queue_ns", "disconnect_ns", "transfer_ns")
+# Means a request: host work, accesses to members, and the time of all members it touched, added up.
+STAGES = ("host_cpu_ns", "accesses", "queue_ns", "overhead_ns", "disconnect_ns", "transfer_ns", "paired_ns")
 MEMBER_COUNTS = (
     "reads",
     "writes",
@@ -52,11 +53,7 @@ CELL_COLUMNS: dict[str, Any] = {
     "elapsed_ns": pl.UInt64,
     "tasks": pl.UInt64,
     **{f"{operation}_{count}": pl.UInt64 for operation in OPERATIONS for count in ("requests", "bytes")},
-    **{
-        f"{operation}_{time}_mean_ns": pl.Float64
-        for operation in OPERATIONS
-        for time in ("response", "service")
-    },
+    **{f"{operation}_{time}_mean_ns": pl.Float64 for operation in OPERATIONS for time in ("response", "service")},
     "depth_mean": pl.Float64,
     "hold_depth_mean": pl.Float64,
     "hold_depth_final": pl.Float64,
@@ -74,7 +71,7 @@ HISTOGRAM_COLUMNS: dict[str, Any] = {
 MEMBER_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,
     "leaf": pl.UInt32,
-    **{count: pl.UInt64 for count in MEMBER_COUNTS},
+    **dict.fromkeys(MEMBER_COUNTS, pl.UInt64),
 }
 STATION_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,

@@ -70,9 +70,7 @@ def live_members(
         yield from _files(target, count, member_bytes, seed, note)
 
 
-def _files(
-    target: Target, count: int, member_bytes: int, seed: int, note: Callable[[str], None]
-) -> Iterator[Members]:
+def _files(target: Target, count: int, member_bytes: int, seed: int, note: Callable[[str], None]) -> Iterator[Members]:
     directories = [place.path for place in target.places if place.path is not None]
     _check_room(directories, count, member_bytes)
     made: list[Path] = []

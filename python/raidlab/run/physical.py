@@ -4,7 +4,7 @@ Invariants:
 
 - Everything is read from ``stat`` and ``/sys``; nothing is opened for writing and no privilege is needed.
 - A partition is resolved to its disk, a loop device to the disk of its backing file, a device-mapper or md device to
-  the disks below it. What cannot be resolved keeps its own number, so that two different things are never taken for one.
+  the disks below it. What cannot be resolved keeps its own number, so that two things are never taken for one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _disks_below(number: int, depth: int = 0) -> set[str]:
     backing = node / "loop" / "backing_file"
     if backing.exists():
         try:
-            return _disks_below(os.stat(backing.read_text().strip()).st_dev, depth + 1)
+            return _disks_below(Path(backing.read_text().strip()).stat().st_dev, depth + 1)
         except OSError:
             return {node.name}
     lower = sorted((node / "slaves").iterdir()) if (node / "slaves").is_dir() else []
@@ -103,7 +103,7 @@ def _filesystem(path: Path) -> str | None:
     for line in lines:
         _, mount, filesystem, *_ = line.split()
         mount = mount.replace("\\040", " ")
-        inside = mount == "/" or resolved == mount or resolved.startswith(mount + "/")
+        inside = mount in ("/", resolved) or resolved.startswith(mount + "/")
         if inside and len(mount) >= len(best):
             best, kind = mount, filesystem
     return kind

@@ -71,12 +71,11 @@ class PlainLines:
         """Count, and say so now and then."""
         self._done += 1
         now_s = time.monotonic()
-        if self._done * 10 // max(self._total, 1) > (self._done - 1) * 10 // max(self._total, 1):
-            if now_s - self._spoke_s >= _PLAIN_LINE_EVERY_S:
-                self._spoke_s = now_s
-                left = max(self._total - self._done, 0)
-                seconds = (now_s - self._began_s) / self._done * left
-                self._say(f"{self._title}: {self._done} of about {self._total} cells, {seconds:.0f} s left")
+        tenths = [done * 10 // max(self._total, 1) for done in (self._done - 1, self._done)]
+        if tenths[1] > tenths[0] and now_s - self._spoke_s >= _PLAIN_LINE_EVERY_S:
+            self._spoke_s = now_s
+            seconds = (now_s - self._began_s) / self._done * max(self._total - self._done, 0)
+            self._say(f"{self._title}: {self._done} of about {self._total} cells, {seconds:.0f} s left")
 
     def note(self, text: str) -> None:
         """Say it."""
@@ -103,7 +102,14 @@ class Bar:
     def begin(self, title: str, total: int) -> None:
         """Draw an empty bar."""
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self._bar = Progress(
             TextColumn("{task.description}"),

@@ -13,7 +13,7 @@ import json
 from typing import Any
 
 from raidlab.study import Cell, LoadedStudy, budget
-from raidlab.study.schema import Address, Amount, Load, Policy, Size, Step, Workload
+from raidlab.study.schema import Address, Amount, FixedSize, Load, Policy, Size, Step, TableSize, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
 # depth 1 would be spent before depth 256 has started. So both parts grow with the depth.
@@ -76,6 +76,7 @@ def cell_request(
                 "request_us": host.request / 1000,
                 "access_us": host.access / 1000,
                 "completion_us": host.completion / 1000,
+                "parity_us_per_kib": host.parity_per_kib / 1000,
             }
     return json.dumps(request, sort_keys=True)
 
@@ -84,6 +85,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
     return {
         "mirror_read": policy.mirror_read.model_dump(),
         "parity_write": policy.parity_write,
+        "parity_write_tie": policy.parity_write_tie,
         "parity_read": policy.parity_read,
     }
 
@@ -113,13 +115,15 @@ def _workload(workload: Workload, sector_bytes: int) -> dict[str, Any]:
         "size": _size(workload.size),
         "address": _address(workload.address, align_bytes(workload, sector_bytes)),
     }
+    if workload.volumes == "even":
+        text["volumes"] = "even"
     if workload.task is not None:
         text["task"] = [_step(step, workload, sector_bytes) for step in workload.task]
     return text
 
 
 def align_bytes(workload: Workload, sector_bytes: int) -> int:
-    """What starts are aligned to: what the study says; else the size where it is fixed, as fio does; else the sector."""
+    """What starts are aligned to: as the study says; else a fixed size, as fio does; else the sector."""
     if workload.align == "sector":
         return sector_bytes
     if workload.align is not None:
@@ -128,7 +132,7 @@ def align_bytes(workload: Workload, sector_bytes: int) -> int:
 
 
 def _size(size: Size) -> dict[str, Any]:
-    if size.kind == "fixed" or size.kind == "table":
+    if isinstance(size, FixedSize | TableSize):
         return size.model_dump()
     text: dict[str, Any] = {"kind": size.kind, "mean_bytes": size.mean}
     if size.kind == "normal":

@@ -69,7 +69,11 @@ class InlineRunner:
         if not self._queue:
             return None
         key, request = self._queue.popleft()
-        return key, run_request(request)
+        answer = run_request(request)
+        # The engine takes the signal itself, ends the cell early and says so; that cell is not like the others.
+        if answer.get("interrupted"):
+            raise KeyboardInterrupt
+        return key, answer
 
     def close(self) -> list[tuple[Hashable, Answer]]:
         """Drop what is queued."""

@@ -172,4 +172,4 @@ def bytes_per_s(answer: Answer) -> float:
 def adjusted_answer(answer: Answer) -> dict[str, Any]:
     """What the running adjustment found, in the words of a search's answer."""
     hold = answer.get("hold") or {}
-    return {"depth": hold.get("depth_mean"), "throughput": bytes_per_s(answer), "bound": "adjusted"}
+    return {"depth": hold.get("depth_mean"), "throughput": bytes_per_s(answer), "kind": "adjusted"}

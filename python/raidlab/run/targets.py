@@ -103,7 +103,9 @@ def _place(word: str, given_up: set[Path]) -> LivePlace:
         if word.endswith(os.sep):
             path.mkdir(parents=True)
             return LivePlace("directory", path)
-        raise InputError.one("--on", "there is no such directory or device", value=f"'{word}'", accepted=ACCEPTED) from None
+        raise InputError.one(
+            "--on", "there is no such directory or device", value=f"'{word}'", accepted=ACCEPTED
+        ) from None
     except OSError as error:
         raise InputError.one("--on", f"cannot be looked at: {error.strerror}", value=f"'{word}'") from None
     if stat.S_ISDIR(mode):
@@ -115,6 +117,4 @@ def _place(word: str, given_up: set[Path]) -> LivePlace:
                 f"accepted: the same device named once more, --destroy {word}"
             )
         return LivePlace("block", path)
-    raise RefusedError(
-        f"--on: '{word}': is a file that raidlab has not made; it is left alone; accepted: the directory to make files in"
-    )
+    raise RefusedError(f"--on: '{word}': is a file that raidlab has not made; accepted: the directory to make files in")

@@ -109,7 +109,7 @@ def _check_names(parts: Parts, report: Report) -> None:
     for key, named in (("array", parts.arrays), ("workload", parts.workloads)):
         first: dict[str, int] = {}
         for index, part in named.items():
-            name = part.name  # type: ignore[attr-defined]
+            name = part.name
             if name in first:
                 report((key, index, "name"), f"is already the name of {key}[{first[name]}]", name, "a name used once")
             first.setdefault(name, index)
@@ -219,11 +219,13 @@ def _size_word(workload: Workload) -> str:
 
 def _check_load(load: Load, place: Place, parts: Parts, report: Report) -> None:
     if load.open is not None and (load.depths or load.hold is not None):
-        report((*place, "open"), "an open loop cannot stand beside a closed one", None, "either depths and hold, or open")
+        report(
+            (*place, "open"), "an open loop cannot stand beside a closed one", None, "either depths and hold, or open"
+        )
     if load.open is None and not load.depths and load.hold is None:
         report(place, "says no load", None, "depths = [1, 8, 64], hold = {...} or open = {...}")
     if load.open is not None and (load.open.arrival == "h2") != (load.open.cv2 is not None):
-        report((*place, "open", "cv2"), "goes with arrival = \"h2\", and only with it", load.open.cv2, "a number above 1")
+        report((*place, "open", "cv2"), 'goes with arrival = "h2", and only with it', load.open.cv2, "a number above 1")
     if load.hold is not None and isinstance(load.hold.target, IdleMultiple):
         _check_array_name(load.hold.target.of, (*place, "hold", "target", "of"), parts, report)
 
@@ -262,7 +264,9 @@ def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report)
         return
     members = [array.name for array in parts.arrays.values() if array.group == compare.group]
     if compare.reference in parts.array_names and compare.reference not in members:
-        report((*place, "reference"), "is not in the group it is the reference of", compare.reference, ", ".join(members))
+        report(
+            (*place, "reference"), "is not in the group it is the reference of", compare.reference, ", ".join(members)
+        )
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
 
 

@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,17 +69,12 @@ def load_device(device: str | dict[str, Any], beside: Path) -> DeviceModel:
 
 
 def _model(name: str, document: dict[str, Any]) -> DeviceModel:
-    kind = document.get("kind")
-    if kind not in KINDS:
-        raise ValueError(f"has kind = {kind!r}; accepted: {', '.join(KINDS)}")
+    from raidlab import _core
+
+    if document.get("kind") not in KINDS:
+        raise ValueError(f"has kind = {document.get('kind')!r}; accepted: {', '.join(KINDS)}")
     try:
-        sector_bytes = int(document.get("sector_bytes", DEFAULT_SECTOR_BYTES))
-        capacity_bytes = _hdd_sectors(document) * sector_bytes if kind == "hdd" else int(document["capacity_bytes"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"does not say how large the device is ({error})") from None
-    return DeviceModel(name, document, capacity_bytes, sector_bytes)
-
-
-def _hdd_sectors(document: dict[str, Any]) -> int:
-    per_head = sum(int(zone["cylinders"]) * int(zone["sectors_per_track"]) for zone in document["zones"])
-    return per_head * int(document["heads"])
+        facts = _core.device_facts(json.dumps(document))
+    except _core.CellError as error:
+        raise ValueError(f"is no device model: {error}") from None
+    return DeviceModel(name, document, int(facts["capacity_bytes"]), int(facts["sector_bytes"]))

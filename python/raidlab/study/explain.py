@@ -89,11 +89,14 @@ def _explain_one(model: type[BaseModel], document: dict[str, Any], place: Place,
     if kind in ("literal_error", "union_tag_invalid", "enum"):
         # A discriminated union reports its table; the fault is the word that names the kind.
         word = value.get("kind") if isinstance(value, dict) else value
-        names = [name.strip().strip("'") for name in re.split(r",| or ", str(context.get("expected", context.get("expected_tags", ""))))]
+        names = [
+            name.strip().strip("'")
+            for name in re.split(r",| or ", str(context.get("expected", context.get("expected_tags", ""))))
+        ]
         names = [name for name in names if name]
         return Explanation(place, f"is not known here{did_you_mean(str(word), names)}", word, ", ".join(names))
     if kind == "union_tag_not_found":
-        return Explanation((*place, "kind"), "is missing", None, "the name of a kind, such as kind = \"uniform\"")
+        return Explanation((*place, "kind"), "is missing", None, 'the name of a kind, such as kind = "uniform"')
     if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         return Explanation(place, *_out_of_range(key, kind, context, value))
     if kind == "value_error":
@@ -126,11 +129,11 @@ def _accepted_for(key: str) -> str | None:
 def _place_in(document: Any, location: tuple[str | int, ...]) -> Place:
     """The part of a Pydantic location that exists in the file; what is left over are names of variants."""
     place: Place = ()
-    current = document
+    current: Any = document
     for position, step in enumerate(location):
-        if isinstance(current, dict) and step in current:
-            current = current[step]
-        elif isinstance(current, list) and isinstance(step, int) and step < len(current):
+        in_table = isinstance(current, dict) and step in current
+        in_list = isinstance(current, list) and isinstance(step, int) and step < len(current)
+        if in_table or in_list:
             current = current[step]
         elif isinstance(current, dict) and position == len(location) - 1:
             return (*place, step)
@@ -152,7 +155,8 @@ def _value_at(document: Any, place: Place) -> object:
 
 def _keys_at(model: type[BaseModel], document: Any, place: Place) -> set[str]:
     """The keys that are accepted in the table at a place."""
-    candidates, current = {model}, document
+    candidates: set[type[BaseModel]] = {model}
+    current: Any = document
     for step in place:
         current = current[step]
         if isinstance(step, str):

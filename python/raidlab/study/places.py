@@ -19,7 +19,7 @@ _KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[A-Za-z0-9_.-]|\s*\.\s*)+?)\s*=""")
 
 
 def line_index(text: str) -> dict[Place, int]:
-    """Map every table header and key of a TOML text to its line.
+    r"""Map every table header and key of a TOML text to its line.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def line_index(text: str) -> dict[Place, int]:
 
     Examples
     --------
-    >>> line_index('name = "a"\\n[[array]]\\ntree = "raid0(2)"')[("array", 0, "tree")]
+    >>> line_index('name = "a"\n[[array]]\ntree = "raid0(2)"')[("array", 0, "tree")]
     3
     """
     lines: dict[Place, int] = {}

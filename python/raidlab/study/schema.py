@@ -175,6 +175,7 @@ class Policy(_Table):
 
     mirror_read: MirrorRead = NearestRead(kind="nearest")
     parity_write: Literal["read_modify_write", "reconstruct_write", "fewest_accesses"] = "fewest_accesses"
+    parity_write_tie: Literal["read_modify_write", "reconstruct_write"] = "read_modify_write"
     parity_read: Literal["skip", "read_through"] = "skip"
 
 
@@ -242,6 +243,7 @@ class Workload(_Table):
     size: Size
     address: Address = UniformAddress(kind="uniform")
     align: Bytes | Literal["sector"] | None = None
+    volumes: Literal["uniform", "even"] = "uniform"
     task: list[Step] | None = None
     arrays: list[Name] | None = None
     load: Load | None = None
@@ -264,12 +266,13 @@ class QuickBudget(_Table):
 
 
 class HostCost(_Table):
-    """What the host's processors spend on a request, on each access to a member, and on completing it."""
+    """What the host's processors spend on a request, an access to a member, its completion, a KiB of parity."""
 
     cpus: Annotated[int, Field(ge=1)] = 1
     request: TimeNs | Literal[0] = 0
     access: TimeNs | Literal[0] = 0
     completion: TimeNs | Literal[0] = 0
+    parity_per_kib: TimeNs | Literal[0] = 0
 
 
 class Modelled(_Table):

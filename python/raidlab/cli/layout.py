@@ -1,0 +1,28 @@
+"""``raidlab layout``: the map of the first stripes, as the textbooks draw it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+TREE_HELP = "A tree, such as raid5:5, 'raid6(6, chunk=64KiB)' or 'stripe(4*mirror(2), chunk=64KiB)'."
+
+
+def layout(
+    tree: Annotated[str, typer.Argument(metavar="TREE", help=TREE_HELP)],
+    rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="How many rows of chunks to draw.")] = 6,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the map as JSON.")] = False,
+) -> None:
+    """Draw where the first chunks of an array lie: one column a member, data by number, parity as P and Q."""
+    from raidlab import _core
+    from raidlab.cli.drawing import layout_lines
+    from raidlab.cli.trees import parse_tree
+
+    parsed = parse_tree(tree)
+    found = _core.layout_map(parsed, rows)
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n".join(layout_lines(found)))

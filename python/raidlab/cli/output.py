@@ -1,0 +1,221 @@
+"""What the command line prints: tables of a run, and studies.
+
+Invariants:
+
+- Everything here goes to standard output and reads well at 80 columns.
+- Nothing is worked out here but wording and rounding.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from raidlab.checks import PASS, Finding
+from raidlab.metrics import Analysis, Comparison, Row
+from raidlab.report.answer import answers
+from raidlab.report.page import target_title
+from raidlab.study import LoadedStudy, expand, study_names
+from raidlab.study.units import format_time_ns
+
+_VERDICT_STYLE = {"PASS": "green", "WARN": "yellow", "INVALID": "bold red"}
+
+
+def console() -> Console:
+    """Standard output; a file or a pipe gets plain text of 80 columns."""
+    return Console(highlight=False, soft_wrap=False, file=sys.stdout)
+
+
+def print_run(analysis: Analysis, findings: list[Finding]) -> None:
+    """Print the tables of a run: the first group in full, the others as shares; then checks and the answer."""
+    out = console()
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        out.print(Text(f"\n{target_title(analysis, target)}", style="bold"))
+        for position, compare in enumerate(analysis.run.study.compare):
+            mine = [
+                comparison
+                for comparison in analysis.comparisons
+                if comparison.target == target and comparison.compare.group == compare.group
+            ]
+            if mine:
+                out.print(_full(mine) if position == 0 else _shares(mine))
+        if not analysis.run.study.compare:
+            out.print(_points(analysis, target))
+    for finding in findings:
+        if finding.verdict != PASS:
+            text = Text(
+                f"{finding.verdict} {finding.check} ({finding.target}): ", style=_VERDICT_STYLE[finding.verdict]
+            )
+            out.print(text.append(Text(f"{finding.evidence} {finding.mend}", style="default")))
+    passed = [finding.check for finding in findings if finding.verdict == PASS]
+    if passed:
+        out.print(Text(f"PASS {', '.join(dict.fromkeys(passed))}", style=_VERDICT_STYLE[PASS]))
+    if analysis.run.study.compare:
+        for answer in answers(analysis):
+            out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(answer.sentence, style="not bold")))
+
+
+def print_json(analysis: Analysis, findings: list[Finding]) -> None:
+    """Print a run as JSON: its folder, its points with all metrics, its response-time targets, its checks."""
+    document = {
+        "run": str(analysis.run.folder),
+        "status": analysis.run.facts["status"],
+        "seed": analysis.run.facts["seed"],
+        "points": analysis.table.to_dicts(),
+        "holds": analysis.run.holds.to_dicts(),
+        "checks": [vars(finding) for finding in findings],
+    }
+    print(json.dumps(document, indent=2))
+
+
+def _full(comparisons: list[Comparison]) -> Table:
+    compare = comparisons[0].compare
+    held = next((row.held for comparison in comparisons for row in comparison.rows if row.held is not None), None)
+    table = _table(compare.title)
+    table.add_column("array", min_width=11, overflow="fold")
+    for heading in ("dsk", "MB/s", "IOPS", "p50 ms", "p90", "p99", "MB/s /dsk", f"vs {compare.reference}"):
+        table.add_column(heading, justify="right")
+    if held is not None:
+        table.add_column(f"=p{held.percentile:g}", justify="right")
+    for comparison in comparisons:
+        table.add_section()
+        table.add_row(Text(comparison.workload, style="bold"))
+        for row in comparison.rows:
+            table.add_row(*_cells(row, held is not None), style="dim" if row.array == compare.reference else None)
+    loads = list(dict.fromkeys(comparison.load for comparison in comparisons))
+    caption = f"All at {loads[0]}" if len(loads) == 1 else "At the heaviest load of each sweep"
+    caption += f"; 'vs {compare.reference}' is per disk."
+    if held is not None:
+        caption += f" =p{held.percentile:g}: the same where all keep one p{held.percentile:g}."
+    table.caption = caption
+    return table
+
+
+def _cells(row: Row, with_held: bool) -> list[str]:
+    values = row.values
+    cells = [
+        f"  {row.array}",
+        str(row.point.members),
+        short(values["throughput_mb_s"]),
+        short(values["iops"]),
+        *(short(values[f"response_time_ms_p{percentile}"]) for percentile in (50, 90, 99)),
+        short(values["throughput_per_member_mb_s"]),
+        percent(values["relative_throughput_percent"]),
+    ]
+    return [*cells, percent(row.held.relative_percent if row.held else None)] if with_held else cells
+
+
+def _shares(comparisons: list[Comparison]) -> Table:
+    """Only the shares of the reference: a row a workload, a column an array."""
+    compare = comparisons[0].compare
+    unequal = ", unequal user capacity" if compare.equal == "members" else ""
+    table = _table(f"{compare.title}{unequal}: % of {compare.reference} per disk")
+    table.add_column("", min_width=20, overflow="fold")
+    for row in comparisons[0].rows:
+        table.add_column(row.array, justify="right")
+    for comparison in comparisons:
+        shares = [percent(row.values["relative_throughput_percent"]) for row in comparison.rows]
+        table.add_row(comparison.workload, *shares)
+    return table
+
+
+def _points(analysis: Analysis, target: str) -> Table:
+    """All points of a target, for a study that compares nothing."""
+    table = _table("")
+    for heading in ("array", "workload", "load"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("MB/s", "IOPS", "p50 ms", "p90", "p99"):
+        table.add_column(heading, justify="right")
+    for index, point in enumerate(analysis.points):
+        values = analysis.values[index]
+        if point.target == target and point.is_swept:
+            figures = [short(values[kind]) for kind in ("throughput_mb_s", "iops")]
+            times = [short(values[f"response_time_ms_p{percentile}"]) for percentile in (50, 90, 99)]
+            load = f"{point.rate_per_s:g}/s" if point.load == "open" else f"{point.load} {point.depth}"
+            table.add_row(point.array, point.workload, load, *figures, *times)
+    return table
+
+
+def _table(title: str) -> Table:
+    from rich import box
+
+    return Table(
+        title=title or None,
+        title_justify="left",
+        title_style="",
+        caption_justify="left",
+        caption_style="dim",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        expand=False,
+    )
+
+
+def short(value: float | None) -> str:
+    """A figure of about three significant digits in at most five places."""
+    if value is None:
+        return "-"
+    if value >= 10_000:
+        return f"{value / 1000:.0f}k" if value < 10_000_000 else f"{value / 1e6:.0f}M"
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def percent(value: float | None) -> str:
+    """A share; one decimal where it is small."""
+    return "-" if value is None else f"{value:.0f}%" if value >= 10 else f"{value:.1f}%"
+
+
+def print_studies() -> None:
+    """Print the studies that can be run by name, with their titles."""
+    import tomllib
+
+    out = console()
+    for name, file in study_names().items():
+        try:
+            title = str(tomllib.loads(file.read_text(encoding="utf-8")).get("title", ""))
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            title = f"cannot be read: {error}"
+        out.print(Text(f"{name:<14}", style="bold").append(Text(title, style="not bold")))
+
+
+def print_study(loaded: LoadedStudy) -> None:
+    """Print what a study asks: arrays, workloads, loads, targets, cells."""
+    study, out = loaded.study, console()
+    out.print(Text(f"{study.name}: {study.title}", style="bold"))
+    if study.description:
+        out.print(study.description.strip())
+    arrays = _table("arrays")
+    for heading in ("name", "group", "tree"):
+        arrays.add_column(heading, overflow="fold")
+    for array in study.array:
+        arrays.add_row(array.name, array.group, array.tree)
+    out.print(arrays)
+    workloads = _table("workloads")
+    for heading in ("name", "reads", "size", "address"):
+        workloads.add_column(heading, overflow="fold")
+    for workload in study.workload:
+        size = workload.size.model_dump()
+        shown = ", ".join(f"{key} {value}" for key, value in size.items() if key != "kind")
+        workloads.add_row(workload.name, f"{workload.read:.0%}", f"{size['kind']}: {shown}", workload.address.kind)
+    out.print(workloads)
+    load = study.load
+    out.print(f"load: {'depths ' + str(load.depths) if load.open is None else 'rates/s ' + str(load.open.rates_per_s)}")
+    if load.hold is not None:
+        target = load.hold.target
+        at = format_time_ns(target) if isinstance(target, int) else f"{target.times_idle:g} x idle {target.of}"
+        out.print(f"hold: p{load.hold.percentile:g} at {at}")
+    for name in ("sim", "original", "live"):
+        if getattr(study, name) is not None:
+            full, quick = (expand(study, name, seed=study.seed, quick=quick) for quick in (False, True))
+            on = "by default" if any(word == name for word in study.on) else "when asked"
+            out.print(
+                f"{name} ({on}): {len(full.cells)} cells, {len(full.holds)} searches; "
+                f"quick {len(quick.cells)} and {len(quick.holds)}"
+            )

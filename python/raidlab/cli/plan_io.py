@@ -1,0 +1,64 @@
+"""``raidlab plan-io``: what an array does for one request, member by member."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from raidlab.cli.layout import TREE_HELP
+
+
+def plan_io(
+    tree: Annotated[str, typer.Argument(metavar="TREE", help=TREE_HELP)],
+    write: Annotated[str | None, typer.Option("--write", metavar="LENGTH@OFFSET", help="Plan a write.")] = None,
+    read: Annotated[str | None, typer.Option("--read", metavar="LENGTH@OFFSET", help="Plan a read.")] = None,
+    missing: Annotated[
+        list[int] | None,
+        typer.Option("--missing", min=0, help="A member that is missing, counted from 0; may be repeated."),
+    ] = None,
+    sector: Annotated[str, typer.Option("--sector", help="The sector of the members.")] = "512",
+    member_size: Annotated[str, typer.Option("--member-size", help="The size of each member.")] = "1GiB",
+    parity_write: Annotated[
+        str,
+        typer.Option(help="read_modify_write, reconstruct_write or fewest_accesses."),
+    ] = "fewest_accesses",
+    parity_read: Annotated[str, typer.Option(help="skip or read_through.")] = "skip",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+) -> None:
+    """Print the plan of one request: what is read, computed and written, and what waits for what.
+
+    Example: raidlab plan-io raid5:5 --write 8KiB@64KiB --missing 2
+    """
+    from raidlab import _core
+    from raidlab.cli.drawing import plan_lines
+    from raidlab.cli.trees import parse_extent, parse_tree
+    from raidlab.errors import InputError
+    from raidlab.study.units import parse_bytes
+
+    if (write is None) == (read is None):
+        raise InputError.one("--write, --read", "exactly one of them is needed", accepted="--write 8KiB@64KiB")
+    kind, text = ("write", write) if write is not None else ("read", read)
+    offset_bytes, length_bytes = parse_extent(f"--{kind}", text or "")
+    parsed = parse_tree(tree)
+    policy = {"mirror_read": {"kind": "primary"}, "parity_write": parity_write, "parity_read": parity_read}
+    try:
+        plan = _core.plan_io(
+            parsed,
+            parse_bytes(sector),
+            parse_bytes(member_size),
+            json.dumps(policy),
+            kind,
+            offset_bytes,
+            length_bytes,
+            missing or [],
+        )
+    except ValueError as error:
+        raise InputError.one("--sector, --member-size", str(error)) from None
+    except _core.CellError as error:
+        raise InputError.one(f"plan-io {error.key}".strip(), str(error)) from None
+    if as_json:
+        print(json.dumps(plan, indent=2))
+    else:
+        print("\n".join(plan_lines(plan)))

@@ -1,0 +1,105 @@
+"""``raidlab run``: run a study, print the comparison, keep the result."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_INVALID_RESULT, EXIT_OK
+
+if TYPE_CHECKING:
+    from raidlab.checks import Finding
+    from raidlab.results import Run
+
+
+def complete_study(incomplete: str) -> list[str]:
+    """Names of studies, for the shell."""
+    from raidlab.study.find import study_names
+
+    return [name for name in study_names() if name.startswith(incomplete)]
+
+
+def complete_target(incomplete: str) -> list[str]:
+    """Words that ``--on`` knows, for the shell."""
+    from raidlab.study.check import TARGET_WORDS
+
+    return [word for word in TARGET_WORDS if word.startswith(incomplete)]
+
+
+def run(
+    study: Annotated[
+        str,
+        typer.Argument(metavar="STUDY", help="A study's name, or the path of its file.", autocompletion=complete_study),
+    ],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--on",
+            metavar="TARGET",
+            help="sim, original (the hardware the study describes), memory, a directory to make member files in, "
+            "or a block device; may be repeated. The study's own choice by default.",
+            autocompletion=complete_target,
+        ),
+    ] = None,
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where the run folder is made.")] = "runs",
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The root seed; the study's by default.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: for a first look, not for a decision.")] = False,
+    destroy: Annotated[
+        list[str] | None,
+        typer.Option("--destroy", metavar="DEVICE", help="A block device of --on that may be overwritten."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
+) -> None:
+    """Run a study: measure, simulate, compare; prints the tables and writes a report.
+
+    Examples
+    --------
+      raidlab run quickstart --quick
+
+      raidlab run quickstart --on sim --seed 1
+
+      raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/
+    """
+    from raidlab.api import analyse, run_study, write_report
+    from raidlab.checks import run_checks
+    from raidlab.cli.output import print_json, print_run
+    from raidlab.run import progress_on
+
+    result = run_study(
+        study,
+        on=on,
+        out=out,
+        seed=seed,
+        quick=quick,
+        destroy=destroy or (),
+        progress=progress_on(sys.stderr),
+        argv=["raidlab", *sys.argv[1:]],
+    )
+    analysis = analyse(result)
+    if result.cells.is_empty():
+        print(f"{result.facts['status']} before anything was measured; {result.folder}", file=sys.stderr)
+        raise typer.Exit(exit_code(result, []))
+    findings = run_checks(analysis)
+    if as_json:
+        print_json(analysis, findings)
+    else:
+        print_run(analysis, findings)
+    page = write_report(result)
+    print(f"report: {page}", file=sys.stderr)
+    if result.facts["status"] != "complete":
+        print(f"the run was {result.facts['status']}; what was measured until then is kept", file=sys.stderr)
+        if result.facts["failure"]:
+            print(f"error: {result.facts['failure']}", file=sys.stderr)
+    raise typer.Exit(exit_code(result, findings))
+
+
+def exit_code(run: Run, findings: list[Finding]) -> int:
+    """What a run ends the program with."""
+    status = run.facts["status"]
+    if status == "interrupted":
+        return EXIT_INTERRUPTED
+    if status == "failed":
+        return EXIT_FAILED
+    return EXIT_INVALID_RESULT if any(finding.verdict == "INVALID" for finding in findings) else EXIT_OK

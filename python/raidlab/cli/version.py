@@ -1,0 +1,13 @@
+"""``raidlab version``: the version, the commit, the machine."""
+
+from __future__ import annotations
+
+
+def version() -> None:
+    """Print raidlab's version, the commit it was built from where known, and the machine."""
+    from raidlab.results.provenance import host_facts, version_facts
+
+    facts, host = version_facts(), host_facts()
+    commit = f" ({facts['git_commit'][:12]}{', changed' if facts['git_dirty'] else ''})" if facts["git_commit"] else ""
+    print(f"raidlab {facts['version']}{commit}")
+    print(f"{host['cpu'] or host['machine']}, {host['cpus']} CPUs, Linux {host['kernel']}, Python {host['python']}")

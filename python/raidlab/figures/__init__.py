@@ -1,0 +1,25 @@
+"""Figures, one file a figure.
+
+Adding one: a file named after its kind with a function ``figures(analysis)``, a line in `FIGURES`, a test.
+
+Invariants:
+
+- A figure reads an analysis; it never runs anything.
+- Axes carry units; arrays are told apart by colour and shape.
+"""
+
+from __future__ import annotations
+
+from raidlab.figures import member_time, relative_throughput, throughput_against_p90
+from raidlab.figures.figure import Figure, Panel
+from raidlab.metrics import Analysis
+
+FIGURES = (relative_throughput, throughput_against_p90, member_time)
+
+
+def make_figures(analysis: Analysis) -> list[Figure]:
+    """All figures of a run, in the order of the list."""
+    return [figure for module in FIGURES for figure in module.figures(analysis)]
+
+
+__all__ = ["FIGURES", "Figure", "Panel", "make_figures"]

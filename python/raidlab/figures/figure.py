@@ -1,0 +1,102 @@
+"""What a figure is: panels with titles, made once, shown in a page or saved as SVG and PNG.
+
+Invariants:
+
+- A figure is made from an analysis and runs nothing.
+- One definition serves all outputs: the page embeds each panel as SVG (it works offline and reflows on a phone), the
+  files hold the panels side by side.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from raidlab.figures.style import EMBEDDED_INK, PAPER_INK, configuration
+
+Chart = alt.Chart | alt.LayerChart | alt.ConcatChart
+
+_FILE_COLUMNS = 2
+_PNG_SCALE = 2.0
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart of a figure."""
+
+    title: str
+    chart: Chart
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the file that makes it.
+    key : str
+        Its identity within a report; also the name of its files.
+    title : str
+    caption : str
+        What is shown and how to read it, in a sentence or two.
+    panels : tuple of Panel
+    """
+
+    kind: str
+    key: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+
+    def panel_svgs(self) -> list[str]:
+        """Each panel as SVG to be placed in a page: it takes the page's text colour and scales with its column."""
+        return [_embeddable(self._svg(panel.chart, EMBEDDED_INK), panel.title) for panel in self.panels]
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write ``<key>.svg`` and ``<key>.png``; returns their paths."""
+        sheet = alt.concat(*[panel.chart for panel in self.panels], columns=_FILE_COLUMNS).resolve_legend(
+            color="independent", shape="independent"
+        )
+        svg = folder / f"{self.key}.svg"
+        svg.write_text(self._svg(sheet, PAPER_INK), encoding="utf-8")
+        png = folder / f"{self.key}.png"
+        png.write_bytes(vl_convert.vegalite_to_png(_specification(sheet, PAPER_INK), scale=_PNG_SCALE))
+        return [svg, png]
+
+    @staticmethod
+    def _svg(chart: Chart, ink: str) -> str:
+        return str(vl_convert.vegalite_to_svg(_specification(chart, ink)))
+
+
+def _specification(chart: Chart, ink: str) -> str:
+    specification: dict[str, Any] = chart.to_dict()
+    specification["config"] = configuration(ink)
+    return json.dumps(specification)
+
+
+def _embeddable(svg: str, title: str) -> str:
+    """Let the SVG scale with its column, and say to screen readers what it is."""
+    label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    match = re.search(r'<svg[^>]*?\swidth="([\d.]+)"', svg)
+    width = float(match.group(1)) if match else 400.0
+    head = re.sub(r'\s(width|height)="[\d.]+"', "", svg[: svg.index(">") + 1])
+    head = head.replace("<svg", f'<svg role="img" aria-label="{label}" style="width:100%;max-width:{width:.0f}px"', 1)
+    return head + svg[svg.index(">") + 1 :]
+
+
+def key_of(*words: str) -> str:
+    """A file name from words."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
+
+
+def data_of(rows: list[dict[str, Any]]) -> alt.InlineData:
+    """Rows as the data of a chart: they travel inside it, so that a figure needs no file beside it."""
+    return alt.InlineData(values=rows)

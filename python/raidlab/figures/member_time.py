@@ -1,0 +1,86 @@
+"""What a request costs the members: their time for one request, added up over all members it touches, by what they do.
+
+An array's greatest throughput is the members' time divided by this cost, so the figure says *why* an array is slower:
+more accesses, longer seeks, a revolution waited for. It is read with one request outstanding, where nothing queues.
+Only simulated members tell seek from transfer; without such cells there is no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import altair as alt
+
+from raidlab.figures.figure import Figure, Panel, data_of, key_of
+from raidlab.figures.style import COLOURS, PANEL_WIDTH
+from raidlab.metrics import Analysis
+from raidlab.study.expand import IDLE_DEPTH
+from raidlab.study.schema import Compare
+
+KIND = "member_time"
+PARTS = {
+    "stage_overhead_ns": "controller",
+    "stage_disconnect_ns": "seek and rotation",
+    "stage_transfer_ns": "transfer",
+    "stage_paired_ns": "wait to write back",
+}
+_BAR_STEP = 30
+
+
+def figures(analysis: Analysis) -> Iterator[Figure]:
+    """One figure for each table of the study and each target with simulated idle cells; a panel for each workload."""
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        for compare in analysis.run.study.compare:
+            panels = tuple(_panels(analysis, compare, target))
+            if panels:
+                yield Figure(
+                    KIND,
+                    key_of(KIND, compare.group, target),
+                    "What one request costs the members",
+                    "Time of all members a request touches, added up, with one request outstanding: the less, the"
+                    " more requests the same members can serve.",
+                    panels,
+                )
+
+
+def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel]:
+    for workload in analysis.run.study.workload:
+        rows: list[dict[str, Any]] = []
+        names: list[str] = []
+        for point in analysis.points:
+            idle = point.load == "closed" and point.depth == IDLE_DEPTH
+            if not idle or (point.target, point.group, point.workload) != (target, compare.group, workload.name):
+                continue
+            times = {part: point.weighted_mean(part) for part in PARTS}
+            if any(time is None for time in times.values()):
+                continue
+            names.append(point.array)
+            rows += [
+                {"array": point.array, "part": PARTS[part], "rank": rank, "ms": (time or 0.0) / 1e6}
+                for rank, (part, time) in enumerate(times.items())
+            ]
+        if rows:
+            yield Panel(workload.name, _chart(rows, names, workload.name))
+
+
+def _chart(rows: list[dict[str, Any]], names: list[str], title: str) -> alt.Chart:
+    present = [part for part in PARTS.values() if any(row["part"] == part and row["ms"] > 0 for row in rows)]
+    colours = dict(zip(PARTS.values(), (COLOURS[6], COLOURS[0], COLOURS[4], COLOURS[1]), strict=True))
+    chart: alt.Chart = (
+        alt.Chart(data_of([row for row in rows if row["part"] in present]))
+        .mark_bar(height=18)
+        .encode(
+            y=alt.Y("array:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=140)),
+            x=alt.X("ms:Q", title="member time per request (ms)", stack="zero", axis=alt.Axis(tickCount=6)),
+            color=alt.Color(
+                "part:N",
+                title=None,
+                sort=present,
+                scale=alt.Scale(domain=present, range=[colours[part] for part in present]),
+            ),
+            order=alt.Order("rank:Q"),
+        )
+        .properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=title)
+    )
+    return chart

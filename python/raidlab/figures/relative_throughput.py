@@ -1,0 +1,92 @@
+"""Throughput against the reference array, beside the simple access-count model and the figure at equal response time.
+
+The bar is measured at the heaviest load of the sweep; the upright mark is what counting accesses predicts; the diamond
+is measured at the load at which every array keeps the same percentile of response time. Where bar and mark part, the
+disks did something that counting accesses does not know: a seek saved, a seek chosen, a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import altair as alt
+
+from raidlab.figures.figure import Chart, Figure, Panel, data_of, key_of
+from raidlab.figures.style import PANEL_WIDTH, colours_of
+from raidlab.metrics import Analysis, Comparison
+
+KIND = "relative_throughput"
+MODEL = "simple access-count model"
+HELD = "at equal p{percentile:g}"
+_BAR_STEP = 30
+
+
+def figures(analysis: Analysis) -> Iterator[Figure]:
+    """One figure for each table of the study and each target; a panel for each workload."""
+    found: dict[tuple[str, str], list[Comparison]] = {}
+    for comparison in analysis.comparisons:
+        found.setdefault((comparison.compare.group, comparison.target), []).append(comparison)
+    for (group, target), comparisons in found.items():
+        compare = comparisons[0].compare
+        per = {"member": "per member ", "user_capacity": "per user capacity ", "array": ""}[compare.per]
+        yield Figure(
+            KIND,
+            key_of(KIND, group, target),
+            f"Throughput {per}relative to {compare.reference}",
+            f"Bars: measured at {comparisons[0].load}. Upright mark: what counting accesses predicts."
+            " Diamond: measured where all arrays keep the same response-time target.",
+            tuple(Panel(found.workload, _chart(found)) for found in comparisons),
+        )
+
+
+def _chart(comparison: Comparison) -> Chart:
+    names = [row.array for row in comparison.rows]
+    colours = colours_of(names)
+    bars: list[dict[str, Any]] = []
+    marks: list[dict[str, Any]] = []
+    for row in comparison.rows:
+        relative, model = row.values["relative_throughput_percent"], row.values["access_count_model_percent"]
+        if relative is not None:
+            bars.append({"array": row.array, "percent": relative, "label": f"{relative:.0f} %"})
+        if model is not None:
+            marks.append({"array": row.array, "percent": model, "what": MODEL})
+        if row.held is not None and row.held.relative_percent is not None:
+            what = HELD.format(percentile=row.held.percentile)
+            marks.append({"array": row.array, "percent": row.held.relative_percent, "what": what})
+    kinds = list(dict.fromkeys(mark["what"] for mark in marks))
+    largest = max((item["percent"] for item in [*bars, *marks]), default=100.0)
+    place = alt.Y("array:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=140))
+    axis = alt.X(
+        "percent:Q",
+        title=f"% of {comparison.compare.reference}",
+        # Room at the right for the figure behind the longest bar.
+        scale=alt.Scale(domain=[0, max(112.0, largest * 1.15)], nice=False),
+        axis=alt.Axis(tickCount=5),
+    )
+    bar = alt.Chart(data_of(bars)).encode(y=place, x=axis)
+    drawn = bar.mark_bar(height=18, opacity=0.85).encode(
+        color=alt.Color("array:N", legend=None, scale=alt.Scale(domain=names, range=[colours[name] for name in names]))
+    )
+    text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600).encode(
+        x=alt.value(PANEL_WIDTH - 2), text="label:N"
+    )
+    pointed = (
+        alt.Chart(data_of(marks))
+        .mark_point(filled=True, size=110, opacity=1, stroke="white", strokeWidth=1)
+        .encode(
+            y=place,
+            x=axis,
+            shape=alt.Shape(
+                "what:N",
+                title=None,
+                scale=alt.Scale(
+                    domain=kinds, range=["M-.18,-1.1H.18V1.1H-.18Z" if kind == MODEL else "diamond" for kind in kinds]
+                ),
+                legend=alt.Legend(columns=2, symbolFillColor="#555", symbolStrokeColor="#555"),
+            ),
+            color=alt.value("#555"),
+        )
+    )
+    chart = alt.LayerChart(layer=[drawn, pointed, text])
+    return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=comparison.workload)

@@ -1,0 +1,61 @@
+"""How figures look: colours, shapes, fonts, the same everywhere.
+
+Invariants:
+
+- Arrays are told apart by colour *and* by shape, so that colour-blind readers and black-and-white print lose nothing.
+  The colours are those of Okabe and Ito, without the yellow that vanishes on white.
+- An array keeps its colour and shape through all figures of a group.
+- Text and lines use one ink. Embedded in a page the ink is `currentColor`, so that the page's light and dark schemes
+  apply; in a file of its own it is dark on white.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#8C564B")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "stroke")
+FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+
+EMBEDDED_INK = "currentColor"
+PAPER_INK = "#1f2328"
+
+PANEL_WIDTH, PANEL_HEIGHT = 330, 230
+
+
+def colours_of(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each array, in the order of the study."""
+    return {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+
+
+def shapes_of(names: Sequence[str]) -> dict[str, str]:
+    """A shape for each array, in the order of the study."""
+    return {name: SHAPES[index % len(SHAPES)] for index, name in enumerate(names)}
+
+
+def configuration(ink: str) -> dict[str, Any]:
+    """The Vega-Lite configuration for an ink."""
+    text = {"font": FONT, "color": ink}
+    label = {"labelFont": FONT, "labelColor": ink, "labelFontSize": 12}
+    title = {"titleFont": FONT, "titleColor": ink, "titleFontSize": 12, "titleFontWeight": "normal"}
+    return {
+        "background": "transparent" if ink == EMBEDDED_INK else "white",
+        "font": FONT,
+        "view": {"stroke": None},
+        "title": {**text, "fontSize": 14, "fontWeight": 600, "anchor": "start", "offset": 8},
+        "axis": {
+            **label,
+            **title,
+            "gridColor": ink,
+            "gridOpacity": 0.14,
+            "domainColor": ink,
+            "domainOpacity": 0.5,
+            "tickColor": ink,
+            "tickOpacity": 0.5,
+            "titlePadding": 8,
+        },
+        "legend": {**label, **title, "orient": "bottom", "columns": 3, "symbolSize": 90, "labelLimit": 220},
+        "text": {"font": FONT, "color": ink, "fontSize": 12},
+        "rule": {"color": ink},
+    }

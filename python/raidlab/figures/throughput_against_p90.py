@@ -1,0 +1,99 @@
+"""Throughput against the 90th percentile of response time: what an array gives, and what it makes one wait for it.
+
+Each line is one array; its points are the loads of the sweep, lightest first. Up and to the left is better. A dashed
+line marks the response-time target of the study, where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import altair as alt
+
+from raidlab.figures.figure import Chart, Figure, Panel, data_of, key_of
+from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.metrics import Analysis
+from raidlab.metrics.relative_throughput_percent import share_basis
+from raidlab.study.schema import Compare
+
+KIND = "throughput_against_p90"
+_PER_WORDS = {"member": "MB/s per member", "user_capacity": "MB/s per TB of user capacity", "array": "MB/s"}
+_PER_SCALE = {"member": 1.0, "user_capacity": 1e12, "array": 1.0}
+
+
+def figures(analysis: Analysis) -> Iterator[Figure]:
+    """One figure for each table of the study and each target; a panel for each workload."""
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        for compare in analysis.run.study.compare:
+            panels = tuple(_panels(analysis, compare, target))
+            if panels:
+                yield Figure(
+                    KIND,
+                    key_of(KIND, compare.group, target),
+                    "Throughput against response time",
+                    "Each point is one load of the sweep, lightest at the left; up and to the left is better."
+                    " The dashed line is the response-time target.",
+                    panels,
+                )
+
+
+def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel]:
+    names = [array.name for array in analysis.run.study.array if array.group == compare.group]
+    for workload in analysis.run.study.workload:
+        rows = list(_rows(analysis, compare, target, workload.name))
+        if rows:
+            yield Panel(
+                workload.name,
+                _chart(rows, names, compare.per, workload.name, _target_ms(analysis, target, workload.name)),
+            )
+
+
+def _rows(analysis: Analysis, compare: Compare, target: str, workload: str) -> Iterator[dict[str, Any]]:
+    for index, point in enumerate(analysis.points):
+        mine = (point.target, point.group, point.workload) == (target, compare.group, workload)
+        values = analysis.values[index]
+        if not mine or not point.is_swept or values["response_time_ms_p90"] is None:
+            continue
+        rate = point.per_s("all_bytes") / 1e6 / share_basis(point, compare.per) * _PER_SCALE[compare.per]
+        level = point.depth or point.rate_per_s
+        yield {"array": point.array, "level": level, "p90_ms": values["response_time_ms_p90"], "rate": rate}
+
+
+def _target_ms(analysis: Analysis, target: str, workload: str) -> float | None:
+    for row in analysis.run.holds.iter_rows(named=True):
+        if row["target"] == target and row["workload"] == workload:
+            return float(row["target_ns"]) / 1e6
+    return None
+
+
+def _chart(rows: list[dict[str, Any]], names: list[str], per: str, title: str, target_ms: float | None) -> Chart:
+    colours, shapes = colours_of(names), shapes_of(names)
+    shown = [name for name in names if any(row["array"] == name for row in rows)]
+    base = alt.Chart(data_of(rows)).encode(
+        x=alt.X(
+            "p90_ms:Q",
+            title="90th percentile of response time (ms, log scale)",
+            scale=alt.Scale(type="log", nice=False, padding=12),
+            axis=alt.Axis(tickCount=4, format="~g", grid=True, labelOverlap="greedy"),
+        ),
+        y=alt.Y("rate:Q", title=_PER_WORDS[per], scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5)),
+        color=alt.Color(
+            "array:N",
+            title=None,
+            sort=shown,
+            scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
+        ),
+        order=alt.Order("level:Q"),
+    )
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        shape=alt.Shape(
+            "array:N", title=None, sort=shown, scale=alt.Scale(domain=shown, range=[shapes[name] for name in shown])
+        )
+    )
+    layers: list[Any] = [base.mark_line(strokeWidth=2), points]
+    if target_ms is not None:
+        mark = alt.Chart(data_of([{"p90_ms": target_ms}]))
+        layers.insert(0, mark.mark_rule(strokeDash=[5, 4], opacity=0.6).encode(x="p90_ms:Q"))
+    chart = alt.LayerChart(layer=[*layers])
+    return chart.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)

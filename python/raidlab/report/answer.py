@@ -1,0 +1,91 @@
+"""The answer of a run in a sentence or two: which arrangement serves which work best, and by how much.
+
+Invariants:
+
+- A sentence says only what the tables show: no figure is worked out here that is not in a comparison.
+- Differences within `NOTHING_SHOWN_PERCENT` points are called that, and nobody is the best of a tie.
+- Figures at an equal response time are preferred where every array has one; the sentence says which it uses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raidlab.metrics import Analysis, Comparison
+
+NOTHING_SHOWN_PERCENT = 5.0
+TARGET_WORDS = {"sim": "Simulated", "original": "Simulated on the study's hardware", "live": "Measured here"}
+PER_WORDS = {"member": "per member", "user_capacity": "per user capacity", "array": "for the whole array"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer for one table on one target."""
+
+    target: str
+    title: str
+    sentence: str
+
+
+def answers(analysis: Analysis) -> list[Answer]:
+    """One answer for each target, from the first table of the study."""
+    found: dict[str, list[Comparison]] = {}
+    for comparison in analysis.comparisons:
+        if comparison.compare.group == analysis.run.study.compare[0].group:
+            found.setdefault(comparison.target, []).append(comparison)
+    return [_answer(target, comparisons) for target, comparisons in found.items()]
+
+
+def _answer(target: str, comparisons: list[Comparison]) -> Answer:
+    reference = comparisons[0].compare.reference
+    best: dict[str, list[str]] = {}
+    ties: list[str] = []
+    held = all(_is_held(comparison) for comparison in comparisons)
+    for comparison in comparisons:
+        figures = {
+            row.array: percent
+            for row in comparison.rows
+            if row.array != reference and (percent := relative_percent(comparison, row.array, held=held)) is not None
+        }
+        if not figures:
+            continue
+        winner = max(figures, key=lambda array: figures[array])
+        if len(figures) > 1 and figures[winner] - min(figures.values()) < NOTHING_SHOWN_PERCENT:
+            ties.append(f"{comparison.workload} ({min(figures.values()):.0f}-{figures[winner]:.0f} %)")
+            continue
+        close = [
+            array for array in figures if array != winner and figures[winner] - figures[array] < NOTHING_SHOWN_PERCENT
+        ]
+        names = " and ".join([winner, *close])
+        best.setdefault(names, []).append(f"{comparison.workload} ({figures[winner]:.0f} %)")
+    clauses = [f"{names} {'lead' if ' and ' in names else 'leads'} in {_listed(work)}" for names, work in best.items()]
+    if ties:
+        clauses.append(f"no difference worth the name shows in {_listed(ties)}")
+    row = comparisons[0].rows[0]
+    if held and row.held is not None:
+        basis = f"at the same p{row.held.percentile:g} of response time"
+    else:
+        basis = f"at {comparisons[0].load}"
+    per = PER_WORDS[comparisons[0].compare.per]
+    text = "; ".join(clauses) if clauses else "nothing could be compared"
+    return Answer(
+        target,
+        TARGET_WORDS[target],
+        f"Against {reference}, {per} and {basis}, of the arrays that bear a failure {text}.",
+    )
+
+
+def relative_percent(comparison: Comparison, array: str, *, held: bool) -> float | None:
+    """An array's figure against the reference: at equal response time, or at the heaviest load."""
+    row = next(row for row in comparison.rows if row.array == array)
+    if held:
+        return row.held.relative_percent if row.held is not None else None
+    return row.values["relative_throughput_percent"]
+
+
+def _is_held(comparison: Comparison) -> bool:
+    return all(row.held is not None and row.held.relative_percent is not None for row in comparison.rows)
+
+
+def _listed(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
