@@ -17,6 +17,7 @@ mod arrival;
 pub mod control;
 mod draw;
 mod error;
+mod lanes;
 mod load;
 mod recorder;
 mod size;

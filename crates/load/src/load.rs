@@ -20,11 +20,12 @@
 use crate::arrival::Arrivals;
 use crate::control::adjust::{Adjust, HoldReport};
 use crate::error::{at_least_one, LoadError};
+use crate::lanes::Lanes;
 use crate::recorder::{Done, Recorder};
 use crate::slab::{Slab, Task};
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{Drawn, Workload};
-use raidlab_types::{Instant, Request, RequestTag, Seed};
+use raidlab_types::{Instant, Request, RequestKind, RequestTag, Seed};
 use std::collections::VecDeque;
 
 /// A volume that requests may name: the whole array, or a child of an `independent` root.
@@ -60,44 +61,15 @@ enum Pace {
     Hold(Adjust),
 }
 
-/// The tasks of each lane: how many have begun, how many are in flight.
-#[derive(Debug, Clone)]
-struct Lanes {
-    begun: Box<[u64]>,
-    in_flight: Box<[u32]>,
-    /// Where to look first among equals.
-    cursor: usize,
-}
-
-impl Lanes {
-    fn new(count: u32) -> Self {
-        let count = count as usize;
-        Lanes { begun: vec![0; count].into(), in_flight: vec![0; count].into(), cursor: 0 }
-    }
-
-    /// The lane of the next task and the task's number in it. Open loop: lanes take turns, so that the order does not
-    /// depend on completions. Closed loop: the lane with the fewest in flight, so that each keeps its share.
-    #[inline]
-    fn begin(&mut self, take_turns: bool) -> (u32, u64) {
-        let count = self.begun.len();
-        let mut lane = self.cursor;
-        if count > 1 {
-            if !take_turns {
-                let order = (self.cursor..count).chain(0..self.cursor);
-                lane = order.min_by_key(|&lane| self.in_flight[lane]).unwrap_or(0);
-            }
-            self.cursor = if lane + 1 == count { 0 } else { lane + 1 };
-        }
-        let index = self.begun[lane];
-        self.begun[lane] += 1;
-        self.in_flight[lane] += 1;
-        (lane as u32, index)
-    }
-
-    #[inline]
-    fn end(&mut self, lane: u32) {
-        self.in_flight[lane as usize] -= 1;
-    }
+/// A task of several requests.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chain {
+    /// When the task was meant to arrive.
+    intended: Instant,
+    /// When its first request entered the array.
+    issued: Instant,
+    /// Bytes of the steps done.
+    bytes: u64,
 }
 
 /// The offered load of one run. See the [module's documentation](self) for the order of calls.
@@ -110,9 +82,11 @@ pub struct Load {
     workload: Workload,
     lanes: Lanes,
     slab: Slab,
-    /// Steps of each slot's task; empty where a task is one request.
-    plans: Vec<Drawn>,
+    /// Requests of a task.
     steps: usize,
+    /// Each slot's task, and the steps of all slots one after another; both empty where a task is one request.
+    chains: Vec<Chain>,
+    plans: Vec<Drawn>,
     /// Slots whose next step may be issued, in the order in which they became ready.
     ready: VecDeque<u32>,
     requests_in_flight: usize,
@@ -136,6 +110,7 @@ impl Load {
         let steps = workload.steps();
         let recorder = Recorder::new(limits, steps, matches!(pace, Pace::Hold(_)))?;
         let lanes = Lanes::new(workload.lanes());
+        let chains = if steps > 1 { room } else { 0 };
         Ok(Load {
             pace,
             limit,
@@ -143,9 +118,10 @@ impl Load {
             workload,
             lanes,
             slab: Slab::with_room(room),
-            plans: Vec::with_capacity(if steps > 1 { room * steps } else { 0 }),
             steps,
-            ready: VecDeque::with_capacity(if steps > 1 { room } else { 0 }),
+            chains: Vec::with_capacity(chains),
+            plans: Vec::with_capacity(chains * steps),
+            ready: VecDeque::with_capacity(chains),
             requests_in_flight: 0,
             backlog: Backlog::default(),
             recorder,
@@ -164,24 +140,13 @@ impl Load {
         }
         let intended = self.admit(now)?;
         let (lane, index) = self.lanes.begin(matches!(self.pace, Pace::Open { .. }));
-        let task = Task {
-            task_intended: intended,
-            task_issued: now,
-            intended,
-            issued: now,
-            bytes: 0,
-            bytes_before: 0,
-            lane,
-            step: 0,
-            kind: raidlab_types::RequestKind::Read,
-            in_flight: false,
-        };
+        let task = Task { intended, issued: now, bytes: 0, lane, step: 0, kind: RequestKind::Read, in_flight: false };
         let slot = self.slab.insert(task);
         if self.steps == 1 {
             let drawn = self.workload.draw_one(lane, index);
             return Some(self.issue(slot, drawn, now));
         }
-        self.plan(slot, lane, index);
+        self.begin_chain(slot, index, intended);
         Some(self.issue_step(slot, now))
     }
 
@@ -216,20 +181,25 @@ impl Load {
         }
     }
 
-    /// Draws all steps of a task into its slot's plan.
-    fn plan(&mut self, slot: u32, lane: u32, index: u64) {
+    /// Draws all steps of a task of several requests into its slot's plan.
+    fn begin_chain(&mut self, slot: u32, index: u64, intended: Instant) {
         let first = slot as usize * self.steps;
-        if self.plans.len() < first + self.steps {
-            let empty =
-                Drawn { volume: 0, kind: raidlab_types::RequestKind::Read, extent: raidlab_types::Extent::new(0, 1) };
-            self.plans.resize(first + self.steps, empty);
+        if self.chains.len() <= slot as usize {
+            // Slots begin in order, so there is exactly one more.
+            self.chains.push(Chain::default());
+            self.plans.resize(first + self.steps, Drawn::NONE);
         }
+        self.chains[slot as usize] = Chain { intended, issued: intended, bytes: 0 };
+        let lane = self.slab.slot(slot).lane;
         self.workload.draw_task(lane, index, &mut self.plans[first..first + self.steps]);
     }
 
     fn issue_step(&mut self, slot: u32, now: Instant) -> Request {
         let step = usize::from(self.slab.slot(slot).step);
         let drawn = self.plans[slot as usize * self.steps + step];
+        if step == 0 {
+            self.chains[slot as usize].issued = now;
+        }
         self.issue(slot, drawn, now)
     }
 
@@ -266,8 +236,8 @@ impl Load {
     pub fn handle_issued(&mut self, tag: RequestTag, now: Instant) {
         let task = self.slab.in_flight(tag);
         task.issued = now;
-        if task.step == 0 {
-            task.task_issued = now;
+        if task.step == 0 && self.steps > 1 {
+            self.chains[tag as usize].issued = now;
         }
     }
 
@@ -280,14 +250,15 @@ impl Load {
         self.recorder.observe(now);
         let task = self.slab.in_flight(tag);
         task.in_flight = false;
-        let task = *task;
+        let Task { intended, issued, bytes, lane, step, kind, .. } = *task;
         self.requests_in_flight -= 1;
         self.recorder.left(now);
-        let Task { kind, bytes, intended, issued, .. } = task;
-        self.recorder.request_done(now, &Done { kind, bytes, intended, issued, ok });
-        let is_last = usize::from(task.step) + 1 == self.steps;
-        if is_last || !ok {
-            self.end_task(now, tag as u32, &task, ok);
+        let done = Done { kind, bytes, intended, issued, ok };
+        self.recorder.request_done(now, &done);
+        if self.steps == 1 {
+            self.end_task(now, tag as u32, lane, &done);
+        } else if usize::from(step) + 1 == self.steps || !ok {
+            self.end_chain(now, tag as u32, lane, &done);
         } else {
             self.next_step(now, tag as u32, bytes);
         }
@@ -298,30 +269,31 @@ impl Load {
         self.recorder.advance(now, settled);
     }
 
-    /// A failed step ends its task: what depends on it cannot be asked.
     #[inline]
-    fn end_task(&mut self, now: Instant, slot: u32, task: &Task, ok: bool) {
-        if self.steps > 1 {
-            let bytes = task.bytes_before + task.bytes;
-            let (intended, issued) = (task.task_intended, task.task_issued);
-            self.recorder.task_done(now, &Done { kind: task.kind, bytes, intended, issued, ok });
-        }
+    fn end_task(&mut self, now: Instant, slot: u32, lane: u32, task: &Done) {
         if let Pace::Hold(adjust) = &mut self.pace {
-            // In a closed loop a task is admitted when it is intended.
-            let response = ok.then(|| now.since(task.task_intended));
-            adjust.completed(now, task.task_intended, response, self.recorder.is_measuring());
+            let response = task.ok.then(|| now.since(task.intended));
+            adjust.completed(now, response, self.recorder.is_measuring());
             self.limit = adjust.depth();
         }
-        self.lanes.end(task.lane);
+        self.lanes.end(lane);
         self.slab.remove(slot);
+    }
+
+    /// The last step of a task is done, or one failed: what depends on that cannot be asked.
+    fn end_chain(&mut self, now: Instant, slot: u32, lane: u32, last: &Done) {
+        let Chain { intended, issued, bytes } = self.chains[slot as usize];
+        let task = Done { bytes: bytes + last.bytes, intended, issued, ..*last };
+        self.recorder.task_done(now, &task);
+        self.end_task(now, slot, lane, &task);
     }
 
     fn next_step(&mut self, now: Instant, slot: u32, bytes: u64) {
         let task = self.slab.slot(slot);
         task.step += 1;
-        task.bytes_before += bytes;
         // What depends on a request is meant to follow it at once.
         task.intended = now;
+        self.chains[slot as usize].bytes += bytes;
         self.ready.push_back(slot);
     }
 

@@ -3,31 +3,24 @@
 //! Purpose: a task's state found by its request's tag, which is the slot's number. Slots are reused, the last freed
 //! first (its memory is still in the cache); there are never more than were in flight at once.
 //!
-//! Invariants: a tag is unique among those in flight; freeing an empty slot panics, for it means that the driver
-//! completed a request twice. Nothing is allocated but to grow beyond the room taken in advance.
+//! Invariants: a tag is unique among those in flight; completing a request that is not in flight panics, for it means
+//! that the driver has lost count. Nothing is allocated but to grow beyond the room taken in advance.
 
-use raidlab_types::{Instant, RequestKind};
+use raidlab_types::{Instant, RequestKind, RequestTag};
 
-/// A task and its one request in flight.
+/// A task's current request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Task {
-    /// When the task was meant to arrive.
-    pub(crate) task_intended: Instant,
-    /// When its first request entered the array.
-    pub(crate) task_issued: Instant,
-    /// When the current request was meant to arrive: the end of the one it depends on.
+    /// When it was meant to arrive: for a later step, the end of the one it depends on.
     pub(crate) intended: Instant,
-    /// When the current request entered the array.
+    /// When it entered the array.
     pub(crate) issued: Instant,
-    /// Bytes of the current request.
     pub(crate) bytes: u64,
-    /// Bytes of the requests before.
-    pub(crate) bytes_before: u64,
     pub(crate) lane: u32,
-    /// Number of the current step.
+    /// Number of the step within the task.
     pub(crate) step: u16,
     pub(crate) kind: RequestKind,
-    /// Whether a request is in flight (rather than waiting to be polled).
+    /// Whether it is in flight (rather than waiting to be polled).
     pub(crate) in_flight: bool,
 }
 
@@ -69,10 +62,10 @@ impl Slab {
 
     /// The task whose request is in flight under this tag.
     #[inline]
-    pub(crate) fn in_flight(&mut self, tag: u64) -> &mut Task {
+    pub(crate) fn in_flight(&mut self, tag: RequestTag) -> &mut Task {
         match self.tasks.get_mut(tag as usize) {
             Some(task) if task.in_flight => task,
-            _ => panic!("request {tag} is not in flight: completed twice, or never issued"),
+            _ => not_in_flight(tag),
         }
     }
 
@@ -87,5 +80,42 @@ impl Slab {
     pub(crate) fn remove(&mut self, slot: u32) {
         debug_assert!(!self.tasks[slot as usize].in_flight);
         self.free.push(slot);
+    }
+}
+
+#[cold]
+fn not_in_flight(tag: RequestTag) -> ! {
+    panic!("request {tag} is not in flight: completed twice, or never issued")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: Task = Task {
+        intended: Instant::ZERO,
+        issued: Instant::ZERO,
+        bytes: 0,
+        lane: 0,
+        step: 0,
+        kind: RequestKind::Read,
+        in_flight: false,
+    };
+
+    #[test]
+    fn slots_are_reused_last_freed_first() {
+        let mut slab = Slab::with_room(1);
+        assert_eq!([slab.insert(TASK), slab.insert(TASK), slab.insert(TASK)], [0, 1, 2]);
+        slab.remove(0);
+        slab.remove(2);
+        assert_eq!((slab.len(), slab.insert(TASK), slab.insert(TASK), slab.insert(TASK)), (1, 2, 0, 3));
+    }
+
+    #[test]
+    #[should_panic(expected = "request 0 is not in flight")]
+    fn what_is_not_in_flight_cannot_complete() {
+        let mut slab = Slab::with_room(1);
+        slab.insert(TASK);
+        slab.in_flight(0);
     }
 }

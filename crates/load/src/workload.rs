@@ -18,7 +18,7 @@ use crate::error::{at_least_one, join, weighted, LoadError};
 use crate::load::Volume;
 use crate::size::{Room, Size};
 use crate::spec::{AddressSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
-use raidlab_types::{Extent, RequestKind, Seed};
+use raidlab_types::{CounterRng, Extent, RequestKind, Seed};
 
 /// The most steps a task may have.
 const MAX_STEPS: usize = 64;
@@ -29,6 +29,11 @@ pub(crate) struct Drawn {
     pub(crate) volume: u32,
     pub(crate) kind: RequestKind,
     pub(crate) extent: Extent,
+}
+
+impl Drawn {
+    /// What stands in a plan before it is drawn.
+    pub(crate) const NONE: Drawn = Drawn { volume: 0, kind: RequestKind::Read, extent: Extent::new(0, 1) };
 }
 
 /// What a step does.
@@ -59,9 +64,9 @@ enum Spread {
 /// The compiled workload.
 #[derive(Debug, Clone)]
 pub(crate) struct Workload {
-    seed: Seed,
+    /// The seed of each lane.
+    lanes: Box<[Seed]>,
     volumes: u32,
-    lanes: u32,
     spread: Spread,
     steps: Box<[Step]>,
 }
@@ -90,12 +95,13 @@ impl Workload {
             None => vec![step(Operation::Mixed(spec.read_fraction), spec, None, "workload", &sites)?],
             Some(task) => task_steps(task, spec, &sites)?,
         };
-        Ok(Workload { seed, volumes: count, lanes, spread, steps: steps.into() })
+        let lanes = (0..u64::from(lanes)).map(|lane| seed.child(lane)).collect();
+        Ok(Workload { lanes, volumes: count, spread, steps: steps.into() })
     }
 
     /// Streams of tasks.
     pub(crate) fn lanes(&self) -> u32 {
-        self.lanes
+        self.lanes.len() as u32
     }
 
     /// Requests of a task.
@@ -106,15 +112,15 @@ impl Workload {
     /// The only request of task `index` of `lane`. To be called in order of `index`.
     #[inline]
     pub(crate) fn draw_one(&mut self, lane: u32, index: u64) -> Drawn {
-        let mut rng = self.seed.child(u64::from(lane)).child(index).draws();
-        let (volume, stream) = self.volume(lane, rng.next_u64());
+        let mut rng = self.lanes[lane as usize].child(index).draws();
+        let (volume, stream) = self.volume(lane, &mut rng);
         self.steps[0].draw(&mut rng, volume, stream)
     }
 
     /// All requests of task `index` of `lane`. To be called in order of `index`.
     pub(crate) fn draw_task(&mut self, lane: u32, index: u64, out: &mut [Drawn]) {
-        let task = self.seed.child(u64::from(lane)).child(index);
-        let (volume, stream) = self.volume(lane, task.draws().next_u64());
+        let task = self.lanes[lane as usize].child(index);
+        let (volume, stream) = self.volume(lane, &mut task.draws());
         for k in 0..self.steps.len() {
             let mut drawn = self.steps[k].draw(&mut task.child(k as u64).draws(), volume, stream);
             if let Some(earlier) = self.steps[k].same_extent_as {
@@ -124,9 +130,10 @@ impl Workload {
         }
     }
 
-    /// The volume that `word` stands for, and the lane's stream on it.
+    /// The task's volume, and the lane's stream on it. Takes one word, whether it is needed or not.
     #[inline]
-    fn volume(&self, lane: u32, word: u64) -> (u32, u32) {
+    fn volume(&self, lane: u32, rng: &mut CounterRng) -> (u32, u32) {
+        let word = rng.next_u64();
         match &self.spread {
             // Without volumes to choose from, neither a division nor a draw is needed.
             Spread::ByLane if self.volumes == 1 => (0, lane),
@@ -139,14 +146,14 @@ impl Workload {
 
 impl Step {
     #[inline]
-    fn draw(&mut self, rng: &mut raidlab_types::CounterRng, volume: u32, stream: u32) -> Drawn {
+    fn draw(&mut self, rng: &mut CounterRng, volume: u32, stream: u32) -> Drawn {
         let chance = rng.unit();
         let kind = match self.operation {
             Operation::Always(kind) => kind,
             Operation::Mixed(read) if chance < read => RequestKind::Read,
             Operation::Mixed(_) => RequestKind::Write,
         };
-        let sectors = self.size.draw(&mut Seed::new(rng.next_u64()).draws());
+        let sectors = self.size.draw(rng);
         let lba = self.address[volume as usize].draw(rng, sectors, stream);
         Drawn { volume, kind, extent: Extent::new(lba, sectors) }
     }

@@ -110,7 +110,8 @@ impl Ranks {
         loop {
             let area = self.area_last + rng.unit() * (self.area_first - self.area_last);
             let x = self.area_inverse(area);
-            let rank = (x + 0.5).floor().clamp(1.0, self.n);
+            // The nearest whole number; by way of an integer, since `f64::floor` is a slow call on the baseline x86-64.
+            let rank = (((x + 0.5) as u64) as f64).clamp(1.0, self.n);
             if rank - x <= self.squeeze || area >= self.area(rank + 0.5) - self.density(rank) {
                 return rank as u64;
             }

@@ -2,15 +2,17 @@
 //!
 //! Purpose: "count periodically the share of requests inside the target, raise or lower N until it is 90 %". A *period*
 //! is a number of completions. The depth is multiplied or divided by `1 + step` after each; the step
-//! is halved whenever the direction turns, down to the smallest that changes the depth by at least one.
+//! is halved whenever the direction turns, down to the smallest that changes the depth by at least one, and, until the
+//! depth has settled, doubled after three moves the same way (an early turn by chance must not leave it creeping).
 //!
 //! Settling rule: the depth has settled when the direction has turned four times with the smallest step (it then
 //! straddles the target), or when it has stood at its bound for four periods (1: the target cannot be met; the
 //! greatest depth: it is met with ease). Only then may measuring begin. The adjustment goes on while measuring:
 //! the mean depth over the window is the result, and the share within the target shows how well it was held.
 //!
-//! Invariants: completions of tasks admitted before the last change of depth are not counted towards the next decision;
-//! the depth stays within 1 and its maximum; a function of its inputs alone.
+//! Invariants: as many completions as were in flight at a change of depth are passed over before the next decision's are
+//! counted (choosing by time of admission instead would favour short responses: the long ones are still in flight when
+//! the decision falls); the depth stays within 1 and its maximum; a function of its inputs alone.
 //!
 //! Reference: Chen et al., *An Evaluation of Redundant Arrays of Disks Using an Amdahl 5890*, SIGMETRICS 1990.
 
@@ -24,6 +26,8 @@ const SETTLING_TURNS: u32 = 4;
 const FIRST_STEP: f64 = 1.0;
 /// The smallest step as a share of the depth (never less than one task).
 const SMALLEST_STEP: f64 = 0.02;
+/// Moves the same way after which the step is doubled.
+const STRAIGHT_MOVES: u32 = 3;
 /// Responses beyond the target that a period expects to see: its share of them then has a relative error near 20 %.
 const EXPECTED_BEYOND: f64 = 25.0;
 
@@ -50,8 +54,10 @@ pub(crate) struct Adjust {
     step: f64,
     raised_last: Option<bool>,
     turns: u32,
-    /// Tasks admitted before this time do not count towards the next decision.
-    counts_from: Instant,
+    /// Moves the same way since the last turn.
+    straight: u32,
+    /// Completions still to be passed over: those in flight when the depth last changed.
+    skip: u32,
     counted: u32,
     within: u32,
     /// While measuring: tasks, tasks within the target, and depth x nanoseconds since `integrated_to`.
@@ -85,7 +91,8 @@ impl Adjust {
             step: FIRST_STEP,
             raised_last: None,
             turns: 0,
-            counts_from: Instant::ZERO,
+            straight: 0,
+            skip: 0,
             counted: 0,
             within: 0,
             measured: 0,
@@ -110,8 +117,8 @@ impl Adjust {
         ((EXPECTED_BEYOND / (1.0 - self.wanted_share)) as u32).max(self.depth.saturating_mul(2))
     }
 
-    /// A task admitted at `admitted` completed, `response` after its intended arrival. The depth may change.
-    pub(crate) fn completed(&mut self, now: Instant, admitted: Instant, response: Option<Duration>, measuring: bool) {
+    /// A task completed, `response` after its intended arrival (none: it failed). The depth may change.
+    pub(crate) fn completed(&mut self, now: Instant, response: Option<Duration>, measuring: bool) {
         // A failure is never within the target.
         let within = response.is_some_and(|response| response <= self.target);
         if measuring {
@@ -119,13 +126,14 @@ impl Adjust {
             self.measured += 1;
             self.measured_within += u64::from(within);
         }
-        if admitted < self.counts_from {
+        if self.skip > 0 {
+            self.skip -= 1;
             return;
         }
         self.counted += 1;
         self.within += u32::from(within);
         if self.counted >= self.period() {
-            self.decide(now);
+            self.decide();
         }
     }
 
@@ -137,23 +145,29 @@ impl Adjust {
         self.integrated_to = Some(now);
     }
 
-    fn decide(&mut self, now: Instant) {
+    fn decide(&mut self) {
         let raise = f64::from(self.within) >= self.wanted_share * f64::from(self.counted);
+        (self.counted, self.within) = (0, 0);
         let smallest = SMALLEST_STEP.max(1.0 / f64::from(self.depth));
-        let turned = self.raised_last.is_some_and(|last| last != raise);
-        if turned {
+        if self.raised_last.is_some_and(|last| last != raise) {
             self.turns += u32::from(self.step <= smallest);
             self.step = (self.step * 0.5).max(smallest);
+            self.straight = 0;
+        } else {
+            self.straight += 1;
+            if self.straight > STRAIGHT_MOVES && !self.settled() {
+                self.step = (self.step * 2.0).min(FIRST_STEP);
+            }
         }
+        self.raised_last = Some(raise);
         let before = self.depth;
         self.depth = self.moved(raise);
         if self.depth == before {
             // At a bound, and pushed against it.
             self.turns += 1;
+        } else {
+            self.skip = before;
         }
-        self.raised_last = Some(raise);
-        (self.counted, self.within) = (0, 0);
-        self.counts_from = now;
     }
 
     fn moved(&self, raise: bool) -> u32 {
@@ -170,5 +184,64 @@ impl Adjust {
         let depth_mean = if span == 0 { f64::from(self.depth) } else { self.depth_integral as f64 / span as f64 };
         let share = if self.measured == 0 { 0.0 } else { self.measured_within as f64 / self.measured as f64 };
         HoldReport { depth_mean, depth_final: self.depth, share_within_target: share, settled: self.settled() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raidlab_types::Seed;
+
+    /// Feeds `n` completions whose response times are exponential with a mean of 1 ms a task in flight (a saturated
+    /// server in random order), 1 ms apart; the depth that holds the 90th percentile at 100 ms is 100 / ln 10 = 43.4.
+    fn feed(adjust: &mut Adjust, n: u64, seed: u64) {
+        let mut rng = Seed::new(seed).draws();
+        for k in 1..=n {
+            let response = -libm::log(rng.unit_positive()) * f64::from(adjust.depth()) * 1e-3;
+            let measuring = adjust.settled();
+            adjust.completed(Instant::from_ns(k * 1_000_000), Some(Duration::from_s_f64(response)), measuring);
+        }
+    }
+
+    #[test]
+    fn settles_at_the_depth_that_holds_the_percentile() {
+        // A period sees 250 responses, a standard error of the share of 0.019, or 8 % in depth; over some 3000 periods
+        // the mean depth is good to about 1 %. Five seeds from above and below; bounds are 5 %, and 0.01 of the share.
+        for seed in 0..5 {
+            for initial in [1, 43, 400] {
+                let mut adjust = Adjust::new("load", 90.0, 100.0, initial, 1000).unwrap();
+                feed(&mut adjust, 1_000_000, seed);
+                let report = adjust.report();
+                assert!(report.settled && adjust.measured > 900_000, "{report:?} after {}", adjust.measured);
+                assert!((report.depth_mean / 43.4 - 1.0).abs() < 0.05, "{report:?} from {initial}");
+                assert!((report.share_within_target - 0.9).abs() < 0.01, "{report:?} from {initial}");
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_settle_too() {
+        let mut easy = Adjust::new("load", 90.0, 100.0, 4, 16).unwrap();
+        feed(&mut easy, 10_000, 1);
+        assert_eq!((easy.depth(), easy.settled()), (16, true));
+        let mut hopeless = Adjust::new("load", 90.0, 0.5, 4, 16).unwrap();
+        feed(&mut hopeless, 10_000, 1);
+        assert_eq!((hopeless.depth(), hopeless.settled()), (1, true));
+    }
+
+    #[test]
+    fn failures_are_never_within_the_target() {
+        let mut adjust = Adjust::new("load", 90.0, 100.0, 8, 16).unwrap();
+        (1..5000).for_each(|k| adjust.completed(Instant::from_ns(k), None, true));
+        assert_eq!((adjust.depth(), adjust.report().share_within_target), (1, 0.0));
+    }
+
+    #[test]
+    fn input_is_checked_with_its_key() {
+        let key = |p, t, i, m| Adjust::new("load", p, t, i, m).unwrap_err().key;
+        assert_eq!(key(100.0, 1.0, 1, 1), "load.percentile");
+        assert_eq!(key(90.0, 0.0, 1, 1), "load.target_ms");
+        assert_eq!(key(90.0, 1.0, 0, 1), "load.initial_depth");
+        assert_eq!(key(90.0, 1.0, 5, 4), "load.max_depth");
     }
 }

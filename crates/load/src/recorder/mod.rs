@@ -84,10 +84,12 @@ pub struct Recorder {
     /// None where a task is one request.
     tasks: Option<Tally>,
     in_flight: u64,
-    /// When `in_flight` last changed, or the window opened.
-    changed: Instant,
-    /// Requests x nanoseconds within the window.
-    in_flight_integral: u128,
+    /// Sum of all times of leaving less that of all times of entering, modulo 2^128. With `in_flight * t` added it is the
+    /// time spent in flight by all requests up to t: two additions an event instead of an integral.
+    left_less_entered: u128,
+    /// Request-nanoseconds in flight: up to the opening of the window, and within it once it is closed.
+    in_flight_before: u128,
+    in_flight_within: u128,
     snapshots: Snapshots,
 }
 
@@ -100,8 +102,9 @@ impl Recorder {
             write: Tally::default(),
             tasks: (steps > 1).then(Tally::default),
             in_flight: 0,
-            changed: Instant::ZERO,
-            in_flight_integral: 0,
+            left_less_entered: 0,
+            in_flight_before: 0,
+            in_flight_within: 0,
             snapshots: Snapshots::new(),
         })
     }
@@ -118,14 +121,14 @@ impl Recorder {
     /// A request entered.
     #[inline]
     pub(crate) fn issued(&mut self, now: Instant) {
-        self.integrate(now);
+        self.left_less_entered = self.left_less_entered.wrapping_sub(u128::from(now.as_ns()));
         self.in_flight += 1;
     }
 
     /// A request left.
     #[inline]
     pub(crate) fn left(&mut self, now: Instant) {
-        self.integrate(now);
+        self.left_less_entered = self.left_less_entered.wrapping_add(u128::from(now.as_ns()));
         self.in_flight -= 1;
     }
 
@@ -136,7 +139,7 @@ impl Recorder {
             let tally = if done.kind == RequestKind::Read { &mut self.read } else { &mut self.write };
             tally.add(done, now);
         }
-        if done.ok {
+        if done.ok && !self.window.is_over() {
             self.snapshots.add(now.as_ns(), done.bytes, now.since(done.intended).as_ns());
         }
     }
@@ -167,21 +170,15 @@ impl Recorder {
     #[cold]
     fn changed(&mut self, change: Change, now: Instant) {
         match change {
-            Change::Opened => self.changed = now,
-            Change::Closed(at) => {
-                let span = u128::from(at.since(self.changed).as_ns());
-                self.in_flight_integral += u128::from(self.in_flight) * span;
-            }
+            Change::Opened => self.in_flight_before = self.in_flight_until(now),
+            Change::Closed(at) => self.in_flight_within = self.in_flight_until(at) - self.in_flight_before,
             Change::None => {}
         }
     }
 
-    #[inline]
-    fn integrate(&mut self, now: Instant) {
-        if self.window.is_measuring() {
-            self.in_flight_integral += u128::from(self.in_flight) * u128::from(now.since(self.changed).as_ns());
-            self.changed = now;
-        }
+    /// Request-nanoseconds in flight up to `at`, which must not lie before the last event.
+    fn in_flight_until(&self, at: Instant) -> u128 {
+        self.left_less_entered.wrapping_add(u128::from(self.in_flight) * u128::from(at.as_ns()))
     }
 
     #[inline]
@@ -236,16 +233,16 @@ impl Recorder {
         self.window.elapsed()
     }
 
-    /// Mean number of requests in flight while the window was open (exact after it has closed; up to the last change before).
+    /// Mean number of requests in flight while the window was open: to its close, or to the last event seen.
     pub fn mean_in_flight(&self) -> f64 {
-        let end = if self.window.is_over() {
-            self.window.elapsed()
+        let within = if self.window.is_measuring() {
+            self.in_flight_until(self.window.end()) - self.in_flight_before
         } else {
-            self.changed.since(self.opened().unwrap_or_default())
+            self.in_flight_within
         };
-        match end.as_ns() {
+        match self.elapsed().as_ns() {
             0 => 0.0,
-            ns => self.in_flight_integral as f64 / ns as f64,
+            ns => within as f64 / ns as f64,
         }
     }
 
@@ -255,7 +252,7 @@ impl Recorder {
     }
 
     /// Adds what another worker recorded beside this one on the same clock. Counts, times and numbers in flight add up;
-    /// the window is this one's, so merge only windows that agree.
+    /// the window is this one's, so merge only closed windows that agree.
     pub fn merge(&mut self, other: &Recorder) {
         self.read.merge(&other.read);
         self.write.merge(&other.write);
@@ -271,7 +268,7 @@ impl Recorder {
             }
             (None, None) => {}
         }
-        self.in_flight_integral += other.in_flight_integral;
+        self.in_flight_within += other.in_flight_within;
         self.snapshots.merge(&other.snapshots);
     }
 }

@@ -35,14 +35,15 @@ pub(crate) struct Window {
     /// Completions still to come before the warm-up is over.
     warm_requests: u64,
     warm_until: Instant,
-    /// No warm-up at all: opens at once.
-    open_at_once: bool,
     /// Completions still to be counted; `u64::MAX` without a limit.
     measure_requests: u64,
     measure_for: Option<Duration>,
     opened: Option<Instant>,
     /// When the window closes by duration; `Instant::MAX` before it opens and without a limit.
     deadline: Instant,
+    /// From when on an observation needs a closer look: the deadline; at once where there is no warm-up, and when all is
+    /// over. One comparison an event.
+    look_from: Instant,
     /// When it closed, or the last time seen.
     seen: Instant,
     interrupted: bool,
@@ -62,15 +63,16 @@ impl Window {
         }
         let warm_requests = limits.warmup.requests.unwrap_or(0);
         let warm_until = Instant::ZERO + warm_for.unwrap_or(Duration::ZERO);
+        let open_at_once = warm_requests == 0 && warm_until == Instant::ZERO && !settles;
         Ok(Window {
             phase: Phase::Warming,
             warm_requests,
             warm_until,
-            open_at_once: warm_requests == 0 && warm_until == Instant::ZERO && !settles,
             measure_requests: limits.measure.requests.unwrap_or(u64::MAX),
             measure_for,
             opened: None,
             deadline: Instant::MAX,
+            look_from: if open_at_once { Instant::ZERO } else { Instant::MAX },
             seen: Instant::ZERO,
             interrupted: false,
         })
@@ -79,18 +81,26 @@ impl Window {
     /// To be called with the time of every event, before anything else is done about it.
     #[inline]
     pub(crate) fn observe(&mut self, now: Instant) -> Change {
-        if self.phase == Phase::Over {
-            return Change::None;
-        }
-        if now >= self.deadline {
-            let at = self.deadline;
-            return self.close(at);
+        if now >= self.look_from {
+            return self.look(now);
         }
         self.seen = now;
-        if self.open_at_once {
-            return self.open(now);
-        }
         Change::None
+    }
+
+    #[cold]
+    fn look(&mut self, now: Instant) -> Change {
+        match self.phase {
+            Phase::Over => Change::None,
+            Phase::Measuring => {
+                let at = self.deadline;
+                self.close(at)
+            }
+            Phase::Warming => {
+                self.seen = now;
+                self.open(now)
+            }
+        }
     }
 
     /// A request completed; it was counted if the window is open.
@@ -117,11 +127,11 @@ impl Window {
     #[cold]
     fn open(&mut self, now: Instant) -> Change {
         self.phase = Phase::Measuring;
-        self.open_at_once = false;
         self.opened = Some(now);
         if let Some(duration) = self.measure_for {
             self.deadline = Instant::from_ns(now.as_ns().saturating_add(duration.as_ns()));
         }
+        self.look_from = self.deadline;
         Change::Opened
     }
 
@@ -130,6 +140,7 @@ impl Window {
         let measuring = self.phase == Phase::Measuring;
         self.phase = Phase::Over;
         self.deadline = Instant::MAX;
+        self.look_from = Instant::ZERO;
         self.seen = at;
         if measuring {
             Change::Closed(at)
@@ -170,6 +181,11 @@ impl Window {
     /// When it opened; none if it never did.
     pub(crate) fn opened(&self) -> Option<Instant> {
         self.opened
+    }
+
+    /// When it closed, or else the last time seen.
+    pub(crate) fn end(&self) -> Instant {
+        self.seen
     }
 
     /// How long it has been open, up to its close or the last time seen.

@@ -15,7 +15,7 @@ mod table;
 
 use crate::error::LoadError;
 use crate::spec::SizeSpec;
-use raidlab_types::CounterRng;
+use raidlab_types::{CounterRng, Seed};
 
 /// What a size kind must know of the array.
 #[derive(Debug, Clone, Copy)]
@@ -62,15 +62,18 @@ impl Size {
         })
     }
 
-    /// Sectors of the request that `rng` stands for.
+    /// Sectors of the next request. Takes exactly one word of `request`, whatever the kind, so that what is drawn after it
+    /// does not move when the kind changes; a kind that needs more has a node of the seed tree to itself.
     #[inline]
-    pub(crate) fn draw(&self, rng: &mut CounterRng) -> u64 {
+    pub(crate) fn draw(&self, request: &mut CounterRng) -> u64 {
+        let word = request.next_u64();
+        let rng = || Seed::new(word).draws();
         match self {
             Size::Fixed(kind) => kind.sectors(),
-            Size::Exponential(kind) => kind.draw(rng),
-            Size::Normal(kind) => kind.draw(rng),
-            Size::Lognormal(kind) => kind.draw(rng),
-            Size::Table(kind) => kind.draw(rng),
+            Size::Exponential(kind) => kind.draw(&mut rng()),
+            Size::Normal(kind) => kind.draw(&mut rng()),
+            Size::Lognormal(kind) => kind.draw(&mut rng()),
+            Size::Table(kind) => kind.draw(&mut rng()),
         }
     }
 }
@@ -78,7 +81,6 @@ impl Size {
 #[cfg(test)]
 pub(crate) mod test_support {
     use super::*;
-    use raidlab_types::Seed;
 
     /// Roomy: 4 KiB sectors, requests up to 4 GiB.
     pub(crate) const ROOM: Room = Room { sector_bytes: 4096, longest_sectors: 1 << 20 };

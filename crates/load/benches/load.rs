@@ -1,0 +1,95 @@
+//! What the generator costs a request, so that it is known not to be the bottleneck.
+//!
+//! `cycle`: the whole of it (poll, completion, two histograms) against an array that answers in order after a fixed time,
+//! at depth 32. `record`: one time into the HDR histogram. `draw`: one request of each kind of address and size.
+//! Run: `cargo bench -p raidlab-load`.
+
+use criterion::{criterion_group, criterion_main, Criterion, Throughput};
+use raidlab_load::{
+    AddressSpec, ArrivalSpec, Limit, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, Times, Volume, VolumeSpec,
+    WorkloadSpec,
+};
+use raidlab_types::{Instant, RequestTag, Seed};
+use std::collections::VecDeque;
+use std::hint::black_box;
+
+const BATCH: u64 = 10_000;
+const VOLUME: Volume = Volume { capacity_sectors: 1 << 31 };
+const FIXED: SizeSpec = SizeSpec::Fixed { bytes: 8192 };
+const UNIFORM: AddressSpec = AddressSpec::Uniform { align_bytes: Some(8192) };
+const CLOSED: LoadSpec = LoadSpec::Closed { depth: 32 };
+
+fn workload(size: SizeSpec, address: AddressSpec) -> WorkloadSpec {
+    WorkloadSpec { read_fraction: 0.7, size, address, volumes: VolumeSpec::Uniform, task: None }
+}
+
+/// A load and an array that answers each request, in order, 250 ns after it entered.
+struct Loop {
+    load: Load,
+    queue: VecDeque<(u64, RequestTag)>,
+    now: u64,
+}
+
+impl Loop {
+    fn new(load: &LoadSpec, workload: &WorkloadSpec, volumes: usize) -> Self {
+        let limits = Limits { measure: Limit { requests: Some(u64::MAX), duration_s: None }, ..Limits::default() };
+        let load = Load::new(load, workload, &limits, &vec![VOLUME; volumes], 512, Seed::new(1)).unwrap();
+        let mut cycle = Loop { load, queue: VecDeque::with_capacity(4096), now: 0 };
+        cycle.run(BATCH);
+        cycle
+    }
+
+    fn run(&mut self, requests: u64) {
+        for _ in 0..requests {
+            while let Some(request) = self.load.poll_request(Instant::from_ns(self.now)) {
+                self.queue.push_back((self.now + 250 + (request.extent.lba & 0xFFF), request.tag));
+            }
+            let Some((at, tag)) = self.queue.pop_front() else {
+                self.now = self.load.poll_timeout().unwrap().as_ns();
+                continue;
+            };
+            self.now = self.now.max(at);
+            self.load.handle_done(Instant::from_ns(self.now), tag, true);
+        }
+    }
+}
+
+fn cycle(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("cycle");
+    group.throughput(Throughput::Elements(BATCH));
+    let mut bench = |name: &str, load: &LoadSpec, workload: &WorkloadSpec, volumes: usize| {
+        let mut cycle = Loop::new(load, workload, volumes);
+        group.bench_function(name, |bencher| bencher.iter(|| cycle.run(BATCH)));
+    };
+    bench("closed_fixed_uniform", &CLOSED, &workload(FIXED, UNIFORM), 1);
+    let sequential = AddressSpec::Sequential { streams: 1, align_bytes: None };
+    bench("closed_fixed_sequential", &CLOSED, &workload(FIXED, sequential), 1);
+    bench("closed_exponential_uniform", &CLOSED, &workload(SizeSpec::Exponential { mean_bytes: 6144.0 }, UNIFORM), 1);
+    let normal = SizeSpec::Normal { mean_bytes: 1.5e6, sd_bytes: 0.5e6 };
+    bench("closed_normal_uniform", &CLOSED, &workload(normal, UNIFORM), 1);
+    let zipf = AddressSpec::Zipf { theta: 0.99, align_bytes: Some(8192) };
+    bench("closed_fixed_zipf", &CLOSED, &workload(FIXED, zipf), 1);
+    let even = WorkloadSpec { volumes: VolumeSpec::Even, ..workload(FIXED, UNIFORM) };
+    bench("closed_fixed_even_8_volumes", &CLOSED, &even, 8);
+    let hold = LoadSpec::Hold { percentile: 90.0, target_ms: 0.004, initial_depth: 32, max_depth: 64 };
+    bench("hold_fixed_uniform", &hold, &workload(FIXED, UNIFORM), 1);
+    let open = LoadSpec::Open { arrival: ArrivalSpec::Poisson { rate_per_s: 1e6 }, max_in_flight: None };
+    bench("open_poisson_fixed_uniform", &open, &workload(FIXED, UNIFORM), 1);
+    let step = |op, same_extent_as| StepSpec { op, size: None, address: None, same_extent_as };
+    let task = Some(vec![step(StepOp::Read, None), step(StepOp::Write, Some(0))]);
+    bench("closed_task_of_two", &CLOSED, &WorkloadSpec { task, ..workload(FIXED, UNIFORM) }, 1);
+    group.finish();
+}
+
+fn record(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("record");
+    group.throughput(Throughput::Elements(BATCH));
+    let mut rng = Seed::new(2).draws();
+    let values: Vec<u64> = (0..BATCH).map(|_| 5_000_000 + rng.below(20_000_000)).collect();
+    let mut times = Times::new();
+    group.bench_function("times", |bencher| bencher.iter(|| values.iter().for_each(|&v| times.record(black_box(v)))));
+    group.finish();
+}
+
+criterion_group!(benches, cycle, record);
+criterion_main!(benches);

@@ -1,0 +1,110 @@
+//! The JSON words of `docs/internals/cell-contract.md`, and the keys that errors name.
+
+mod common;
+
+use common::*;
+use raidlab_load::{Limits, Load, LoadSpec, WorkloadSpec};
+use raidlab_types::Seed;
+use serde_json::{from_value, json, Value};
+
+/// Builds a load from the cell's parts as they stand in JSON; the error's key or text.
+fn build(load: Value, workload: Value, measure: Value) -> Result<Load, String> {
+    let load: LoadSpec = from_value(load).map_err(|e| e.to_string())?;
+    let workload: WorkloadSpec = from_value(workload).map_err(|e| e.to_string())?;
+    let limits: Limits =
+        from_value(json!({"warmup": {"requests": 5}, "measure": measure})).map_err(|e| e.to_string())?;
+    Load::new(&load, &workload, &limits, &[VOLUME], 512, Seed::new(1)).map_err(|e| e.key)
+}
+
+fn closed() -> Value {
+    json!({"kind": "closed", "depth": 32})
+}
+
+fn plain() -> Value {
+    json!({"read_fraction": 0.7, "size": {"kind": "fixed", "bytes": 8192},
+           "address": {"kind": "uniform", "align_bytes": 8192}})
+}
+
+fn with(path: &str, value: Value) -> Value {
+    let mut workload = plain();
+    workload[path] = value;
+    workload
+}
+
+#[test]
+fn every_kind_of_the_contract_is_understood() {
+    let run = |load, workload| {
+        let mut load = build(load, workload, json!({"requests": 50})).unwrap();
+        drive(&mut load, &mut single_server(1e5, 1), |_, _| {});
+        assert_eq!(load.recorder().all().requests, 50);
+    };
+    run(closed(), plain());
+    for arrival in [
+        json!({"kind": "poisson", "rate_per_s": 300}),
+        json!({"kind": "uniform", "rate_per_s": 300.5}),
+        json!({"kind": "h2", "rate_per_s": 300, "cv2": 4}),
+    ] {
+        run(json!({"kind": "open", "arrival": arrival}), plain());
+    }
+    run(json!({"kind": "hold", "percentile": 90, "target_ms": 200, "initial_depth": 8, "max_depth": 16}), plain());
+    for size in [
+        json!({"kind": "exponential", "mean_bytes": 6144}),
+        json!({"kind": "normal", "mean_bytes": 1.5e6, "sd_bytes": 5e5}),
+        json!({"kind": "lognormal", "mean_bytes": 65536, "sigma": 1}),
+        json!({"kind": "table", "bytes": [512, 4096], "weights": [1, 3]}),
+    ] {
+        run(closed(), with("size", size));
+    }
+    for address in [
+        json!({"kind": "uniform"}),
+        json!({"kind": "uniform", "align_bytes": null}),
+        json!({"kind": "sequential", "streams": 4}),
+        json!({"kind": "zipf", "theta": 0.9, "align_bytes": 4096}),
+        json!({"kind": "hot_members", "weights": [1, 2, 1], "chunk_bytes": 65536, "align_bytes": null}),
+        json!({"kind": "strided", "stride_bytes": 1048576}),
+        json!({"kind": "aligned_stripe", "stripe_bytes": 409600, "chunk_bytes": 40960}),
+    ] {
+        run(closed(), with("address", address));
+    }
+    run(closed(), with("task", json!([{"op": "read"}, {"op": "write", "same_extent_as": 0}])));
+    run(closed(), with("volumes", json!("even")));
+    run(closed(), with("volumes", json!({"weights": [1]})));
+}
+
+#[test]
+fn unknown_words_are_refused() {
+    let error = |load, workload| build(load, workload, json!({"requests": 1})).unwrap_err();
+    assert!(error(json!({"kind": "closed", "depth": 1, "dept": 2}), plain()).contains("unknown field `dept`"));
+    assert!(error(json!({"kind": "half_open"}), plain()).contains("unknown variant `half_open`"));
+    assert!(error(closed(), with("reads", json!(1))).contains("unknown field `reads`"));
+    assert!(error(closed(), with("size", json!({"kind": "fixed", "bytes": -5}))).contains("-5"));
+    assert!(error(closed(), with("task", json!([{"op": "read", "sise": 1}]))).contains("unknown field `sise`"));
+}
+
+#[test]
+fn errors_name_their_key() {
+    let key = |load, workload, measure| build(load, workload, measure).unwrap_err();
+    let some = || json!({"requests": 1});
+    assert_eq!(key(json!({"kind": "closed", "depth": 0}), plain(), some()), "load.depth");
+    let open = json!({"kind": "open", "arrival": {"kind": "h2", "rate_per_s": 1, "cv2": 0.5}});
+    assert_eq!(key(open, plain(), some()), "load.arrival.cv2");
+    assert_eq!(key(closed(), with("read_fraction", json!(1.5)), some()), "workload.read_fraction");
+    let mean = |bytes: f64| with("size", json!({"kind": "normal", "mean_bytes": bytes, "sd_bytes": 1}));
+    assert_eq!(key(closed(), mean(-1.0), some()), "workload.size.mean_bytes");
+    assert_eq!(key(closed(), mean(1e12), some()), "workload.size.mean_bytes");
+    let align = with("address", json!({"kind": "uniform", "align_bytes": 1000}));
+    assert_eq!(key(closed(), align, some()), "workload.address.align_bytes");
+    let streams = with("address", json!({"kind": "sequential", "streams": 0}));
+    assert_eq!(key(closed(), streams, some()), "workload.address.streams");
+    assert_eq!(key(closed(), with("volumes", json!({"weights": [1, 1]})), some()), "workload.volumes.weights");
+    assert_eq!(key(closed(), plain(), json!({})), "measure");
+    assert_eq!(key(closed(), plain(), json!({"duration_s": -1})), "measure.duration_s");
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let workload: WorkloadSpec = from_value(with("task", json!([{"op": "write", "same_extent_as": null}]))).unwrap();
+    assert_eq!(from_value::<WorkloadSpec>(serde_json::to_value(&workload).unwrap()).unwrap(), workload);
+    let limits: Limits = from_value(json!({"measure": {"duration_s": 1.5, "requests": 3}})).unwrap();
+    assert_eq!(from_value::<Limits>(serde_json::to_value(limits).unwrap()).unwrap(), limits);
+}

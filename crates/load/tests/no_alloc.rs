@@ -1,0 +1,86 @@
+//! The hot path allocates nothing: a counting allocator around whole runs, once they are under way.
+
+mod common;
+
+use common::*;
+use raidlab_load::{AddressSpec, ArrivalSpec, Load, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
+use raidlab_types::{Instant, RequestTag, Seed};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// Allocations of this thread; the test harness has others.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is passed on unchanged to the system's allocator; counting touches a thread-local integer that
+// needs no allocation and no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's contract is the system allocator's own.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `alloc` above, that is, from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs `n` requests in a ring of slots, so that the driver allocates nothing either; they complete in a shuffled order.
+fn run(load: &mut Load, slots: &mut Vec<RequestTag>, now: &mut u64, n: u64) {
+    let mut rng = Seed::new(*now).draws();
+    for _ in 0..n {
+        while let Some(request) = load.poll_request(Instant::from_ns(*now)) {
+            slots.push(request.tag);
+        }
+        *now += 50_000;
+        if !slots.is_empty() {
+            let tag = slots.swap_remove(rng.below(slots.len() as u64) as usize);
+            load.handle_issued(tag, Instant::from_ns(*now - 20_000));
+            load.handle_done(Instant::from_ns(*now), tag, rng.unit() < 0.99);
+        }
+    }
+}
+
+#[test]
+fn a_run_under_way_allocates_nothing() {
+    let closed = LoadSpec::Closed { depth: 32 };
+    let arrival = ArrivalSpec::H2 { rate_per_s: 10_000.0, cv2: 3.0 };
+    let open = LoadSpec::Open { arrival, max_in_flight: Some(64) };
+    let hold = LoadSpec::Hold { percentile: 90.0, target_ms: 1.0, initial_depth: 4, max_depth: 64 };
+    let exponential = WorkloadSpec { size: SizeSpec::Exponential { mean_bytes: 6144.0 }, ..workload() };
+    let zipf = WorkloadSpec { address: AddressSpec::Zipf { theta: 0.9, align_bytes: None }, ..workload() };
+    let sequential = AddressSpec::Sequential { streams: 4, align_bytes: None };
+    let sequential = WorkloadSpec { address: sequential, ..workload() };
+    let even = WorkloadSpec { volumes: VolumeSpec::Even, ..workload() };
+    let step = |op, same_extent_as| StepSpec { op, size: None, address: None, same_extent_as };
+    let steps = vec![step(StepOp::Read, None), step(StepOp::Read, None), step(StepOp::Write, Some(0))];
+    let task = WorkloadSpec { task: Some(steps), ..workload() };
+    for load in [&closed, &open, &hold] {
+        for workload in [&exponential, &zipf, &sequential, &even, &task] {
+            let volumes = [VOLUME; 3];
+            let limits = requests(1000, u64::MAX);
+            let mut under_test = Load::new(load, workload, &limits, &volumes, 512, Seed::new(1)).unwrap();
+            let (mut slots, mut now) = (Vec::with_capacity(1024), 0);
+            run(&mut under_test, &mut slots, &mut now, 5_000);
+            let before = ALLOCATIONS.with(Cell::get);
+            run(&mut under_test, &mut slots, &mut now, 50_000);
+            let allocations = ALLOCATIONS.with(Cell::get) - before;
+            assert_eq!(allocations, 0, "{load:?} {workload:?}");
+            assert!(under_test.recorder().is_measuring() || matches!(load, LoadSpec::Hold { .. }));
+        }
+    }
+}
