@@ -14,8 +14,11 @@ pub struct HostSpec {
     pub cpus: u32,
     /// Work before a request enters the array, in microseconds.
     pub request_us: f64,
-    /// Work before each member operation is issued, in microseconds.
+    /// Work before each member operation is issued, in microseconds; operations of one request may share processors.
     pub access_us: f64,
+    /// Work between one member operation of a request and the next, in microseconds: whoever serves the request issues
+    /// its operations one after another, so that each delays the rest.
+    pub issue_us: f64,
     /// Work after each member operation, before the array is told, in microseconds.
     pub completion_us: f64,
     /// Work per KiB that a parity computation reads, in microseconds.
@@ -24,14 +27,14 @@ pub struct HostSpec {
 
 impl Default for HostSpec {
     fn default() -> Self {
-        HostSpec { cpus: 1, request_us: 0.0, access_us: 0.0, completion_us: 0.0, parity_us_per_kib: 0.0 }
+        HostSpec { cpus: 1, request_us: 0.0, access_us: 0.0, issue_us: 0.0, completion_us: 0.0, parity_us_per_kib: 0.0 }
     }
 }
 
 impl HostSpec {
     /// Whether any work costs time.
     pub fn is_free(&self) -> bool {
-        [self.request_us, self.access_us, self.completion_us, self.parity_us_per_kib].iter().all(|&c| c == 0.0)
+        [self.request_us, self.access_us, self.issue_us, self.completion_us, self.parity_us_per_kib].iter().all(|&c| c == 0.0)
     }
 }
 

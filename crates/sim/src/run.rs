@@ -12,6 +12,7 @@ use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState};
 use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::{Load, Volume};
 use raidlab_types::{Duration, Instant, OpError, OpId, Operation, Request, Seed};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 /// How far a run has come.
@@ -48,6 +49,8 @@ enum Job {
     Free(u32),
     Admit(Request),
     Issue(Operation),
+    /// The request of this tag may issue its next operation.
+    Next(u32),
     Computed(OpId),
     Completed(OpId, Result<(), OpError>),
 }
@@ -56,8 +59,16 @@ enum Job {
 struct Costs {
     request: Duration,
     access: Duration,
+    issue: Duration,
     completion: Duration,
     parity_ns_per_byte: f64,
+}
+
+/// Operations of one request that wait for the one before them to be issued.
+#[derive(Debug, Default)]
+struct Issuer {
+    busy: bool,
+    waiting: VecDeque<Operation>,
 }
 
 struct Sim<'o, O: Observer> {
@@ -72,6 +83,8 @@ struct Sim<'o, O: Observer> {
     costs: Costs,
     jobs: Vec<Job>,
     free_job: u32,
+    /// By tag of the request.
+    issuers: Vec<Issuer>,
     handled: u64,
     measuring: bool,
     observer: &'o mut O,
@@ -158,6 +171,7 @@ impl<'o, O: Observer> Sim<'o, O> {
         let costs = Costs {
             request: us("request_us", host.request_us)?,
             access: us("access_us", host.access_us)?,
+            issue: us("issue_us", host.issue_us)?,
             completion: us("completion_us", host.completion_us)?,
             parity_ns_per_byte: host.parity_us_per_kib * 1000.0 / 1024.0,
         };
@@ -172,6 +186,7 @@ impl<'o, O: Observer> Sim<'o, O> {
             costs,
             jobs: Vec::new(),
             free_job: NO_JOB,
+            issuers: Vec::new(),
             handled: 0,
             measuring: false,
             observer,
@@ -277,10 +292,36 @@ impl<'o, O: Observer> Sim<'o, O> {
 
     #[inline]
     fn issue(&mut self, op: Operation) {
+        if self.costs.issue > Duration::ZERO {
+            return self.issue_in_turn(op);
+        }
         if self.cpu.is_some() {
             return self.work(Job::Issue(op), self.costs.access);
         }
         self.start(op);
+    }
+
+    /// Issues the operation now if its request is not busy issuing another, else after those.
+    fn issue_in_turn(&mut self, op: Operation) {
+        let tag = op.tag as usize;
+        if tag >= self.issuers.len() {
+            self.issuers.resize_with(tag + 1, Issuer::default);
+        }
+        if self.issuers[tag].busy {
+            self.issuers[tag].waiting.push_back(op);
+            return;
+        }
+        self.issuers[tag].busy = true;
+        self.work(Job::Issue(op), self.costs.access);
+        self.work(Job::Next(tag as u32), self.costs.issue);
+    }
+
+    fn next_in_turn(&mut self, tag: u32) {
+        let issuer = &mut self.issuers[tag as usize];
+        issuer.busy = false;
+        if let Some(op) = issuer.waiting.pop_front() {
+            self.issue_in_turn(op);
+        }
     }
 
     #[inline]
@@ -358,6 +399,7 @@ impl<'o, O: Observer> Sim<'o, O> {
             Job::Free(_) => unreachable!("a free job cannot finish"),
             Job::Admit(request) => self.enter(request),
             Job::Issue(op) => self.start(op),
+            Job::Next(tag) => self.next_in_turn(tag),
             Job::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
             Job::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
         }
