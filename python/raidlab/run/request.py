@@ -75,6 +75,7 @@ def cell_request(
                 "cpus": host.cpus,
                 "request_us": host.request / 1000,
                 "access_us": host.access / 1000,
+                "issue_us": host.issue / 1000,
                 "completion_us": host.completion / 1000,
                 "parity_us_per_kib": host.parity_per_kib / 1000,
             }

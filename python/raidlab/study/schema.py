@@ -266,11 +266,15 @@ class QuickBudget(_Table):
 
 
 class HostCost(_Table):
-    """What the host's processors spend on a request, an access to a member, its completion, a KiB of parity."""
+    """What the host's processors spend on a request, an access to a member, its completion, a KiB of parity.
+
+    `issue` is spent between one access of a request and the next: whoever serves the request issues them in turn.
+    """
 
     cpus: Annotated[int, Field(ge=1)] = 1
     request: TimeNs | Literal[0] = 0
     access: TimeNs | Literal[0] = 0
+    issue: TimeNs | Literal[0] = 0
     completion: TimeNs | Literal[0] = 0
     parity_per_kib: TimeNs | Literal[0] = 0
 
@@ -293,8 +297,8 @@ class Live(_Table):
 
     member_size: Bytes = 512 * 1024**2
     sector: Bytes = 4096
-    warmup: Amount = Amount(duration=100_000_000)
-    measure: Amount = Amount(duration=500_000_000)
+    warmup: Amount = Amount(duration="100ms")
+    measure: Amount = Amount(duration="500ms")
     repeats: Annotated[int, Field(ge=1, strict=True)] = 3
     quick: QuickBudget = QuickBudget()
 
