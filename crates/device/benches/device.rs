@@ -3,6 +3,8 @@
 //! `service` is one operation through `handle_op` and `poll_done` on an idle device; `queued` holds 32 in flight. Addresses
 //! are drawn beforehand: random 8-sector reads over the whole device, and whole tracks for the study's disk.
 
+#![allow(missing_docs)] // The macros of criterion make undocumented functions.
+
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use raidlab_device::{Device, DeviceSpec, PairPricing};
 use raidlab_types::{Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};

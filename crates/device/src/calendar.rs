@@ -1,22 +1,37 @@
 //! What a device will do next, in order of time.
 //!
-//! Invariant: entries lie in descending order of `(at, sequence)`, so that the next one is the last and popping it moves
-//! nothing. A serial device holds one entry at a time (two while it prepays a write), a parallel one as many as
-//! it has servers: insertion by shifting is cheaper than a heap at these sizes.
+//! Invariants:
+//! - Entries lie in descending order of time, of equal times the earlier entered last, so that the next one is the last and
+//!   popping it moves nothing. A serial device holds one entry at a time (two while it prepays a write), a parallel
+//!   one about as many as it has servers: insertion by shifting is cheaper than a heap at these sizes.
+//! - Entries are small; what they finish lies in a slab and is written and read once.
 
-use crate::service::Completion;
-use raidlab_types::{Instant, OpKind};
+use crate::service::Service;
+use raidlab_types::{Instant, OpId, OpKind};
 
-/// A completion with what is needed to account for it.
+/// An operation in service, or one that is complete and not yet handed out.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Finished {
-    pub completion: Completion,
-    pub kind: OpKind,
+pub(crate) struct Running {
+    pub id: OpId,
+    pub arrived: Instant,
+    pub started: Instant,
+    pub done: Instant,
+    pub service: Service,
     pub sectors: u64,
     /// Device time spent after this read on the write that follows it.
     pub paired_ns: u64,
+    pub kind: OpKind,
     /// The write of a prepaid pair: counted, but its time was spent with the read.
     pub prepaid: bool,
+}
+
+/// What an entry finishes: an index into the slab, or nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slot(u32);
+
+impl Slot {
+    /// Nothing is finished; a server becomes free.
+    pub const NONE: Slot = Slot(u32::MAX);
 }
 
 /// One thing that will happen.
@@ -24,7 +39,7 @@ pub(crate) struct Finished {
 pub(crate) struct Due {
     pub at: Instant,
     /// The operation that completes, if any.
-    pub finished: Option<Finished>,
+    pub slot: Slot,
     /// Whether a server becomes free.
     pub releases: bool,
 }
@@ -33,21 +48,61 @@ pub(crate) struct Due {
 #[derive(Debug, Clone)]
 pub(crate) struct Calendar {
     entries: Vec<Due>,
+    slab: Vec<Running>,
+    free: Vec<Slot>,
 }
 
 impl Calendar {
     pub fn with_capacity(capacity: usize) -> Self {
-        Calendar { entries: Vec::with_capacity(capacity) }
+        Calendar {
+            entries: Vec::with_capacity(capacity),
+            slab: Vec::with_capacity(capacity),
+            free: Vec::with_capacity(capacity),
+        }
     }
 
-    /// Enters `due` behind everything that happens at the same time or earlier.
+    /// Enters a completion, at its own time behind everything that happens then or earlier.
     #[inline]
-    pub fn insert(&mut self, due: Due) {
+    pub fn finish(&mut self, running: Running, releases: bool) {
+        let at = running.done;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slab[slot.0 as usize] = running;
+                slot
+            }
+            None => self.grow(running),
+        };
+        self.insert(Due { at, slot, releases });
+    }
+
+    /// Operations in service, or complete and not yet handed out.
+    #[inline]
+    pub fn operations(&self) -> usize {
+        self.slab.len() - self.free.len()
+    }
+
+    /// Enters the moment at which a server becomes free without anything being complete.
+    pub fn release(&mut self, at: Instant) {
+        self.insert(Due { at, slot: Slot::NONE, releases: true });
+    }
+
+    #[cold]
+    fn grow(&mut self, running: Running) -> Slot {
+        self.slab.push(running);
+        // Room to take every slot back, reserved now: giving back must not allocate.
+        self.free.reserve(self.slab.len());
+        Slot(self.slab.len() as u32 - 1)
+    }
+
+    #[inline]
+    fn insert(&mut self, due: Due) {
         let mut place = self.entries.len();
+        self.entries.push(due);
         while place > 0 && self.entries[place - 1].at <= due.at {
+            self.entries[place] = self.entries[place - 1];
             place -= 1;
         }
-        self.entries.insert(place, due);
+        self.entries[place] = due;
     }
 
     /// When the next thing happens.
@@ -65,26 +120,51 @@ impl Calendar {
             None
         }
     }
+
+    /// What a popped entry finishes; read it before the next call of `finish`, which may use the place again.
+    #[inline]
+    pub fn take(&mut self, slot: Slot) -> Option<&Running> {
+        let running = self.slab.get(slot.0 as usize)?;
+        self.free.push(slot);
+        Some(running)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn release(at: u64, releases: bool) -> Due {
-        Due { at: Instant::from_ns(at), finished: None, releases }
+    fn running(id: u64, done: u64) -> Running {
+        Running {
+            id: OpId(id),
+            arrived: Instant::ZERO,
+            started: Instant::ZERO,
+            done: Instant::from_ns(done),
+            service: Service::default(),
+            sectors: 1,
+            paired_ns: 0,
+            kind: OpKind::Read,
+            prepaid: false,
+        }
     }
 
     #[test]
     fn entries_come_out_by_time_then_in_order_of_entry() {
-        let mut calendar = Calendar::with_capacity(4);
-        calendar.insert(release(7, true));
-        calendar.insert(release(3, true));
-        calendar.insert(release(7, false));
+        let mut calendar = Calendar::with_capacity(1);
+        calendar.finish(running(1, 7), true);
+        calendar.finish(running(2, 3), true);
+        calendar.finish(running(3, 7), false);
+        calendar.release(Instant::from_ns(5));
         assert_eq!(calendar.next_at(), Some(Instant::from_ns(3)));
         assert!(calendar.pop(Instant::from_ns(2)).is_none());
-        let order: Vec<_> =
-            std::iter::from_fn(|| calendar.pop(Instant::from_ns(9))).map(|d| (d.at.as_ns(), d.releases)).collect();
-        assert_eq!(order, [(3, true), (7, true), (7, false)]);
+        let mut order = Vec::new();
+        while let Some(due) = calendar.pop(Instant::from_ns(9)) {
+            let id = calendar.take(due.slot).map(|running| running.id.0);
+            order.push((due.at.as_ns(), id, due.releases));
+        }
+        assert_eq!(order, [(3, Some(2), true), (5, None, true), (7, Some(1), true), (7, Some(3), false)]);
+        assert_eq!((calendar.operations(), calendar.free.len()), (0, 3), "all places are free again");
+        calendar.finish(running(4, 9), true);
+        assert_eq!(calendar.slab.len(), 3, "and used again");
     }
 }

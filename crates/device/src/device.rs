@@ -8,7 +8,7 @@
 //! - Of operations that complete at the same time, those started first are handed out first.
 //! - A read of a prepaid pair holds its server until the write is on the medium; the write holds none.
 
-use crate::calendar::{Calendar, Due, Finished};
+use crate::calendar::{Calendar, Running};
 use crate::empirical::Empirical;
 use crate::fixed::Fixed;
 use crate::hdd::Hdd;
@@ -57,8 +57,6 @@ pub struct Device {
     servers: usize,
     /// Servers at work.
     busy: usize,
-    /// Operations in service, prepaid writes included.
-    in_service: usize,
     /// Operations taken so far.
     taken: u64,
     /// Device sectors in an array sector, capacity in those, and bytes of a device sector.
@@ -101,7 +99,6 @@ impl Device {
             scheduler,
             servers,
             busy: 0,
-            in_service: 0,
             taken: 0,
             sectors_each,
             capacity: sectors / sectors_each,
@@ -124,7 +121,6 @@ impl Device {
             calendar: Calendar::with_capacity(2 * self.servers + 2),
             ledger: Ledger::default(),
             busy: 0,
-            in_service: 0,
             taken: 0,
             totals: Totals::default(),
             ..*self
@@ -168,7 +164,7 @@ impl Device {
             return;
         }
         if self.busy < self.servers {
-            self.start(now, waiting);
+            self.start(now, &waiting);
         } else {
             self.queue.push(waiting);
         }
@@ -188,11 +184,13 @@ impl Device {
     #[inline]
     pub fn poll_done(&mut self, now: Instant) -> Option<Completion> {
         while let Some(due) = self.calendar.pop(now) {
+            // The completion is read before a next operation may take its place.
+            let completion = self.calendar.take(due.slot).copied().map(|running| self.account(&running));
             if due.releases {
                 self.release(due.at);
             }
-            if let Some(finished) = due.finished {
-                return Some(self.account(&finished));
+            if completion.is_some() {
+                return completion;
             }
         }
         None
@@ -207,7 +205,7 @@ impl Device {
     /// Operations taken and not yet handed out: waiting, in service, or complete.
     #[inline]
     pub fn in_flight(&self) -> usize {
-        self.queue.len() + self.in_service
+        self.queue.len() + self.calendar.operations()
     }
 
     /// Sums over the operations handed out since the last reset.
@@ -244,33 +242,48 @@ impl Device {
 
     /// Enters the completion of a write whose read has paid for it.
     fn finish_prepaid(&mut self, write: &Waiting, paid: &Prepaid) {
-        let done = paid.ended.max(write.arrived);
-        let completion = Completion { done, ..paid.service.completion(write.id, write.arrived, paid.started) };
-        let finished = Finished { completion, kind: write.kind, sectors: write.sectors, paired_ns: 0, prepaid: true };
-        self.in_service += 1;
-        self.calendar.insert(Due { at: done, finished: Some(finished), releases: false });
+        let running = Running {
+            id: write.id,
+            arrived: write.arrived,
+            started: paid.started,
+            done: paid.ended.max(write.arrived),
+            service: paid.service,
+            sectors: write.sectors,
+            paired_ns: 0,
+            kind: write.kind,
+            prepaid: true,
+        };
+        self.calendar.finish(running, false);
     }
 
     /// Puts an operation on a free server at `at`.
     #[inline]
-    fn start(&mut self, at: Instant, op: Waiting) {
+    fn start(&mut self, at: Instant, op: &Waiting) {
         self.busy += 1;
-        self.in_service += 1;
         let service = match &mut self.model {
             Model::Hdd(hdd) => hdd.serve(at, op.kind, op.lba, op.sectors),
             Model::Fixed(fixed) => fixed.serve(op.kind, op.sectors),
             Model::Empirical(empirical) => empirical.serve(op.kind, op.sequence),
         };
-        let completion = service.completion(op.id, op.arrived, at);
-        let mut finished = Finished { completion, kind: op.kind, sectors: op.sectors, paired_ns: 0, prepaid: false };
+        let done = at + Duration::from_ns(service.total());
         let prepays = self.pricing == PairPricing::Prepaid && op.kind == OpKind::Read && op.pair_with.is_some();
-        if prepays {
-            finished.paired_ns = self.prepay(completion.done, &op);
-        }
-        self.calendar.insert(Due { at: completion.done, finished: Some(finished), releases: !prepays });
+        let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
+        let running = Running {
+            id: op.id,
+            arrived: op.arrived,
+            started: at,
+            done,
+            service,
+            sectors: op.sectors,
+            paired_ns,
+            kind: op.kind,
+            prepaid: false,
+        };
+        self.calendar.finish(running, !prepays);
     }
 
-    /// Goes on with the write of the pair whose read ended at `at`; returns how long that holds the server.
+    /// Goes on with the write of the pair whose read ends at `at`; returns how long that holds the server.
+    #[cold]
     fn prepay(&mut self, at: Instant, read: &Waiting) -> u64 {
         let service = match &mut self.model {
             Model::Hdd(hdd) => hdd.serve_pair_write(at, read.lba, read.sectors),
@@ -280,8 +293,7 @@ impl Device {
         if let Some(write) = read.pair_with {
             self.ledger.enter(write, read.id, (read.lba, read.sectors), at, service);
         }
-        let until = at + Duration::from_ns(service.total());
-        self.calendar.insert(Due { at: until, finished: None, releases: true });
+        self.calendar.release(at + Duration::from_ns(service.total()));
         service.total()
     }
 
@@ -295,18 +307,18 @@ impl Device {
         };
         if let Some(next) = self.queue.take(position) {
             // A driver that polls late may have brought operations after the server became free.
-            self.start(at.max(next.arrived), next);
+            self.start(at.max(next.arrived), &next);
         }
     }
 
-    /// Adds a completion to the totals on its way out.
+    /// Adds an operation to the totals on its way out.
     #[inline]
-    fn account(&mut self, finished: &Finished) -> Completion {
-        self.in_service -= 1;
-        self.totals.count(finished.kind, finished.sectors * self.logical_block_bytes as u64);
-        if !finished.prepaid {
-            self.totals.spend(&finished.completion, finished.paired_ns);
+    fn account(&mut self, running: &Running) -> Completion {
+        self.totals.count(running.kind, running.sectors * self.logical_block_bytes as u64);
+        let completion = running.service.completion(running.id, running.arrived, running.started, running.done);
+        if !running.prepaid {
+            self.totals.spend(&completion, running.paired_ns);
         }
-        finished.completion
+        completion
     }
 }

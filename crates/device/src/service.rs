@@ -54,14 +54,14 @@ impl Service {
         self.overhead + self.seek + self.rotation + self.transfer
     }
 
-    /// The completion of an operation that arrived and started at these times and took this service.
+    /// The completion of an operation with these times that took this service.
     #[inline]
-    pub fn completion(&self, id: OpId, arrived: Instant, started: Instant) -> Completion {
+    pub fn completion(&self, id: OpId, arrived: Instant, started: Instant, done: Instant) -> Completion {
         Completion {
             id,
             arrived,
             started,
-            done: started + Duration::from_ns(self.total()),
+            done,
             seek: Duration::from_ns(self.seek),
             rotation: Duration::from_ns(self.rotation),
             transfer: Duration::from_ns(self.transfer),

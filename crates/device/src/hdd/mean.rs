@@ -66,9 +66,9 @@ fn mean_over_distances(zones: &[(i64, i64, f64)], seek: &SeekTable, settle: f64,
         }
     }
     let (mut total, mut sum) = (ways, ways * at_zero);
-    for distance in 1..cylinders {
+    for (distance, bend) in bends.iter().enumerate().take(cylinders).skip(1) {
         ways += slope;
-        slope += bends[distance];
+        slope += bend;
         // The other direction has as many ways.
         total += 2.0 * ways;
         sum += 2.0 * ways * (seek.ns(distance as u32) as f64 + settle);
