@@ -1,8 +1,10 @@
 //! What the generator costs a request, so that it is known not to be the bottleneck.
 //!
-//! `cycle`: the whole of it (poll, completion, two histograms) against an array that answers in order after a fixed time,
-//! at depth 32. `record`: one time into the HDR histogram. `draw`: one request of each kind of address and size.
+//! `cycle`: the whole of it (poll, completion, two times recorded) against an array that answers in order, 0.25 to 4.3 us
+//! after a request entered; closed loops at depth 32. `record`: one time recorded here, and by the crate whose buckets these are.
 //! Run: `cargo bench -p raidlab-load`.
+
+#![allow(missing_docs)] // The functions that criterion's macros make have none.
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use raidlab_load::{
@@ -39,17 +41,22 @@ impl Loop {
         cycle
     }
 
+    /// Until so many requests have completed.
     fn run(&mut self, requests: u64) {
-        for _ in 0..requests {
+        let mut left = requests;
+        while left > 0 {
             while let Some(request) = self.load.poll_request(Instant::from_ns(self.now)) {
                 self.queue.push_back((self.now + 250 + (request.extent.lba & 0xFFF), request.tag));
             }
-            let Some((at, tag)) = self.queue.pop_front() else {
-                self.now = self.load.poll_timeout().unwrap().as_ns();
+            let arrival = self.load.poll_timeout().map_or(u64::MAX, Instant::as_ns);
+            if self.queue.front().is_none_or(|&(at, _)| arrival < at) {
+                self.now = arrival;
                 continue;
-            };
+            }
+            let (at, tag) = self.queue.pop_front().expect("looked at above");
             self.now = self.now.max(at);
             self.load.handle_done(Instant::from_ns(self.now), tag, true);
+            left -= 1;
         }
     }
 }
@@ -87,7 +94,11 @@ fn record(criterion: &mut Criterion) {
     let mut rng = Seed::new(2).draws();
     let values: Vec<u64> = (0..BATCH).map(|_| 5_000_000 + rng.below(20_000_000)).collect();
     let mut times = Times::new();
+    let mut histogram = times.histogram();
     group.bench_function("times", |bencher| bencher.iter(|| values.iter().for_each(|&v| times.record(black_box(v)))));
+    group.bench_function("hdrhistogram", |bencher| {
+        bencher.iter(|| values.iter().for_each(|&v| histogram.saturating_record(black_box(v))))
+    });
     group.finish();
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn positive(parent: &str, name: &str, value: f64) -> Result<f64, Load
 /// A number of bytes that is at least one sector and a whole number of them; returned in sectors.
 pub(crate) fn whole_sectors(parent: &str, name: &str, bytes: u64, sector_bytes: u32) -> Result<u64, LoadError> {
     let sector = u64::from(sector_bytes);
-    if bytes > 0 && bytes % sector == 0 {
+    if bytes > 0 && bytes.is_multiple_of(sector) {
         return Ok(bytes / sector);
     }
     let message = format!("{bytes} must be a multiple of the sector of {sector} bytes, and at least one");

@@ -38,9 +38,9 @@ pub struct Volume {
 /// How far an open loop is behind its schedule, and how many tasks it has piled up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Backlog {
-    /// Most tasks whose time had come but which the admission limit kept out.
+    /// Most tasks found waiting at a poll although their time had passed: kept out by the admission limit, or not polled.
     pub max_waiting: u64,
-    /// Those waiting when the run last polled.
+    /// Those the admission limit still kept out at the end of the last round of polling.
     pub final_waiting: u64,
     /// Most tasks in flight at once.
     pub max_in_flight: u64,
@@ -157,13 +157,18 @@ impl Load {
         match &mut self.pace {
             Pace::Closed | Pace::Hold(_) => has_room.then_some(now),
             Pace::Open { admitted, due, waiting } => {
+                while due.next_at() < now {
+                    due.advance();
+                    *waiting += 1;
+                }
+                // Before those of this very instant: a punctual driver without a limit leaves none waiting.
+                self.backlog.max_waiting = self.backlog.max_waiting.max(*waiting);
                 while due.next_at() <= now {
                     due.advance();
                     *waiting += 1;
                 }
                 if *waiting == 0 || !has_room {
                     self.backlog.final_waiting = *waiting;
-                    self.backlog.max_waiting = self.backlog.max_waiting.max(*waiting);
                     return None;
                 }
                 *waiting -= 1;
@@ -331,7 +336,7 @@ impl Load {
     }
 
     /// Changes the depth of a closed loop, or the admission limit of an open one, at least 1. What is in flight beyond it
-    /// runs out. A held load goes on from its own depth at its next decision.
+    /// runs out. A held load sets its own depth again when the next task ends.
     pub fn set_depth(&mut self, depth: u32) {
         self.limit = depth.max(1);
     }

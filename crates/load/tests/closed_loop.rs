@@ -147,7 +147,8 @@ fn sequential_streams_each_keep_one_in_flight() {
 #[test]
 fn a_held_load_measures_only_once_settled_and_holds_the_share() {
     // One exponential server of 1 ms: at depth N the response is the sum of N services, Erlang-N. The 90th percentile of
-    // Erlang-40 with mean 40 ms is 48.3 ms.
+    // Erlang-40 with mean 40 ms is 48.3 ms. While the depth moves the responses spread wider, so that the mean depth
+    // that holds the share is a little lower; the bound of 5 % leaves room for that and for a queue that forgets slowly.
     let spec = LoadSpec::Hold { percentile: 90.0, target_ms: 48.3, initial_depth: 1, max_depth: 1000 };
     let mut load = load(&spec, &workload(), &requests(1000, 200_000));
     drive(&mut load, &mut single_server(1e6, 6), |load, _| {
@@ -155,7 +156,7 @@ fn a_held_load_measures_only_once_settled_and_holds_the_share() {
         assert!(load.depth() <= 1000);
     });
     let hold = load.hold().unwrap();
-    assert!((hold.depth_mean - 40.0).abs() < 1.2, "{hold:?}");
-    assert!((hold.share_within_target - 0.9).abs() < 0.01, "{hold:?}");
+    assert!((hold.depth_mean - 40.0).abs() < 2.0, "{hold:?}");
+    assert!((hold.share_within_target - 0.9).abs() < 0.005, "{hold:?}");
     assert!((load.recorder().mean_in_flight() - hold.depth_mean).abs() < 0.3, "{}", load.recorder().mean_in_flight());
 }

@@ -22,7 +22,7 @@ impl AlignedStripe {
     pub(crate) fn new(key: &str, stripe_bytes: u64, chunk_bytes: u64, site: Site) -> Result<Self, LoadError> {
         let stripe_sectors = site.length(key, "stripe_bytes", stripe_bytes)?;
         let chunk_sectors = site.length(key, "chunk_bytes", chunk_bytes)?;
-        if stripe_sectors % chunk_sectors != 0 {
+        if !stripe_sectors.is_multiple_of(chunk_sectors) {
             let message = format!("{stripe_bytes} must be a multiple of chunk_bytes, {chunk_bytes}");
             return Err(LoadError::new(join(key, "stripe_bytes"), message));
         }

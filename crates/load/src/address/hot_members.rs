@@ -38,7 +38,7 @@ impl HotMembers {
             return Err(LoadError::new(join(key, "chunk_bytes"), message));
         }
         let align_sectors = site.align(key, align_bytes)?;
-        if chunk_sectors % align_sectors != 0 {
+        if !chunk_sectors.is_multiple_of(align_sectors) {
             let message = format!("align_bytes must divide chunk_bytes, {chunk_bytes}");
             return Err(LoadError::new(join(key, "align_bytes"), message));
         }

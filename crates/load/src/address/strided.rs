@@ -23,7 +23,7 @@ impl Strided {
     pub(crate) fn new(key: &str, stride_bytes: u64, align_bytes: Option<u64>, site: Site) -> Result<Self, LoadError> {
         let stride_sectors = site.length(key, "stride_bytes", stride_bytes)?;
         let align = site.align(key, align_bytes)?;
-        if stride_sectors % align != 0 {
+        if !stride_sectors.is_multiple_of(align) {
             let message = format!("{stride_bytes} must be a multiple of align_bytes");
             return Err(LoadError::new(join(key, "stride_bytes"), message));
         }
