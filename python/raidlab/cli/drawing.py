@@ -59,14 +59,39 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
         The engine's plan: ``nodes``, ``reads``, ``writes``, ``scratch_bytes``.
     """
     lines = [f"{'step':>4}  {'does':<8}{'member':>6}  {'at':>14}  {'bytes':>10}  after"]
-    for index, node in enumerate(plan["nodes"]):
+    nodes = in_order(plan["nodes"])
+    for index, node in enumerate(nodes):
         after = ", ".join(str(step) for step in node["after"]) or "-"
         if "member" in node:
             place = f"{node['member']:>6}  {node['offset_bytes']:>14}  {node['bytes']:>10}"
         else:
             place = f"{'-':>6}  {'-':>14}  {node['write_bytes']:>10}"
-        pair = f"  (back to back with {node['pair_with']})" if node.get("pair_with") is not None else ""
+        pair = (
+            f"  (back to back with {node['pair_with']})"
+            if node["op"] == "write" and node["pair_with"] is not None
+            else ""
+        )
         lines.append(f"{index:>4}  {node['op']:<8}{place}  {after}{pair}")
     spare = format_bytes(int(plan["scratch_bytes"])) if plan["scratch_bytes"] else "no"
     lines.append(f"{plan['reads']} reads, {plan['writes']} writes, {spare} scratch memory")
     return lines
+
+
+def in_order(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The nodes of a plan so that each stands after those it waits for, renumbered to match."""
+    placed: list[int] = []
+    left = list(range(len(nodes)))
+    while left:
+        ready = [index for index in left if set(nodes[index]["after"]) <= set(placed)]
+        assert ready, "a plan has no cycles"
+        placed += ready
+        left = [index for index in left if index not in ready]
+    number = {index: position for position, index in enumerate(placed)}
+    return [
+        {
+            **nodes[index],
+            "after": sorted(number[before] for before in nodes[index]["after"]),
+            "pair_with": None if nodes[index].get("pair_with") is None else number[nodes[index]["pair_with"]],
+        }
+        for index in placed
+    ]

@@ -17,11 +17,22 @@ from rich.text import Text
 
 from raidlab.checks import PASS, Finding
 from raidlab.metrics import Analysis, Comparison, Row
-from raidlab.report.answer import answers
+from raidlab.report.answer import PER_WORDS, answers
 from raidlab.report.page import target_title
 from raidlab.study import LoadedStudy, expand, study_names
+from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
 
+_WIDTH = 80
+_COLUMNS = (
+    ("dsk", 3),
+    ("MB/s", 6),
+    ("IOPS", 6),
+    ("p50 ms", 6),
+    ("p90 ms", 6),
+    ("p99 ms", 6),
+    ("MB/s/dsk", 8),
+)
 _VERDICT_STYLE = {"PASS": "green", "WARN": "yellow", "INVALID": "bold red"}
 
 
@@ -72,33 +83,30 @@ def print_json(analysis: Analysis, findings: list[Finding]) -> None:
     print(json.dumps(document, indent=2))
 
 
-def _full(comparisons: list[Comparison]) -> Table:
+def _full(comparisons: list[Comparison]) -> Text:
+    """One table for all workloads of a group: a line with the workload's name, then a line an array."""
     compare = comparisons[0].compare
     held = next((row.held for comparison in comparisons for row in comparison.rows if row.held is not None), None)
-    table = _table(compare.title)
-    table.add_column("array", min_width=11, overflow="fold")
-    for heading in ("dsk", "MB/s", "IOPS", "p50 ms", "p90", "p99", "MB/s /dsk", f"vs {compare.reference}"):
-        table.add_column(heading, justify="right")
-    if held is not None:
-        table.add_column(f"=p{held.percentile:g}", justify="right")
+    names = max(len(row.array) for comparison in comparisons for row in comparison.rows)
+    columns = [*_COLUMNS, (f"vs {compare.reference}", 9), *([(f"=p{held.percentile:g}", 6)] if held else [])]
+    first = min(names + 2, _WIDTH - sum(width for _, width in columns) - len(columns))
+    heading = f"{'':<{first}}" + "".join(f" {title[:width]:>{width}}" for title, width in columns)
+    text = Text(f"{compare.title}\n").append(f"{heading}\n", style="dim")
     for comparison in comparisons:
-        table.add_section()
-        table.add_row(Text(comparison.workload, style="bold"))
+        text.append(f"{comparison.workload}", style="bold").append(f"  at {comparison.load}\n", style="dim")
         for row in comparison.rows:
-            table.add_row(*_cells(row, held is not None), style="dim" if row.array == compare.reference else None)
-    loads = list(dict.fromkeys(comparison.load for comparison in comparisons))
-    caption = f"All at {loads[0]}" if len(loads) == 1 else "At the heaviest load of each sweep"
-    caption += f"; 'vs {compare.reference}' is per disk."
+            cells = zip(_cells(row, held is not None), columns, strict=True)
+            line = f"{'  ' + row.array:<{first}.{first}}" + "".join(f" {cell:>{width}}" for cell, (_, width) in cells)
+            text.append(f"{line}\n", style="dim" if row.array == compare.reference else "")
+    text.append(f"'vs {compare.reference}' is {PER_WORDS[compare.per]}", style="dim")
     if held is not None:
-        caption += f" =p{held.percentile:g}: the same where all keep one p{held.percentile:g}."
-    table.caption = caption
-    return table
+        text.append(f"; '=p{held.percentile:g}': the same where all keep one p{held.percentile:g}", style="dim")
+    return text.append("\n")
 
 
 def _cells(row: Row, with_held: bool) -> list[str]:
     values = row.values
     cells = [
-        f"  {row.array}",
         str(row.point.members),
         short(values["throughput_mb_s"]),
         short(values["iops"]),
@@ -152,7 +160,7 @@ def _table(title: str) -> Table:
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
-        expand=False,
+        show_edge=False,
     )
 
 
@@ -214,7 +222,7 @@ def print_study(loaded: LoadedStudy) -> None:
     for name in ("sim", "original", "live"):
         if getattr(study, name) is not None:
             full, quick = (expand(study, name, seed=study.seed, quick=quick) for quick in (False, True))
-            on = "by default" if any(word == name for word in study.on) else "when asked"
+            on = "by default" if name in {engine_of(word) for word in study.on} else "when asked"
             out.print(
                 f"{name} ({on}): {len(full.cells)} cells, {len(full.holds)} searches; "
                 f"quick {len(quick.cells)} and {len(quick.holds)}"

@@ -58,28 +58,30 @@ class Figure:
 
     def panel_svgs(self) -> list[str]:
         """Each panel as SVG to be placed in a page: it takes the page's text colour and scales with its column."""
-        return [_embeddable(self._svg(panel.chart, EMBEDDED_INK), panel.title) for panel in self.panels]
+        return [_embeddable(_svg(panel.chart, EMBEDDED_INK), panel.title) for panel in self.panels]
 
     def save(self, folder: Path) -> list[Path]:
         """Write ``<key>.svg`` and ``<key>.png``; returns their paths."""
-        sheet = alt.concat(*[panel.chart for panel in self.panels], columns=_FILE_COLUMNS).resolve_legend(
+        sheet = alt.concat(*[panel.chart for panel in self.panels], columns=_FILE_COLUMNS).resolve_scale(
             color="independent", shape="independent"
         )
-        svg = folder / f"{self.key}.svg"
-        svg.write_text(self._svg(sheet, PAPER_INK), encoding="utf-8")
-        png = folder / f"{self.key}.png"
-        png.write_bytes(vl_convert.vegalite_to_png(_specification(sheet, PAPER_INK), scale=_PNG_SCALE))
+        text = _svg(sheet, PAPER_INK)
+        svg, png = folder / f"{self.key}.svg", folder / f"{self.key}.png"
+        svg.write_text(text, encoding="utf-8")
+        png.write_bytes(vl_convert.svg_to_png(text, scale=_PNG_SCALE))
         return [svg, png]
 
-    @staticmethod
-    def _svg(chart: Chart, ink: str) -> str:
-        return str(vl_convert.vegalite_to_svg(_specification(chart, ink)))
+    def specifications(self) -> list[dict[str, Any]]:
+        """The Vega-Lite specification of each panel, validated against its schema."""
+        return [panel.chart.to_dict() for panel in self.panels]
 
 
-def _specification(chart: Chart, ink: str) -> str:
-    specification: dict[str, Any] = chart.to_dict()
+def _svg(chart: Chart, ink: str) -> str:
+    # The schema is checked by the tests, for every figure; checking it for every panel of every report takes longer
+    # than drawing it.
+    specification: dict[str, Any] = chart.to_dict(validate=False)
     specification["config"] = configuration(ink)
-    return json.dumps(specification)
+    return str(vl_convert.vegalite_to_svg(json.dumps(specification)))
 
 
 def _embeddable(svg: str, title: str) -> str:

@@ -94,7 +94,8 @@ class Run:
         time : str
             ``response`` or ``service``.
         """
-        keys = [(cell, operation, time) for cell in cells]
+        operations = ("read", "write") if operation == "all" else (operation,)
+        keys = [(cell, part, time) for cell in cells for part in operations]
         return Histogram.merged(self._by_cell[key] for key in keys if key in self._by_cell)
 
     @cached_property

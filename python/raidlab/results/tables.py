@@ -17,6 +17,7 @@ import polars as pl
 
 SCHEMA_VERSION = 1
 OPERATIONS = ("all", "read", "write")
+TIMES = ("response", "service")
 # Means a request: host work, accesses to members, and the time of all members it touched, added up.
 STAGES = ("host_cpu_ns", "accesses", "queue_ns", "overhead_ns", "disconnect_ns", "transfer_ns", "paired_ns")
 MEMBER_COUNTS = (
@@ -53,7 +54,7 @@ CELL_COLUMNS: dict[str, Any] = {
     "elapsed_ns": pl.UInt64,
     "tasks": pl.UInt64,
     **{f"{operation}_{count}": pl.UInt64 for operation in OPERATIONS for count in ("requests", "bytes")},
-    **{f"{operation}_{time}_mean_ns": pl.Float64 for operation in OPERATIONS for time in ("response", "service")},
+    **{f"{operation}_{time}_mean_ns": pl.Float64 for operation in OPERATIONS for time in TIMES},
     "depth_mean": pl.Float64,
     "hold_depth_mean": pl.Float64,
     "hold_depth_final": pl.Float64,
@@ -149,8 +150,11 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
     for operation in OPERATIONS:
         part = answer[operation]
         row[f"{operation}_requests"], row[f"{operation}_bytes"] = part["requests"], part["bytes"]
-        for time in ("response", "service"):
+        for time in TIMES:
             row[f"{operation}_{time}_mean_ns"] = part.get(f"{time}_mean_ns")
+            # The histogram of all requests is that of the reads and of the writes added up; it is not kept twice.
+            if operation == "all":
+                continue
             columns = part.get(time) or {"value_ns": [], "count": []}
             histograms += [
                 {"cell": cell, "operation": operation, "time": time, "value_ns": value, "count": count}

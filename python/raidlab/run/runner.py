@@ -15,6 +15,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
 from raidlab.errors import CellFailedError
@@ -103,7 +104,11 @@ class PoolRunner:
             return None
         done, _ = wait(self._running, return_when=FIRST_COMPLETED)
         future = done.pop()
-        return self._running.pop(future), future.result()
+        key = self._running.pop(future)
+        try:
+            return key, future.result()
+        except BrokenProcessPool:
+            raise CellFailedError(f"{key}: the worker died (out of memory, or killed from outside)") from None
 
     def close(self) -> list[tuple[Hashable, Answer]]:
         """Cancel what has not started and wait for what has."""

@@ -3,8 +3,8 @@
 Invariants:
 
 - Inside raidlab a size is a whole number of bytes and a time a whole number of nanoseconds; text stays at the edges.
-- KiB, MiB, GiB, TiB are powers of 1024 and kB, MB, GB, TB powers of 1000. A bare number of bytes is allowed, a bare
-  time is not: nobody can see whether 200 means milliseconds.
+- KiB, MiB, GiB, TiB (and K, M, G, T) are powers of 1024; kB, MB, GB, TB are powers of 1000. A bare number of bytes is
+  allowed, a bare time is not: nobody can see whether 200 means milliseconds.
 - A size that is not a whole number of bytes, or a time that is not a whole number of nanoseconds, is refused rather
   than rounded.
 """
@@ -21,6 +21,11 @@ _BYTE_UNITS = {
     "mib": 1024**2,
     "gib": 1024**3,
     "tib": 1024**4,
+    # A lone letter is binary, as fio and mdadm read it.
+    "k": 1024,
+    "m": 1024**2,
+    "g": 1024**3,
+    "t": 1024**4,
     "kb": 1000,
     "mb": 1000**2,
     "gb": 1000**3,
