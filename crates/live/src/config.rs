@@ -1,0 +1,103 @@
+//! What a live run is told, and how it is watched.
+
+use crate::target::TargetSpec;
+use raidlab_array::{Policy, Tree};
+use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
+use raidlab_types::{Duration, LeafId};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One cell on the real clock: an array of real members, and the load to put on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveConfig {
+    /// The array.
+    pub tree: Tree,
+    /// Its policies.
+    pub policy: Policy,
+    /// One a leaf in depth-first order, or a single `memory` for all.
+    pub targets: Vec<TargetSpec>,
+    /// Leaves that are not there; their targets are not touched.
+    pub missing: Vec<LeafId>,
+    /// How requests are offered.
+    pub load: LoadSpec,
+    /// What they ask for.
+    pub workload: WorkloadSpec,
+    /// When measuring begins and ends.
+    pub limits: Limits,
+    /// Root of all randomness.
+    pub seed: u64,
+    /// Sector of the array in bytes; none: the largest that a member needs.
+    pub sector_bytes: Option<u32>,
+    /// What is written, and whether what is read is checked.
+    pub content: Content,
+    /// Block devices that may be overwritten: exactly these, by path or as `major:minor`.
+    pub destroy: Vec<PathBuf>,
+    /// What is to break while the run lasts.
+    pub faults: Vec<Fault>,
+}
+
+/// What is written, and whether what is read is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// Random bytes, every sector stamped so that no two are alike. For measuring.
+    #[default]
+    Random,
+    /// Every sector of every volume is written first; then each sector read must hold, to the last byte, what was
+    /// written to it last; at the end all volumes are read. For testing, not for measuring.
+    Verify,
+}
+
+/// A member that breaks while the run lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// Which member.
+    pub leaf: LeafId,
+    /// Operations it serves before, counted from the start of the load.
+    pub after_operations: u64,
+    /// How it breaks.
+    pub kind: FaultKind,
+}
+
+/// How a member breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum FaultKind {
+    /// It answers no more.
+    Gone,
+    /// One read in `every` finds its sectors unreadable.
+    Media {
+        /// At least 1.
+        every: u64,
+    },
+    /// It is taken out by hand: what it is doing still completes.
+    TakenOut,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Members are being created and filled.
+    Filling,
+    /// The volumes are being written (verify only).
+    Writing,
+    /// The load runs.
+    Running,
+    /// All volumes are being read and checked (verify only).
+    Checking,
+}
+
+/// How far a run is; told at most ten times a second, and about as often while the run lasts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// What is being done.
+    pub stage: Stage,
+    /// Share of the stage that is done, 0 to 1, as far as it can be foreseen.
+    pub fraction: f64,
+    /// Requests completed in this stage.
+    pub requests: u64,
+    /// Time the stage has taken.
+    pub elapsed: Duration,
+}

@@ -1,0 +1,391 @@
+//! The engine: one thread, one ring, one array.
+//!
+//! Purpose: to carry out what the array asks on real members and tell it what came of it, as often and as cheaply as
+//! can be. A turn of the loop reads the clock once, reaps what has completed, tells the load, takes new requests, starts
+//! what the array wants done, and hands it to the kernel in one call that also waits. Computations run inline.
+//!
+//! Invariants:
+//! - Times are those at which the engine saw things: completions of a turn share its reading of the clock.
+//! - Memory named by an operation in flight is neither moved nor used otherwise; the ring is dropped before any memory.
+//! - In steady state a turn allocates nothing: requests, flights and windows have slots that are used again.
+//! - An error that is no member's failure ends the run, after what is in flight has come back.
+//!
+//! Code map: `ring` talks to the kernel, `flight` knows what an operation moves, `store` carries it out, `compute` runs
+//! parity, `source` offers requests, `faults` breaks members on purpose, `clock` tells the time.
+
+mod clock;
+mod compute;
+mod faults;
+mod flight;
+mod ring;
+mod source;
+mod store;
+
+pub(crate) use source::{Offered, Source, Sweep};
+
+use crate::config::{Fault, Progress, Stage};
+use crate::content::{Stamper, Verifier, VerifyReport};
+use crate::error::{plain, LiveError};
+use crate::memory::{Block, Pool, Use};
+use crate::result::{FailedMember, MemberCounts};
+use crate::target::{Store, Target};
+use clock::Clock;
+use compute::{Combiner, Places};
+use faults::Faults;
+use flight::Flights;
+use raidlab_array::{Array, ArrayOp, Event, MemberState};
+use raidlab_types::{Duration, Instant, LeafId, OpId, Request, RequestError, RequestKind, RequestTag, Seed};
+use ring::Ring;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::AsRawFd;
+
+/// Between two reports of progress.
+const PULSE: Duration = Duration::from_ms(150);
+/// Longest wait for completions: how late an interruption may be noticed.
+const LONGEST_WAIT: Duration = Duration::from_ms(100);
+
+/// A request being served.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    request: Request,
+    block: Option<Block>,
+    sequence: u64,
+}
+
+/// The array with its members, on the real clock.
+pub(crate) struct Engine {
+    array: Array,
+    /// Before `pool` and `targets`, so that it is dropped before the memory it knows.
+    ring: Option<Ring>,
+    targets: Vec<Option<Target>>,
+    pool: Pool,
+    /// By request tag.
+    slots: Vec<Option<Slot>>,
+    /// By window.
+    scratch: Vec<Option<Block>>,
+    /// Where what nobody wants is read to.
+    sink: Block,
+    flights: Flights,
+    combiner: Combiner,
+    faults: Faults,
+    /// Ended requests that the source has not been told of.
+    ended: Vec<(RequestTag, bool)>,
+    stamper: Stamper,
+    verifier: Option<Verifier>,
+    sequence: u64,
+    counts: Vec<MemberCounts>,
+    measuring: bool,
+    failed_members: Vec<FailedMember>,
+    failure: Option<LiveError>,
+    sector_bytes: usize,
+    now: Instant,
+}
+
+/// How a stage ended, when nothing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    AsPlanned,
+    Interrupted,
+}
+
+impl Engine {
+    /// An idle engine over open targets (none where a member is missing).
+    pub fn new(array: Array, targets: Vec<Option<Target>>, seed: u64, faults: &[Fault]) -> Result<Engine, LiveError> {
+        let fd_of = |target: &Option<Target>| match target.as_ref().map(|t| &t.store) {
+            Some(Store::Fd(file)) => file.as_raw_fd(),
+            _ => -1,
+        };
+        let fds: Vec<i32> = targets.iter().map(fd_of).collect();
+        let mut ring = if fds.iter().any(|&fd| fd >= 0) { Some(Ring::new(&fds)?) } else { None };
+        let mut pool = Pool::new(Seed::new(seed).named("content"));
+        let sink = take(&mut pool, &mut ring, store::SINK_BYTES, Use::Any)?;
+        let sector_bytes = array.layout().sector_bytes();
+        let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
+        Ok(Engine {
+            faults: Faults::new(faults, targets.len()),
+            counts: (0..targets.len() as LeafId).map(count).collect(),
+            array,
+            ring,
+            targets,
+            pool,
+            slots: Vec::new(),
+            scratch: Vec::new(),
+            sink,
+            flights: Flights::new(),
+            combiner: Combiner::default(),
+            ended: Vec::new(),
+            stamper: Stamper::new(seed, sector_bytes),
+            verifier: None,
+            sequence: 0,
+            measuring: false,
+            failed_members: Vec::new(),
+            failure: None,
+            sector_bytes: sector_bytes as usize,
+            now: Instant::ZERO,
+        })
+    }
+
+    /// From here on every sector is made whole and checked.
+    pub fn verify(&mut self) {
+        let sectors: Vec<u64> = self.array.layout().volumes().iter().map(|v| v.capacity_sectors).collect();
+        self.verifier = Some(Verifier::new(self.stamper, self.sector_bytes as u32, &sectors));
+    }
+
+    /// What was checked so far.
+    pub fn verify_report(&self) -> Option<VerifyReport> {
+        self.verifier.as_ref().map(|v| v.report().clone())
+    }
+
+    /// What members did while it counted.
+    pub fn counts(&self) -> &[MemberCounts] {
+        &self.counts
+    }
+
+    /// Members found gone.
+    pub fn failed_members(&self) -> &[FailedMember] {
+        &self.failed_members
+    }
+
+    /// The targets' facts are theirs to tell.
+    pub fn targets(&self) -> &[Option<Target>] {
+        &self.targets
+    }
+
+    /// Whether a ring is in use, and whether it knows all memory.
+    pub fn interface(&self) -> (&'static str, bool) {
+        match &self.ring {
+            Some(ring) => ("io_uring", ring.all_registered()),
+            None => ("memory", true),
+        }
+    }
+
+    /// Drives the array with what `source` offers until that is finished, interrupted or something fails.
+    pub fn drive<S: Source>(
+        &mut self,
+        source: &mut S,
+        stage: Stage,
+        observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Ended, LiveError> {
+        self.faults.arm(stage == Stage::Running);
+        let clock = Clock::start();
+        let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + PULSE, Ended::AsPlanned);
+        loop {
+            self.now = clock.now();
+            self.measuring = source.is_measuring();
+            self.reap();
+            self.pump();
+            requests += self.ended.len() as u64;
+            self.tell(source);
+            if self.now >= next_pulse {
+                next_pulse = self.now + PULSE;
+                let fraction = source.fraction(self.now, requests);
+                let progress = Progress { stage, fraction, requests, elapsed: self.now.since(Instant::ZERO) };
+                if observer(progress).is_break() && outcome == Ended::AsPlanned {
+                    source.interrupt(self.now);
+                    outcome = Ended::Interrupted;
+                }
+            }
+            while let Some(request) = source.poll_request(self.now) {
+                self.begin(request);
+            }
+            self.pump();
+            if self.failure.is_none() && self.ended.is_empty() {
+                if source.is_finished() && self.array.in_flight() == 0 {
+                    return Ok(outcome);
+                }
+                self.wait(source.poll_timeout());
+            } else {
+                self.submit();
+            }
+            if let Some(error) = self.failure.take() {
+                source.interrupt(self.now);
+                self.drain();
+                return Err(error);
+            }
+        }
+    }
+
+    /// Tells the source of requests that have ended.
+    fn tell<S: Source>(&mut self, source: &mut S) {
+        for &(tag, ok) in &self.ended {
+            source.handle_done(self.now, tag, ok);
+        }
+        self.ended.clear();
+    }
+
+    /// Takes a request: its memory, its content, its place in the table of what is expected.
+    fn begin(&mut self, request: Request) {
+        let Request { tag, volume, kind, extent, .. } = request;
+        let bytes = extent.sectors as usize * self.sector_bytes;
+        let purpose = if kind == RequestKind::Write { Use::Write } else { Use::Any };
+        let block = match (kind, take(&mut self.pool, &mut self.ring, bytes, purpose)) {
+            (RequestKind::Flush, _) => None,
+            (_, Ok(block)) => Some(block),
+            (_, Err(error)) => return self.fail(error),
+        };
+        if let (RequestKind::Write, Some(block)) = (kind, block) {
+            self.sequence += 1;
+            // SAFETY: the block is at least that long and was just taken.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes) };
+            match &mut self.verifier {
+                None => self.stamper.stamp(bytes, volume, extent.lba, self.sequence),
+                Some(verifier) => {
+                    self.stamper.stamp_whole(bytes, volume, extent.lba, self.sequence);
+                    verifier.write_begins(volume, extent, self.sequence);
+                }
+            }
+        } else if let (RequestKind::Read, Some(verifier)) = (kind, &mut self.verifier) {
+            verifier.read_begins(tag, volume, extent);
+        }
+        if tag as usize >= self.slots.len() {
+            self.slots.resize(tag as usize + 1, None);
+        }
+        self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence });
+        self.array.handle_request(self.now, request);
+    }
+
+    /// A request has ended: checks what it brought, frees its memory.
+    fn end(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
+        let Some(Slot { request, block, sequence }) = self.slots[tag as usize].take() else { return };
+        let Request { volume, kind, extent, .. } = request;
+        if let (Some(verifier), Some(block)) = (&mut self.verifier, block) {
+            if kind == RequestKind::Write {
+                verifier.write_ends(volume, extent, sequence, result.is_ok());
+            } else if result.is_ok() {
+                let len = extent.sectors as usize * self.sector_bytes;
+                // SAFETY: the block is at least that long, and no operation of this request is left.
+                let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
+                verifier.check(tag, volume, extent, bytes);
+            }
+        }
+        if let Some(block) = block {
+            self.pool.give_back(block);
+        }
+        if let Err(error @ RequestError::BeyondTolerance { extent: None, .. }) = result {
+            self.fail_beyond(&error);
+        }
+        self.ended.push((tag, result.is_ok()));
+    }
+
+    /// Starts all that the array wants done, and notes what it has to tell.
+    fn pump(&mut self) {
+        loop {
+            while self.failure.is_none() {
+                match self.array.poll_op() {
+                    Some(ArrayOp::Device(operation)) => self.start(operation),
+                    Some(ArrayOp::Compute { id, tag, .. }) => self.compute(id, tag),
+                    None => break,
+                }
+            }
+            let Some(event) = self.array.poll_event() else { return };
+            match event {
+                Event::RequestDone { tag, result } => self.end(tag, result),
+                Event::MemberFailed { leaf } => self.note_member(leaf),
+            }
+        }
+    }
+
+    fn compute(&mut self, id: OpId, tag: RequestTag) {
+        let places = self.places(id, tag);
+        if let Some(work) = self.array.compute(id) {
+            // SAFETY: the plan's places; operations on them have completed or come after this.
+            unsafe { self.combiner.run(&work, places) };
+        }
+        self.array.handle_op_done(self.now, id, Ok(()));
+    }
+
+    /// The memory of an operation's request and window; takes scratch where the window has too little.
+    fn places(&mut self, id: OpId, tag: RequestTag) -> Places {
+        let (part, sectors) = self.array.scratch_of(id);
+        let (part, bytes) = (part as usize, sectors as usize * self.sector_bytes);
+        if part >= self.scratch.len() {
+            self.scratch.resize(part + 1, None);
+        }
+        if bytes > self.scratch[part].map_or(0, |block| block.len()) {
+            // No operation of the window's plan has begun, or its scratch would have been there.
+            if let Some(old) = self.scratch[part].take() {
+                self.pool.give_back(old);
+            }
+            match take(&mut self.pool, &mut self.ring, bytes, Use::Any) {
+                Ok(block) => self.scratch[part] = Some(block),
+                Err(error) => self.fail(error),
+            }
+        }
+        let start = |block: Option<Block>| block.map_or(std::ptr::null_mut(), |b| b.as_ptr());
+        let user = self.slots[tag as usize].and_then(|slot| slot.block);
+        Places { user: start(user), scratch: start(self.scratch[part]), sector_bytes: self.sector_bytes }
+    }
+
+    fn note_member(&mut self, leaf: LeafId) {
+        if !self.failed_members.iter().any(|m| m.leaf == leaf) {
+            self.failed_members.push(FailedMember { leaf, reason: "failed on purpose".to_string() });
+        }
+    }
+
+    /// A member is taken out while it works.
+    fn take_out(&mut self, leaf: LeafId) {
+        self.array.set_member_state(leaf, MemberState::Failed);
+        self.failed_members.push(FailedMember { leaf, reason: "taken out on purpose".to_string() });
+    }
+
+    fn fail(&mut self, error: LiveError) {
+        // The first cause is the one worth telling.
+        self.failure.get_or_insert(error);
+    }
+
+    #[cold]
+    fn fail_beyond(&mut self, error: &RequestError) {
+        let lost = |m: &FailedMember| {
+            let target = self.targets[m.leaf as usize].as_ref();
+            format!("member {} ({}: {})", m.leaf, target.map_or("missing".to_string(), Target::name), m.reason)
+        };
+        let members: Vec<String> = self.failed_members.iter().map(lost).collect();
+        let message = format!("{error}; lost: {}", members.join(", "));
+        self.fail(LiveError::Io { key: "members".into(), target: "the array".into(), errno: 0, message });
+    }
+
+    /// Submits what is queued and waits until something completes, or `timeout`.
+    fn wait(&mut self, timeout: Option<Instant>) {
+        let limit = timeout.map_or(LONGEST_WAIT, |at| at.since(self.now)).as_ns().min(LONGEST_WAIT.as_ns());
+        let limit = Duration::from_ns(limit);
+        let idle = self.ring.as_ref().is_none_or(|ring| ring.in_flight() == 0);
+        assert!(!(idle && self.array.in_flight() > 0), "the array waits for an operation that was lost");
+        let result = match &mut self.ring {
+            Some(ring) => ring.submit_and_wait(limit),
+            None => {
+                std::thread::sleep(std::time::Duration::from_nanos(limit.as_ns()));
+                Ok(())
+            }
+        };
+        self.check_enter(result);
+    }
+
+    fn submit(&mut self) {
+        let result = self.ring.as_mut().filter(|ring| ring.in_flight() > 0).map_or(Ok(()), Ring::submit);
+        self.check_enter(result);
+    }
+
+    fn check_enter(&mut self, result: io::Result<()>) {
+        if let Err(e) = result {
+            let message = format!("io_uring_enter failed: {}", plain(&e));
+            let errno = e.raw_os_error().unwrap_or(0);
+            self.fail(LiveError::Io { key: "engine".into(), target: "io_uring".into(), errno, message });
+        }
+    }
+
+    /// Waits for all that is in flight, without telling anybody.
+    fn drain(&mut self) {
+        let Some(ring) = &mut self.ring else { return };
+        while ring.in_flight() > 0 && ring.submit_and_wait(LONGEST_WAIT).is_ok() {
+            while ring.reap().is_some() {}
+        }
+    }
+}
+
+/// A block from the pool, in memory the ring knows if it can.
+fn take(pool: &mut Pool, ring: &mut Option<Ring>, bytes: usize, purpose: Use) -> Result<Block, LiveError> {
+    let register = |start, len| ring.as_mut().and_then(|ring| ring.register(start, len));
+    pool.take(bytes, purpose, register)
+        .map_err(|e| LiveError::io("workload.size", "memory", &format!("taking {bytes} bytes for a request"), &e))
+}

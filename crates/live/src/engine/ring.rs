@@ -1,0 +1,168 @@
+//! The io_uring of one worker: set up once, files and buffers registered, entries pushed and answers reaped.
+//!
+//! Invariants:
+//! - `in_flight` counts entries pushed and not yet reaped; the ring is not dropped before it is 0, so the kernel never
+//!   writes to memory that is gone.
+//! - Registration of buffers is an optimisation: where the limit on locked memory forbids it, operations go on without.
+//!
+//! Reference: J. Axboe, *Efficient IO with io_uring*, 2019; io_uring_setup(2), io_uring_enter(2), io_uring_register(2).
+
+use crate::error::{plain, LiveError};
+use io_uring::{squeue, types, IoUring};
+use raidlab_types::Duration;
+use std::io;
+use std::os::fd::RawFd;
+
+/// Entries of the submission queue: more are pushed in several batches.
+const ENTRIES: u32 = 1024;
+/// Slots for registered buffers, one a slab of memory.
+const BUFFERS: u32 = 1024;
+/// Longest buffer the kernel registers.
+const LONGEST_BUFFER: usize = 1 << 30;
+
+/// Whether slabs of memory are known to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Registration {
+    /// So far all of them; the next gets this index.
+    Next(u16),
+    /// The kernel or the limit on locked memory forbade some.
+    Refused,
+}
+
+/// The ring.
+pub(crate) struct Ring {
+    ring: IoUring,
+    in_flight: u32,
+    registration: Registration,
+}
+
+impl Ring {
+    /// A ring that knows `files` by their position (-1 for none).
+    pub fn new(files: &[RawFd]) -> Result<Ring, LiveError> {
+        let unsupported = |what: &str, e: io::Error| LiveError::Unsupported {
+            key: "engine".into(),
+            message: format!("io_uring {what} ({}); live runs need it, Linux 5.11 or later", plain(&e)),
+        };
+        let ring = set_up().map_err(|e| unsupported("is not available here", e))?;
+        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+            let old = io::Error::from(io::ErrorKind::Unsupported);
+            return Err(unsupported("of this kernel is too old", old));
+        }
+        ring.submitter().register_files(files).map_err(|e| unsupported("refused to register the members", e))?;
+        let registration = match ring.submitter().register_buffers_sparse(BUFFERS) {
+            Ok(()) => Registration::Next(0),
+            Err(_) => Registration::Refused,
+        };
+        Ok(Ring { ring, in_flight: 0, registration })
+    }
+
+    /// Makes memory known to the kernel; none where that is forbidden.
+    ///
+    /// The memory must stay mapped until the ring is dropped.
+    pub fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
+        let Registration::Next(index) = self.registration else { return None };
+        let buffer = libc::iovec { iov_base: start.cast(), iov_len: len };
+        let fits = u32::from(index) < BUFFERS && len <= LONGEST_BUFFER;
+        // SAFETY: slabs are dropped after the ring (order of the engine's fields).
+        let done =
+            fits && unsafe { self.ring.submitter().register_buffers_update(u32::from(index), &[buffer], None) }.is_ok();
+        self.registration = if done { Registration::Next(index + 1) } else { Registration::Refused };
+        done.then_some(index)
+    }
+
+    /// Whether all memory is registered.
+    pub fn all_registered(&self) -> bool {
+        matches!(self.registration, Registration::Next(_))
+    }
+
+    /// Entries pushed and not yet reaped.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Queues an entry for the next submission.
+    ///
+    /// # Safety
+    /// All memory the entry names stays valid until it is reaped.
+    pub unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: passed on to the caller.
+        while unsafe { self.ring.submission().push(entry) }.is_err() {
+            // The queue is full: hand over what is in it.
+            retry(|| self.ring.submit())?;
+        }
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// Submits what is queued, without waiting.
+    pub fn submit(&mut self) -> io::Result<()> {
+        let pending = self.ring.submission().len() as u32;
+        // Completions of a ring with deferred work are made only when they are asked for.
+        const GET_EVENTS: u32 = 1;
+        // SAFETY: no argument is passed.
+        retry(|| unsafe { self.ring.submitter().enter::<libc::sigset_t>(pending, 0, GET_EVENTS, None) })?;
+        Ok(())
+    }
+
+    /// Submits what is queued and waits for a completion, at most `limit` long.
+    pub fn submit_and_wait(&mut self, limit: Duration) -> io::Result<()> {
+        let ns = limit.as_ns();
+        let time = types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
+        let arguments = types::SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &arguments) {
+            Err(e) if !matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
+                Err(e)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The next completion: what it was pushed with, and the result (a length, or minus an error number).
+    #[inline]
+    pub fn reap(&mut self) -> Option<(u64, i32)> {
+        let entry = self.ring.completion().next()?;
+        self.in_flight -= 1;
+        Some((entry.user_data(), entry.result()))
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            if self.submit_and_wait(Duration::from_ms(100)).is_err() {
+                return;
+            }
+            while self.reap().is_some() {}
+        }
+        // The kernel tears a ring down some time after its descriptor is closed; the members' files, with their locks and
+        // claims, must be free when the run is over.
+        let _ = self.ring.submitter().unregister_files();
+    }
+}
+
+/// The cheapest ring this kernel offers: work deferred to the waiting thread (6.1), else without interrupts (5.19), else
+/// plain.
+fn set_up() -> io::Result<IoUring> {
+    let sized = || {
+        let mut builder = IoUring::builder();
+        builder.setup_cqsize(ENTRIES * 4);
+        builder
+    };
+    let invalid = |e: &io::Error| e.raw_os_error() == Some(libc::EINVAL);
+    match sized().setup_single_issuer().setup_defer_taskrun().build(ENTRIES) {
+        Err(e) if invalid(&e) => match sized().setup_coop_taskrun().build(ENTRIES) {
+            Err(e) if invalid(&e) => sized().build(ENTRIES),
+            other => other,
+        },
+        other => other,
+    }
+}
+
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where requests come from: the offered load, or a sweep over all volumes.
+
+use raidlab_load::{Limits, Load};
+use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
+
+/// What the engine drives. The order of calls is that of [`raidlab_load::Load`].
+pub(crate) trait Source {
+    /// The next request to issue now.
+    fn poll_request(&mut self, now: Instant) -> Option<Request>;
+    /// A request has ended.
+    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool);
+    /// When to poll again if nothing ends before.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// Nothing more will be issued.
+    fn is_finished(&self) -> bool;
+    /// To be ended before its end.
+    fn interrupt(&mut self, now: Instant);
+    /// Whether what members do counts now.
+    fn is_measuring(&self) -> bool;
+    /// Share that is done, 0 to 1, after `requests` at `now`.
+    fn fraction(&self, now: Instant, requests: u64) -> f64;
+}
+
+/// The offered load, with the limits that tell how far it is.
+pub(crate) struct Offered<'a> {
+    pub load: &'a mut Load,
+    pub limits: Limits,
+}
+
+impl Source for Offered<'_> {
+    #[inline]
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.load.poll_request(now)
+    }
+
+    #[inline]
+    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        self.load.handle_done(now, tag, ok);
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.load.poll_timeout()
+    }
+
+    #[inline]
+    fn is_finished(&self) -> bool {
+        self.load.is_finished()
+    }
+
+    fn interrupt(&mut self, now: Instant) {
+        self.load.interrupt(now);
+    }
+
+    #[inline]
+    fn is_measuring(&self) -> bool {
+        self.load.recorder().is_measuring()
+    }
+
+    fn fraction(&self, now: Instant, requests: u64) -> f64 {
+        let Limits { warmup, measure } = &self.limits;
+        let by_count = measure.requests.map(|n| requests as f64 / (n + warmup.requests.unwrap_or(0)) as f64);
+        let seconds = now.since(Instant::ZERO).as_s_f64();
+        let by_time = measure.duration_s.map(|s| seconds / (s + warmup.duration_s.unwrap_or(0.0)));
+        by_count.unwrap_or(0.0).max(by_time.unwrap_or(0.0)).min(1.0)
+    }
+}
+
+/// Every sector of every volume once, in order.
+pub(crate) struct Sweep {
+    volumes: Vec<u64>,
+    kind: RequestKind,
+    step_sectors: u64,
+    volume: usize,
+    lba: u64,
+    done: u64,
+    total: u64,
+    free: Vec<RequestTag>,
+    stopped: bool,
+}
+
+impl Sweep {
+    /// Over volumes of so many sectors, in requests of `step_sectors`, `depth` at a time.
+    pub fn new(volumes: Vec<u64>, kind: RequestKind, step_sectors: u64, depth: u64) -> Sweep {
+        let total = volumes.iter().map(|&sectors| sectors.div_ceil(step_sectors)).sum();
+        let free = (0..depth).rev().collect();
+        Sweep { volumes, kind, step_sectors, volume: 0, lba: 0, done: 0, total, free, stopped: false }
+    }
+}
+
+impl Source for Sweep {
+    fn poll_request(&mut self, _now: Instant) -> Option<Request> {
+        while self.volumes.get(self.volume).is_some_and(|&sectors| self.lba >= sectors) {
+            (self.volume, self.lba) = (self.volume + 1, 0);
+        }
+        let &sectors = self.volumes.get(self.volume)?;
+        let tag = self.free.pop()?;
+        let extent = Extent::new(self.lba, self.step_sectors.min(sectors - self.lba));
+        self.lba = extent.end();
+        Some(Request { tag, volume: self.volume as u32, kind: self.kind, extent, force_unit_access: false })
+    }
+
+    fn handle_done(&mut self, _now: Instant, tag: RequestTag, _ok: bool) {
+        self.free.push(tag);
+        self.done += 1;
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn is_finished(&self) -> bool {
+        self.stopped || self.done == self.total
+    }
+
+    fn interrupt(&mut self, _now: Instant) {
+        self.stopped = true;
+    }
+
+    fn is_measuring(&self) -> bool {
+        false
+    }
+
+    fn fraction(&self, _now: Instant, requests: u64) -> f64 {
+        requests as f64 / self.total.max(1) as f64
+    }
+}

@@ -1,0 +1,238 @@
+//! Carrying out one operation on one member: in memory at once, on a file or device through the ring.
+//!
+//! How the system's errors are taken:
+//! - on a read, EIO, ENODATA and EILSEQ are unreadable sectors: they cost this extent;
+//! - ENOSPC, EINVAL and others that say "the run is set up wrongly" end the run with one sentence;
+//! - everything else (ENODEV, ENXIO, EIO on a write, ...) means that the member is gone.
+//!
+//! The first three of a read are how Linux reports BLK_STS_IOERR, BLK_STS_MEDIUM and BLK_STS_PROTECTION.
+
+use super::compute::Places;
+use super::faults::Verdict;
+use super::flight::{Flight, Progress};
+use super::Engine;
+use crate::error::{plain, LiveError};
+use crate::result::{FailedMember, MemberCounts};
+use crate::target::Store;
+use raidlab_array::{Piece, Space};
+use raidlab_types::{LeafId, OpError, OpKind, Operation};
+use std::io;
+
+/// Length of the memory that what nobody wants is read to.
+pub(super) const SINK_BYTES: usize = 1 << 20;
+
+/// What to make of an error number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Again,
+    Unreadable,
+    Gone,
+    /// No failure of a member: the run cannot go on.
+    Fatal,
+}
+
+fn meaning(kind: OpKind, errno: i32) -> Meaning {
+    use libc::*;
+    match errno {
+        EAGAIN | EINTR => Meaning::Again,
+        EIO | ENODATA | EILSEQ if kind == OpKind::Read => Meaning::Unreadable,
+        ENOSPC | EDQUOT | EFBIG | EINVAL | EPERM | EACCES | EROFS | EBADF | EFAULT | ENOMEM | EOPNOTSUPP
+        | EOVERFLOW => Meaning::Fatal,
+        _ => Meaning::Gone,
+    }
+}
+
+impl Engine {
+    /// Starts an operation; one in memory is carried out here and now.
+    pub(super) fn start(&mut self, operation: Operation) {
+        match self.faults.judge(&operation) {
+            Verdict::Serve => {}
+            Verdict::TakeOut(leaf) => self.take_out(leaf),
+            Verdict::Fail(error) => {
+                self.counts[operation.leaf as usize].failed += 1;
+                return self.array.handle_op_done(self.now, operation.id, Err(error));
+            }
+        }
+        let places = self.places(operation.id, operation.tag);
+        if self.failure.is_some() {
+            return;
+        }
+        match self.targets[operation.leaf as usize].as_ref().map(|target| &target.store) {
+            Some(Store::Fd(_)) => self.launch(operation, places),
+            Some(Store::Memory(mapping)) => {
+                let member = mapping.as_ptr();
+                // SAFETY: the array keeps operations within the member, and the places are the plan's.
+                unsafe { copy(&operation, self.array.pieces(operation.id), places, member) };
+                self.done(&operation, 0, Ok(()));
+            }
+            None => self.done(&operation, 0, Err(OpError::MemberGone)),
+        }
+    }
+
+    /// Sends an operation into the ring.
+    fn launch(&mut self, operation: Operation, places: Places) {
+        let id = self.flights.begin(operation, self.now, self.sector_bytes as u64);
+        let user = self.slots[operation.tag as usize].and_then(|slot| slot.block).and_then(|b| b.registered);
+        let (part, _) = self.array.scratch_of(operation.id);
+        let scratch = self.scratch[part as usize].and_then(|b| b.registered);
+        let (flight, sink) = (self.flights.get(id), self.sink);
+        for piece in self.array.pieces(operation.id) {
+            let len = piece.sectors as usize * self.sector_bytes;
+            match piece.space {
+                Space::User => flight.add(places.at(piece.space, piece.offset), len, user),
+                Space::Scratch => flight.add(places.at(piece.space, piece.offset), len, scratch),
+                Space::Discard => add_sink(flight, sink.as_ptr(), len, sink.registered),
+            }
+        }
+        self.push(id);
+    }
+
+    fn push(&mut self, id: u32) {
+        let entry = self.flights.get(id).entry().user_data(u64::from(id));
+        let Some(ring) = &mut self.ring else { unreachable!("a member with a descriptor has a ring") };
+        // SAFETY: the request's, the window's and the flight's memory are kept until the answer is reaped.
+        let result = unsafe { ring.push(&entry) };
+        self.check_enter(result);
+    }
+
+    /// Takes all answers there are.
+    pub(super) fn reap(&mut self) {
+        while let Some((id, result)) = self.ring.as_mut().and_then(|ring| ring.reap()) {
+            self.answered(id as u32, result);
+        }
+    }
+
+    fn answered(&mut self, id: u32, result: i32) {
+        let flight = self.flights.get(id);
+        let operation = flight.operation;
+        if result < 0 {
+            return self.refused(id, operation, -result);
+        }
+        match flight.advance(result as u64) {
+            Progress::Done => {
+                let age = flight.age(self.now).as_ns();
+                self.flights.end(id);
+                self.done(&operation, age, Ok(()));
+            }
+            Progress::More => self.push(id),
+            Progress::EndOfTarget => {
+                self.flights.end(id);
+                let what = format!("it ends within {}: was it truncated?", self.bytes_of(&operation));
+                self.fail_on(operation.leaf, 0, &what);
+            }
+        }
+    }
+
+    fn refused(&mut self, id: u32, operation: Operation, errno: i32) {
+        let error = io::Error::from_raw_os_error(errno);
+        let verdict = meaning(operation.kind, errno);
+        if verdict == Meaning::Again {
+            return self.push(id);
+        }
+        let age = self.flights.get(id).age(self.now).as_ns();
+        self.flights.end(id);
+        match verdict {
+            Meaning::Unreadable => self.done(&operation, age, Err(OpError::Media(operation.extent))),
+            Meaning::Fatal => {
+                let what = format!("{} at {}: {}", verb(operation.kind), self.bytes_of(&operation), plain(&error));
+                self.fail_on(operation.leaf, errno, &what);
+            }
+            _ => {
+                if !self.failed_members.iter().any(|m| m.leaf == operation.leaf) {
+                    let reason = format!("{}: {}", verb(operation.kind), plain(&error));
+                    self.failed_members.push(FailedMember { leaf: operation.leaf, reason });
+                }
+                self.done(&operation, age, Err(OpError::MemberGone));
+            }
+        }
+    }
+
+    /// Counts an operation that is over and tells the array.
+    fn done(&mut self, operation: &Operation, wait_ns: u64, result: Result<(), OpError>) {
+        if self.measuring {
+            let bytes = operation.extent.sectors * self.sector_bytes as u64;
+            count(&mut self.counts[operation.leaf as usize], operation.kind, bytes, wait_ns, result.is_ok());
+        }
+        self.array.handle_op_done(self.now, operation.id, result);
+    }
+
+    fn bytes_of(&self, operation: &Operation) -> String {
+        let sector = self.sector_bytes as u64;
+        format!("{} bytes from byte {} on", operation.extent.sectors * sector, operation.extent.lba * sector)
+    }
+
+    fn fail_on(&mut self, leaf: LeafId, errno: i32, message: &str) {
+        let target = self.targets[leaf as usize].as_ref();
+        let (key, target) = target.map_or(("members".into(), String::new()), |t| (t.key.clone(), t.name()));
+        self.fail(LiveError::Io { key, target, errno, message: message.to_string() });
+    }
+}
+
+fn verb(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Read => "reading",
+        OpKind::Write => "writing",
+        OpKind::Flush => "flushing",
+        OpKind::Discard => "discarding",
+        OpKind::WriteZeroes => "writing zeroes",
+    }
+}
+
+fn count(counts: &mut MemberCounts, kind: OpKind, bytes: u64, wait_ns: u64, ok: bool) {
+    counts.wait_ns += wait_ns;
+    match kind {
+        _ if !ok => counts.failed += 1,
+        OpKind::Read => (counts.reads, counts.read_bytes) = (counts.reads + 1, counts.read_bytes + bytes),
+        OpKind::Write => (counts.writes, counts.write_bytes) = (counts.writes + 1, counts.write_bytes + bytes),
+        _ => counts.others += 1,
+    }
+}
+
+/// Reads into the sink as often as it takes.
+fn add_sink(flight: &mut Flight, sink: *mut u8, mut len: usize, registered: Option<u16>) {
+    while len > 0 {
+        let step = len.min(SINK_BYTES);
+        flight.add(sink, step, registered);
+        len -= step;
+    }
+}
+
+/// Carries out an operation on a member in memory.
+///
+/// # Safety
+/// `member` holds the operation's sectors, `places` the memory its pieces name, and nothing else touches either.
+unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: *mut u8) {
+    let mut at = member.wrapping_add(operation.extent.lba as usize * places.sector_bytes);
+    match operation.kind {
+        OpKind::Flush => return,
+        OpKind::Discard | OpKind::WriteZeroes => {
+            // SAFETY: within the member.
+            return unsafe { at.write_bytes(0, operation.extent.sectors as usize * places.sector_bytes) };
+        }
+        OpKind::Read | OpKind::Write => {}
+    }
+    for piece in pieces {
+        let len = piece.sectors as usize * places.sector_bytes;
+        if piece.space != Space::Discard {
+            let memory = places.at(piece.space, piece.offset);
+            let (from, to) = if operation.kind == OpKind::Read { (at, memory) } else { (memory, at) };
+            // SAFETY: the caller's memory; a member never overlaps a buffer.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+        }
+        at = at.wrapping_add(len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_mean_what_the_kernel_means() {
+        assert_eq!(meaning(OpKind::Read, libc::EIO), Meaning::Unreadable);
+        assert_eq!(meaning(OpKind::Write, libc::EIO), Meaning::Gone);
+        assert_eq!(meaning(OpKind::Read, libc::ENODEV), Meaning::Gone);
+        assert_eq!(meaning(OpKind::Write, libc::ENOSPC), Meaning::Fatal);
+        assert_eq!(meaning(OpKind::Read, libc::EAGAIN), Meaning::Again);
+    }
+}

@@ -1,0 +1,158 @@
+//! Blocks of memory by size class, never given back to the system while a run lasts.
+//!
+//! Invariants:
+//! - A block is page-aligned and at least as long as asked for (the next power of two of pages).
+//! - Blocks for writes hold random bytes from the start and never receive what a read brings, so that what is written
+//!   stays incompressible; blocks for reads and scratch are shared, and hold anything.
+//! - Once as many blocks exist as are ever used together, nothing is mapped or allocated.
+
+use super::{Mapping, PAGE_BYTES};
+use raidlab_types::{CounterRng, Seed};
+use std::io;
+
+/// Smallest piece of memory asked of the system: a huge page.
+const SLAB_BYTES: usize = 2 << 20;
+const CLASSES: usize = 36;
+
+/// What a block is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// What a client writes: random bytes.
+    Write,
+    /// What a client reads, and scratch.
+    Any,
+}
+
+/// A block of memory in use. Copies name the same memory; whoever took it gives it back once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    start: *mut u8,
+    class: u8,
+    purpose: Use,
+    /// Index of the registered buffer it lies in.
+    pub registered: Option<u16>,
+}
+
+impl Block {
+    /// First byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        PAGE_BYTES << self.class
+    }
+}
+
+/// All blocks of a run.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    slabs: Vec<Mapping>,
+    free: [Vec<Vec<Block>>; 2],
+    /// Blocks that exist of each purpose and class.
+    made: [Vec<usize>; 2],
+    random: CounterRng,
+}
+
+impl Pool {
+    pub fn new(seed: Seed) -> Pool {
+        let lists = || vec![Vec::new(); CLASSES];
+        let made = || vec![0; CLASSES];
+        Pool { slabs: Vec::new(), free: [lists(), lists()], made: [made(), made()], random: seed.draws() }
+    }
+
+    /// A block of at least `bytes`. `register` is called with new memory, and says under which index the kernel knows it.
+    pub fn take(
+        &mut self,
+        bytes: usize,
+        purpose: Use,
+        register: impl FnOnce(*mut u8, usize) -> Option<u16>,
+    ) -> io::Result<Block> {
+        let class = class_of(bytes);
+        if self.free[purpose as usize][class].is_empty() {
+            self.grow(class, purpose, register)?;
+        }
+        self.free[purpose as usize][class].pop().ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
+    }
+
+    /// Gives a block back.
+    pub fn give_back(&mut self, block: Block) {
+        self.free[block.purpose as usize][block.class as usize].push(block);
+    }
+
+    fn grow(
+        &mut self,
+        class: usize,
+        purpose: Use,
+        register: impl FnOnce(*mut u8, usize) -> Option<u16>,
+    ) -> io::Result<()> {
+        let size = PAGE_BYTES << class;
+        let mut slab = Mapping::new(size.max(SLAB_BYTES))?;
+        match purpose {
+            Use::Write => fill_random(slab.bytes_mut(), &mut self.random),
+            // Touched here, so that no page fault falls into a measurement.
+            Use::Any => slab.bytes_mut().chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1),
+        }
+        let registered = register(slab.as_ptr(), slab.len());
+        let list = &mut self.free[purpose as usize][class];
+        let blocks = slab.len() / size;
+        let made = &mut self.made[purpose as usize][class];
+        *made += blocks;
+        // Room for those that are out as well: giving back must not allocate.
+        list.reserve(*made - list.len());
+        for i in (0..blocks).rev() {
+            // SAFETY: `i * size` lies within the slab.
+            let start = unsafe { slab.as_ptr().add(i * size) };
+            list.push(Block { start, class: class as u8, purpose, registered });
+        }
+        self.slabs.push(slab);
+        Ok(())
+    }
+}
+
+fn class_of(bytes: usize) -> usize {
+    bytes.div_ceil(PAGE_BYTES).max(1).next_power_of_two().trailing_zeros() as usize
+}
+
+/// Fills `bytes` with what no compressor can shorten.
+pub(crate) fn fill_random(bytes: &mut [u8], random: &mut CounterRng) {
+    let mut words = bytes.chunks_exact_mut(8);
+    words.by_ref().for_each(|word| word.copy_from_slice(&random.next_u64().to_le_bytes()));
+    let rest = words.into_remainder();
+    let last = random.next_u64().to_le_bytes();
+    rest.copy_from_slice(&last[..rest.len()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_powers_of_two_of_pages() {
+        assert_eq!([1, 4096, 4097, 8192, 12288, 1 << 20].map(class_of), [0, 0, 1, 1, 2, 8]);
+    }
+
+    #[test]
+    fn blocks_are_aligned_disjoint_and_used_again() {
+        let mut pool = Pool::new(Seed::new(1));
+        let mut registered = 0;
+        let mut take = |pool: &mut Pool, bytes, purpose| {
+            let register = |_: *mut u8, _: usize| {
+                registered += 1;
+                Some(registered - 1)
+            };
+            pool.take(bytes, purpose, register).expect("memory")
+        };
+        let blocks: Vec<Block> = (0..600).map(|_| take(&mut pool, 4096, Use::Write)).collect();
+        let mut starts: Vec<usize> = blocks.iter().map(|b| b.as_ptr() as usize).collect();
+        starts.sort_unstable();
+        assert!(starts.iter().all(|s| s % PAGE_BYTES == 0) && starts.windows(2).all(|w| w[1] - w[0] >= 4096));
+        blocks.iter().for_each(|&b| pool.give_back(b));
+        let again: Vec<Block> = (0..600).map(|_| take(&mut pool, 4096, Use::Write)).collect();
+        assert_eq!(again.len(), 600);
+        assert_eq!(registered, 2, "600 blocks of 4 KiB lie in two slabs of 2 MiB");
+        let large = pool.take(5 << 20, Use::Any, |_, len| (len == 8 << 20).then_some(9)).expect("memory");
+        assert_eq!((large.len(), large.registered), (8 << 20, Some(9)));
+    }
+}

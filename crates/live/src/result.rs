@@ -1,0 +1,78 @@
+//! What a live run answers.
+
+use crate::content::VerifyReport;
+use crate::error::LiveError;
+use crate::target::TargetFacts;
+use raidlab_load::{Backlog, HoldReport, Recorder};
+use raidlab_types::{Duration, LeafId};
+use serde::Serialize;
+
+/// The record of a live run.
+#[derive(Debug, Clone)]
+pub struct LiveResult {
+    /// Response and service times, counts, completions a second.
+    pub recorder: Recorder,
+    /// How far an open loop was behind.
+    pub backlog: Backlog,
+    /// How the depth was held, if it was.
+    pub hold: Option<HoldReport>,
+    /// One a leaf.
+    pub members: Vec<MemberCounts>,
+    /// One a leaf; a missing one has none.
+    pub targets: Vec<Option<TargetFacts>>,
+    /// How operations were carried out.
+    pub engine: EngineFacts,
+    /// How long the measuring window was open.
+    pub elapsed: Duration,
+    /// Whether the observer stopped it.
+    pub interrupted: bool,
+    /// What stopped it before its end, if something did; what was measured till then is here.
+    pub stopped_by: Option<LiveError>,
+    /// Members that were found gone, with the reason, in that order.
+    pub failed_members: Vec<FailedMember>,
+    /// What was checked; none unless the content was to be verified.
+    pub verify: Option<VerifyReport>,
+}
+
+/// A member that was found gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedMember {
+    /// Which.
+    pub leaf: LeafId,
+    /// What the system said.
+    pub reason: String,
+}
+
+/// Operations a member completed while the measuring window was open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct MemberCounts {
+    /// Which.
+    pub leaf: LeafId,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Flushes, discards and zeroing.
+    pub others: u64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Time from submission to completion, summed over operations.
+    pub wait_ns: u64,
+}
+
+/// How operations were carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EngineFacts {
+    /// `io_uring`, or `memory` where no member needs a system call.
+    pub interface: &'static str,
+    /// Whether all buffers were registered with the kernel beforehand.
+    pub registered_buffers: bool,
+    /// Bytes of the array's sector.
+    pub sector_bytes: u32,
+    /// The parity kernels that ran.
+    pub parity_backend: &'static str,
+}

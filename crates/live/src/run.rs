@@ -1,0 +1,254 @@
+//! One cell on the real clock, from its description to its record.
+//!
+//! Order: check what can be checked, open the targets (the safety rules speak here), compile the tree and the load for
+//! their sizes, fill what raidlab has made, run. So bad input costs nothing, and nothing is written before all of it
+//! has been found good.
+
+use crate::config::{Content, LiveConfig, Progress, Stage};
+use crate::engine::{Ended, Engine, Offered, Sweep};
+use crate::error::LiveError;
+use crate::result::{EngineFacts, LiveResult};
+use crate::target::{self, Intent, Target, TargetSpec};
+use raidlab_array::plan::MemberViews;
+use raidlab_array::{Array, Layout, MemberState};
+use raidlab_load::{Load, StepOp, Volume, WorkloadSpec};
+use raidlab_types::{Duration, LeafId, RequestKind, Seed, MIB};
+use std::ops::ControlFlow;
+
+type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// Most sectors whose content can be verified: the table takes eight bytes for each.
+const MOST_VERIFIED: u64 = 1 << 28;
+/// Requests of a sweep in flight.
+const SWEEP_DEPTH: u64 = 8;
+
+/// Runs a cell. `observer` is told of progress about seven times a second, and may end the run with what it has.
+///
+/// # Errors
+/// Before the load runs: bad input, a refusal of the safety rules, a missing interface, a target that cannot be opened or
+/// filled. What fails later is in [`LiveResult::stopped_by`], beside what was measured.
+pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
+    let specs = target_specs(config)?;
+    check_members(config)?;
+    let writes = config.content == Content::Verify || writes(&config.workload);
+    let targets = open_all(config, &specs, Intent { writes, destroy: &config.destroy })?;
+    let sector_bytes = sector(config, &targets)?;
+    let layout = compile(config, &specs, &targets, sector_bytes)?;
+    let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
+    let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
+    let seed = Seed::new(config.seed).named("load");
+    let load = Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed)?;
+    let mut run = Run { config, load, interrupted: false, stopped_by: None };
+    let targets = run.fill(targets, observer)?;
+    let mut array = Array::new(layout, config.policy);
+    config.missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
+    let mut engine = Engine::new(array, targets, config.seed, &config.faults)?;
+    run.stages(&mut engine, &volumes, sector_bytes, observer);
+    Ok(run.result(&engine, sector_bytes))
+}
+
+/// A specification a leaf.
+fn target_specs(config: &LiveConfig) -> Result<Vec<TargetSpec>, LiveError> {
+    config.tree.validate().map_err(|e| LiveError::bad("tree", e.to_string()))?;
+    let leaves = config.tree.leaves();
+    match &config.targets[..] {
+        [one @ TargetSpec::Memory { .. }] => Ok(vec![one.clone(); leaves]),
+        many if many.len() == leaves => Ok(many.to_vec()),
+        many => {
+            let message = format!("{} targets for {leaves} members: one each is needed", many.len());
+            Err(LiveError::bad("members", message))
+        }
+    }
+}
+
+fn check_members(config: &LiveConfig) -> Result<(), LiveError> {
+    let leaves = config.tree.leaves();
+    let inside = |leaf: LeafId, key: String| match (leaf as usize) < leaves {
+        true => Ok(()),
+        false => Err(LiveError::bad(key, format!("member {leaf} does not exist: there are 0 to {}", leaves - 1))),
+    };
+    for (i, &leaf) in config.missing.iter().enumerate() {
+        inside(leaf, format!("missing[{i}]"))?;
+    }
+    for (i, fault) in config.faults.iter().enumerate() {
+        inside(fault.leaf, format!("faults[{i}].leaf"))?;
+    }
+    Ok(())
+}
+
+/// Whether the workload writes at all.
+fn writes(workload: &WorkloadSpec) -> bool {
+    match &workload.task {
+        Some(steps) => steps.iter().any(|step| step.op == StepOp::Write),
+        None => workload.read_fraction < 1.0,
+    }
+}
+
+/// Opens every target but those of missing members.
+fn open_all(config: &LiveConfig, specs: &[TargetSpec], intent: Intent<'_>) -> Result<Vec<Option<Target>>, LiveError> {
+    let mut targets: Vec<Option<Target>> = Vec::with_capacity(specs.len());
+    for (leaf, spec) in specs.iter().enumerate() {
+        if config.missing.contains(&(leaf as LeafId)) {
+            targets.push(None);
+            continue;
+        }
+        let key = format!("members[{leaf}]");
+        let twin = targets.iter().flatten().find(|other| target::is_same(spec, other));
+        if let Some(twin) = twin {
+            let message = format!("{} already stands at {}: every member needs its own", twin.name(), twin.key);
+            return Err(LiveError::bad(format!("{key}.path"), message));
+        }
+        targets.push(Some(target::open(spec, &key, intent)?));
+    }
+    Ok(targets)
+}
+
+/// The array's sector: the largest that a member needs, or what was asked for if that will do.
+fn sector(config: &LiveConfig, targets: &[Option<Target>]) -> Result<u32, LiveError> {
+    let largest = targets.iter().flatten().max_by_key(|t| t.facts.sector_bytes);
+    let Some(largest) = largest else {
+        return Err(LiveError::bad("missing", "all members are missing"));
+    };
+    let needed = largest.facts.sector_bytes;
+    match config.sector_bytes {
+        None => Ok(needed),
+        Some(asked) if asked.is_power_of_two() && asked >= needed => Ok(asked),
+        Some(asked) => {
+            let message = format!("{asked}: {} needs a power of two of at least {needed}", largest.name());
+            Err(LiveError::bad("sector_bytes", message))
+        }
+    }
+}
+
+/// The tree for these members; a missing one is as large as the smallest.
+fn compile(
+    config: &LiveConfig,
+    specs: &[TargetSpec],
+    targets: &[Option<Target>],
+    sector_bytes: u32,
+) -> Result<Layout, LiveError> {
+    let smallest = targets.iter().flatten().map(|t| t.facts.size_bytes).min().unwrap_or(0);
+    let size = |(spec, target): (&TargetSpec, &Option<Target>)| {
+        let bytes = match (target, spec) {
+            (Some(target), _) => target.facts.size_bytes,
+            (None, TargetSpec::File { size_bytes, .. } | TargetSpec::Memory { size_bytes }) => *size_bytes,
+            (None, TargetSpec::Block { .. }) => smallest,
+        };
+        bytes / u64::from(sector_bytes)
+    };
+    let sizes: Vec<u64> = specs.iter().zip(targets).map(size).collect();
+    let layout = Layout::new(&config.tree, &sizes, sector_bytes)?;
+    let mut views = MemberViews::new(&layout);
+    config.missing.iter().for_each(|&leaf| views.set_state(&layout, leaf, MemberState::Missing));
+    if layout.volumes().iter().any(|v| views.is_lost(v.node)) {
+        let message = format!("members {:?} missing are more than this array bears", config.missing);
+        return Err(LiveError::bad("missing", message));
+    }
+    if config.content == Content::Verify && layout.user_sectors() > MOST_VERIFIED {
+        let message = format!("{} sectors: at most {MOST_VERIFIED} can be verified", layout.user_sectors());
+        return Err(LiveError::bad("content", message));
+    }
+    Ok(layout)
+}
+
+/// A cell that runs.
+struct Run<'a> {
+    config: &'a LiveConfig,
+    load: Load,
+    interrupted: bool,
+    stopped_by: Option<LiveError>,
+}
+
+impl Run<'_> {
+    /// Fills what raidlab has made. A verifying run writes every sector that it will read through the array instead.
+    fn fill(
+        &mut self,
+        mut targets: Vec<Option<Target>>,
+        observer: Observer<'_>,
+    ) -> Result<Vec<Option<Target>>, LiveError> {
+        if self.config.content == Content::Verify {
+            return Ok(targets);
+        }
+        let unfilled = |t: &&mut Target| t.needs_fill;
+        let total: u64 = targets.iter_mut().flatten().filter(unfilled).map(|t| t.facts.size_bytes).sum();
+        let started = std::time::Instant::now();
+        let (mut done, mut told) = (0, Duration::ZERO);
+        let mut progress = |bytes: u64| {
+            done += bytes;
+            let elapsed = Duration::from_ns(started.elapsed().as_nanos() as u64);
+            if elapsed.as_ns() < told.as_ns() + 150_000_000 {
+                return ControlFlow::Continue(());
+            }
+            told = elapsed;
+            let fraction = (done as f64 / total.max(1) as f64).min(1.0);
+            observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
+        };
+        let seed = Seed::new(self.config.seed).named("fill");
+        for (leaf, target) in targets.iter_mut().enumerate() {
+            let Some(target) = target else { continue };
+            let mut random = seed.child(leaf as u64).draws();
+            if target.fill(&mut random, &mut progress)?.is_break() {
+                self.interrupted = true;
+                break;
+            }
+        }
+        Ok(targets)
+    }
+
+    /// The stages of a run, each only if the one before went well.
+    fn stages(&mut self, engine: &mut Engine, volumes: &[Volume], sector_bytes: u32, observer: Observer<'_>) {
+        let verify = self.config.content == Content::Verify;
+        let sweep = |kind| {
+            let sectors = volumes.iter().map(|v| v.capacity_sectors).collect();
+            Sweep::new(sectors, kind, (MIB / u64::from(sector_bytes)).max(1), SWEEP_DEPTH)
+        };
+        if verify {
+            engine.verify();
+            let outcome = engine.drive(&mut sweep(RequestKind::Write), Stage::Writing, observer);
+            self.note(outcome);
+        }
+        if self.goes_on() {
+            let mut offered = Offered { load: &mut self.load, limits: self.config.limits };
+            let outcome = engine.drive(&mut offered, Stage::Running, observer);
+            self.note(outcome);
+        }
+        if verify && self.goes_on() {
+            let outcome = engine.drive(&mut sweep(RequestKind::Read), Stage::Checking, observer);
+            self.note(outcome);
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.interrupted && self.stopped_by.is_none()
+    }
+
+    fn note(&mut self, outcome: Result<Ended, LiveError>) {
+        match outcome {
+            Ok(ended) => self.interrupted |= ended == Ended::Interrupted,
+            Err(error) => self.stopped_by = Some(error),
+        }
+    }
+
+    fn result(self, engine: &Engine, sector_bytes: u32) -> LiveResult {
+        let recorder = self.load.recorder().clone();
+        let (interface, registered_buffers) = engine.interface();
+        LiveResult {
+            elapsed: recorder.elapsed(),
+            recorder,
+            backlog: self.load.backlog(),
+            hold: self.load.hold(),
+            members: engine.counts().to_vec(),
+            targets: engine.targets().iter().map(|t| t.as_ref().map(|t| t.facts.clone())).collect(),
+            engine: EngineFacts {
+                interface,
+                registered_buffers,
+                sector_bytes,
+                parity_backend: raidlab_parity::backend().name(),
+            },
+            interrupted: self.interrupted,
+            stopped_by: self.stopped_by,
+            failed_members: engine.failed_members().to_vec(),
+            verify: engine.verify_report(),
+        }
+    }
+}

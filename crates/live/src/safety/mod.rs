@@ -1,0 +1,71 @@
+//! Whether a block device may be overwritten.
+//!
+//! Purpose: the safety rules of the design, in one place. Reading is the default. A device that is mounted or held by
+//! another driver is never written, whatever is said. Any other is written only when the user has named that very
+//! device; a signature found on it is reported, and overridden only by that naming. Without it even a blank device is
+//! refused.
+//!
+//! Invariants:
+//! - `may_overwrite` is the only function that opens a block device for writing, and it opens with `O_EXCL`: the kernel
+//!   refuses if anybody mounts, swaps on or otherwise claims it, in any mount namespace, until the run is over.
+//! - "Mounted or held" looks at the device, its partitions and the disk it is a partition of.
+//! - What cannot be determined is said to be so, and never taken for "blank".
+
+mod in_use;
+pub(crate) mod mounts;
+pub(crate) mod numbers;
+mod signature;
+
+use crate::error::LiveError;
+use numbers::DevNumbers;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// A device that may be overwritten, open and claimed.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub device: File,
+    /// What was found on it.
+    pub signature: String,
+}
+
+/// Applies the rules to the device `path`, with these numbers; `named` says whether the user named it.
+pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: &str) -> Result<Claimed, LiveError> {
+    let refuse = |message: String| Err(LiveError::refused(key, message));
+    if let Some(user) = in_use::user_of(numbers) {
+        return refuse(format!("{} is {user}: it is never written, whatever is said", path.display()));
+    }
+    let signature = signature::describe(path);
+    if !named {
+        return refuse(format!(
+            "{} is a block device and {signature}: it is overwritten only when named with --destroy {}",
+            path.display(),
+            path.display()
+        ));
+    }
+    let device = match claim(path) {
+        Ok(device) => device,
+        Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+            return refuse(format!(
+                "{} is held by another driver or mounted elsewhere: it is never written, whatever is said",
+                path.display()
+            ))
+        }
+        Err(e) => return Err(LiveError::io(key, path.display().to_string(), "opening to write", &e)),
+    };
+    // The name may have been given to another device since it was looked at.
+    let same = device.metadata().is_ok_and(|status| DevNumbers::of(status.rdev()) == numbers);
+    if !same {
+        return refuse(format!("{} has just become another device", path.display()));
+    }
+    // Now nobody can claim it any more; somebody may have just before.
+    if let Some(user) = in_use::user_of(numbers) {
+        return refuse(format!("{} is {user}: it is never written, whatever is said", path.display()));
+    }
+    Ok(Claimed { device, signature })
+}
+
+fn claim(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path)
+}

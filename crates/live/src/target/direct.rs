@@ -1,0 +1,66 @@
+//! O_DIRECT where the target allows it: asked of the kernel, then tried.
+
+use crate::memory::{Mapping, PAGE_BYTES};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+/// How a target is read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Past the page cache, in multiples of this.
+    Direct {
+        /// Least multiple of offsets, lengths and addresses.
+        align_bytes: u32,
+    },
+    /// Through the page cache.
+    Buffered,
+}
+
+/// Switches `file` to O_DIRECT if reading a page of it that way works; else leaves it buffered.
+pub(super) fn enable(file: &File) -> Access {
+    let align_bytes = match statx_alignment(file) {
+        Some(0) => return Access::Buffered,
+        Some(align) if align as usize <= PAGE_BYTES => align,
+        // Unknown, or larger than any buffer's alignment: a page is tried.
+        _ => PAGE_BYTES as u32,
+    };
+    if !set_direct(file, true) {
+        return Access::Buffered;
+    }
+    if !can_read(file) {
+        set_direct(file, false);
+        return Access::Buffered;
+    }
+    Access::Direct { align_bytes }
+}
+
+/// What the file system says about direct I/O: 0 for "not on this file", none where it says nothing.
+fn statx_alignment(file: &File) -> Option<u32> {
+    // SAFETY: all zeroes is a valid `statx`, and the call writes at most that.
+    let (result, answer) = unsafe {
+        let mut answer: libc::statx = std::mem::zeroed();
+        let empty = c"".as_ptr();
+        (libc::statx(file.as_raw_fd(), empty, libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN, &mut answer), answer)
+    };
+    let answered = result == 0 && answer.stx_mask & libc::STATX_DIOALIGN != 0;
+    answered.then(|| match answer.stx_dio_offset_align {
+        0 => 0,
+        offset => offset.max(answer.stx_dio_mem_align).max(512),
+    })
+}
+
+fn set_direct(file: &File, on: bool) -> bool {
+    let fd = file.as_raw_fd();
+    // SAFETY: flags of an open descriptor; no memory is involved.
+    unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        let wanted = if on { flags | libc::O_DIRECT } else { flags & !libc::O_DIRECT };
+        flags >= 0 && libc::fcntl(fd, libc::F_SETFL, wanted) == 0
+    }
+}
+
+fn can_read(file: &File) -> bool {
+    let Ok(page) = Mapping::new(PAGE_BYTES) else { return false };
+    // SAFETY: the page is mapped and nobody else's.
+    unsafe { libc::pread(file.as_raw_fd(), page.as_ptr().cast(), page.len(), 0) >= 0 }
+}

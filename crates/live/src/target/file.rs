@@ -1,0 +1,189 @@
+//! `file`: a regular file that raidlab makes, preallocates and fills; any other file is only ever read.
+
+use super::direct::{self, Access};
+use super::trailer::{Trailer, TRAILER_BYTES};
+use super::{Store, Target, TargetFacts};
+use crate::error::{plain, LiveError};
+use crate::memory::{fill_random, Mapping, PAGE_BYTES};
+use raidlab_types::CounterRng;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Least sector of a file: smaller writes make the file system read the rest of its block first.
+const SECTOR_BYTES: u32 = 4096;
+/// Bytes filled at once.
+const STEP_BYTES: usize = 1 << 20;
+
+pub(super) fn open(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Result<Target, LiveError> {
+    if size_bytes < u64::from(SECTOR_BYTES) {
+        let message = format!("{size_bytes} must be at least one page of {SECTOR_BYTES}");
+        return Err(LiveError::bad(format!("{key}.size_bytes"), message));
+    }
+    match std::fs::metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => create(path, size_bytes, key),
+        Err(e) => Err(LiveError::bad(path_key(key), format!("{}: {}", path.display(), plain(&e)))),
+        Ok(found) if found.is_dir() => {
+            let message = format!("{} is a directory: name a file in it", path.display());
+            Err(LiveError::bad(path_key(key), message))
+        }
+        Ok(found) if found.file_type().is_block_device() => {
+            let message = format!("{} is a block device: its kind is \"block\"", path.display());
+            Err(LiveError::bad(path_key(key), message))
+        }
+        Ok(found) if !found.is_file() => {
+            Err(LiveError::bad(path_key(key), format!("{} is not a regular file", path.display())))
+        }
+        Ok(_) => open_existing(path, size_bytes, key, writes),
+    }
+}
+
+fn path_key(key: &str) -> String {
+    format!("{key}.path")
+}
+
+fn create(path: &Path, size_bytes: u64, key: &str) -> Result<Target, LiveError> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(0o600).open(path).map_err(|e| {
+        let message = format!("{} cannot be created: {}", path.display(), plain(&e));
+        LiveError::bad(path_key(key), message)
+    })?;
+    let made = lock(&file, true, path, key).and_then(|()| allocate(&file, size_bytes, path, key));
+    if let Err(error) = made {
+        // Nothing of worth is in it, and a stump without a trailer would be refused ever after.
+        let _ = std::fs::remove_file(path);
+        return Err(error);
+    }
+    finish(file, path, size_bytes, key, true, true)
+}
+
+/// A file that exists: ours is used or made anew, others are only read.
+fn open_existing(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Result<Target, LiveError> {
+    let refuse_io = |doing: &str, e: &io::Error| LiveError::io(path_key(key), path.display().to_string(), doing, e);
+    let reader = File::open(path).map_err(|e| refuse_io("opening", &e))?;
+    let len = reader.metadata().map_err(|e| refuse_io("reading its size", &e))?.len();
+    let trailer = read_trailer(&reader, len);
+    let usable = trailer.is_some_and(|t| t.filled && t.data_bytes >= size_bytes);
+    if trailer.is_none() && writes {
+        let message = format!(
+            "{} exists and was not made by raidlab, so it is not overwritten: name another path, or remove it",
+            path.display()
+        );
+        return Err(LiveError::refused(path_key(key), message));
+    }
+    if trailer.is_none() && len < size_bytes {
+        let message = format!("{size_bytes} bytes asked for, {} has {len}", path.display());
+        return Err(LiveError::bad(format!("{key}.size_bytes"), message));
+    }
+    if trailer.is_none() || (usable && !writes) {
+        lock(&reader, false, path, key)?;
+        return finish(reader, path, size_bytes, key, trailer.is_some(), false);
+    }
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse_io("opening to write", &e))?;
+    lock(&file, true, path, key)?;
+    // Between the look and the lock another run may have changed it.
+    let len = file.metadata().map_err(|e| refuse_io("reading its size", &e))?.len();
+    let Some(trailer) = read_trailer(&file, len) else {
+        return Err(LiveError::refused(path_key(key), format!("{} has just been replaced", path.display())));
+    };
+    if trailer.data_bytes < size_bytes {
+        allocate(&file, size_bytes, path, key)?;
+    }
+    let needs_fill = !(trailer.filled && trailer.data_bytes >= size_bytes);
+    finish(file, path, size_bytes, key, true, needs_fill)
+}
+
+fn read_trailer(file: &File, len: u64) -> Option<Trailer> {
+    let mut page = [0; PAGE_BYTES];
+    file.read_exact_at(&mut page, len.checked_sub(TRAILER_BYTES)?).ok()?;
+    Trailer::decode(&page, len)
+}
+
+/// Gives the file its size with all blocks allocated, and a trailer that says it is not filled.
+fn allocate(file: &File, size_bytes: u64, path: &Path, key: &str) -> Result<(), LiveError> {
+    let data_bytes = size_bytes.next_multiple_of(TRAILER_BYTES);
+    let trailer = Trailer { data_bytes, filled: false }.encode();
+    let total = data_bytes + TRAILER_BYTES;
+    let made = file.set_len(0).and_then(|()| preallocate(file, total)).and_then(|()| {
+        file.set_len(total)?;
+        file.write_all_at(&trailer, data_bytes)
+    });
+    made.map_err(|e| {
+        let doing = format!("allocating {total} bytes");
+        LiveError::io(path_key(key), path.display().to_string(), &doing, &e)
+    })
+}
+
+fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        // Filling writes every block anyhow.
+        e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        e => Err(e),
+    }
+}
+
+fn lock(file: &File, exclusive: bool, path: &Path, key: &str) -> Result<(), LiveError> {
+    let how = if exclusive { libc::LOCK_EX } else { libc::LOCK_SH };
+    // SAFETY: no memory is involved.
+    if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
+        return Ok(());
+    }
+    let message = format!("{} is in use by another run", path.display());
+    Err(LiveError::refused(path_key(key), message))
+}
+
+fn finish(
+    file: File,
+    path: &Path,
+    size_bytes: u64,
+    key: &str,
+    ours: bool,
+    needs_fill: bool,
+) -> Result<Target, LiveError> {
+    let access = direct::enable(&file);
+    let mut facts = TargetFacts::of_file(path, &file, size_bytes, access)
+        .map_err(|e| LiveError::io(path_key(key), path.display().to_string(), "reading its attributes", &e))?;
+    facts.sector_bytes = match access {
+        Access::Direct { align_bytes } => align_bytes.max(SECTOR_BYTES),
+        Access::Buffered => SECTOR_BYTES,
+    };
+    facts.made_by_raidlab = ours;
+    Ok(Target { key: key.to_string(), facts, store: Store::Fd(file), needs_fill })
+}
+
+/// Writes random bytes up to the trailer, then the trailer that says so.
+pub(super) fn fill(
+    file: &File,
+    facts: &TargetFacts,
+    key: &str,
+    random: &mut CounterRng,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, LiveError> {
+    let name = facts.path.clone().unwrap_or_default();
+    let fail = |e: io::Error| LiveError::io(path_key(key), name.clone(), "filling it with random bytes", &e);
+    let mut buffer = Mapping::new(STEP_BYTES).map_err(fail)?;
+    let data_bytes = file.metadata().map_err(fail)?.len().saturating_sub(TRAILER_BYTES);
+    let mut at = 0;
+    while at < data_bytes {
+        let step = (data_bytes - at).min(STEP_BYTES as u64) as usize;
+        fill_random(&mut buffer.bytes_mut()[..step], random);
+        file.write_all_at(&buffer.bytes_mut()[..step], at).map_err(fail)?;
+        at += step as u64;
+        if progress(step as u64).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    file.sync_data().map_err(fail)?;
+    let trailer = Trailer { data_bytes, filled: true }.encode();
+    buffer.bytes_mut()[..PAGE_BYTES].copy_from_slice(&trailer);
+    file.write_all_at(&buffer.bytes_mut()[..PAGE_BYTES], data_bytes).map_err(fail)?;
+    file.sync_data().map_err(fail)?;
+    Ok(ControlFlow::Continue(()))
+}

@@ -1,0 +1,46 @@
+//! `memory`: anonymous memory of this process. The engine copies; no system call is made.
+
+use super::{Store, Target, TargetFacts};
+use crate::error::LiveError;
+use crate::memory::{fill_random, Mapping};
+use raidlab_types::CounterRng;
+use std::ops::ControlFlow;
+
+/// Bytes filled between two reports of progress.
+const STEP_BYTES: usize = 16 << 20;
+
+/// What the smallest sector of memory is.
+const SECTOR_BYTES: u32 = 512;
+
+pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
+    let size_key = format!("{key}.size_bytes");
+    if size_bytes < u64::from(SECTOR_BYTES) {
+        return Err(LiveError::bad(size_key, format!("{size_bytes} must be at least {SECTOR_BYTES}")));
+    }
+    if let Some(available) = available_bytes().filter(|&available| size_bytes > available) {
+        let message = format!("{size_bytes} bytes exceed the memory available, {available} bytes");
+        return Err(LiveError::bad(size_key, message));
+    }
+    let mapping = Mapping::new(size_bytes as usize)
+        .map_err(|e| LiveError::io(size_key, "memory", &format!("taking {size_bytes} bytes"), &e))?;
+    let facts = TargetFacts::of_memory(size_bytes, SECTOR_BYTES);
+    Ok(Target { key: key.to_string(), facts, store: Store::Memory(mapping), needs_fill: true })
+}
+
+pub(super) fn fill(
+    mapping: &mut Mapping,
+    random: &mut CounterRng,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for step in mapping.bytes_mut().chunks_mut(STEP_BYTES) {
+        fill_random(step, random);
+        progress(step.len() as u64)?;
+    }
+    ControlFlow::Continue(())
+}
+
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+}

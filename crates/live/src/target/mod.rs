@@ -1,0 +1,128 @@
+//! What members are made of: one file a kind.
+//!
+//! Purpose: from a specification to something the engine can read and write, with its facts for the record. Opening
+//! obeys the safety rules ([`crate::safety`]); filling makes sure that reads meet real blocks of random bytes.
+//!
+//! Invariants:
+//! - Nothing is opened for writing unless the run writes.
+//! - A block device is never filled; a file is filled or resized only if raidlab made it.
+//! - What `open` returns is locked for the run: files by `flock`, block devices that are written by `O_EXCL`.
+
+mod block;
+mod direct;
+mod facts;
+mod file;
+mod memory;
+mod trailer;
+
+pub use facts::{DeviceFacts, FilesystemFacts, TargetFacts};
+
+use crate::error::LiveError;
+use crate::memory::Mapping;
+use raidlab_types::CounterRng;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// The kinds there are, as a cell names them.
+pub const TARGETS: [&str; 3] = ["file", "block", "memory"];
+
+/// A member of the array: `members[i]` in the cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TargetSpec {
+    /// A regular file, made and filled by raidlab; others are only ever read.
+    File {
+        /// Where.
+        path: PathBuf,
+        /// How much of it the array may use.
+        size_bytes: u64,
+    },
+    /// A block device, the whole of it.
+    Block {
+        /// Its device file.
+        path: PathBuf,
+        /// The user has named this very device for overwriting.
+        #[serde(default)]
+        destroy: bool,
+    },
+    /// Memory of this process: no system call at all.
+    Memory {
+        /// How much.
+        size_bytes: u64,
+    },
+}
+
+/// What a run will do to its targets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Intent<'a> {
+    /// Whether it writes at all.
+    pub writes: bool,
+    /// Block devices named for overwriting.
+    pub destroy: &'a [PathBuf],
+}
+
+/// Where a target's bytes are.
+#[derive(Debug)]
+pub(crate) enum Store {
+    Fd(File),
+    Memory(Mapping),
+}
+
+/// An open target.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Key of its specification.
+    pub key: String,
+    pub facts: TargetFacts,
+    pub store: Store,
+    /// It was made by raidlab and does not yet hold random bytes.
+    pub needs_fill: bool,
+}
+
+/// Opens the target that `spec` describes; `key` is where that stands in the cell.
+pub(crate) fn open(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
+    match spec {
+        TargetSpec::File { path, size_bytes } => file::open(path, *size_bytes, key, intent.writes),
+        TargetSpec::Block { path, destroy } => block::open(path, *destroy, key, intent),
+        TargetSpec::Memory { size_bytes } => memory::open(*size_bytes, key),
+    }
+}
+
+impl Target {
+    /// Writes random bytes to all of it, if raidlab has just made it. `progress` is told every byte written and may stop it.
+    pub fn fill(
+        &mut self,
+        random: &mut CounterRng,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, LiveError> {
+        if !self.needs_fill {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let done = match &mut self.store {
+            Store::Memory(mapping) => memory::fill(mapping, random, progress),
+            Store::Fd(file) => file::fill(file, &self.facts, &self.key, random, progress)?,
+        };
+        self.needs_fill = done.is_break();
+        Ok(done)
+    }
+
+    /// How a sentence names it.
+    pub fn name(&self) -> String {
+        self.facts.path.clone().unwrap_or_else(|| format!("{} in memory", self.key))
+    }
+}
+
+/// Whether `spec` names the very file or device that `other` is.
+pub(crate) fn is_same(spec: &TargetSpec, other: &Target) -> bool {
+    let (TargetSpec::File { path, .. } | TargetSpec::Block { path, .. }) = spec else { return false };
+    let Ok(status) = std::fs::metadata(path) else { return false };
+    let Store::Fd(file) = &other.store else { return false };
+    let Ok(open) = file.metadata() else { return false };
+    match status.rdev() {
+        0 => (status.dev(), status.ino()) == (open.dev(), open.ino()),
+        numbers => numbers == open.rdev(),
+    }
+}
