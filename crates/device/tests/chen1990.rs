@@ -1,7 +1,8 @@
 //! The disk of Chen 1990 against everything the study prints that follows from it.
 //!
-//! Requests are whole tracks, uniformly distributed; request overhead and CPU are added as printed. Where no three-point
-//! seek curve gives all printed figures at once (see the device file), the bound says how far off the chosen one is.
+//! Requests are whole tracks, uniformly distributed; request overhead is added as printed, the CPU time of an access is
+//! the disk's command overhead. Where no three-point seek curve gives all printed figures at once (see the device file),
+//! the bound says how far off the chosen one is.
 
 mod common;
 
@@ -61,7 +62,9 @@ fn ms(done: &Completion) -> f64 {
     done.done.since(done.started).as_s_f64() * 1e3
 }
 
+/// Shows the figure (with `--nocapture`) and holds it to the printed one.
 fn near(found: f64, printed: f64, within: f64) {
+    println!("{found:.3} against {printed} +- {within}");
     assert!((found - printed).abs() <= within, "{found:.3} against {printed} +- {within}");
 }
 
@@ -86,7 +89,7 @@ fn idle_p90_of_one_track_is_50_ms() {
     let mut times = Vec::new();
     for _ in 0..RUNS {
         let track = bench.track();
-        times.push(0.7 + 1.65 + ms(&bench.read(0, track)));
+        times.push(0.7 + ms(&bench.read(0, track)));
     }
     near(p90(times), 50.0, 0.75);
 }
@@ -118,7 +121,7 @@ fn the_nearer_of_two_mirrors_saves_3_to_4_ms() {
         seeks.push(bench.read(disk, track).seek.as_s_f64() * 1e3);
     }
     let saved = 15.0 - mean(&seeks);
-    assert!((3.0..4.0).contains(&saved), "{saved}");
+    near(saved, 3.5, 0.5);
     // The arms drift apart: less than 5/24 of the stroke, which two independent arms would give.
     near(mean(&distances), 0.16, 0.005);
 }
@@ -132,7 +135,7 @@ fn idle_p90_of_a_full_stripe_is_67_ms() {
     for _ in 0..RUNS / 10 {
         let track = bench.track();
         let last = (0..10).map(|disk| ms(&bench.read(disk, track))).fold(0.0, f64::max);
-        times.push(10.9 + 1.65 + last);
+        times.push(10.9 + last);
     }
     near(p90(times), 67.0, 2.7);
 }
@@ -140,6 +143,7 @@ fn idle_p90_of_a_full_stripe_is_67_ms() {
 #[test]
 fn a_small_write_takes_72_ms_of_each_of_its_disks() {
     // 15 + 8.3 + 16.2 + 16.7 + 16.2 as printed; the model waits for sector 0 from the end of the track's sectors: 17.2.
+    // The 1.65 ms of CPU before the read come on top; those before the write lie within the revolution.
     let mut disk = device(&file(AMDAHL), PairPricing::Prepaid);
     let mut rng = Seed::new(4).draws();
     let pairs = 20_000;
@@ -152,5 +156,5 @@ fn a_small_write_takes_72_ms_of_each_of_its_disks() {
         drain(&mut disk);
     }
     let mean_ms = disk.totals().busy_ns as f64 / pairs as f64 / 1e6;
-    near(mean_ms, 72.4, 1.0);
+    near(mean_ms - 1.65, 72.4, 1.0);
 }

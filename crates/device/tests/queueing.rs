@@ -77,7 +77,7 @@ fn a_prepaid_pair_waits_a_revolution_and_writes() {
     disk.handle_op(Instant::ZERO, read(3, 0, 10));
     let read_done = disk.poll_done(disk.poll_timeout().unwrap()).unwrap();
     assert_eq!(read_done.id, OpId(1));
-    assert_eq!(read_done.done.since(read_done.started), read_done.rotation + read_done.transfer);
+    assert_eq!(read_done.done.since(read_done.started), read_done.overhead + read_done.rotation + read_done.transfer);
     // The write comes in time: 0.5 ms of gap is missed by 1.65 ms of turnaround, so sector 0 comes after 17.2 ms.
     disk.handle_op(read_done.done, second);
     let done = drain(&mut disk);
