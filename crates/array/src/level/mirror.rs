@@ -45,7 +45,7 @@ impl Planner<'_> {
         let choice = match self.policy.mirror_read {
             MirrorRead::Primary => first,
             MirrorRead::RoundRobin => {
-                let turn = self.next_turn();
+                let turn = self.next_turn(node);
                 (0..n).map(|k| turn.wrapping_add(k) % n).find(|&i| usable(self, i)).unwrap_or(first)
             }
             MirrorRead::ShortestQueue => {

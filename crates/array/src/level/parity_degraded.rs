@@ -132,13 +132,16 @@ impl Planner<'_> {
         if any_lost {
             let recover = self.compute(ComputeKind::Recover);
             let bands = self.collect_bands(columns);
+            if !self.bad.is_empty() {
+                self.split_columns(columns, bands);
+            }
             for b in bands..self.scratch.bands.len() - 1 {
                 let (lo, hi) = (self.scratch.bands[b], self.scratch.bands[b + 1]);
                 self.recover_band(node, &row, columns, lo, hi, recover)?;
             }
             self.scratch.bands.truncate(bands);
         }
-        for i in columns..end {
+        for i in columns..self.scratch.columns.len() {
             let s = self.scratch.columns[i];
             if !is_lost(self, &s) {
                 let position = p.position_of(row.p, s.column);
@@ -147,6 +150,20 @@ impl Planner<'_> {
         }
         self.scratch.columns.truncate(columns);
         Ok(())
+    }
+
+    /// Cuts the column segs at the ends of the bands: a bad sector makes a column unreadable in one band and not in another.
+    fn split_columns(&mut self, columns: usize, bands: usize) {
+        let mut i = columns;
+        while i < self.scratch.columns.len() {
+            let s = self.scratch.columns[i];
+            if let Some(&cut) = self.scratch.bands[bands..].iter().find(|&&b| s.lo < b && b < s.hi) {
+                let offset = s.offset + (cut - s.lo) as u32;
+                self.scratch.columns[i].hi = cut;
+                self.scratch.columns.push(ColumnSeg { lo: cut, offset, ..s });
+            }
+            i += 1;
+        }
     }
 
     /// Gives back the wanted but unreadable columns of one band.

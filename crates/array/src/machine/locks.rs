@@ -9,6 +9,7 @@
 
 use crate::layout::{Layout, Level, NodeId};
 use crate::level_locks;
+use crate::plan::MemberViews;
 use raidlab_types::Extent;
 
 const NONE: u32 = u32::MAX;
@@ -59,6 +60,11 @@ pub(crate) struct LockTable {
 impl LockTable {
     pub fn new() -> Self {
         LockTable { heads: vec![NONE; BUCKETS].into(), entries: Vec::new(), free: NONE }
+    }
+
+    /// Whether nothing is locked or waited for.
+    pub fn is_empty(&self) -> bool {
+        self.heads.iter().all(|&head| head == NONE)
     }
 
     /// Queues for `ranges`; returns the chain of entries and how many older ones stand in the way.
@@ -125,12 +131,14 @@ impl LockTable {
 }
 
 /// Which locks a window takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted<'a> {
     /// A write: every parity stripe and mirrored range it touches.
     Exclusive,
-    /// A read: the parity stripes for whose node this says true (those that may have to be rebuilt).
-    SharedWhere(&'a [bool]),
+    /// A read after a media error: every parity stripe it touches, since any may have to be rebuilt.
+    Shared,
+    /// A read: the parity stripes of the nodes that have lost members.
+    SharedWhere(&'a MemberViews),
 }
 
 /// Collects the locks for `extent` of `node`. `covered`: a node above already locks these very addresses, so that a mirror
@@ -144,7 +152,7 @@ pub(crate) fn collect(
     out: &mut Vec<LockRange>,
 ) {
     let n = layout.node(node);
-    let shared = wanted != Wanted::Exclusive;
+    let shared = !matches!(wanted, Wanted::Exclusive);
     let mut covered = covered;
     match &n.level {
         Level::Leaf { .. } => return,
@@ -154,8 +162,8 @@ pub(crate) fn collect(
         }
         Level::Parity(p) => {
             let needed = match wanted {
-                Wanted::Exclusive => true,
-                Wanted::SharedWhere(degraded) => degraded[node as usize],
+                Wanted::Exclusive | Wanted::Shared => true,
+                Wanted::SharedWhere(views) => views.is_degraded(node),
             };
             if needed {
                 level_locks::push_rows(node, p, extent, shared, out);

@@ -12,7 +12,7 @@ mod run;
 
 pub(crate) use locks::LockRange;
 
-use crate::layout::{Layout, NodeId};
+use crate::layout::Layout;
 use crate::plan::{BadExtent, MemberViews, Plan, Scratch, Space};
 use crate::policy::{MemberState, MemberView, Policy};
 use locks::LockTable;
@@ -77,6 +77,8 @@ struct RequestState {
     request: Request,
     /// First sector not yet handed to a window.
     next_lba: u64,
+    /// One past the last; a flush is one window of one made-up sector.
+    end_lba: u64,
     parts: u32,
     error: Option<RequestError>,
     next_free: u32,
@@ -102,8 +104,12 @@ struct Part {
     plan: Plan,
     locks: u32,
     blockers: u32,
-    /// Whether the locks (if any) are those a degraded read needs.
-    locked: bool,
+    /// The array's epoch when it queued for its locks.
+    epoch: u32,
+    /// A read that holds all the locks it may ever need.
+    locked_all: bool,
+    /// How often a read has forgotten its bad sectors.
+    second_looks: u8,
     /// Nodes handed out or queued and not yet done.
     outstanding: u32,
     /// Nodes not yet done.
@@ -132,7 +138,9 @@ pub struct Array {
     runnable: VecDeque<u32>,
     events: VecDeque<Event>,
     window_sectors: u64,
-    degraded_nodes: Vec<bool>,
+    windows_in_flight: u32,
+    /// Counts changes of members' states.
+    epoch: u32,
     requests_in_flight: u32,
 }
 
@@ -145,7 +153,8 @@ impl Array {
         let window_sectors = (target / widest).max(1).saturating_mul(widest).min(1 << 28);
         Array {
             views: MemberViews::new(&layout),
-            degraded_nodes: vec![false; layout.nodes.len()],
+            windows_in_flight: policy.windows_in_flight.max(1),
+            epoch: 0,
             layout,
             policy,
             scratch: Scratch::default(),
@@ -182,19 +191,24 @@ impl Array {
     /// be completed (with [`OpError::MemberGone`] where it did not serve them).
     pub fn set_member_state(&mut self, leaf: LeafId, state: MemberState) {
         self.views.set_state(&self.layout, leaf, state);
-        for node in 0..self.degraded_nodes.len() {
-            self.degraded_nodes[node] = self.views.is_degraded(node as NodeId);
-        }
+        self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// Takes a request; its outcome comes as [`Event::RequestDone`] with its tag.
+    /// Takes a request; its outcome comes as [`Event::RequestDone`] with its tag. Its length must be below 2^32 sectors,
+    /// since plans address its buffer so; a longer one is refused as out of range.
     pub fn handle_request(&mut self, _now: Instant, request: Request) {
         self.requests_in_flight += 1;
         if let Err(error) = self.check(&request) {
             self.finish_request_early(request.tag, Err(error));
             return;
         }
-        let state = RequestState { request, next_lba: request.extent.lba, parts: 0, error: None, next_free: NONE };
+        let Extent { lba, sectors } = match request.kind {
+            RequestKind::Flush => Extent::new(0, 1),
+            _ => request.extent,
+        };
+        let request = Request { extent: Extent::new(lba, sectors), ..request };
+        let state =
+            RequestState { request, next_lba: lba, end_lba: lba + sectors, parts: 0, error: None, next_free: NONE };
         let id = match self.free_request {
             NONE => {
                 self.requests.push(state);
@@ -271,12 +285,34 @@ impl Array {
     fn check(&self, request: &Request) -> Result<(), RequestError> {
         let Request { volume, extent, kind, .. } = *request;
         let capacity_sectors = self.layout.volumes().get(volume as usize).map_or(0, |v| v.capacity_sectors);
-        let inside =
-            extent.sectors > 0 && extent.lba.checked_add(extent.sectors).is_some_and(|e| e <= capacity_sectors);
+        let long = extent.sectors > u32::MAX as u64;
+        let inside = extent.sectors > 0
+            && !long
+            && extent.lba.checked_add(extent.sectors).is_some_and(|e| e <= capacity_sectors);
         if inside || (kind == RequestKind::Flush && capacity_sectors > 0) {
             return Ok(());
         }
         Err(RequestError::OutOfRange { volume, extent, capacity_sectors })
+    }
+
+    /// Whether nothing is left of past requests, for tests and debug assertions of drivers.
+    ///
+    /// # Errors
+    /// Names the first thing found that an idle array must not have.
+    pub fn check_idle(&self) -> Result<(), &'static str> {
+        let idle = [
+            (self.requests_in_flight == 0, "requests in flight"),
+            (self.ready.is_empty() && self.runnable.is_empty() && self.events.is_empty(), "queued work or events"),
+            (self.locks.is_empty(), "locks"),
+            (self.views.leaves.iter().all(|v| v.in_flight == 0), "operations counted in flight"),
+            (self.parts.iter().all(|p| p.phase == Phase::Idle), "windows"),
+            (chain(self.free_part, |i| self.parts[i].next_free) == self.parts.len(), "windows not in the free list"),
+            (
+                chain(self.free_request, |i| self.requests[i].next_free) == self.requests.len(),
+                "requests not in the free list",
+            ),
+        ];
+        idle.iter().find(|(fine, _)| !fine).map_or(Ok(()), |(_, what)| Err(what))
     }
 
     fn finish_request_early(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
@@ -309,6 +345,12 @@ impl Array {
             }
         }
     }
+}
+
+/// Length of a free list.
+fn chain(first: u32, next: impl Fn(usize) -> u32) -> usize {
+    let some = |i: u32| (i != NONE).then_some(i);
+    std::iter::successors(some(first), |&i| some(next(i as usize))).count()
 }
 
 fn join(part: u32, node: u32) -> OpId {

@@ -1,11 +1,13 @@
 //! How windows run: locks, plan, operations, and what happens when something fails on the way.
 //!
 //! - Before the first write of a window is issued, a failure lets what is in flight drain and plans the window anew with
-//!   what is known now. A read that turns degraded gives up its place and queues for the locks it needs.
+//!   what is known now. A read gives up its place then and queues for the locks it needs: which those are depends on what
+//!   has failed, so a read that waited while a member went queues again too.
 //! - From the first write on, no read is left in the window (the barrier), so the remaining writes finish; those to a
 //!   member that has gone are dropped, since the redundancy written beside them carries their content.
-//! - A media error on a read costs that extent of that member for this window only; one on a write costs the member, as
-//!   its content can no longer be trusted.
+//! - A media error on a read costs the sectors it names for this window only; one on a write costs the member, as its
+//!   content can no longer be trusted.
+//! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::{collect, Wanted};
 use super::{Array, Event, Part, Phase, NONE};
@@ -13,33 +15,30 @@ use crate::plan::{BadExtent, Body, Plan, Planner};
 use crate::policy::MemberState;
 use raidlab_types::{Extent, LeafId, OpError, OpKind, RequestError, RequestKind};
 
+/// Media errors of one window that are believed to the sector; beyond, each costs its whole operation, so that a member
+/// that answers every read with the next bad sector cannot keep a window busy for ever.
+const NARROW_ERRORS: usize = 64;
+
+/// How often a window forgets the bad sectors it found before it gives up.
+const SECOND_LOOKS: u8 = 3;
+
 impl Array {
     /// Starts as many windows of the request as may be in flight together.
     pub(super) fn start_windows(&mut self, id: u32) {
         loop {
             let r = &mut self.requests[id as usize];
-            let end = r.request.extent.end();
-            let flush = r.request.kind == RequestKind::Flush;
-            if (flush && r.parts > 0) || r.parts >= self.policy.windows_in_flight.max(1) || r.error.is_some() {
+            if r.next_lba >= r.end_lba || r.parts >= self.windows_in_flight || r.error.is_some() {
                 return;
             }
-            let extent = if flush {
-                Extent::new(0, 0)
-            } else {
-                if r.next_lba >= end {
-                    return;
-                }
-                let stop = (r.next_lba / self.window_sectors + 1) * self.window_sectors;
-                let extent = Extent::new(r.next_lba, stop.min(end) - r.next_lba);
-                r.next_lba = extent.end();
-                extent
+            let stop = match r.end_lba - r.next_lba <= self.window_sectors - r.next_lba % self.window_sectors {
+                true => r.end_lba,
+                false => r.next_lba - r.next_lba % self.window_sectors + self.window_sectors,
             };
+            let extent = Extent::new(r.next_lba, stop - r.next_lba);
+            r.next_lba = stop;
             r.parts += 1;
             let part = self.new_part(id, extent);
             self.lock(part);
-            if flush {
-                return;
-            }
         }
     }
 
@@ -53,7 +52,9 @@ impl Array {
                     plan: Plan::default(),
                     locks: NONE,
                     blockers: 0,
-                    locked: false,
+                    epoch: 0,
+                    locked_all: false,
+                    second_looks: 0,
                     outstanding: 0,
                     remaining: 0,
                     reads_left: 0,
@@ -70,7 +71,7 @@ impl Array {
         };
         let part = &mut self.parts[id as usize];
         (part.request, part.extent, part.locks, part.blockers) = (request, extent, NONE, 0);
-        (part.locked, part.outstanding) = (false, 0);
+        (part.outstanding, part.second_looks) = (0, 0);
         part.bad.clear();
         id
     }
@@ -80,32 +81,26 @@ impl Array {
         let part = &self.parts[id as usize];
         let request = &self.requests[part.request as usize].request;
         let node = self.layout.volumes()[request.volume as usize].node;
+        let all = !part.bad.is_empty();
         self.lock_list.clear();
-        let mut locked = false;
         match request.kind {
             RequestKind::Write => {
-                locked = true;
                 collect(&self.layout, node, part.extent, Wanted::Exclusive, false, &mut self.lock_list);
             }
-            RequestKind::Read if self.views.is_degraded(node) || !part.bad.is_empty() => {
-                locked = true;
-                if !part.bad.is_empty() {
-                    self.degraded_nodes.fill(true);
-                }
-                let wanted = Wanted::SharedWhere(&self.degraded_nodes);
+            RequestKind::Read if all => {
+                collect(&self.layout, node, part.extent, Wanted::Shared, false, &mut self.lock_list);
+            }
+            RequestKind::Read if self.views.is_degraded(node) => {
+                let wanted = Wanted::SharedWhere(&self.views);
                 collect(&self.layout, node, part.extent, wanted, false, &mut self.lock_list);
-                if !part.bad.is_empty() {
-                    for n in 0..self.degraded_nodes.len() {
-                        self.degraded_nodes[n] = self.views.is_degraded(n as u32);
-                    }
-                }
             }
             _ => {}
         }
         let (locks, blockers) =
             if self.lock_list.is_empty() { (NONE, 0) } else { self.locks.acquire(id, &self.lock_list) };
         let part = &mut self.parts[id as usize];
-        (part.locks, part.blockers, part.locked, part.phase) = (locks, blockers, locked, Phase::Waiting);
+        (part.locks, part.blockers, part.epoch, part.phase) = (locks, blockers, self.epoch, Phase::Waiting);
+        part.locked_all = all;
         if blockers == 0 {
             self.runnable.push_back(id);
         }
@@ -123,24 +118,41 @@ impl Array {
         });
     }
 
+    fn requeue(&mut self, id: u32) {
+        self.unlock(id);
+        self.lock(id);
+    }
+
     /// Plans and starts every window whose locks are free.
     pub(super) fn run_unblocked(&mut self) {
         while let Some(id) = self.runnable.pop_front() {
             let part = &self.parts[id as usize];
             let request = &self.requests[part.request as usize].request;
-            let node = self.layout.volumes()[request.volume as usize].node;
             let read = request.kind == RequestKind::Read;
-            if read && !part.locked && self.views.is_degraded(node) {
-                // It waited as an optimal read and has become a degraded one: queue again, now for locks.
-                self.unlock(id);
-                self.lock(id);
+            let node = self.layout.volumes()[request.volume as usize].node;
+            if read && part.epoch != self.epoch && !part.locked_all && self.views.is_degraded(node) {
+                // A member went while it waited: what it queued for may not be what it needs now.
+                self.requeue(id);
                 continue;
             }
             match self.plan_part(id) {
                 Ok(()) => self.start_part(id),
+                Err(_) if read && self.forget_bad(id) => self.runnable.push_back(id),
                 Err(error) => self.retire(id, Some(error)),
             }
         }
+    }
+
+    /// Whether a read that found too many bad sectors may look again: a write that it waited for, or that ran beside it,
+    /// may have mended some of them.
+    fn forget_bad(&mut self, id: u32) -> bool {
+        let part = &mut self.parts[id as usize];
+        let again = !part.bad.is_empty() && part.second_looks < SECOND_LOOKS;
+        if again {
+            part.bad.clear();
+            part.second_looks += 1;
+        }
+        again
     }
 
     fn plan_part(&mut self, id: u32) -> Result<(), RequestError> {
@@ -155,12 +167,11 @@ impl Array {
             scratch: &mut self.scratch,
             plan: &mut part.plan,
         };
-        let offset = (part.extent.lba.wrapping_sub(request.extent.lba)) as u32;
-        match request.kind {
-            RequestKind::Read => planner.request(node, false, part.extent, offset),
-            RequestKind::Write => planner.request(node, true, part.extent, offset),
-            RequestKind::Flush => planner.flush(node),
-        }
+        let write = match request.kind {
+            RequestKind::Flush => return planner.flush(node),
+            kind => kind == RequestKind::Write,
+        };
+        planner.request(node, write, part.extent, (part.extent.lba - request.extent.lba) as u32)
     }
 
     fn start_part(&mut self, id: u32) {
@@ -191,15 +202,23 @@ impl Array {
             }
             let view = &mut self.views.leaves[*leaf as usize];
             view.in_flight += 1;
-            view.end_lba = extent.end() + self.layout.leaves[*leaf as usize].data_offset;
+            if *kind != OpKind::Flush {
+                view.end_lba = extent.end() + self.layout.leaves[*leaf as usize].data_offset;
+            }
         }
         part.outstanding += 1;
         self.ready.push_back((id, node));
     }
 
-    /// The operation for a ready node; `None` if its member has gone meanwhile (its consequences are then drawn).
+    /// The operation for a ready node; `None` if its member has gone meanwhile (its consequences are then drawn) or its
+    /// window is to be planned anew.
     pub(super) fn hand_out(&mut self, id: u32, node: u32) -> Option<super::ArrayOp> {
-        if let Body::Device { leaf, .. } = self.parts[id as usize].plan.nodes[node as usize].body {
+        let part = &self.parts[id as usize];
+        if part.phase == Phase::Draining {
+            self.op_done(id, node, Ok(()));
+            return None;
+        }
+        if let Body::Device { leaf, .. } = part.plan.nodes[node as usize].body {
             if !self.views.leaf(leaf).usable() {
                 self.op_done(id, node, Err(OpError::MemberGone));
                 return None;
@@ -218,54 +237,52 @@ impl Array {
                 self.note_failure(id, leaf, kind, extent, error);
             }
         }
-        if self.parts[id as usize].phase == Phase::Draining {
-            if self.parts[id as usize].outstanding == 0 {
-                self.replan(id);
-            }
-            return;
+        let part = &self.parts[id as usize];
+        match part.phase {
+            Phase::Draining if part.outstanding == 0 => self.replan(id),
+            Phase::Draining => {}
+            _ => self.complete_node(id, node),
         }
-        self.complete_node(id, node);
     }
 
     fn note_failure(&mut self, id: u32, leaf: LeafId, kind: OpKind, extent: Extent, error: OpError) {
-        let media_read = matches!(error, OpError::Media(_)) && kind == OpKind::Read;
-        if media_read {
-            // Which sectors of the operation are bad need not be known exactly: the whole extent is rebuilt.
-            self.parts[id as usize].bad.push(BadExtent { leaf, extent });
-        } else if self.views.leaf(leaf).usable() {
-            self.set_member_state(leaf, MemberState::Failed);
-            self.events.push_back(Event::MemberFailed { leaf });
+        match error {
+            OpError::Media(bad) if kind == OpKind::Read => {
+                let known = self.parts[id as usize].bad.len();
+                let extent = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
+                self.parts[id as usize].bad.push(BadExtent { leaf, extent });
+            }
+            _ if self.views.leaf(leaf).usable() => {
+                self.set_member_state(leaf, MemberState::Failed);
+                self.events.push_back(Event::MemberFailed { leaf });
+            }
+            _ => {}
         }
-        if kind == OpKind::Read && self.parts[id as usize].phase == Phase::Running {
-            self.begin_draining(id);
+        if kind == OpKind::Read {
+            self.parts[id as usize].phase = Phase::Draining;
         }
     }
 
-    /// Takes back what is queued and not handed out; what is in flight drains before the window is planned anew.
-    fn begin_draining(&mut self, id: u32) {
-        self.parts[id as usize].phase = Phase::Draining;
-        let mut taken_back = 0;
-        let (parts, views) = (&self.parts, &mut self.views);
-        self.ready.retain(|&(part, node)| {
-            if part != id {
-                return true;
-            }
-            taken_back += 1;
-            if let Body::Device { leaf, .. } = parts[id as usize].plan.nodes[node as usize].body {
-                views.leaves[leaf as usize].in_flight -= 1;
-            }
-            false
-        });
-        self.parts[id as usize].outstanding -= taken_back;
+    /// The part of an operation's `extent` that the device says is `bad`; all of it if the device says nothing of use.
+    fn narrowed(&self, leaf: LeafId, extent: Extent, bad: Extent) -> Extent {
+        let offset = self.layout.data_offset(leaf);
+        let end = bad.lba.saturating_add(bad.sectors).saturating_sub(offset).min(extent.end());
+        let start = bad.lba.saturating_sub(offset).max(extent.lba);
+        if start < end {
+            Extent::new(start, end - start)
+        } else {
+            extent
+        }
     }
 
     fn replan(&mut self, id: u32) {
-        let part = &self.parts[id as usize];
+        let part = &mut self.parts[id as usize];
         let read = self.requests[part.request as usize].request.kind == RequestKind::Read;
-        if read && !part.locked {
-            self.unlock(id);
-            self.lock(id);
+        if read && !part.locked_all {
+            // What has failed decides which locks a read needs.
+            self.requeue(id);
         } else {
+            part.phase = Phase::Waiting;
             self.runnable.push_back(id);
         }
     }
@@ -308,14 +325,13 @@ impl Array {
         self.free_part = id;
         let r = &mut self.requests[request as usize];
         let node = self.layout.volumes()[r.request.volume as usize].node;
-        // Writes that were dropped because a member went are carried by its peers only while the level bears the loss.
-        let lost = r.request.kind == RequestKind::Write && self.views.is_lost(node);
+        // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and
+        // only so long is anything durable.
+        let lost = r.request.kind != RequestKind::Read && self.views.is_lost(node);
         let error = error.or(lost.then_some(RequestError::BeyondTolerance { node, extent: None }));
         r.error = r.error.or(error);
         r.parts -= 1;
-        let all_started =
-            r.error.is_some() || r.request.kind == RequestKind::Flush || r.next_lba >= r.request.extent.end();
-        if !all_started {
+        if r.error.is_none() && r.next_lba < r.end_lba {
             self.start_windows(request);
         } else if r.parts == 0 {
             let (tag, result) = (r.request.tag, r.error.map_or(Ok(()), Err));

@@ -81,11 +81,11 @@ pub struct Scratch {
     pub(crate) bands: Vec<u64>,
     pub(crate) inputs: Vec<Input>,
     read_nodes: Vec<u32>,
-    turn: u32,
+    turns: Vec<u32>,
 }
 
 impl Scratch {
-    /// Empties everything but the turn: a plan that failed may have left the stacks half full.
+    /// Empties everything but the turns: a plan that failed may have left the stacks half full.
     fn clear(&mut self) {
         self.segs.clear();
         self.writes.clear();
@@ -183,17 +183,36 @@ impl Planner<'_> {
     /// # Errors
     /// [`RequestError::BeyondTolerance`] when more is lost than the levels bear; the plan is then to be dropped.
     pub fn request(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32) -> Planned {
-        self.plan.clear();
-        self.scratch.clear();
         if self.views.is_lost(node) {
+            self.plan.clear();
             return Err(RequestError::BeyondTolerance { node, extent: None });
         }
-        let (lba, sectors) = (extent.lba, extent.sectors as u32);
-        self.scratch.segs.push(Seg { child: 0, lba, sectors, space: Space::User, offset: user_offset, link: NONE });
+        match self.request_in_runs(node, write, extent, user_offset, extent.sectors) {
+            // Bad sectors of two members in one stripe, but at different places in the chunk: each alone is borne.
+            Err(_) if !self.bad.is_empty() && extent.sectors > 1 => {
+                self.request_in_runs(node, write, extent, user_offset, 1)
+            }
+            result => result,
+        }
+    }
+
+    /// Plans the request as segs of `run` sectors each.
+    fn request_in_runs(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32, run: u64) -> Planned {
+        self.plan.clear();
+        self.scratch.clear();
+        let mut done = 0;
+        while done < extent.sectors {
+            let sectors = run.min(extent.sectors - done);
+            let (lba, offset) = (extent.lba + done, user_offset + done as u32);
+            let (sectors, space) = (sectors as u32, Space::User);
+            self.scratch.segs.push(Seg { child: 0, lba, sectors, space, offset, link: NONE });
+            done += sectors as u64;
+        }
+        let all = 0..self.scratch.segs.len();
         if write {
-            self.write(node, 0..1)
+            self.write(node, all)
         } else {
-            self.read(node, 0..1)
+            self.read(node, all)
         }
     }
 
@@ -309,7 +328,8 @@ impl Planner<'_> {
             let (mut end, mut last_link) = (first.lba, NONE);
             while i < range.end && self.scratch.segs[i].lba == end {
                 let seg = self.scratch.segs[i];
-                self.plan.pieces.push(Piece { space: seg.space, offset: seg.offset, sectors: seg.sectors });
+                self.plan
+                    .push_piece(pieces_start, Piece { space: seg.space, offset: seg.offset, sectors: seg.sectors });
                 if seg.link != NONE && seg.link != last_link {
                     let (from, to) = if kind == OpKind::Read { (id, seg.link) } else { (seg.link, id) };
                     self.plan.add_edge(from, to);
@@ -356,10 +376,15 @@ impl Planner<'_> {
         crate::level::readable(self, node, extent)
     }
 
-    /// The next turn of round-robin choices.
-    pub(crate) fn next_turn(&mut self) -> u32 {
-        self.scratch.turn = self.scratch.turn.wrapping_add(1);
-        self.scratch.turn
+    /// The next turn of the node's round-robin choices. A turn of its own for each node: with one for all, requests that
+    /// fall on two mirrors alternately would always find the same copy of each.
+    pub(crate) fn next_turn(&mut self, node: NodeId) -> u32 {
+        let turns = &mut self.scratch.turns;
+        if turns.is_empty() {
+            turns.resize(self.layout.nodes.len(), 0);
+        }
+        turns[node as usize] = turns[node as usize].wrapping_add(1);
+        turns[node as usize]
     }
 
     /// Adds a computation without segments; [`Planner::segment`] adds those, all before the next computation.

@@ -225,6 +225,18 @@ impl Plan {
         self.nodes[to as usize].pending += 1;
     }
 
+    /// Adds a piece to those from `start` on, or lengthens the last where the two lie together in memory.
+    fn push_piece(&mut self, start: u32, piece: Piece) {
+        if let Some(last) = self.pieces[start as usize..].last_mut() {
+            let together = piece.space == Space::Discard || last.offset + last.sectors == piece.offset;
+            if last.space == piece.space && together {
+                last.sectors += piece.sectors;
+                return;
+            }
+        }
+        self.pieces.push(piece);
+    }
+
     fn allocate(&mut self, sectors: u32) -> u32 {
         let offset = self.scratch_sectors;
         self.scratch_sectors += sectors;

@@ -3,8 +3,12 @@
 //! The reference is a flat byte vector: whatever the tree, reading a volume back must give what was written.
 #![allow(dead_code)] // Each test binary uses its own part.
 
+pub mod machine;
+pub mod model;
+pub mod trees;
+
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
-use raidlab_array::{Layout, MemberState, Piece, Plan, Policy, Space, Tree};
+use raidlab_array::{Layout, LayoutError, MemberState, Piece, Plan, Policy, Space, Tree};
 use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
 use std::ops::Range;
 
@@ -30,19 +34,28 @@ impl Bench {
 
     /// The same with sectors of `sector` bytes.
     pub fn with_sector(tree: &Tree, member_sectors: u64, policy: Policy, sector: usize) -> Bench {
-        let layout = Layout::new(tree, &vec![member_sectors; tree.leaves()], sector as u32).expect("tree compiles");
+        Bench::with_sizes(tree, &vec![member_sectors; tree.leaves()], policy, sector).expect("tree compiles")
+    }
+
+    /// Members of any sizes; `None` where one is too small for the tree.
+    pub fn with_sizes(tree: &Tree, member_sectors: &[u64], policy: Policy, sector: usize) -> Option<Bench> {
+        let layout = match Layout::new(tree, member_sectors, sector as u32) {
+            Ok(layout) if layout.user_sectors() > 0 => layout,
+            Ok(_) | Err(LayoutError::TooSmall { .. }) => return None,
+            Err(error) => panic!("{error}"),
+        };
         let bytes = |sectors: u64| vec![0; sectors as usize * sector];
-        Bench {
+        Some(Bench {
             sector,
             views: MemberViews::new(&layout),
             policy,
-            members: vec![bytes(member_sectors); layout.leaves()],
+            members: member_sectors.iter().map(|&s| bytes(s)).collect(),
             flat: layout.volumes().iter().map(|v| bytes(v.capacity_sectors)).collect(),
             scratch: Scratch::default(),
             plan: Plan::default(),
             bad: Vec::new(),
             layout,
-        }
+        })
     }
 
     pub fn set_missing(&mut self, leaf: usize, missing: bool) {
@@ -116,6 +129,10 @@ impl Bench {
         assert!(!(bad && d.kind == OpKind::Read), "a read of bad sectors:\n{plan}");
         let offset = self.layout.data_offset(d.leaf);
         let device = Extent::new(d.extent.lba + offset, d.extent.sectors);
+        if d.kind == OpKind::Write {
+            // Writing a bad sector mends it.
+            self.bad.retain(|b| b.leaf != d.leaf || !d.extent.contains(b.extent));
+        }
         move_pieces(&mut self.members[d.leaf as usize], d.kind, device, d.pieces, self.sector, user, scratch);
     }
 

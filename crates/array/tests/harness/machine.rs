@@ -1,0 +1,372 @@
+//! A small deterministic simulator of a whole [`Array`]: members in memory, one byte a sector, everything that may happen
+//! in any order happens in an order drawn from one seed.
+//!
+//! Operations take effect at one random moment and complete at a later one. A member that dies answers what is in flight
+//! with an error, whether the operation took effect, half of it, or nothing.
+
+use super::model::Model;
+use super::trees::{sound, Losses};
+use super::{combine, move_pieces, Bench};
+use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, Tree};
+use raidlab_types::{
+    CounterRng, Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What may go wrong in a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Trouble {
+    /// Chance in 1000 that a step kills a member.
+    pub deaths: u64,
+    /// Chance in 1000 that a step makes a sector unreadable.
+    pub bad_sectors: u64,
+    /// Chance in 1000 that a write fails with a media error.
+    pub write_errors: u64,
+    /// Also what the tree does not bear.
+    pub beyond: bool,
+}
+
+struct Flying {
+    op: ArrayOp,
+    /// `Some` once it took effect: how it will be answered.
+    outcome: Option<Result<(), OpError>>,
+}
+
+struct Live {
+    request: Request,
+    user: Vec<u8>,
+    began: u64,
+    /// What a read may give.
+    allowed: Option<Model>,
+}
+
+/// The simulator.
+pub struct Machine {
+    pub array: Array,
+    pub rng: CounterRng,
+    tree: Tree,
+    sizes: Vec<u64>,
+    trouble: Trouble,
+    members: Vec<Vec<u8>>,
+    dead: Vec<bool>,
+    bad: BTreeSet<(usize, u64)>,
+    volumes: Vec<Model>,
+    flying: Vec<Flying>,
+    names: BTreeSet<OpId>,
+    live: BTreeMap<u64, Live>,
+    scratch: Vec<Vec<u8>>,
+    now: u64,
+    next_tag: u64,
+    /// Requests done with success and with an error.
+    pub succeeded: u64,
+    pub failed: u64,
+}
+
+impl Machine {
+    /// A filled array; `None` where a member is too small for the tree.
+    pub fn new(tree: &Tree, sizes: &[u64], policy: Policy, trouble: Trouble, mut rng: CounterRng) -> Option<Machine> {
+        let mut bench = Bench::with_sizes(tree, sizes, policy, 1)?;
+        bench.fill(&mut rng);
+        Some(Machine {
+            array: Array::new(Layout::new(tree, sizes, 1).ok()?, policy),
+            rng,
+            tree: tree.clone(),
+            sizes: sizes.to_vec(),
+            trouble,
+            dead: vec![false; bench.members.len()],
+            members: bench.members,
+            bad: BTreeSet::new(),
+            volumes: bench.flat.iter().map(|content| Model::new(content)).collect(),
+            flying: Vec::new(),
+            names: BTreeSet::new(),
+            live: BTreeMap::new(),
+            scratch: Vec::new(),
+            now: 1,
+            next_tag: 1,
+            succeeded: 0,
+            failed: 0,
+        })
+    }
+
+    /// Offers `requests` requests, at most `depth` at a time, and runs until all is quiet.
+    pub fn run(&mut self, requests: u64, depth: usize) {
+        let last = self.next_tag + requests;
+        while self.next_tag < last || !self.live.is_empty() {
+            self.now += 1;
+            let may_offer = self.next_tag < last && self.live.len() < depth;
+            if may_offer && (self.flying.is_empty() || self.chance(300)) {
+                self.offer();
+            }
+            self.make_trouble();
+            // Sometimes operations and events stay unpolled for a while.
+            if self.flying.is_empty() || self.chance(800) {
+                self.poll_ops();
+            }
+            self.advance();
+            self.poll_events();
+        }
+        assert!(self.flying.is_empty() && self.names.is_empty(), "operations left behind");
+        assert_eq!(self.array.poll_op(), None, "an operation after the end");
+        if let Err(what) = self.array.check_idle() {
+            panic!("the idle array still has {what}");
+        }
+    }
+
+    fn chance(&mut self, in_1000: u64) -> bool {
+        in_1000 > 0 && self.rng.below(1000) < in_1000
+    }
+
+    /// Takes a member out, or kills it behind the array's back.
+    pub fn kill(&mut self, leaf: usize, tell: bool) {
+        self.dead[leaf] = true;
+        if tell {
+            self.array.set_member_state(leaf as LeafId, MemberState::Failed);
+        }
+    }
+
+    fn offer(&mut self) {
+        let volume = self.rng.below(self.array.layout().volumes().len() as u64) as usize;
+        let capacity = self.array.layout().volumes()[volume].capacity_sectors;
+        let lba = self.rng.below(capacity);
+        let most = if self.chance(250) { capacity - lba } else { (capacity - lba).min(6) };
+        let extent = Extent::new(lba, 1 + self.rng.below(most));
+        let kind = match self.rng.below(20) {
+            0 => RequestKind::Flush,
+            1..=9 => RequestKind::Read,
+            _ => RequestKind::Write,
+        };
+        // Clients fill the extent of a flush with anything.
+        let extent = if kind == RequestKind::Flush { Extent::new(u64::MAX, u64::MAX) } else { extent };
+        self.request(volume, kind, extent);
+    }
+
+    /// Hands one request to the array.
+    pub fn request(&mut self, volume: usize, kind: RequestKind, extent: Extent) {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        let request = Request { tag, volume: volume as u32, kind, extent, force_unit_access: false };
+        let sectors = if kind == RequestKind::Flush { 0 } else { extent.sectors };
+        let user: Vec<u8> = (0..sectors).map(|_| self.rng.next_u64() as u8).collect();
+        let allowed = (kind == RequestKind::Read).then(|| self.volumes[volume].snapshot(extent));
+        if kind == RequestKind::Write {
+            self.volumes[volume].begin(tag, extent.lba, &user);
+            for read in self.live.values_mut().filter(|l| l.request.volume as usize == volume) {
+                let at = read.request.extent;
+                if let (Some(allowed), true) = (&mut read.allowed, at.overlaps(extent)) {
+                    let (lo, hi) = (at.lba.max(extent.lba), at.end().min(extent.end()));
+                    allowed.begin(tag, lo - at.lba, &user[(lo - extent.lba) as usize..(hi - extent.lba) as usize]);
+                }
+            }
+        }
+        self.live.insert(tag, Live { request, user, began: self.now, allowed });
+        self.array.handle_request(Instant::from_ns(self.now), request);
+    }
+
+    /// Whether the tree would still bear all losses if these came on top.
+    fn bears(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
+        let missing = |l: usize| Some(l) == leaf || self.dead[l] || !self.array.member(l as LeafId).usable();
+        let offset = |l: usize| self.array.layout().data_offset(l as LeafId);
+        let bad = |l: usize, lba: u64| self.bad.contains(&(l, lba + offset(l))) || sector == Some((l, lba + offset(l)));
+        let losses = Losses { members: &self.sizes, missing: &missing, bad: &bad };
+        let volumes: &[Tree] = match &self.tree {
+            Tree::Independent { children } => children,
+            tree => std::slice::from_ref(tree),
+        };
+        let mut first = 0;
+        volumes.iter().all(|volume| {
+            first += volume.leaves();
+            !super::trees::lost(volume, first - volume.leaves(), &losses)
+        }) && sound(&self.tree, 0, &losses)
+    }
+
+    fn make_trouble(&mut self) {
+        let leaf = self.rng.below(self.dead.len() as u64) as usize;
+        if self.chance(self.trouble.deaths) && (self.trouble.beyond || self.bears(Some(leaf), None)) {
+            let tell = self.chance(300);
+            self.kill(leaf, tell);
+        }
+        let sector = (leaf, self.rng.below(self.sizes[leaf]));
+        if self.chance(self.trouble.bad_sectors) && (self.trouble.beyond || self.bears(None, Some(sector))) {
+            self.spoil(sector);
+        }
+    }
+
+    /// Makes one sector of a member unreadable, and what it held unknown.
+    pub fn spoil(&mut self, (leaf, lba): (usize, u64)) {
+        self.bad.insert((leaf, lba));
+        self.members[leaf][lba as usize] ^= 0x3C;
+    }
+
+    fn poll_ops(&mut self) {
+        while let Some(op) = self.array.poll_op() {
+            let id = match op {
+                ArrayOp::Device(Operation { id, leaf, extent, kind, .. }) => {
+                    assert!(self.array.member(leaf).usable(), "an operation for a member that is known to be gone");
+                    assert!(kind == OpKind::Flush || extent.end() <= self.sizes[leaf as usize], "beyond the device");
+                    assert!(kind == OpKind::Flush || extent.lba >= self.array.layout().data_offset(leaf));
+                    id
+                }
+                ArrayOp::Compute { id, .. } => id,
+            };
+            assert!(self.names.insert(id), "handed out twice: {op:?}");
+            self.flying.push(Flying { op, outcome: None });
+            if self.chance(100) {
+                break;
+            }
+        }
+    }
+
+    /// One operation takes effect, or completes.
+    fn advance(&mut self) {
+        if self.flying.is_empty() {
+            return;
+        }
+        let i = self.rng.below(self.flying.len() as u64) as usize;
+        if self.flying[i].outcome.is_none() {
+            let op = self.flying[i].op;
+            self.flying[i].outcome = Some(self.effect(&op));
+            if self.chance(500) {
+                return;
+            }
+        }
+        let Flying { op, outcome } = self.flying.swap_remove(i);
+        let (id, leaf) = match op {
+            ArrayOp::Device(o) => (o.id, Some(o.leaf as usize)),
+            ArrayOp::Compute { id, .. } => (id, None),
+        };
+        let died = leaf.is_some_and(|l| self.dead[l]) && self.chance(500);
+        let result = if died { Err(OpError::MemberGone) } else { outcome.unwrap_or(Ok(())) };
+        assert!(self.names.remove(&id));
+        self.array.handle_op_done(Instant::from_ns(self.now), id, result);
+    }
+
+    fn effect(&mut self, op: &ArrayOp) -> Result<(), OpError> {
+        let (ArrayOp::Device(Operation { id, tag, .. }) | ArrayOp::Compute { id, tag, .. }) = *op;
+        let (part, needed) = self.array.scratch_of(id);
+        if self.scratch.len() <= part as usize {
+            self.scratch.resize(part as usize + 1, Vec::new());
+        }
+        let mut scratch = std::mem::take(&mut self.scratch[part as usize]);
+        if scratch.len() < needed as usize {
+            scratch.resize(needed as usize, 0xA5);
+        }
+        let mut user = std::mem::take(&mut self.live.get_mut(&tag).expect("the request is still running").user);
+        let result = match op {
+            ArrayOp::Device(o) => self.device_effect(o, &mut user, &mut scratch),
+            ArrayOp::Compute { .. } => {
+                let work = self.array.compute(id).expect("a computation");
+                work.segments.iter().for_each(|s| combine(work.plan, s, 1, &mut user, &mut scratch));
+                Ok(())
+            }
+        };
+        self.live.get_mut(&tag).expect("the request is still running").user = user;
+        self.scratch[part as usize] = scratch;
+        result
+    }
+
+    fn device_effect(&mut self, o: &Operation, user: &mut [u8], scratch: &mut [u8]) -> Result<(), OpError> {
+        let leaf = o.leaf as usize;
+        if o.kind == OpKind::Flush {
+            return if self.dead[leaf] { Err(OpError::MemberGone) } else { Ok(()) };
+        }
+        let bad: Vec<u64> = (o.extent.lba..o.extent.end()).filter(|&s| self.bad.contains(&(leaf, s))).collect();
+        if let (OpKind::Read, false, Some(&first)) = (o.kind, self.dead[leaf], bad.first()) {
+            // Some devices name the sector, some only the operation, some talk nonsense.
+            return Err(OpError::Media(match self.rng.below(8) {
+                0 if self.trouble.beyond => o.extent,
+                1 if self.trouble.beyond => Extent::new(u64::MAX, 7),
+                _ => Extent::new(first, 1),
+            }));
+        }
+        let breaks = o.kind == OpKind::Write
+            && self.chance(self.trouble.write_errors)
+            && (self.trouble.beyond || self.bears(Some(leaf), None));
+        if breaks || self.dead[leaf] {
+            self.half_write(o, user, scratch);
+            self.dead[leaf] = true;
+            return Err(if breaks { OpError::Media(o.extent) } else { OpError::MemberGone });
+        }
+        let pieces = self.array.pieces(o.id);
+        move_pieces(&mut self.members[leaf], o.kind, o.extent, pieces, 1, user, scratch);
+        if o.kind == OpKind::Write {
+            bad.iter().for_each(|&s| {
+                self.bad.remove(&(leaf, s));
+            });
+        }
+        Ok(())
+    }
+
+    /// What a dying member makes of an operation: nothing, all, or every other sector; memory read into is garbage.
+    fn half_write(&mut self, o: &Operation, user: &mut [u8], scratch: &mut [u8]) {
+        let before = self.members[o.leaf as usize].clone();
+        let pieces = self.array.pieces(o.id);
+        if o.kind == OpKind::Read {
+            let mut garbage = vec![0x77; before.len()];
+            move_pieces(&mut garbage, o.kind, o.extent, pieces, 1, user, scratch);
+            return;
+        }
+        let member = &mut self.members[o.leaf as usize];
+        move_pieces(member, o.kind, o.extent, pieces, 1, user, scratch);
+        let keep = self.rng.below(3);
+        for (i, sector) in member.iter_mut().enumerate() {
+            if keep == 0 || (keep == 1 && i % 2 == 0) {
+                *sector = before[i];
+            }
+        }
+    }
+
+    fn poll_events(&mut self) {
+        while let Some(event) = self.array.poll_event() {
+            let Event::RequestDone { tag, result } = event else { continue };
+            let live = self.live.remove(&tag).expect("a request is reported once");
+            let Request { volume, kind, extent, .. } = live.request;
+            if kind == RequestKind::Write {
+                self.volumes[volume as usize].end(tag, extent, live.began, self.now, result.is_ok());
+            }
+            match result {
+                Ok(()) => {
+                    self.succeeded += 1;
+                    let wrong = live.allowed.and_then(|allowed| allowed.first_wrong(&live.user));
+                    assert_eq!(wrong, None, "request {tag} read {extent} of volume {volume}");
+                }
+                Err(RequestError::BeyondTolerance { .. }) if self.trouble.beyond => self.failed += 1,
+                Err(error) => panic!("request {tag}, {kind:?} of {extent}: {error}"),
+            }
+        }
+        assert_eq!(self.array.in_flight() as usize, self.live.len());
+    }
+
+    /// When all is quiet: the content is what some order of the writes leaves, and every redundancy agrees.
+    pub fn check(&mut self) {
+        let policy = Policy::default();
+        let mut bench = Bench::with_sizes(&self.tree, &self.sizes, policy, 1).expect("as before");
+        bench.members.clone_from(&self.members);
+        (0..self.dead.len()).for_each(|l| bench.set_missing(l, self.dead[l] || !self.array.member(l as u32).usable()));
+        for &(leaf, lba) in &self.bad {
+            let offset = bench.layout.data_offset(leaf as u32);
+            if let Some(lba) = lba.checked_sub(offset) {
+                let extent = Extent::new(lba, 1);
+                bench.bad.push(raidlab_array::plan::BadExtent { leaf: leaf as u32, extent });
+            }
+        }
+        for (v, model) in self.volumes.iter().enumerate() {
+            let mut content = vec![0; bench.flat[v].len()];
+            let all = bench.whole(v);
+            bench.run(v, false, all, &mut content, &mut self.rng).expect("within tolerance");
+            assert_eq!(model.first_wrong(&content), None, "volume {v} after all is quiet");
+            bench.flat[v] = content;
+        }
+        for more in 0..self.dead.len() {
+            if bench.views.leaf(more as u32).usable() && self.bears(Some(more), None) {
+                bench.set_missing(more, true);
+                bench.check_all(&mut self.rng);
+                bench.set_missing(more, false);
+            }
+        }
+    }
+
+    /// Whether nothing is lost that the tree does not bear.
+    pub fn is_sound(&self) -> bool {
+        self.bears(None, None)
+    }
+}

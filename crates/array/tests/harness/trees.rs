@@ -1,0 +1,181 @@
+//! Random trees, and an independent statement of which sectors they can still give back.
+
+use raidlab_array::{Rotation, Tree};
+use raidlab_types::CounterRng;
+
+/// A random tree of at most `depth` levels over members, of at most about 20 members; `with_parity` asks for parity nodes
+/// often.
+pub fn random_tree(rng: &mut CounterRng, depth: u32) -> Tree {
+    loop {
+        let tree = node(rng, depth);
+        if (2..=16).contains(&tree.leaves()) && tree.validate().is_ok() {
+            return tree;
+        }
+    }
+}
+
+fn node(rng: &mut CounterRng, depth: u32) -> Tree {
+    if depth == 0 || rng.below(5) == 0 {
+        return Tree::Member { data_offset_bytes: rng.below(3) };
+    }
+    let mut children = |least: u64, most: u64| {
+        let n = least + rng.below(most - least + 1);
+        // Mostly equal children, as real arrays have them; now and then each its own.
+        match rng.below(3) {
+            0 => (0..n).map(|_| node(rng, depth - 1)).collect(),
+            _ => vec![node(rng, depth - 1); n as usize],
+        }
+    };
+    let (mirrors, many, raid5, raid6) = (children(2, 3), children(1, 4), children(2, 6), children(3, 7));
+    let chunk_bytes = 1 + rng.below(4);
+    let rotation = Rotation::ALL[rng.below(6) as usize];
+    match rng.below(8) {
+        0 => Tree::Concat { children: many },
+        1 | 2 => Tree::Stripe { chunk_bytes, children: many },
+        3 => Tree::Mirror { children: mirrors },
+        4 | 5 => Tree::Parity { parities: 1, rotation, chunk_bytes, children: raid5 },
+        _ => Tree::Parity { parities: 2, rotation, chunk_bytes, children: raid6 },
+    }
+}
+
+/// A tree in the grammar that users write, for replaying a failure by hand.
+pub fn text(tree: &Tree) -> String {
+    let list = |children: &[Tree]| children.iter().map(text).collect::<Vec<_>>().join(", ");
+    match tree {
+        Tree::Member { data_offset_bytes: 0 } => "member".into(),
+        Tree::Member { data_offset_bytes } => format!("member+{data_offset_bytes}"),
+        Tree::Stripe { chunk_bytes, children } => format!("stripe({}, chunk={chunk_bytes})", list(children)),
+        Tree::Parity { parities, rotation, chunk_bytes, children } => {
+            let rotation = rotation.name();
+            format!("parity({}, parities={parities}, rotation={rotation}, chunk={chunk_bytes})", list(children))
+        }
+        other => format!("{}({})", other.level(), list(other.children())),
+    }
+}
+
+/// Says on one line how to repeat a case, if the case fails.
+pub struct Replay(pub String);
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("replay: {}", self.0);
+        }
+    }
+}
+
+/// What has gone wrong with the members.
+pub struct Losses<'a> {
+    /// Sizes of all members.
+    pub members: &'a [u64],
+    /// Whether a member is missing.
+    pub missing: &'a dyn Fn(usize) -> bool,
+    /// Whether a member's sector (of its data) is bad.
+    pub bad: &'a dyn Fn(usize, u64) -> bool,
+}
+
+/// Whether the node has lost more members than it bears: then it counts as missing, whatever its other members hold.
+pub fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
+    let mut leaf = first_leaf;
+    let gone = tree.children().iter().filter(|c| {
+        leaf += c.leaves();
+        lost(c, leaf - c.leaves(), losses)
+    });
+    match tree {
+        Tree::Member { .. } => (losses.missing)(first_leaf),
+        Tree::Mirror { children } => gone.count() == children.len(),
+        Tree::Parity { parities, .. } => gone.count() > *parities as usize,
+        _ => gone.count() > 0,
+    }
+}
+
+/// Sectors of the node, and its number of leaves.
+fn size(tree: &Tree, first_leaf: usize, members: &[u64]) -> u64 {
+    let mut leaf = first_leaf;
+    let mut sizes = tree.children().iter().map(|c| {
+        leaf += c.leaves();
+        size(c, leaf - c.leaves(), members)
+    });
+    match tree {
+        Tree::Member { data_offset_bytes } => members[first_leaf].saturating_sub(*data_offset_bytes),
+        Tree::Concat { .. } => sizes.sum(),
+        _ => {
+            let n = tree.children().len() as u64;
+            let smallest = sizes.by_ref().min().unwrap_or(0);
+            match tree {
+                Tree::Stripe { chunk_bytes, .. } => smallest / chunk_bytes * chunk_bytes * n,
+                Tree::Parity { chunk_bytes, parities, .. } => {
+                    smallest / chunk_bytes * chunk_bytes * (n - *parities as u64)
+                }
+                _ => smallest,
+            }
+        }
+    }
+}
+
+/// Whether sector `lba` of the node can be given back, by the definition of each level and nothing of the planner's.
+pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) -> bool {
+    if lost(tree, first_leaf, losses) {
+        return false;
+    }
+    let starts: Vec<usize> =
+        tree.children().iter().scan(first_leaf, |at, c| Some(std::mem::replace(at, *at + c.leaves()))).collect();
+    let child = |i: usize, lba: u64| recoverable(&tree.children()[i], starts[i], losses, lba);
+    let n = tree.children().len() as u64;
+    match tree {
+        Tree::Member { .. } => !(losses.bad)(first_leaf, lba),
+        Tree::Independent { .. } => unreachable!("a volume is meant"),
+        Tree::Concat { children } => {
+            let mut at = lba;
+            for (i, c) in children.iter().enumerate() {
+                let sectors = size(c, starts[i], losses.members);
+                if at < sectors {
+                    return child(i, at);
+                }
+                at -= sectors;
+            }
+            false
+        }
+        Tree::Stripe { chunk_bytes: c, .. } => child((lba / c % n) as usize, lba / c / n * c + lba % c),
+        Tree::Mirror { .. } => (0..n as usize).any(|i| child(i, lba)),
+        Tree::Parity { chunk_bytes: c, parities, rotation, .. } => {
+            let data = n - *parities as u64;
+            let (row, column) = (lba / c / data, lba / c % data);
+            let at = row * c + lba % c;
+            let position = data_position(*rotation, n, *parities as u64, row, column);
+            child(position as usize, at) || (0..n as usize).filter(|&i| !child(i, at)).count() <= *parities as usize
+        }
+    }
+}
+
+/// Whether every node that is not lost can give back all it holds. (A nested node may hold parity of the node above that
+/// nobody can read back, while all user data still can be; writing there may then be refused.)
+pub fn sound(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
+    let independent = matches!(tree, Tree::Independent { .. });
+    if matches!(tree, Tree::Member { .. }) || (!independent && lost(tree, first_leaf, losses)) {
+        return true;
+    }
+    let whole = independent
+        || (0..size(tree, first_leaf, losses.members)).all(|lba| recoverable(tree, first_leaf, losses, lba));
+    let mut leaf = first_leaf;
+    whole
+        && tree.children().iter().all(|c| {
+            leaf += c.leaves();
+            sound(c, leaf - c.leaves(), losses)
+        })
+}
+
+/// Member of data chunk `column`, by the table of the golden files' rules.
+fn data_position(rotation: Rotation, n: u64, parities: u64, row: u64, column: u64) -> u64 {
+    let p = match rotation {
+        Rotation::LeftSymmetric | Rotation::LeftAsymmetric => n - 1 - row % n,
+        Rotation::RightSymmetric | Rotation::RightAsymmetric => row % n,
+        Rotation::ParityFirst => 0,
+        Rotation::ParityLast => n - parities,
+    };
+    let is_parity = |m: u64| m == p || (parities == 2 && m == (p + 1) % n);
+    match rotation {
+        Rotation::LeftSymmetric | Rotation::RightSymmetric => (p + parities + column) % n,
+        _ => (0..n).filter(|&m| !is_parity(m)).nth(column as usize).expect("a data member"),
+    }
+}

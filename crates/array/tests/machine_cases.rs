@@ -1,0 +1,281 @@
+//! Cases of the state machine worth a name: each is a sentence that the random runs might make only rarely.
+
+use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, Rotation, Tree};
+use raidlab_types::{Extent, Instant, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind};
+
+fn array(tree: &Tree, policy: Policy) -> Array {
+    Array::new(Layout::new(tree, &vec![64; tree.leaves()], 1).expect("compiles"), policy)
+}
+
+fn raid5() -> Array {
+    let policy = Policy { parity_write: ParityWrite::ReadModifyWrite, ..Policy::default() };
+    array(&Tree::parity(1, 4, 4, Rotation::LeftSymmetric), policy)
+}
+
+fn ask(array: &mut Array, tag: u64, kind: RequestKind, lba: u64, sectors: u64) {
+    let extent = Extent::new(lba, sectors);
+    let request = Request { tag, volume: 0, kind, extent, force_unit_access: false };
+    array.handle_request(Instant::ZERO, request);
+}
+
+/// Everything that may start now; computations are completed at once.
+fn device_ops(array: &mut Array) -> Vec<Operation> {
+    let mut ops = Vec::new();
+    while let Some(op) = array.poll_op() {
+        match op {
+            ArrayOp::Device(o) => ops.push(o),
+            ArrayOp::Compute { id, .. } => done(array, id),
+        }
+    }
+    ops
+}
+
+fn done(array: &mut Array, id: OpId) {
+    array.handle_op_done(Instant::ZERO, id, Ok(()));
+}
+
+fn gone(array: &mut Array, id: OpId) {
+    array.handle_op_done(Instant::ZERO, id, Err(OpError::MemberGone));
+}
+
+/// Completes everything; the results of requests in order.
+fn finish(array: &mut Array, mut ops: Vec<Operation>) -> Vec<(u64, Result<(), RequestError>)> {
+    while !ops.is_empty() {
+        ops.iter().for_each(|o| done(array, o.id));
+        ops = device_ops(array);
+    }
+    let mut results = Vec::new();
+    while let Some(event) = array.poll_event() {
+        if let Event::RequestDone { tag, result } = event {
+            results.push((tag, result));
+        }
+    }
+    results
+}
+
+fn kinds(ops: &[Operation]) -> Vec<OpKind> {
+    ops.iter().map(|o| o.kind).collect()
+}
+
+#[test]
+fn a_small_write_is_two_reads_then_two_writes_that_name_each_other() {
+    let mut array = raid5();
+    ask(&mut array, 1, RequestKind::Write, 5, 1);
+    let reads = device_ops(&mut array);
+    assert_eq!(kinds(&reads), [OpKind::Read; 2]);
+    done(&mut array, reads[0].id);
+    assert!(device_ops(&mut array).is_empty(), "no write before every read is done");
+    done(&mut array, reads[1].id);
+    let writes = device_ops(&mut array);
+    assert_eq!(kinds(&writes), [OpKind::Write; 2]);
+    for w in &writes {
+        let read = reads.iter().find(|r| r.leaf == w.leaf).expect("the same two members");
+        assert_eq!((read.pair_with, w.pair_with), (Some(w.id), Some(read.id)));
+        assert_eq!(read.extent, w.extent);
+    }
+    assert_eq!(finish(&mut array, writes), [(1, Ok(()))]);
+    assert_eq!(array.check_idle(), Ok(()));
+}
+
+#[test]
+fn writes_of_different_ranges_of_a_chunk_run_together() {
+    let mut array = raid5();
+    ask(&mut array, 1, RequestKind::Write, 0, 1);
+    ask(&mut array, 2, RequestKind::Write, 1, 1);
+    let both = device_ops(&mut array);
+    assert_eq!(both.len(), 4, "whole-stripe locks would serialise sequential small writes");
+    ask(&mut array, 3, RequestKind::Write, 5, 1);
+    assert!(device_ops(&mut array).is_empty(), "the same parity sector as request 2");
+    assert_eq!(finish(&mut array, both).len(), 3);
+    assert_eq!(array.check_idle(), Ok(()));
+}
+
+#[test]
+fn a_degraded_read_waits_for_a_write_and_an_optimal_one_does_not() {
+    let mut array = raid5();
+    ask(&mut array, 1, RequestKind::Write, 0, 1);
+    let write = device_ops(&mut array);
+    ask(&mut array, 2, RequestKind::Read, 4, 1);
+    let read = device_ops(&mut array);
+    assert_eq!(kinds(&read), [OpKind::Read]);
+    gone(&mut array, read[0].id);
+    assert!(device_ops(&mut array).is_empty(), "the stripe is being written");
+    let results = finish(&mut array, write);
+    assert_eq!(results, [(1, Ok(())), (2, Ok(()))]);
+    assert_eq!(array.member(read[0].leaf).state, MemberState::Failed);
+    assert_eq!(array.check_idle(), Ok(()));
+}
+
+#[test]
+fn a_waiting_read_asks_for_more_locks_when_another_member_goes() {
+    // Two parity groups; the read waits, degraded in the first, while the second loses a member and is being written.
+    let policy = Policy { parity_write: ParityWrite::ReadModifyWrite, ..Policy::default() };
+    let mut array = array(&Tree::striped_parity(1, 2, 3, 2, Rotation::ParityLast), policy);
+    array.set_member_state(0, MemberState::Missing);
+    ask(&mut array, 1, RequestKind::Write, 0, 1);
+    ask(&mut array, 2, RequestKind::Write, 4, 1);
+    let writes = device_ops(&mut array);
+    ask(&mut array, 3, RequestKind::Read, 0, 8);
+    assert!(device_ops(&mut array).is_empty(), "request 1 holds the first group's stripe");
+    array.set_member_state(3, MemberState::Failed);
+    // Request 1 ends; request 2 still writes the second group.
+    let (first, second): (Vec<_>, Vec<_>) = writes.into_iter().partition(|o| o.tag == 1);
+    first.iter().for_each(|o| done(&mut array, o.id));
+    let mut ops = device_ops(&mut array);
+    while ops.iter().any(|o| o.tag == 1) {
+        assert!(ops.iter().all(|o| o.tag == 1), "the read must wait for request 2: {ops:?}");
+        ops.iter().for_each(|o| done(&mut array, o.id));
+        ops = device_ops(&mut array);
+    }
+    assert!(ops.is_empty(), "the read must wait for request 2: {ops:?}");
+    assert_eq!(finish(&mut array, second).len(), 3);
+    assert_eq!(array.check_idle(), Ok(()));
+}
+
+#[test]
+fn a_media_error_costs_the_sector_and_not_the_member() {
+    let mut array = raid5();
+    ask(&mut array, 1, RequestKind::Read, 0, 4);
+    let read = device_ops(&mut array);
+    let bad = Extent::new(read[0].extent.lba + 2, 1);
+    array.handle_op_done(Instant::ZERO, read[0].id, Err(OpError::Media(bad)));
+    let again = device_ops(&mut array);
+    assert_eq!(again.len(), 3, "the part of the chunk from the three others: {again:?}");
+    assert!(again.iter().all(|o| o.leaf != read[0].leaf || !o.extent.overlaps(bad)), "{again:?}");
+    assert_eq!(finish(&mut array, again), [(1, Ok(()))]);
+    assert_eq!(array.member(read[0].leaf).state, MemberState::Online);
+}
+
+#[test]
+fn a_media_error_without_redundancy_is_a_local_error() {
+    let mut array = array(&Tree::raid0(2, 4), Policy::default());
+    ask(&mut array, 1, RequestKind::Read, 0, 4);
+    let read = device_ops(&mut array);
+    array.handle_op_done(Instant::ZERO, read[0].id, Err(OpError::Media(Extent::new(1, 1))));
+    // Looked at again a few times, since a write beside it might have mended it.
+    let mut results = Vec::new();
+    for _ in 0..10 {
+        for o in device_ops(&mut array) {
+            array.handle_op_done(Instant::ZERO, o.id, Err(OpError::Media(Extent::new(1, 1))));
+        }
+        results.extend(std::iter::from_fn(|| array.poll_event()));
+    }
+    let error = RequestError::BeyondTolerance { node: 1, extent: Some(Extent::new(1, 1)) };
+    assert_eq!(results, [Event::RequestDone { tag: 1, result: Err(error) }]);
+    assert_eq!(array.check_idle(), Ok(()));
+}
+
+#[test]
+fn a_media_error_of_a_write_costs_the_member() {
+    let mut array = array(&Tree::raid1(2), Policy::default());
+    ask(&mut array, 1, RequestKind::Write, 0, 4);
+    let writes = device_ops(&mut array);
+    array.handle_op_done(Instant::ZERO, writes[1].id, Err(OpError::Media(writes[1].extent)));
+    assert_eq!(array.poll_event(), Some(Event::MemberFailed { leaf: 1 }));
+    assert_eq!(finish(&mut array, vec![writes[0]]), [(1, Ok(()))]);
+}
+
+#[test]
+fn a_flush_asks_every_member_that_is_there_and_moves_no_arm() {
+    let mut array = raid5();
+    array.set_member_state(1, MemberState::Missing);
+    ask(&mut array, 1, RequestKind::Read, 40, 1);
+    let read = device_ops(&mut array);
+    let leaf = read[0].leaf;
+    finish(&mut array, read);
+    let arm = array.member(leaf).end_lba;
+    // What a client leaves in the extent of a flush does not matter.
+    ask(&mut array, 2, RequestKind::Flush, u64::MAX, u64::MAX);
+    let flushes = device_ops(&mut array);
+    assert_eq!(flushes.iter().map(|o| (o.kind, o.leaf)).collect::<Vec<_>>(), [0, 2, 3].map(|l| (OpKind::Flush, l)));
+    assert_eq!(array.member(leaf).end_lba, arm);
+    assert_eq!(finish(&mut array, flushes), [(2, Ok(()))]);
+}
+
+#[test]
+fn a_flush_that_loses_the_array_is_no_success() {
+    let mut array = raid5();
+    ask(&mut array, 1, RequestKind::Flush, 0, 0);
+    let flushes = device_ops(&mut array);
+    gone(&mut array, flushes[0].id);
+    gone(&mut array, flushes[1].id);
+    let results = finish(&mut array, flushes[2..].to_vec());
+    assert!(matches!(results[..], [(1, Err(RequestError::BeyondTolerance { .. }))]), "{results:?}");
+}
+
+#[test]
+fn a_write_that_loses_the_array_is_no_success() {
+    for tree in [Tree::raid1(2), Tree::raid0(2, 4), Tree::parity(1, 3, 4, Rotation::LeftSymmetric)] {
+        let mut array = array(&tree, Policy::default());
+        ask(&mut array, 1, RequestKind::Write, 0, 8);
+        let writes = device_ops(&mut array);
+        assert!(writes.iter().all(|o| o.kind == OpKind::Write));
+        writes.iter().for_each(|o| gone(&mut array, o.id));
+        let rest = device_ops(&mut array);
+        let results = finish(&mut array, rest);
+        assert!(matches!(results[..], [(1, Err(RequestError::BeyondTolerance { .. }))]), "{results:?}");
+        assert_eq!(array.check_idle(), Ok(()));
+    }
+}
+
+#[test]
+fn what_lies_outside_is_refused() {
+    let mut array = raid5();
+    let capacity = array.layout().volumes()[0].capacity_sectors;
+    let refused = [(0, capacity + 1), (capacity, 1), (0, 0), (u64::MAX, 2), (0, 1 << 33)];
+    for (tag, (lba, sectors)) in refused.into_iter().enumerate() {
+        ask(&mut array, tag as u64, RequestKind::Write, lba, sectors);
+        assert!(device_ops(&mut array).is_empty());
+    }
+    let results = finish(&mut array, Vec::new());
+    assert_eq!(results.len(), refused.len());
+    assert!(results.iter().all(|(_, r)| matches!(r, Err(RequestError::OutOfRange { .. }))), "{results:?}");
+    assert_eq!(array.check_idle(), Ok(()));
+}
+
+#[test]
+fn windows_of_a_request_are_limited_and_all_run() {
+    let policy = Policy { window_bytes: 1, windows_in_flight: 2, ..Policy::default() };
+    let mut array = array(&Tree::raid0(4, 1), policy);
+    ask(&mut array, 1, RequestKind::Read, 0, 256);
+    let (mut windows, mut ops) = (0, device_ops(&mut array));
+    while !ops.is_empty() {
+        assert!(ops.len() <= 8, "two windows of four chunks");
+        windows += ops.len() / 4;
+        ops.iter().for_each(|o| done(&mut array, o.id));
+        ops = device_ops(&mut array);
+    }
+    assert_eq!(windows, 64);
+    assert_eq!(finish(&mut array, ops), [(1, Ok(()))]);
+}
+
+#[test]
+fn round_robin_takes_turns_on_each_mirror() {
+    let policy = Policy { mirror_read: MirrorRead::RoundRobin, ..Policy::default() };
+    let mut array = array(&Tree::raid10(2, 1), policy);
+    let mut reads = [0; 4];
+    // Requests that fall on the two mirrors alternately.
+    for tag in 0..40 {
+        ask(&mut array, tag, RequestKind::Read, tag % 2, 1);
+        let ops = device_ops(&mut array);
+        ops.iter().for_each(|o| reads[o.leaf as usize] += 1);
+        finish(&mut array, ops);
+    }
+    assert_eq!(reads, [10; 4]);
+}
+
+#[test]
+fn a_member_that_fails_with_thousands_in_flight_is_dealt_with_once() {
+    let mut array = array(&Tree::raid1(2), Policy { mirror_read: MirrorRead::Primary, ..Policy::default() });
+    let n = 20_000;
+    (0..n).for_each(|tag| ask(&mut array, tag, RequestKind::Read, tag % 64, 1));
+    let first = device_ops(&mut array);
+    assert!(first.iter().all(|o| o.leaf == 0));
+    first.iter().for_each(|o| gone(&mut array, o.id));
+    assert_eq!(array.poll_event(), Some(Event::MemberFailed { leaf: 0 }));
+    let second = device_ops(&mut array);
+    assert!(second.iter().all(|o| o.leaf == 1) && second.len() as u64 == n);
+    let results = finish(&mut array, second);
+    assert!(results.len() as u64 == n && results.iter().all(|(_, r)| r.is_ok()));
+    assert_eq!(array.check_idle(), Ok(()));
+}

@@ -1,0 +1,122 @@
+//! The array as a state machine under random orders of everything: thousands of small runs, each from one seed.
+//!
+//! A failing case prints a line that begins with `replay:`; call the function it names with the seed it names.
+
+mod harness;
+
+use harness::machine::{Machine, Trouble};
+use harness::trees::{random_tree, text, Replay};
+use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
+use raidlab_types::{CounterRng, Seed};
+
+fn common_tree(rng: &mut CounterRng) -> Tree {
+    let rotation = Rotation::ALL[rng.below(6) as usize];
+    let chunk = 1 + rng.below(3);
+    match rng.below(9) {
+        0 => Tree::raid0(3, chunk),
+        1 => Tree::raid1(2 + rng.below(2) as usize),
+        2 => Tree::raid10(2, chunk),
+        3 => Tree::raid01(2, chunk),
+        4 => Tree::parity(1, 3 + rng.below(3) as usize, chunk, rotation),
+        5 => Tree::parity(2, 4 + rng.below(3) as usize, chunk, rotation),
+        6 => Tree::striped_parity(1, 2, 3, chunk, rotation),
+        7 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
+        _ => random_tree(rng, 2),
+    }
+}
+
+fn random_policy(rng: &mut CounterRng) -> Policy {
+    use ParityWrite::*;
+    let nearest = MirrorRead::Nearest { queue_override: Some(1) };
+    Policy {
+        parity_write: [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize],
+        parity_write_tie: [ReadModifyWrite, ReconstructWrite][rng.below(2) as usize],
+        parity_read: [ParityRead::Skip, ParityRead::ReadThrough][rng.below(2) as usize],
+        mirror_read: [MirrorRead::Primary, MirrorRead::RoundRobin, MirrorRead::ShortestQueue, nearest]
+            [rng.below(4) as usize],
+        // Mostly windows of one stripe, so that requests have many.
+        window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize],
+        windows_in_flight: rng.below(4) as u32,
+    }
+}
+
+/// One run; says how many requests succeeded and failed.
+fn run(seed: u64, trouble: Trouble) -> (u64, u64) {
+    let mut rng = Seed::new(seed).draws();
+    let tree = common_tree(&mut rng);
+    let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
+    let policy = random_policy(&mut rng);
+    let depth = 1 + rng.below(12) as usize;
+    let _replay = Replay(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
+    let Some(mut machine) = Machine::new(&tree, &sizes, policy, trouble, rng) else { return (0, 0) };
+    machine.run(40, depth);
+    if !trouble.beyond || (trouble.deaths == 0 && machine.is_sound()) {
+        machine.check();
+    }
+    (machine.succeeded, machine.failed)
+}
+
+fn runs(name: u64, count: u64, trouble: Trouble) -> (u64, u64) {
+    let mut sum = (0, 0);
+    for i in 0..count {
+        let (succeeded, failed) = run(name << 32 | i, trouble);
+        sum = (sum.0 + succeeded, sum.1 + failed);
+    }
+    sum
+}
+
+#[test]
+fn overlapping_requests_in_any_order() {
+    let (succeeded, failed) = runs(1, 1500, Trouble::default());
+    assert!(succeeded > 50_000 && failed == 0);
+}
+
+#[test]
+fn members_die_within_tolerance() {
+    let trouble = Trouble { deaths: 30, write_errors: 10, ..Trouble::default() };
+    let (succeeded, failed) = runs(2, 1500, trouble);
+    assert!(succeeded > 50_000 && failed == 0);
+}
+
+#[test]
+fn sectors_go_bad_within_tolerance() {
+    let trouble = Trouble { bad_sectors: 100, ..Trouble::default() };
+    let (succeeded, failed) = runs(3, 1500, trouble);
+    assert!(succeeded > 50_000 && failed == 0);
+}
+
+#[test]
+fn everything_goes_wrong_within_tolerance() {
+    let trouble = Trouble { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false };
+    let (succeeded, failed) = runs(4, 1500, trouble);
+    assert!(succeeded > 50_000 && failed == 0);
+}
+
+#[test]
+fn beyond_tolerance_is_an_error_and_never_a_hang_or_a_wrong_answer() {
+    let trouble = Trouble { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true };
+    let (succeeded, failed) = runs(5, 1500, trouble);
+    assert!(succeeded > 10_000 && failed > 10_000, "{succeeded} succeeded, {failed} failed");
+}
+
+#[test]
+fn bad_sectors_beyond_tolerance_harm_nothing_else() {
+    let trouble = Trouble { bad_sectors: 200, beyond: true, ..Trouble::default() };
+    let (succeeded, failed) = runs(6, 1500, trouble);
+    assert!(succeeded > 30_000 && failed > 1_000, "{succeeded} succeeded, {failed} failed");
+}
+
+#[test]
+#[ignore = "minutes long: for changes of the state machine"]
+fn everything_for_long() {
+    for (name, trouble) in [
+        (11, Trouble::default()),
+        (12, Trouble { deaths: 30, write_errors: 10, ..Trouble::default() }),
+        (13, Trouble { bad_sectors: 100, ..Trouble::default() }),
+        (14, Trouble { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false }),
+        (15, Trouble { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true }),
+        (16, Trouble { bad_sectors: 200, beyond: true, ..Trouble::default() }),
+    ] {
+        runs(name, 50_000, trouble);
+    }
+}

@@ -1,0 +1,156 @@
+//! Planning and the running array allocate nothing per request once their pools have grown.
+//!
+//! One test in this binary, so that no other test's allocations are counted.
+
+use raidlab_array::plan::{MemberViews, Planner, Scratch};
+use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, Rotation, Tree};
+use raidlab_types::{CounterRng, Extent, Instant, OpId, Request, RequestKind, Seed};
+use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::cell::Cell;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+// SAFETY: every call is passed on unchanged; counting touches a constant-initialised thread-local only.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
+        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(memory) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, memory: Memory) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(at, memory) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, memory: Memory, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(at, memory, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+struct Case {
+    name: &'static str,
+    tree: Tree,
+    kind: RequestKind,
+    sectors: u64,
+    missing: &'static [u32],
+}
+
+const SECTOR: u32 = 512;
+const CHUNK: u64 = 64 << 10;
+
+fn cases() -> Vec<Case> {
+    use RequestKind::{Read, Write};
+    let case = |name, tree: &Tree, kind, sectors, missing| Case { name, tree: tree.clone(), kind, sectors, missing };
+    let raid0 = Tree::raid0(8, CHUNK);
+    let raid10 = Tree::raid10(4, CHUNK);
+    let raid5 = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+    let raid6 = Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric);
+    let raid50 = Tree::striped_parity(1, 2, 5, CHUNK, Rotation::LeftSymmetric);
+    vec![
+        case("raid0 small read", &raid0, Read, 8, &[]),
+        case("raid0 large write of many windows", &raid0, Write, 40_000, &[]),
+        case("raid10 read", &raid10, Read, 8, &[]),
+        case("raid10 write", &raid10, Write, 8, &[]),
+        case("raid5 read-modify-write", &raid5, Write, 8, &[]),
+        case("raid5 full stripe", &raid5, Write, 512, &[]),
+        case("raid5 degraded read", &raid5, Read, 8, &[1]),
+        case("raid5 degraded write", &raid5, Write, 300, &[1]),
+        case("raid6 read-modify-write", &raid6, Write, 8, &[]),
+        case("raid6 full stripe", &raid6, Write, 512, &[]),
+        case("raid6 two missing, read", &raid6, Read, 300, &[0, 3]),
+        case("raid6 two missing, write", &raid6, Write, 300, &[0, 3]),
+        case("raid50 write", &raid50, Write, 700, &[2]),
+    ]
+}
+
+fn layout(case: &Case) -> Layout {
+    Layout::new(&case.tree, &vec![1 << 20; case.tree.leaves()], SECTOR).expect("compiles")
+}
+
+fn random_extent(case: &Case, capacity: u64, rng: &mut CounterRng) -> Extent {
+    // Full stripes begin where stripes do, everything else on 4 KiB.
+    let align = if case.sectors == 512 { 512 } else { 8 };
+    Extent::new(rng.below((capacity - case.sectors) / align) * align, case.sectors)
+}
+
+/// Keeps `depth` requests in flight; operations complete in random order.
+fn run_array(case: &Case, array: &mut Array, flying: &mut Vec<OpId>, rng: &mut CounterRng, requests: u64, depth: u32) {
+    let capacity = array.layout().volumes()[0].capacity_sectors;
+    let mut left = requests;
+    while left > 0 || array.in_flight() > 0 {
+        while left > 0 && array.in_flight() < depth {
+            let extent = random_extent(case, capacity, rng);
+            let request = Request { tag: left, volume: 0, kind: case.kind, extent, force_unit_access: false };
+            array.handle_request(Instant::ZERO, request);
+            left -= 1;
+        }
+        while let Some(op) = array.poll_op() {
+            flying.push(match op {
+                ArrayOp::Device(o) => o.id,
+                ArrayOp::Compute { id, .. } => id,
+            });
+        }
+        if !flying.is_empty() {
+            let id = flying.swap_remove(rng.below(flying.len() as u64) as usize);
+            array.handle_op_done(Instant::ZERO, id, Ok(()));
+        }
+        while array.poll_event().is_some() {}
+    }
+}
+
+/// What planning needs.
+struct Planning {
+    views: MemberViews,
+    scratch: Scratch,
+    plan: Plan,
+}
+
+fn run_plans(case: &Case, layout: &Layout, planning: &mut Planning, rng: &mut CounterRng, requests: u64) {
+    let Planning { views, scratch, plan } = planning;
+    let policy = Policy::default();
+    let volume = layout.volumes()[0];
+    for _ in 0..requests {
+        let extent = random_extent(case, volume.capacity_sectors, rng);
+        let mut planner = Planner { layout, views, policy: &policy, bad: &[], scratch, plan };
+        planner.request(volume.node, case.kind == RequestKind::Write, extent, 0).expect("within tolerance");
+    }
+}
+
+#[test]
+fn nothing_is_allocated_in_steady_state() {
+    for case in cases() {
+        let layout = layout(&case);
+        let mut array = Array::new(layout.clone(), Policy::default());
+        let mut views = MemberViews::new(&layout);
+        for &leaf in case.missing {
+            array.set_member_state(leaf, MemberState::Missing);
+            views.set_state(&layout, leaf, MemberState::Missing);
+        }
+        let mut planning = Planning { views, scratch: Scratch::default(), plan: Plan::default() };
+        let (mut flying, mut rng) = (Vec::new(), Seed::new(1).draws());
+        run_plans(&case, &layout, &mut planning, &mut rng, 2_000);
+        let planned = allocations(|| run_plans(&case, &layout, &mut planning, &mut rng, 2_000));
+        // Warm with more in flight than is measured, so that every pool has seen its largest.
+        run_array(&case, &mut array, &mut flying, &mut rng, 20_000, 48);
+        let ran = allocations(|| run_array(&case, &mut array, &mut flying, &mut rng, 4_000, 16));
+        assert_eq!((planned, ran), (0, 0), "{}: allocations while planning, while running", case.name);
+        assert_eq!(array.check_idle(), Ok(()), "{}", case.name);
+    }
+}
