@@ -8,7 +8,7 @@ use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, Progress, SimConfig, SimError};
-use raidlab_types::{Instant, Operation, OpKind};
+use raidlab_types::{Instant, OpKind, Operation};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 
@@ -46,9 +46,8 @@ pub(crate) enum Engine {
 
 impl CellSpec {
     fn members<T: serde::de::DeserializeOwned>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
-        let read = |(i, value): (usize, &serde_json::Value)| {
-            from_json(py, &format!("members[{i}]"), &value.to_string())
-        };
+        let read =
+            |(i, value): (usize, &serde_json::Value)| from_json(py, &format!("members[{i}]"), &value.to_string());
         self.members.iter().enumerate().map(read).collect()
     }
 

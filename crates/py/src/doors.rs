@@ -77,7 +77,8 @@ pub(crate) fn layout_map<'py>(py: Python<'py>, tree: &str, rows: u64) -> PyResul
     let tree: Tree = from_json(py, "tree", tree)?;
     // Chunks of one sector each would lose their proportions in nested trees: keep bytes as sectors, a few rows long.
     let bytes = rows.saturating_mul(1 << 40).max(1 << 40);
-    let layout = Layout::new(&tree, &vec![bytes; tree.leaves()], 1).map_err(|e| cell_error(py, "tree", &e.to_string()))?;
+    let layout =
+        Layout::new(&tree, &vec![bytes; tree.leaves()], 1).map_err(|e| cell_error(py, "tree", &e.to_string()))?;
     let map = layout.map(rows);
     let cell = |c: &MapCell| -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
@@ -164,15 +165,9 @@ pub(crate) fn plan_io<'py>(
         views.set_state(&layout, leaf, MemberState::Missing);
     }
     let (mut scratch, mut plan) = (Scratch::default(), Plan::default());
-    let planned = Planner {
-        layout: &layout,
-        views: &views,
-        policy: &policy,
-        bad: &[],
-        scratch: &mut scratch,
-        plan: &mut plan,
-    }
-    .request(volume.node, kind == "write", extent, 0);
+    let planned =
+        Planner { layout: &layout, views: &views, policy: &policy, bad: &[], scratch: &mut scratch, plan: &mut plan }
+            .request(volume.node, kind == "write", extent, 0);
     planned.map_err(|e| cell_error(py, "missing", &e.to_string()))?;
     plan_dict(py, &plan, sector)
 }

@@ -64,9 +64,7 @@ impl DepthSearch {
             Answer::Between { depth, throughput, lower, upper } => {
                 ("between", depth, throughput, Some(lower), Some(upper))
             }
-            Answer::NeverExceeded { last } => {
-                ("never_exceeded", last.depth as f64, last.throughput, Some(last), None)
-            }
+            Answer::NeverExceeded { last } => ("never_exceeded", last.depth as f64, last.throughput, Some(last), None),
             Answer::AlwaysExceeded { first } => {
                 ("always_exceeded", first.depth as f64, first.throughput, None, Some(first))
             }

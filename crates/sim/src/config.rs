@@ -34,7 +34,9 @@ impl Default for HostSpec {
 impl HostSpec {
     /// Whether any work costs time.
     pub fn is_free(&self) -> bool {
-        [self.request_us, self.access_us, self.issue_us, self.completion_us, self.parity_us_per_kib].iter().all(|&c| c == 0.0)
+        [self.request_us, self.access_us, self.issue_us, self.completion_us, self.parity_us_per_kib]
+            .iter()
+            .all(|&c| c == 0.0)
     }
 }
 

@@ -87,8 +87,7 @@ mod tests {
         events.push(at, What::Station(0, 2));
         events.push(Instant::from_ns(4), What::Device(7));
         let order: Vec<What> = std::iter::from_fn(|| events.pop()).map(|e| e.what).collect();
-        let expected =
-            [What::Device(7), What::Device(1), What::Device(3), What::Station(0, 9), What::Station(0, 2)];
+        let expected = [What::Device(7), What::Device(1), What::Device(3), What::Station(0, 9), What::Station(0, 2)];
         assert_eq!(order, expected);
     }
 }

@@ -50,7 +50,7 @@ enum Job {
     Admit(Request),
     Issue(Operation),
     /// The request of this tag may issue its next operation.
-    Next(u32),
+    Next(u32, u32),
     Computed(OpId),
     Completed(OpId, Result<(), OpError>),
 }
@@ -67,6 +67,8 @@ struct Costs {
 /// Operations of one request that wait for the one before them to be issued.
 #[derive(Debug, Default)]
 struct Issuer {
+    /// Requests that had this tag so far; what an earlier one's host work leaves behind is not this one's business.
+    generation: u32,
     busy: bool,
     waiting: VecDeque<Operation>,
 }
@@ -196,6 +198,8 @@ impl<'o, O: Observer> Sim<'o, O> {
     /// Runs to the end of the measurement; true if the observer stopped it.
     fn run(&mut self) -> bool {
         self.settle();
+        // Without a warm-up the window is open by now, and nothing has completed that would have to be forgotten.
+        self.measuring = self.load.recorder().is_measuring();
         while !self.load.is_finished() {
             let arrival = self.load.poll_timeout();
             let event = self.events.next_at();
@@ -287,6 +291,9 @@ impl<'o, O: Observer> Sim<'o, O> {
     #[inline]
     fn enter(&mut self, request: Request) {
         self.observer.request(self.now, &request);
+        if self.costs.issue > Duration::ZERO {
+            self.new_issuer(request.tag as usize);
+        }
         self.array.handle_request(self.now, request);
     }
 
@@ -304,20 +311,28 @@ impl<'o, O: Observer> Sim<'o, O> {
     /// Issues the operation now if its request is not busy issuing another, else after those.
     fn issue_in_turn(&mut self, op: Operation) {
         let tag = op.tag as usize;
-        if tag >= self.issuers.len() {
-            self.issuers.resize_with(tag + 1, Issuer::default);
-        }
         if self.issuers[tag].busy {
             self.issuers[tag].waiting.push_back(op);
             return;
         }
         self.issuers[tag].busy = true;
         self.work(Job::Issue(op), self.costs.access);
-        self.work(Job::Next(tag as u32), self.costs.issue);
+        self.work(Job::Next(tag as u32, self.issuers[tag].generation), self.costs.issue);
     }
 
-    fn next_in_turn(&mut self, tag: u32) {
+    fn new_issuer(&mut self, tag: usize) {
+        if tag >= self.issuers.len() {
+            self.issuers.resize_with(tag + 1, Issuer::default);
+        }
+        self.issuers[tag].generation = self.issuers[tag].generation.wrapping_add(1);
+        self.issuers[tag].busy = false;
+    }
+
+    fn next_in_turn(&mut self, tag: u32, generation: u32) {
         let issuer = &mut self.issuers[tag as usize];
+        if issuer.generation != generation {
+            return;
+        }
         issuer.busy = false;
         if let Some(op) = issuer.waiting.pop_front() {
             self.issue_in_turn(op);
@@ -399,7 +414,7 @@ impl<'o, O: Observer> Sim<'o, O> {
             Job::Free(_) => unreachable!("a free job cannot finish"),
             Job::Admit(request) => self.enter(request),
             Job::Issue(op) => self.start(op),
-            Job::Next(tag) => self.next_in_turn(tag),
+            Job::Next(tag, generation) => self.next_in_turn(tag, generation),
             Job::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
             Job::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
         }

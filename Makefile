@@ -1,0 +1,70 @@
+# raidlab: everything a newcomer types. `make help` lists it.
+# Needs Python 3.11 or later, a Rust toolchain (rustup or the distribution's, 1.89 or later) and make; the rest is set up here.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= runs
+# What the compiled part is made of: it is rebuilt when one of these is newer.
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-rust test-python lint bench bench-isal golden golden-write docs format clean
+
+help: ## Say what each target does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(VENV)/.packages: requirements-dev.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-virtualenv -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
+	@echo "building raidlab (two to four minutes the first time)"
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+setup: $(VENV)/.built ## Set up the virtual environment and build raidlab into it
+
+demo: setup ## Set everything up, compare arrays over files on this disk and in the simulator, write a report
+	$(BIN)/raidlab run quickstart --out $(OUT)
+
+test: test-rust test-python ## Set everything up and pass the tests
+
+test-rust:
+	cargo test --locked --workspace --exclude raidlab-py
+
+test-python: setup
+	$(BIN)/python -m pytest -q tests/golden tests/python
+
+lint: setup ## Formatting, clippy, ruff, mypy, and the direction of imports
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check python tests
+	$(BIN)/ruff format --check python tests
+	$(BIN)/mypy
+
+format: setup ## Format all code
+	cargo fmt --all
+	$(BIN)/ruff format python tests
+	$(BIN)/ruff check --fix --quiet python tests
+
+bench: ## Benchmarks: the simulator, the array, load, devices, parity kernels, the live engine
+	cargo bench --locked --workspace --exclude raidlab-py
+
+bench-isal: ## Parity kernels against ISA-L in interleaved pairs (needs libisal-dev)
+	cargo bench --locked -p raidlab-parity --features isal --bench against_isal
+
+golden: ## Regenerate the layout maps from real Linux md and compare with the committed ones (builds the lab kernel once)
+	tests/md-lab/build-kernel.sh
+	$(PYTHON) tests/md-lab/golden.py --check
+
+golden-write: ## Replace the committed layout maps by what real Linux md writes
+	tests/md-lab/build-kernel.sh
+	$(PYTHON) tests/md-lab/golden.py --write
+
+docs: ## API documentation of the crates, in target/doc
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --exclude raidlab-py
+
+clean: ## Remove what was built; results stay
+	rm -rf target $(VENV)

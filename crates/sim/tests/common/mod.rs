@@ -1,0 +1,61 @@
+//! Configurations the simulator's tests share.
+#![allow(dead_code)] // Each test binary uses its own part.
+
+use raidlab_array::{Policy, Tree};
+use raidlab_device::{DeviceSpec, PairPricing};
+use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
+use raidlab_sim::{HostSpec, SimConfig, SimResult};
+
+/// A device file of the project.
+pub fn device(name: &str) -> DeviceSpec {
+    let path = format!("{}/../../devices/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).expect("the device file is there");
+    toml::from_str(&text).expect("a device")
+}
+
+/// A serial device with a constant service time.
+pub fn fixed(us: f64) -> DeviceSpec {
+    let text = format!(r#"{{"kind": "fixed", "capacity_bytes": 1073741824, "read_us": {us}, "write_us": {us}}}"#);
+    serde_json::from_str(&text).expect("a device")
+}
+
+/// A workload from its JSON text.
+pub fn workload(text: &str) -> WorkloadSpec {
+    serde_json::from_str(text).expect("a workload")
+}
+
+/// Uniform aligned requests of a fixed size.
+pub fn random(read_fraction: f64, bytes: u64) -> WorkloadSpec {
+    workload(&format!(
+        r#"{{"read_fraction": {read_fraction}, "size": {{"kind": "fixed", "bytes": {bytes}}},
+            "address": {{"kind": "uniform", "align_bytes": {bytes}}}}}"#
+    ))
+}
+
+/// So many requests after so many of warm-up.
+pub fn requests(warmup: u64, measure: u64) -> Limits {
+    let limit = |n| Limit { requests: Some(n), duration_s: None };
+    Limits { warmup: limit(warmup), measure: limit(measure) }
+}
+
+/// A closed loop over one kind of device, everything else at its default.
+pub fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, depth: u32) -> SimConfig {
+    SimConfig {
+        tree,
+        policy: Policy::default(),
+        devices: vec![device],
+        pair_pricing: PairPricing::Queued,
+        missing: vec![],
+        host: HostSpec::default(),
+        load: LoadSpec::Closed { depth },
+        workload,
+        limits: requests(1000, 20_000),
+        sector_bytes: None,
+        seed: 1,
+    }
+}
+
+/// Requests a second.
+pub fn rate(result: &SimResult) -> f64 {
+    result.recorder.all().requests as f64 / result.recorder.elapsed().as_s_f64()
+}
