@@ -18,7 +18,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from raidlab.figures.style import EMBEDDED_INK, PAPER_INK, configuration
+from raidlab.figures.style import EMBEDDED_INK, INK, PAPER_INK, configuration
 
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart
 
@@ -81,7 +81,8 @@ def _svg(chart: Chart, ink: str) -> str:
     # than drawing it.
     specification: dict[str, Any] = chart.to_dict(validate=False)
     specification["config"] = configuration(ink)
-    return str(vl_convert.vegalite_to_svg(json.dumps(specification)))
+    text = json.dumps(specification).replace(json.dumps(INK), json.dumps(ink))
+    return str(vl_convert.vegalite_to_svg(text))
 
 
 def _embeddable(svg: str, title: str) -> str:

@@ -13,13 +13,14 @@ from typing import Any
 import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of, key_of
-from raidlab.figures.style import PANEL_WIDTH, colours_of
+from raidlab.figures.style import INK, PANEL_WIDTH, colours_of
 from raidlab.metrics import Analysis, Comparison
 
 KIND = "relative_throughput"
 MODEL = "simple access-count model"
 HELD = "at equal p{percentile:g}"
 _BAR_STEP = 30
+_UPRIGHT = "M-.13,-1.15H.13V1.15H-.13Z"
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
@@ -30,11 +31,13 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     for (group, target), comparisons in found.items():
         compare = comparisons[0].compare
         per = {"member": "per member ", "user_capacity": "per user capacity ", "array": ""}[compare.per]
+        found_loads = list(dict.fromkeys(comparison.load for comparison in comparisons))
+        loads = found_loads[0] if len(found_loads) == 1 else "the heaviest load of each sweep"
         yield Figure(
             KIND,
             key_of(KIND, group, target),
             f"Throughput {per}relative to {compare.reference}",
-            f"Bars: measured at {comparisons[0].load}. Upright mark: what counting accesses predicts."
+            f"Bars: measured at {loads}. Upright mark: what counting accesses predicts."
             " Diamond: measured where all arrays keep the same response-time target.",
             tuple(Panel(found.workload, _chart(found)) for found in comparisons),
         )
@@ -61,7 +64,7 @@ def _chart(comparison: Comparison) -> Chart:
         "percent:Q",
         title=f"% of {comparison.compare.reference}",
         # Room at the right for the figure behind the longest bar.
-        scale=alt.Scale(domain=[0, max(112.0, largest * 1.15)], nice=False),
+        scale=alt.Scale(domain=[0, max(125.0, largest * 1.25)], nice=False),
         axis=alt.Axis(tickCount=5),
     )
     bar = alt.Chart(data_of(bars)).encode(y=place, x=axis)
@@ -71,22 +74,22 @@ def _chart(comparison: Comparison) -> Chart:
     text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600).encode(
         x=alt.value(PANEL_WIDTH - 2), text="label:N"
     )
-    pointed = (
-        alt.Chart(data_of(marks))
-        .mark_point(filled=True, size=110, opacity=1, stroke="white", strokeWidth=1)
-        .encode(
-            y=place,
-            x=axis,
-            shape=alt.Shape(
-                "what:N",
-                title=None,
-                scale=alt.Scale(
-                    domain=kinds, range=["M-.18,-1.1H.18V1.1H-.18Z" if kind == MODEL else "diamond" for kind in kinds]
-                ),
-                legend=alt.Legend(columns=2, symbolFillColor="#555", symbolStrokeColor="#555"),
-            ),
-            color=alt.value("#555"),
-        )
+    shape = alt.Shape(
+        "what:N",
+        title=None,
+        scale=alt.Scale(domain=kinds, range=[_UPRIGHT if kind == MODEL else "diamond" for kind in kinds]),
+        legend=alt.Legend(columns=2, symbolFillColor=INK, symbolStrokeWidth=0),
     )
-    chart = alt.LayerChart(layer=[drawn, pointed, text])
+    model = _marks([mark for mark in marks if mark["what"] == MODEL]).mark_point(
+        filled=True, size=420, opacity=1, color=INK
+    )
+    held = _marks([mark for mark in marks if mark["what"] != MODEL]).mark_point(
+        filled=True, size=110, opacity=1, color=INK, stroke="white", strokeWidth=1.2
+    )
+    pointed = [layer.encode(y=place, x=axis, shape=shape) for layer in (model, held)]
+    chart = alt.LayerChart(layer=[drawn, *pointed, text])
     return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=comparison.workload)
+
+
+def _marks(marks: list[dict[str, Any]]) -> alt.Chart:
+    return alt.Chart(data_of(marks))

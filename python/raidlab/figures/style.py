@@ -18,6 +18,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "stroke")
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
+# What charts name; it becomes one of the two below when a chart is drawn.
+INK = "ink"
 EMBEDDED_INK = "currentColor"
 PAPER_INK = "#1f2328"
 

@@ -114,7 +114,8 @@ class Run:
         Parameters
         ----------
         query : str
-            DuckDB's SQL, such as ``SELECT array, sum(all_bytes) FROM cells GROUP BY array``.
+            DuckDB's SQL, such as ``SELECT "array", sum(all_bytes) FROM cells GROUP BY "array"`` (``array`` and
+            ``group`` are words of SQL and want quotes).
         """
         import duckdb
 

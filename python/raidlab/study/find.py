@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from raidlab.errors import InputError
+
+# Fewer letters begin too many names to be a hint.
+_LEAST_BEGINNING = 3
 
 
 def shared_roots() -> list[Path]:
@@ -97,7 +101,9 @@ def looks_like_path(text: str) -> bool:
     return os.sep in text or text in (".", "..") or text.endswith(".toml")
 
 
-def did_you_mean(word: str, known: object) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint such as ``; did you mean 'depths'?`` or nothing."""
-    close = difflib.get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.6)  # type: ignore[attr-defined]
+    names = list(known)
+    begun = [name for name in names if len(word) >= _LEAST_BEGINNING and name.startswith(word)]
+    close = begun or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""

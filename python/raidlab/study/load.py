@@ -130,6 +130,11 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         known = {key: item for key, item in value.items() if key in model.model_fields}
         try:
             return model.model_validate(known)
+        except ValidationError as error:
+            wrong = {mistake["loc"][0] for mistake in error.errors(include_url=False) if mistake["loc"]}
+        # Nor must a wrong value; where the key may be left out, the rest is checked without it.
+        try:
+            return model.model_validate({key: item for key, item in known.items() if key not in wrong})
         except ValidationError:
             return None
 

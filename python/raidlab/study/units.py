@@ -118,18 +118,18 @@ def _scaled(text: str, units: dict[str, int], what: str) -> Fraction:
 
 
 def format_bytes(count: int) -> str:
-    """Write a size in the largest binary unit that keeps it readable.
+    """Write a size in a binary unit, with four significant digits.
 
     Examples
     --------
     >>> format_bytes(65536), format_bytes(1500)
     ('64 KiB', '1500 B')
     """
+    if count < 10 * 1024 and count % 512:
+        return f"{count} B"
     for unit, scale in (("TiB", 1024**4), ("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
-        if count >= scale and count % (scale // 4 if scale > 1024 else scale) == 0:
-            return f"{count / scale:g} {unit}"
-    if count >= 10 * 1024**2:
-        return f"{count / 1024**3:.2f} GiB" if count >= 1024**3 else f"{count / 1024**2:.1f} MiB"
+        if count >= scale:
+            return f"{count / scale:.4g} {unit}"
     return f"{count} B"
 
 

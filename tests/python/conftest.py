@@ -1,0 +1,79 @@
+"""Shared pieces of the tests: a small study, and a run of it in the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raidlab.api import run_study
+from raidlab.results import Run
+
+SMALL_STUDY = """
+name = "small"
+title = "A small study"
+on = ["sim"]
+
+[[array]]
+name = "raid0"
+tree = "raid0(4, chunk=64KiB)"
+group = "equal"
+
+[[array]]
+name = "raid5"
+tree = "raid5(5, chunk=64KiB)"
+group = "equal"
+
+[[array]]
+name = "raid10"
+tree = "raid10(8, chunk=64KiB)"
+group = "equal"
+
+[[workload]]
+name = "reads"
+read = 1.0
+size = "8KiB"
+
+[[workload]]
+name = "writes"
+read = 0.0
+size = "8KiB"
+
+[load]
+depths = [1, 8, 64]
+hold = { percentile = 90, target = { times_idle = 4, of = "raid0" }, max_depth = 64 }
+
+[sim]
+device = "hdd-7200"
+warmup = { requests = 200 }
+measure = { requests = 1500 }
+
+[live]
+member_size = "16MiB"
+warmup = { duration = "10ms" }
+measure = { duration = "30ms" }
+repeats = 1
+
+[[compare]]
+group = "equal"
+title = "Equal user capacity"
+reference = "raid0"
+equal = "user_capacity"
+"""
+
+
+@pytest.fixture
+def small_study(tmp_path: Path) -> Path:
+    """The small study as a file."""
+    file = tmp_path / "study.toml"
+    file.write_text(SMALL_STUDY, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The small study, run once in the simulator for all tests that read a run."""
+    folder = tmp_path_factory.mktemp("small")
+    file = folder / "study.toml"
+    file.write_text(SMALL_STUDY, encoding="utf-8")
+    return run_study(file, out=folder / "runs", seed=1)

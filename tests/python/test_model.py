@@ -1,0 +1,50 @@
+"""The simple access-count model against the table of the Berkeley study, and metrics against hand counts."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from raidlab import _core
+from raidlab.model import accesses, throughput_per_member_percent
+
+PUBLISHED = Path(__file__).parents[2] / "studies" / "chen1990" / "published" / "relative_throughput_model.csv"
+TREES = {
+    "0": "raid0(10, chunk=40KiB)",
+    "1": "raid10(20, chunk=40KiB)",
+    "5": "raid5(11, chunk=40KiB, rotation=right_asymmetric)",
+}
+
+
+def _tree(text: str) -> dict[str, object]:
+    return dict(json.loads(_core.parse_tree(text)))
+
+
+@pytest.mark.parametrize(
+    "row", list(csv.DictReader(PUBLISHED.open(encoding="utf-8"))), ids=lambda row: f"{row['level']}-{row['workload']}"
+)
+def test_the_published_model_is_reproduced(row: dict[str, str]) -> None:
+    size = 40 * 1024 if row["workload"].startswith("individual") else 400 * 1024
+    percent = throughput_per_member_percent(_tree(TREES[row["level"]]), size, float(row["workload"].endswith("read")))
+    # A full stripe written to RAID 5 keeps 10 of 11 members busy with data: per member 10/11.
+    assert percent == pytest.approx(float(row["simple_percent"]), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("tree", "size_kib", "writes"),
+    [
+        ("raid5(5, chunk=64KiB)", 8, 4),
+        ("raid6(6, chunk=64KiB)", 8, 6),
+        ("raid6(6, chunk=64KiB)", 256, 6),
+        ("raid5(5, chunk=64KiB)", 128, 2 + 3),  # the rest of the stripe (2) is read rather than old data and parity (3)
+        ("raid10(8, chunk=64KiB)", 128, 4),
+        ("independent(4*mirror(2))", 1024, 2),
+        ("raid50(8, chunk=64KiB)", 8, 4),
+        ("mirror(3)", 8, 3),
+    ],
+)
+def test_writes_are_counted(tree: str, size_kib: int, writes: int) -> None:
+    assert accesses(_tree(tree), size_kib * 1024, write=True) == writes

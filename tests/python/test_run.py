@@ -1,0 +1,188 @@
+"""Runs of the small study in the simulator: what theory says, determinism, results, report, command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from raidlab.api import analyse, run_study
+from raidlab.checks import CHECKS, run_checks
+from raidlab.figures import FIGURES, make_figures
+from raidlab.metrics import METRICS
+from raidlab.report import answers, render, write_page
+from raidlab.results import Run, load_run
+from raidlab.results.tables import TABLES
+
+CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()"]
+
+
+def _cli(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*CLI, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_relative_throughput_is_what_theory_says(small_run: Run) -> None:
+    found = {
+        (comparison.workload, row.array): row.values["relative_throughput_percent"] or 0.0
+        for comparison in analyse(small_run).comparisons
+        for row in comparison.rows
+    }
+    assert 18 <= found["writes", "raid5"] <= 30
+    assert found["writes", "raid10"] == pytest.approx(50, abs=5)
+    assert found["reads", "raid5"] == pytest.approx(100, abs=8)
+    assert found["reads", "raid10"] >= 95
+
+
+def test_two_runs_with_one_seed_are_the_same_bytes(small_study: Path, small_run: Run, tmp_path: Path) -> None:
+    again = run_study(small_study, out=tmp_path / "runs", seed=1)
+    for name in TABLES:
+        first, second = ((run.folder / f"{name}.parquet").read_bytes() for run in (small_run, again))
+        assert first == second, name
+    facts = [{key: value for key, value in run.facts.items() if key != "times"} for run in (small_run, again)]
+    assert json.dumps(facts[0], sort_keys=True) == json.dumps(facts[1], sort_keys=True)
+
+
+def test_another_seed_differs(small_study: Path, small_run: Run, tmp_path: Path) -> None:
+    other = run_study(small_study, out=tmp_path / "runs", seed=2)
+    assert not other.cells["elapsed_ns"].equals(small_run.cells["elapsed_ns"])
+
+
+def test_tables_have_their_columns_and_agree(small_run: Run) -> None:
+    for name, columns in TABLES.items():
+        frame = getattr(small_run, name)
+        assert dict(frame.schema) == {
+            key: kind() if isinstance(kind, type) else kind for key, kind in columns.items()
+        }, name
+    counted = small_run.histograms.filter(pl.col("time") == "response").group_by("cell").agg(pl.col("count").sum())
+    joined = small_run.cells.join(counted, on="cell")
+    assert joined.height == small_run.cells.height
+    assert (joined["count"] == joined["all_requests"]).all()
+    assert not (small_run.folder / "parts.jsonl").exists()
+
+
+def test_a_held_percentile_is_met_at_the_depth_below_and_missed_above(small_run: Run) -> None:
+    analysis = analyse(small_run)
+    p90 = {
+        (point.array, point.workload, point.depth): analysis.values[index]["response_time_ms_p90"] or 0.0
+        for index, point in enumerate(analysis.points)
+    }
+    between = [row for row in small_run.holds.iter_rows(named=True) if row["bound"] == "between"]
+    assert between
+    for row in between:
+        target_ms = row["target_ns"] / 1e6
+        lower, upper = int(row["depth"]), int(row["depth"]) + 1
+        assert p90[row["array"], row["workload"], lower] <= target_ms
+        if row["depth"] != lower:
+            assert p90[row["array"], row["workload"], upper] > target_ms
+
+
+def test_sql_over_the_tables(small_run: Run) -> None:
+    found = small_run.sql('SELECT count(DISTINCT "array") AS arrays FROM cells JOIN members USING (cell)')
+    assert found["arrays"].to_list() == [3]
+
+
+def test_every_metric_has_a_value_and_names_its_unit(small_run: Run) -> None:
+    table = analyse(small_run).table
+    # A depth that only one array's search has passed by has no reference to be compared with.
+    table = table.filter(pl.col("swept"))
+    for metric in METRICS:
+        assert metric.kind in table.columns
+        assert table[metric.kind].null_count() == 0, metric.kind
+        assert metric.unit and metric.meaning and metric.title
+
+
+def test_figures_follow_the_schema_and_draw(small_run: Run, tmp_path: Path) -> None:
+    figures = make_figures(analyse(small_run))
+    assert {figure.kind for figure in figures} == {module.KIND for module in FIGURES}
+    for figure in figures:
+        for specification in figure.specifications():
+            assert "(" in json.dumps(specification) or "%" in json.dumps(specification), "axes carry units"
+        svg, png = figure.save(tmp_path)
+        assert svg.read_text(encoding="utf-8").startswith("<svg")
+        assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_figure_module_has_its_own_name() -> None:
+    for module in FIGURES:
+        assert module.__name__.endswith(f".{module.KIND}")
+
+
+def test_checks_answer_with_evidence(small_run: Run) -> None:
+    findings = run_checks(analyse(small_run))
+    assert findings
+    assert all(finding.evidence.endswith(".") or finding.evidence.endswith(")") for finding in findings)
+    assert all(finding.mend for finding in findings if finding.verdict != "PASS")
+    for module in CHECKS:
+        assert module.__doc__
+
+
+def test_the_report_stands_on_its_own(small_run: Run) -> None:
+    page = write_page(analyse(small_run))
+    text = page.read_text(encoding="utf-8")
+    assert len(text) < 3_000_000
+    # Nothing is fetched: no address but the names of XML namespaces.
+    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", text))
+    assert all(address.startswith("http://www.w3.org/") for address in addresses), addresses
+    assert "<script" not in text
+    body = text[text.index("<body>") :]
+    answer = answers(analyse(small_run))[0].sentence
+    assert body.index(answer[:40]) < body.index("<table>")
+    assert "prefers-color-scheme: dark" in text
+    assert "--seed 1" in text
+
+
+def test_a_report_escapes_what_a_study_says(small_run: Run) -> None:
+    study = small_run.study.model_copy(update={"title": "<b>bold</b>"})
+    analysis = analyse(small_run)
+    object.__setattr__(small_run, "study", study)
+    try:
+        assert "&lt;b&gt;bold" in render(analysis, [], [])
+    finally:
+        del small_run.__dict__["study"]
+
+
+def test_a_killed_run_is_finished_from_its_parts(small_study: Path, tmp_path: Path) -> None:
+    from raidlab.results import RunWriter, finish_tables, new_folder
+    from raidlab.run import CellOutcome, Execution, resolve_targets
+    from raidlab.study import load_study
+
+    loaded = load_study(small_study)
+    folder = new_folder(tmp_path / "runs", "small")
+    writer = RunWriter(folder, loaded, seed=1, targets=["sim"], quick=False, argv=[])
+    execution = Execution(loaded, resolve_targets(["sim"]), seed=1)
+    outcomes = execution.outcomes()
+    for _ in range(3):
+        outcome = next(outcomes)
+        assert isinstance(outcome, CellOutcome)
+        writer.add(outcome, *execution.member_shape("sim"))
+    outcomes.close()
+    with (folder / "parts.jsonl").open("a", encoding="utf-8") as parts:
+        parts.write('{"rank": [0], "ident')
+    finish_tables(folder)
+    assert pl.read_parquet(folder / "cells.parquet").height == 3
+
+
+def test_the_command_line_prints_80_columns_and_json(small_study: Path, tmp_path: Path) -> None:
+    done = _cli("run", str(small_study), "--seed", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+    assert "raid10" in done.stdout and "report: runs/small-" in done.stderr
+    done = _cli("run", str(small_study), "--seed", "1", "--json", cwd=tmp_path)
+    document = json.loads(done.stdout)
+    assert document["status"] == "complete"
+    assert {point["array"] for point in document["points"]} == {"raid0", "raid5", "raid10"}
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    done = _cli("report", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is not a run folder" in done.stderr
+
+
+def test_a_loaded_run_is_the_same_run(small_run: Run) -> None:
+    assert load_run(small_run.folder).cells.equals(small_run.cells)
