@@ -3,7 +3,8 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use raidlab_load::{HoldReport, Recorder, Tally, Times};
+use raidlab_live::LiveResult;
+use raidlab_load::{Backlog, HoldReport, Recorder, Tally, Times};
 use raidlab_sim::{MemberResult, SimResult, StationResult};
 
 /// Sets `key` to a uint64 column.
@@ -69,6 +70,44 @@ fn hold<'py>(py: Python<'py>, report: Option<HoldReport>) -> PyResult<Option<Bou
         .transpose()
 }
 
+fn backlog<'py>(py: Python<'py>, b: &Backlog) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("max_waiting", b.max_waiting)?;
+    out.set_item("final_waiting", b.final_waiting)?;
+    out.set_item("max_in_flight", b.max_in_flight)?;
+    out.set_item("max_delay_ns", b.max_delay_ns)?;
+    Ok(out)
+}
+
+/// Plain data of the engine's as Python objects, by way of JSON: facts are small and come once a cell.
+fn plain<'py, T: serde::Serialize>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {
+    let text = serde_json::to_string(value).map_err(|e| crate::error::cell_error(py, "", &e.to_string()))?;
+    py.import("json")?.call_method1("loads", (text,))
+}
+
+/// The answer of a live cell.
+pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("engine", "live")?;
+    out.set_item("seed", seed)?;
+    recorded(py, &out, &result.recorder)?;
+    out.set_item("hold", hold(py, result.hold)?)?;
+    out.set_item("members", plain(py, &result.members)?)?;
+    out.set_item("stations", PyList::empty(py))?;
+    out.set_item("stages", py.None())?;
+    out.set_item("sector_bytes", result.engine.sector_bytes)?;
+    out.set_item("backlog", backlog(py, &result.backlog)?)?;
+    let facts = PyDict::new(py);
+    facts.set_item("targets", plain(py, &result.targets)?)?;
+    facts.set_item("engine", plain(py, &result.engine)?)?;
+    facts.set_item("failed_members", plain(py, &result.failed_members)?)?;
+    out.set_item("facts", facts)?;
+    out.set_item("stopped_by", result.stopped_by.as_ref().map(ToString::to_string))?;
+    out.set_item("checks", PyList::empty(py))?;
+    out.set_item("interrupted", result.interrupted)?;
+    Ok(out)
+}
+
 fn member<'py>(py: Python<'py>, m: &MemberResult) -> PyResult<Bound<'py, PyDict>> {
     let (out, t) = (PyDict::new(py), &m.totals);
     out.set_item("leaf", m.leaf)?;
@@ -128,12 +167,7 @@ pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyR
     out.set_item("stages", stages(py, result)?)?;
     out.set_item("sector_bytes", result.sector_bytes)?;
     out.set_item("user_bytes", result.user_bytes)?;
-    let backlog = PyDict::new(py);
-    backlog.set_item("max_waiting", result.backlog.max_waiting)?;
-    backlog.set_item("final_waiting", result.backlog.final_waiting)?;
-    backlog.set_item("max_in_flight", result.backlog.max_in_flight)?;
-    backlog.set_item("max_delay_ns", result.backlog.max_delay_ns)?;
-    out.set_item("backlog", backlog)?;
+    out.set_item("backlog", backlog(py, &result.backlog)?)?;
     out.set_item("facts", PyDict::new(py))?;
     out.set_item("checks", PyList::empty(py))?;
     out.set_item("interrupted", result.interrupted)?;

@@ -1,16 +1,18 @@
 //! Running one cell.
 
 use crate::answer;
-use crate::error::{cell_error, from_json};
+use crate::error::{cell_error, from_json, typed_error};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
+use raidlab_live::{Content, Fault, LiveConfig, LiveError, Stage, TargetSpec};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, Progress, SimConfig, SimError};
 use raidlab_types::{Instant, OpKind, Operation};
 use serde::Deserialize;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 /// A cell as its JSON text says it.
 #[derive(Debug, Deserialize)]
@@ -26,6 +28,15 @@ pub(crate) struct CellSpec {
     pub members: Vec<serde_json::Value>,
     #[serde(default)]
     pub missing: Vec<u32>,
+    /// Live: block devices that may be overwritten.
+    #[serde(default)]
+    pub destroy: Vec<PathBuf>,
+    /// Live: whether what is read is checked.
+    #[serde(default)]
+    pub content: Content,
+    /// Live: members that are to break.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
     #[serde(default)]
     pub pair_pricing: PairPricing,
     #[serde(default)]
@@ -55,6 +66,25 @@ impl CellSpec {
         Limits { warmup: self.warmup, measure: self.measure }
     }
 
+    fn live(self, py: Python<'_>) -> PyResult<LiveConfig> {
+        let targets: Vec<TargetSpec> = self.members(py)?;
+        let limits = self.limits();
+        Ok(LiveConfig {
+            tree: self.tree,
+            policy: self.policy,
+            targets,
+            missing: self.missing,
+            load: self.load,
+            workload: self.workload,
+            limits,
+            seed: self.seed,
+            sector_bytes: self.sector_bytes,
+            content: self.content,
+            destroy: self.destroy,
+            faults: self.faults,
+        })
+    }
+
     fn sim(self, py: Python<'_>) -> PyResult<SimConfig> {
         let devices: Vec<DeviceSpec> = self.members(py)?;
         let limits = self.limits();
@@ -78,6 +108,16 @@ fn sim_error(py: Python<'_>, error: SimError) -> PyErr {
     cell_error(py, &error.key, &error.message)
 }
 
+fn live_error(py: Python<'_>, error: &LiveError) -> PyErr {
+    let kind = match error {
+        LiveError::BadInput { .. } => "bad_input",
+        LiveError::Refused { .. } => "refused",
+        LiveError::Unsupported { .. } => "unsupported",
+        LiveError::Io { .. } => "io",
+    };
+    typed_error(py, error.key(), &error.message(), kind)
+}
+
 /// Tells Python how far a run has come; Python's answer `False`, or a signal, stops it.
 struct Teller<'a> {
     callback: Option<&'a Py<PyAny>>,
@@ -86,13 +126,16 @@ struct Teller<'a> {
 
 impl Teller<'_> {
     fn tell(&self, requests: u64) -> ControlFlow<()> {
+        self.tell_share(self.wanted.map_or(0.0, |w| (requests as f64 / w.max(1) as f64).min(1.0)))
+    }
+
+    fn tell_share(&self, share: f64) -> ControlFlow<()> {
         Python::attach(|py| {
             // The signal is taken up here: the run ends, what it measured is kept and marked as interrupted.
             if py.check_signals().is_err() {
                 return ControlFlow::Break(());
             }
             let Some(callback) = self.callback else { return ControlFlow::Continue(()) };
-            let share = self.wanted.map_or(0.0, |w| (requests as f64 / w.max(1) as f64).min(1.0));
             match callback.call1(py, (share,)).and_then(|answer| answer.extract::<Option<bool>>(py)) {
                 Ok(Some(false)) | Err(_) => ControlFlow::Break(()),
                 Ok(_) => ControlFlow::Continue(()),
@@ -124,7 +167,17 @@ pub(crate) fn run_cell<'py>(
             let result = py.detach(|| raidlab_sim::run_observed(&config, &mut teller));
             answer::of_sim(py, seed, &result.map_err(|e| sim_error(py, e))?)
         }
-        Engine::Live => Err(cell_error(py, "engine", "the live engine is not built in")),
+        Engine::Live => {
+            let config = spec.live(py)?;
+            let mut observe = |p: raidlab_live::Progress| match p.stage {
+                // The share of the cell is that of its load; filling and checking come before and after.
+                Stage::Running => teller.tell_share(p.fraction),
+                Stage::Filling | Stage::Writing => teller.tell_share(0.0),
+                Stage::Checking => teller.tell_share(1.0),
+            };
+            let result = py.detach(|| raidlab_live::run(&config, &mut observe));
+            answer::of_live(py, seed, &result.map_err(|e| live_error(py, &e))?)
+        }
     }
 }
 

@@ -6,14 +6,20 @@ use pyo3::prelude::*;
 
 create_exception!(_core, CellError, PyException, "Bad input or a failed run; `key` is the JSON path at fault.");
 
-/// Builds a `CellError` with its `key` and `message` attributes.
+/// Builds a `CellError` about bad input.
 pub(crate) fn cell_error(py: Python<'_>, key: &str, message: &str) -> PyErr {
+    typed_error(py, key, message, "bad_input")
+}
+
+/// Builds a `CellError` with its `key`, `message` and `kind` (bad_input, refused, unsupported, io).
+pub(crate) fn typed_error(py: Python<'_>, key: &str, message: &str, kind: &str) -> PyErr {
     let text = if key.is_empty() { message.to_owned() } else { format!("{key}: {message}") };
     let error = CellError::new_err(text);
     let value = error.value(py);
     // Setting an attribute of an exception instance fails only when memory is out; the text carries both anyway.
     let _ = value.setattr("key", key);
     let _ = value.setattr("message", message);
+    let _ = value.setattr("kind", kind);
     error
 }
 
