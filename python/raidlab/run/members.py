@@ -4,14 +4,15 @@ Invariants:
 
 - Files are made with exclusive creation in a fresh subdirectory and removed with it; nothing that was there before is
   opened for writing.
-- Files are filled with incompressible, unrepeated bytes before anything is measured: unwritten extents are answered by
-  the file system without touching the disk, and repeated data by a deduplicating one.
+- Files are made by the engine, which overwrites no other, and filled with incompressible, unrepeated bytes before
+  anything is measured: unwritten extents are answered by the file system without touching the disk, and repeated data by
+  a deduplicating one.
 - The same files serve every array; an array takes the first of them.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,13 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from raidlab.errors import InputError
 from raidlab.run.targets import Target
 from raidlab.study.units import format_bytes
 
-_FILL_BLOCK_BYTES = 16 * 1024**2
 _SPARE_SHARE = 0.02
 
 Members = list[dict[str, Any]]
@@ -77,11 +75,11 @@ def _files(target: Target, count: int, member_bytes: int, seed: int, note: Calla
     try:
         for directory in directories:
             made.append(Path(tempfile.mkdtemp(prefix="raidlab-members-", dir=directory)))
-        note(f"filling {count} member files of {format_bytes(member_bytes)} with incompressible data")
+        note(f"making {count} member files of {format_bytes(member_bytes)}, filled with incompressible data")
         files = [made[index % len(made)] / f"member-{index:02}.dat" for index in range(count)]
-        for index, file in enumerate(files):
-            _fill(file, member_bytes, seed + index)
-        yield [{"kind": "file", "path": str(file), "size_bytes": member_bytes} for file in files]
+        members = [{"kind": "file", "path": str(file), "size_bytes": member_bytes} for file in files]
+        _make(members, seed)
+        yield members
     finally:
         for directory in made:
             shutil.rmtree(directory, ignore_errors=True)
@@ -105,16 +103,18 @@ def _check_room(directories: list[Path], count: int, member_bytes: int) -> None:
             )
 
 
-def _fill(file: Path, size_bytes: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        left = size_bytes
-        while left:
-            block = min(left, _FILL_BLOCK_BYTES)
-            stream.write(random.bytes(block))
-            left -= block
-        stream.flush()
-        os.fsync(stream.fileno())
-        # What stays in the page cache would be written back, or read back, in the middle of the first measurement.
-        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+def _make(members: Members, seed: int) -> None:
+    """Have the engine make, fill and mark the files, by a cell that reads a sector of each as a volume of its own."""
+    from raidlab.run.runner import run_request
+
+    tree = {"kind": "independent", "children": [{"kind": "member"} for _ in members]}
+    request = {
+        "engine": "live",
+        "seed": seed,
+        "tree": tree,
+        "members": members,
+        "load": {"kind": "closed", "depth": 1},
+        "workload": {"size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}},
+        "measure": {"requests": 1},
+    }
+    run_request(json.dumps(request))
