@@ -18,11 +18,11 @@ pub mod control;
 mod draw;
 mod error;
 mod lanes;
-mod load;
-mod recorder;
+pub mod load;
+pub mod recorder;
 mod size;
 mod slab;
-mod spec;
+pub mod spec;
 mod workload;
 
 pub use control::adjust::HoldReport;

@@ -9,6 +9,9 @@
 //! 3. wait for a completion or for [`Load::poll_timeout`], whichever is first; then again from 1,
 //! 4. until [`Load::is_finished`]. What is in flight then need not be awaited; its completion is not counted.
 //!
+//! Time counts from the start of the run (intended arrivals do, and warm-up by duration) and never goes backwards from
+//! one call to the next.
+//!
 //! Invariants:
 //! - Task `i` of a lane asks the same whatever completes when (see [`crate::WorkloadSpec`]).
 //! - Closed loop: after polling, exactly `depth` tasks are in flight until the measurement is over.

@@ -171,7 +171,9 @@ impl Recorder {
     fn changed(&mut self, change: Change, now: Instant) {
         match change {
             Change::Opened => self.in_flight_before = self.in_flight_until(now),
-            Change::Closed(at) => self.in_flight_within = self.in_flight_until(at) - self.in_flight_before,
+            Change::Closed(at) => {
+                self.in_flight_within = self.in_flight_until(at).saturating_sub(self.in_flight_before)
+            }
             Change::None => {}
         }
     }
@@ -236,7 +238,7 @@ impl Recorder {
     /// Mean number of requests in flight while the window was open: to its close, or to the last event seen.
     pub fn mean_in_flight(&self) -> f64 {
         let within = if self.window.is_measuring() {
-            self.in_flight_until(self.window.end()) - self.in_flight_before
+            self.in_flight_until(self.window.end()).saturating_sub(self.in_flight_before)
         } else {
             self.in_flight_within
         };
