@@ -26,7 +26,7 @@ pub struct LiveConfig {
     pub limits: Limits,
     /// Root of all randomness.
     pub seed: u64,
-    /// Sector of the array in bytes; none: the largest that a member needs.
+    /// Sector of the array in bytes, at least; it is never less than the largest that a member needs.
     pub sector_bytes: Option<u32>,
     /// What is written, and whether what is read is checked.
     pub content: Content,
@@ -34,6 +34,8 @@ pub struct LiveConfig {
     pub destroy: Vec<PathBuf>,
     /// What is to break while the run lasts.
     pub faults: Vec<Fault>,
+    /// Requests, from the first on, whose member operations are to be listed in the result.
+    pub trace_requests: u64,
 }
 
 /// What is written, and whether what is read is checked.

@@ -4,7 +4,7 @@ use crate::content::VerifyReport;
 use crate::error::LiveError;
 use crate::target::TargetFacts;
 use raidlab_load::{Backlog, HoldReport, Recorder};
-use raidlab_types::{Duration, LeafId};
+use raidlab_types::{Duration, Extent, LeafId, OpKind};
 use serde::Serialize;
 
 /// The record of a live run.
@@ -32,6 +32,21 @@ pub struct LiveResult {
     pub failed_members: Vec<FailedMember>,
     /// What was checked; none unless the content was to be verified.
     pub verify: Option<VerifyReport>,
+    /// Member operations of the first requests, as they were started; as many requests as were asked for.
+    pub trace: Vec<TracedOperation>,
+}
+
+/// A member operation of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TracedOperation {
+    /// Number of the request, in order of entering the array, from 0.
+    pub request: u64,
+    /// Which member.
+    pub leaf: LeafId,
+    /// What was done.
+    pub kind: OpKind,
+    /// Sectors of the member.
+    pub extent: Extent,
 }
 
 /// A member that was found gone.

@@ -42,7 +42,7 @@ pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, Li
     let targets = run.fill(targets, observer)?;
     let mut array = Array::new(layout, config.policy);
     config.missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
-    let mut engine = Engine::new(array, targets, config.seed, &config.faults)?;
+    let mut engine = Engine::new(array, targets, config)?;
     run.stages(&mut engine, &volumes, sector_bytes, observer);
     Ok(run.result(&engine, sector_bytes))
 }
@@ -103,20 +103,17 @@ fn open_all(config: &LiveConfig, specs: &[TargetSpec], intent: Intent<'_>) -> Re
     Ok(targets)
 }
 
-/// The array's sector: the largest that a member needs, or what was asked for if that will do.
+/// The array's sector: the largest that a member needs, or what was asked for if that is larger.
 fn sector(config: &LiveConfig, targets: &[Option<Target>]) -> Result<u32, LiveError> {
-    let largest = targets.iter().flatten().max_by_key(|t| t.facts.sector_bytes);
-    let Some(largest) = largest else {
+    let largest = targets.iter().flatten().map(|t| t.facts.sector_bytes).max();
+    let Some(needed) = largest else {
         return Err(LiveError::bad("missing", "all members are missing"));
     };
-    let needed = largest.facts.sector_bytes;
     match config.sector_bytes {
-        None => Ok(needed),
-        Some(asked) if asked.is_power_of_two() && asked >= needed => Ok(asked),
-        Some(asked) => {
-            let message = format!("{asked}: {} needs a power of two of at least {needed}", largest.name());
-            Err(LiveError::bad("sector_bytes", message))
+        Some(asked) if !asked.is_power_of_two() => {
+            Err(LiveError::bad("sector_bytes", format!("{asked} must be a power of two")))
         }
+        asked => Ok(asked.unwrap_or(0).max(needed)),
     }
 }
 
@@ -249,6 +246,7 @@ impl Run<'_> {
             stopped_by: self.stopped_by,
             failed_members: engine.failed_members().to_vec(),
             verify: engine.verify_report(),
+            trace: engine.trace().to_vec(),
         }
     }
 }

@@ -20,14 +20,14 @@ fn mixed(tree: Tree, targets: Vec<TargetSpec>) -> LiveConfig {
         content: Content::Verify,
         load: LoadSpec::Closed { depth: 16 },
         workload: workload(0.4, SizeSpec::Table { bytes, weights }),
-        limits: requests(3000),
+        limits: requests(2000),
         sector_bytes: Some(4096),
         ..config(tree)
     }
 }
 
 fn memory() -> Vec<TargetSpec> {
-    vec![TargetSpec::Memory { size_bytes: 2 * MIB }]
+    vec![TargetSpec::Memory { size_bytes: MIB }]
 }
 
 /// As many members as the level bears whichever they are, spread out.
@@ -40,10 +40,10 @@ fn bearable(tree: &Tree) -> Vec<LeafId> {
 fn every_level_over_files() {
     for (name, tree) in every_level(CHUNK) {
         let place = Place::new();
-        let files = place.files(tree.leaves(), 2 * MIB);
+        let files = place.files(tree.leaves(), MIB);
         let result = run(&mixed(tree.clone(), files.clone()));
         assert_verified(&name, &result);
-        assert_eq!(result.recorder.all().requests, 3000, "{name}");
+        assert_eq!(result.recorder.all().requests, 2000, "{name}");
         let missing = bearable(&tree);
         if !missing.is_empty() {
             let result = run(&LiveConfig { missing, ..mixed(tree, files) });
@@ -74,7 +74,7 @@ fn members_that_go_in_mid_run() {
             let fault = |(i, leaf)| Fault { leaf, after_operations: 200 + 300 * i as u64, kind };
             let faults: Vec<Fault> = bearable(&tree).into_iter().enumerate().map(fault).collect();
             let place = Place::new();
-            let files = place.files(tree.leaves(), 2 * MIB);
+            let files = place.files(tree.leaves(), MIB);
             let gone = faults.len();
             for targets in [files, memory()] {
                 let result = run(&LiveConfig { faults: faults.clone(), ..mixed(tree.clone(), targets) });
@@ -91,7 +91,7 @@ fn unreadable_sectors_are_made_again() {
     for (name, tree) in every_level(CHUNK).into_iter().filter(|(_, tree)| tree.tolerance() > 0) {
         let faults = vec![Fault { leaf: 1, after_operations: 0, kind: FaultKind::Media { every: 7 } }];
         let place = Place::new();
-        for targets in [place.files(tree.leaves(), 2 * MIB), memory()] {
+        for targets in [place.files(tree.leaves(), MIB), memory()] {
             let result = run(&LiveConfig { faults: faults.clone(), ..mixed(tree.clone(), targets) });
             assert_verified(&name, &result);
             assert_eq!(result.recorder.all().failed, 0, "{name}");

@@ -52,7 +52,7 @@ impl Faults {
         for fault in self.faults.iter().filter(mine) {
             match fault.kind {
                 FaultKind::Gone => return Verdict::Fail(OpError::MemberGone),
-                FaultKind::Media { every } if operation.kind == OpKind::Read && served % every.max(1) == 0 => {
+                FaultKind::Media { every } if operation.kind == OpKind::Read && served.is_multiple_of(every.max(1)) => {
                     return Verdict::Fail(OpError::Media(operation.extent));
                 }
                 FaultKind::TakenOut if served == fault.after_operations + 1 => return Verdict::TakeOut(operation.leaf),

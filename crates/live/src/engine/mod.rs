@@ -23,11 +23,11 @@ mod store;
 
 pub(crate) use source::{Offered, Source, Sweep};
 
-use crate::config::{Fault, Progress, Stage};
+use crate::config::{LiveConfig, Progress, Stage};
 use crate::content::{Stamper, Verifier, VerifyReport};
 use crate::error::{plain, LiveError};
 use crate::memory::{Block, Pool, Use};
-use crate::result::{FailedMember, MemberCounts};
+use crate::result::{FailedMember, MemberCounts, TracedOperation};
 use crate::target::{Store, Target};
 use clock::Clock;
 use compute::{Combiner, Places};
@@ -51,6 +51,8 @@ struct Slot {
     request: Request,
     block: Option<Block>,
     sequence: u64,
+    /// How many requests entered before it.
+    number: u64,
 }
 
 /// The array with its members, on the real clock.
@@ -80,6 +82,12 @@ pub(crate) struct Engine {
     failure: Option<LiveError>,
     sector_bytes: usize,
     now: Instant,
+    /// Requests that have entered since the stage began.
+    begun: u64,
+    /// Those whose operations are listed: none but while the load runs.
+    traced: u64,
+    trace_requests: u64,
+    trace: Vec<TracedOperation>,
 }
 
 /// How a stage ended, when nothing went wrong.
@@ -91,19 +99,19 @@ pub(crate) enum Ended {
 
 impl Engine {
     /// An idle engine over open targets (none where a member is missing).
-    pub fn new(array: Array, targets: Vec<Option<Target>>, seed: u64, faults: &[Fault]) -> Result<Engine, LiveError> {
+    pub fn new(array: Array, targets: Vec<Option<Target>>, config: &LiveConfig) -> Result<Engine, LiveError> {
         let fd_of = |target: &Option<Target>| match target.as_ref().map(|t| &t.store) {
             Some(Store::Fd(file)) => file.as_raw_fd(),
             _ => -1,
         };
         let fds: Vec<i32> = targets.iter().map(fd_of).collect();
         let mut ring = if fds.iter().any(|&fd| fd >= 0) { Some(Ring::new(&fds)?) } else { None };
-        let mut pool = Pool::new(Seed::new(seed).named("content"));
+        let mut pool = Pool::new(Seed::new(config.seed).named("content"));
         let sink = take(&mut pool, &mut ring, store::SINK_BYTES, Use::Any)?;
         let sector_bytes = array.layout().sector_bytes();
         let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
         Ok(Engine {
-            faults: Faults::new(faults, targets.len()),
+            faults: Faults::new(&config.faults, targets.len()),
             counts: (0..targets.len() as LeafId).map(count).collect(),
             array,
             ring,
@@ -115,7 +123,7 @@ impl Engine {
             flights: Flights::new(),
             combiner: Combiner::default(),
             ended: Vec::new(),
-            stamper: Stamper::new(seed, sector_bytes),
+            stamper: Stamper::new(config.seed, sector_bytes),
             verifier: None,
             sequence: 0,
             measuring: false,
@@ -123,6 +131,10 @@ impl Engine {
             failure: None,
             sector_bytes: sector_bytes as usize,
             now: Instant::ZERO,
+            begun: 0,
+            traced: 0,
+            trace_requests: config.trace_requests,
+            trace: Vec::new(),
         })
     }
 
@@ -147,6 +159,11 @@ impl Engine {
         &self.failed_members
     }
 
+    /// Operations of the first requests.
+    pub fn trace(&self) -> &[TracedOperation] {
+        &self.trace
+    }
+
     /// The targets' facts are theirs to tell.
     pub fn targets(&self) -> &[Option<Target>] {
         &self.targets
@@ -167,7 +184,9 @@ impl Engine {
         stage: Stage,
         observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Ended, LiveError> {
-        self.faults.arm(stage == Stage::Running);
+        let running = stage == Stage::Running;
+        self.faults.arm(running);
+        (self.begun, self.traced) = (0, if running { self.trace_requests } else { 0 });
         let clock = Clock::start();
         let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + PULSE, Ended::AsPlanned);
         loop {
@@ -241,13 +260,14 @@ impl Engine {
         if tag as usize >= self.slots.len() {
             self.slots.resize(tag as usize + 1, None);
         }
-        self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence });
+        self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun });
+        self.begun += 1;
         self.array.handle_request(self.now, request);
     }
 
     /// A request has ended: checks what it brought, frees its memory.
     fn end(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
-        let Some(Slot { request, block, sequence }) = self.slots[tag as usize].take() else { return };
+        let Some(Slot { request, block, sequence, .. }) = self.slots[tag as usize].take() else { return };
         let Request { volume, kind, extent, .. } = request;
         if let (Some(verifier), Some(block)) = (&mut self.verifier, block) {
             if kind == RequestKind::Write {

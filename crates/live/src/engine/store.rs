@@ -12,7 +12,7 @@ use super::faults::Verdict;
 use super::flight::{Flight, Progress};
 use super::Engine;
 use crate::error::{plain, LiveError};
-use crate::result::{FailedMember, MemberCounts};
+use crate::result::{FailedMember, MemberCounts, TracedOperation};
 use crate::target::Store;
 use raidlab_array::{Piece, Space};
 use raidlab_types::{LeafId, OpError, OpKind, Operation};
@@ -45,6 +45,9 @@ fn meaning(kind: OpKind, errno: i32) -> Meaning {
 impl Engine {
     /// Starts an operation; one in memory is carried out here and now.
     pub(super) fn start(&mut self, operation: Operation) {
+        if self.traced > 0 {
+            self.note(&operation);
+        }
         match self.faults.judge(&operation) {
             Verdict::Serve => {}
             Verdict::TakeOut(leaf) => self.take_out(leaf),
@@ -66,6 +69,15 @@ impl Engine {
                 self.done(&operation, 0, Ok(()));
             }
             None => self.done(&operation, 0, Err(OpError::MemberGone)),
+        }
+    }
+
+    /// Lists an operation of one of the first requests.
+    fn note(&mut self, operation: &Operation) {
+        let &Operation { leaf, kind, extent, .. } = operation;
+        let number = self.slots[operation.tag as usize].map(|slot| slot.number);
+        if let Some(request) = number.filter(|&number| number < self.traced) {
+            self.trace.push(TracedOperation { request, leaf, kind, extent });
         }
     }
 

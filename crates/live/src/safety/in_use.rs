@@ -6,13 +6,27 @@
 use super::{mounts, numbers::DevNumbers};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How the device, one of its partitions or its disk is in use, as the end of the sentence "X is ...".
 pub(super) fn user_of(numbers: DevNumbers) -> Option<String> {
     let related = numbers.related();
-    let uses: [fn(&[DevNumbers]) -> Option<String>; 5] = [mounted, in_btrfs, swapped_on, held, behind_loop];
-    uses.iter().find_map(|user| user(&related))
+    [mounted, in_btrfs, swapped_on, held, behind_loop].iter().find_map(|user| user(&related))
+}
+
+/// The loop device that a regular file is behind, if any: whoever made it takes the file for a disk.
+pub(crate) fn loop_over(file: &Path) -> Option<String> {
+    let file = fs::canonicalize(file).ok()?;
+    loops().find(|(_, backing)| *backing == file).map(|(name, _)| name)
+}
+
+/// Every loop device with what is behind it.
+fn loops() -> impl Iterator<Item = (String, PathBuf)> {
+    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let backing = fs::read_to_string(entry.path().join("loop/backing_file")).ok()?;
+        Some((entry.file_name().to_string_lossy().into_owned(), PathBuf::from(backing.trim_end_matches('\n'))))
+    })
 }
 
 fn numbers_of_path(path: impl AsRef<Path>) -> Option<DevNumbers> {
@@ -56,11 +70,6 @@ fn held(related: &[DevNumbers]) -> Option<String> {
 }
 
 fn behind_loop(related: &[DevNumbers]) -> Option<String> {
-    for entry in fs::read_dir("/sys/block").ok()?.flatten() {
-        let Ok(backing) = fs::read_to_string(entry.path().join("loop/backing_file")) else { continue };
-        if numbers_of_path(backing.trim()).is_some_and(|n| related.contains(&n)) {
-            return Some(format!("behind the loop device {}", entry.file_name().to_string_lossy()));
-        }
-    }
-    None
+    let is_ours = |backing: &Path| numbers_of_path(backing).is_some_and(|n| related.contains(&n));
+    loops().find(|(_, backing)| is_ours(backing)).map(|(name, _)| format!("behind the loop device {name}"))
 }

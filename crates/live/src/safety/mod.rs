@@ -11,7 +11,7 @@
 //! - "Mounted or held" looks at the device, its partitions and the disk it is a partition of.
 //! - What cannot be determined is said to be so, and never taken for "blank".
 
-mod in_use;
+pub(crate) mod in_use;
 pub(crate) mod mounts;
 pub(crate) mod numbers;
 mod signature;

@@ -5,6 +5,7 @@ use super::trailer::{Trailer, TRAILER_BYTES};
 use super::{Store, Target, TargetFacts};
 use crate::error::{plain, LiveError};
 use crate::memory::{fill_random, Mapping, PAGE_BYTES};
+use crate::safety::in_use;
 use raidlab_types::CounterRng;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -84,6 +85,10 @@ fn open_existing(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Resul
     }
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse_io("opening to write", &e))?;
     lock(&file, true, path, key)?;
+    if let Some(name) = in_use::loop_over(path) {
+        let message = format!("{} is behind the loop device {name}: it is never written meanwhile", path.display());
+        return Err(LiveError::refused(path_key(key), message));
+    }
     // Between the look and the lock another run may have changed it.
     let len = file.metadata().map_err(|e| refuse_io("reading its size", &e))?.len();
     let Some(trailer) = read_trailer(&file, len) else {

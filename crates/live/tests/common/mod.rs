@@ -1,6 +1,8 @@
 //! Cells to run and places to run them in.
 #![allow(dead_code)] // Each test binary uses its own part.
 
+pub mod loops;
+
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_live::{Content, LiveConfig, LiveResult, TargetSpec};
 use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
@@ -53,6 +55,7 @@ pub fn config(tree: Tree) -> LiveConfig {
         content: Content::Random,
         destroy: Vec::new(),
         faults: Vec::new(),
+        trace_requests: 0,
     }
 }
 

@@ -1,0 +1,89 @@
+//! Loop devices for tests that need real block devices: only as root, gone afterwards even after a panic.
+
+use super::Place;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Why loop devices cannot be had here, if so.
+pub fn unavailable() -> Option<String> {
+    let id = Command::new("id").arg("-u").output().ok()?;
+    if id.stdout.trim_ascii() != b"0" {
+        return Some("it needs root for loop devices".to_string());
+    }
+    for tool in ["losetup", "mkfs.ext4", "mount", "blkid"] {
+        if Command::new(tool).arg("--version").output().is_err() && Command::new(tool).arg("-V").output().is_err() {
+            return Some(format!("it needs {tool}"));
+        }
+    }
+    (!Path::new("/dev/loop-control").exists()).then(|| "this kernel has no loop devices".to_string())
+}
+
+/// Skips the calling test with a printed reason where loop devices cannot be had.
+#[macro_export]
+macro_rules! need_loops {
+    () => {
+        if let Some(reason) = common::loops::unavailable() {
+            println!("skipped: {reason}");
+            return;
+        }
+    };
+}
+
+/// A loop device over a file of zeroes, and perhaps a mount of it.
+pub struct Loop {
+    device: PathBuf,
+    mounted: Option<PathBuf>,
+}
+
+fn must(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+impl Loop {
+    /// Over `name` in `place`, with this logical block.
+    pub fn new(place: &Place, name: &str, bytes: u64, block: u32) -> Loop {
+        let path = place.path(name);
+        std::fs::File::create(&path).and_then(|f| f.set_len(bytes)).expect("a file behind the loop device");
+        Loop::over(path, block)
+    }
+
+    /// Over a file that exists.
+    pub fn over(path: PathBuf, block: u32) -> Loop {
+        let block = block.to_string();
+        let device = must(Command::new("losetup").args(["-f", "--show", "-b", &block]).arg(&path));
+        Loop { device: device.into(), mounted: None }
+    }
+
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+
+    pub fn make_ext4(&self) {
+        must(Command::new("mkfs.ext4").args(["-q", "-F", "-L", "precious"]).arg(&self.device));
+    }
+
+    pub fn mount(&mut self, at: PathBuf) {
+        std::fs::create_dir_all(&at).expect("a mount point");
+        must(Command::new("mount").arg(&self.device).arg(&at));
+        self.mounted = Some(at);
+    }
+
+    /// The first bytes of the device.
+    pub fn head(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 1 << 20];
+        let file = std::fs::File::open(&self.device).expect("the device");
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).expect("its first MiB");
+        bytes
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        if let Some(point) = &self.mounted {
+            let _ = Command::new("umount").arg(point).status();
+        }
+        let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
+    }
+}

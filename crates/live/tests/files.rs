@@ -1,0 +1,204 @@
+//! File members: made, filled, known again, refused when somebody else's; and how a run is watched and stopped.
+
+mod common;
+
+use common::{config, requests, run, workload, Place};
+use raidlab_array::{Rotation, Tree};
+use raidlab_live::{Content, LiveConfig, LiveError, Stage, TargetSpec};
+use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec};
+use raidlab_types::{OpKind, KIB, MIB};
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+
+const SIZE: u64 = 4 * MIB;
+
+fn over(place: &Place, n: usize, read_fraction: f64) -> LiveConfig {
+    LiveConfig {
+        targets: place.files(n, SIZE),
+        workload: workload(read_fraction, SizeSpec::Fixed { bytes: 4 * KIB }),
+        ..config(Tree::raid0(n, 64 * KIB))
+    }
+}
+
+fn error(config: &LiveConfig) -> LiveError {
+    raidlab_live::run(config, &mut |_| ControlFlow::Continue(())).expect_err("must not run")
+}
+
+#[test]
+fn a_file_is_made_filled_and_used_again() {
+    let place = Place::new();
+    let cell = over(&place, 2, 1.0);
+    let result = run(&cell);
+    assert_eq!(result.recorder.read().requests, 2000);
+    let facts = result.targets[1].as_ref().expect("facts of a file");
+    assert!(facts.made_by_raidlab && facts.allocated_bytes >= Some(SIZE), "{facts:?}");
+    assert!(facts.filesystem.is_some() && facts.st_dev.is_some(), "{facts:?}");
+    let path = place.path("member1");
+    let first = std::fs::read(&path).expect("the member");
+    assert!(first[..SIZE as usize].chunks(4096).all(|page| page.iter().any(|&byte| byte != 0)), "a page of zeroes");
+    let made = std::fs::metadata(&path).expect("the member");
+    let again = LiveConfig { seed: 2, ..cell };
+    run(&again);
+    assert_eq!(std::fs::read(&path).expect("the member"), first, "reading changes nothing and fills nothing anew");
+    assert_eq!(std::fs::metadata(&path).expect("the member").ino(), made.ino());
+}
+
+#[test]
+fn a_larger_size_makes_the_file_anew_and_a_smaller_one_uses_it() {
+    let place = Place::new();
+    run(&over(&place, 1, 1.0));
+    let sized = |size_bytes| LiveConfig {
+        targets: vec![TargetSpec::File { path: place.path("member0"), size_bytes }],
+        ..over(&place, 1, 1.0)
+    };
+    let result = run(&sized(SIZE / 2));
+    assert_eq!(result.targets[0].as_ref().map(|t| t.size_bytes), Some(SIZE / 2));
+    run(&sized(2 * SIZE));
+    assert_eq!(std::fs::metadata(place.path("member0")).expect("the member").len(), 2 * SIZE + 4096);
+}
+
+#[test]
+fn somebody_elses_file_is_read_but_not_written() {
+    let place = Place::new();
+    let letters: Vec<u8> = (0..SIZE).map(|i| (i % 251) as u8).collect();
+    std::fs::write(place.path("member0"), &letters).expect("a file of somebody else's");
+    let refused = error(&over(&place, 1, 0.9));
+    assert!(matches!(&refused, LiveError::Refused { key, .. } if key == "members[0].path"), "{refused}");
+    assert!(refused.message().contains("was not made by raidlab"), "{refused}");
+    let result = run(&over(&place, 1, 1.0));
+    assert_eq!(result.recorder.read().requests, 2000);
+    assert!(!result.targets[0].as_ref().expect("facts").made_by_raidlab);
+    assert_eq!(std::fs::read(place.path("member0")).expect("the file"), letters);
+    let verified = error(&LiveConfig { content: Content::Verify, ..over(&place, 1, 1.0) });
+    assert!(matches!(verified, LiveError::Refused { .. }), "verifying writes: {verified}");
+}
+
+#[test]
+fn what_is_no_file_or_no_place_is_bad_input() {
+    let place = Place::new();
+    let at = |path| LiveConfig { targets: vec![TargetSpec::File { path, size_bytes: SIZE }], ..over(&place, 1, 1.0) };
+    for (path, part) in [("", "is a directory"), ("no/such/place", "No such file or directory")] {
+        let bad = error(&at(place.path(path)));
+        assert!(matches!(&bad, LiveError::BadInput { key, .. } if key == "members[0].path"), "{bad}");
+        assert!(bad.message().contains(part), "{bad}");
+    }
+    let device = error(&at("/dev/null".into()));
+    assert!(device.message().contains("not a regular file"), "{device}");
+    let twice = LiveConfig { targets: vec![over(&place, 1, 1.0).targets[0].clone(); 2], ..over(&place, 2, 1.0) };
+    assert!(error(&twice).message().contains("every member needs its own"));
+}
+
+#[test]
+fn bad_numbers_name_their_key() {
+    let place = Place::new();
+    let cell = over(&place, 2, 1.0);
+    let cases: Vec<(&str, LiveConfig)> = vec![
+        ("members", LiveConfig { targets: place.files(3, SIZE), ..cell.clone() }),
+        ("missing[0]", LiveConfig { missing: vec![7], ..cell.clone() }),
+        ("missing", LiveConfig { missing: vec![1], ..cell.clone() }),
+        ("sector_bytes", LiveConfig { sector_bytes: Some(3000), ..cell.clone() }),
+        ("members[0].size_bytes", LiveConfig { targets: place.files(2, 100), ..cell.clone() }),
+        ("tree", LiveConfig { tree: Tree::raid0(2, 1000), ..cell.clone() }),
+        ("workload.size.bytes", LiveConfig { workload: workload(1.0, SizeSpec::Fixed { bytes: 100 }), ..cell.clone() }),
+        ("load.depth", LiveConfig { load: LoadSpec::Closed { depth: 0 }, ..cell.clone() }),
+    ];
+    for (key, cell) in cases {
+        let bad = error(&cell);
+        assert_eq!(bad.key(), key, "{bad}");
+    }
+}
+
+#[test]
+fn stopping_keeps_what_was_measured() {
+    let place = Place::new();
+    let long = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(600.0) } };
+    let mut told = 0;
+    let cell = LiveConfig { limits: long, ..over(&place, 2, 0.5) };
+    let result = raidlab_live::run(&cell, &mut |progress| {
+        told += (progress.stage == Stage::Running) as u32;
+        assert!((0.0..=1.0).contains(&progress.fraction));
+        if told >= 3 {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    let result = result.expect("it ran");
+    assert!(result.interrupted && result.stopped_by.is_none());
+    assert_eq!(told, 3);
+    assert!(result.recorder.all().requests > 0);
+    assert!(result.elapsed.as_s_f64() > 0.3 && result.elapsed.as_s_f64() < 60.0, "{:?}", result.elapsed);
+}
+
+#[test]
+fn a_file_cut_short_ends_the_run_with_one_sentence() {
+    let place = Place::new();
+    let long = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(600.0) } };
+    let path = place.path("member1");
+    let result = raidlab_live::run(&LiveConfig { limits: long, ..over(&place, 2, 1.0) }, &mut |progress| {
+        if progress.stage == Stage::Running {
+            let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
+            file.set_len(0).expect("to cut it");
+        }
+        ControlFlow::Continue(())
+    });
+    let result = result.expect("it ran");
+    let error = result.stopped_by.expect("it cannot go on");
+    assert!(matches!(&error, LiveError::Io { key, .. } if key == "members[1]"), "{error}");
+    assert!(error.message().contains("truncated"), "{error}");
+    assert!(result.recorder.all().requests > 0, "what was measured is kept");
+}
+
+#[test]
+fn the_open_loop_keeps_its_rate_and_members_add_up() {
+    let place = Place::new();
+    let load = LoadSpec::Open { arrival: ArrivalSpec::Poisson { rate_per_s: 2000.0 }, max_in_flight: None };
+    let limits = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(1.0) } };
+    let tree = Tree::parity(1, 3, 64 * KIB, Rotation::LeftSymmetric);
+    let cell = LiveConfig { load, limits, tree, ..over(&place, 3, 0.7) };
+    let result = run(&cell);
+    let all = result.recorder.all();
+    assert!((1600..2400).contains(&all.requests), "{} requests in a second at 2000/s", all.requests);
+    let (reads, writes) = result.members.iter().fold((0, 0), |(r, w), m| (r + m.reads, w + m.writes));
+    // Of three members a small write reads the other data chunk, and writes data and parity; a little is in flight when
+    // the window closes.
+    let (read, written) = (result.recorder.read().requests, result.recorder.write().requests);
+    assert!(writes.abs_diff(2 * written) <= 64, "{writes} member writes for {written} writes");
+    assert!(reads.abs_diff(read + written) <= 64, "{reads} member reads for {read} reads and {written} writes");
+    assert_eq!(result.members[0].read_bytes, result.members[0].reads * 4 * KIB);
+    assert!(result.members.iter().all(|m| m.wait_ns > 0));
+}
+
+#[test]
+fn operations_of_the_first_requests_are_listed() {
+    let place = Place::new();
+    let tree = Tree::parity(1, 5, 64 * KIB, Rotation::LeftSymmetric);
+    let cell = |seed| LiveConfig { seed, tree: tree.clone(), trace_requests: 100, ..over(&place, 5, 0.0) };
+    let traced = |cell: &LiveConfig| {
+        let mut trace = run(cell).trace;
+        trace.sort_by_key(|t| (t.request, t.kind == OpKind::Write, t.leaf));
+        trace
+    };
+    let (first, again, other) = (traced(&cell(1)), traced(&cell(1)), traced(&cell(2)));
+    assert_eq!(first, again, "the same requests make the same operations, whatever completes when");
+    assert_ne!(first, other);
+    assert_eq!(first.len(), 400, "old data and parity in, new data and parity out");
+    assert_eq!(first.iter().map(|t| t.request).max(), Some(99));
+}
+
+#[test]
+fn flawed_content_is_found() {
+    let place = Place::new();
+    let limits = requests(20_000);
+    let cell = LiveConfig { content: Content::Verify, limits, ..over(&place, 2, 0.5) };
+    let path = place.path("member1");
+    let result = raidlab_live::run(&cell, &mut |progress| {
+        if progress.stage == Stage::Running {
+            let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
+            std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; SIZE as usize], 0).expect("to spoil it");
+        }
+        ControlFlow::Continue(())
+    });
+    let report = result.expect("it ran").verify.expect("a report");
+    assert!(report.mismatch_count > 0);
+    assert!(report.mismatches[0].message.contains("nothing that this run has written"), "{report:?}");
+}
