@@ -30,6 +30,7 @@ const SWEEP_DEPTH: u64 = 8;
 pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
     let specs = target_specs(config)?;
     check_members(config)?;
+    target::memory::check_total(&specs)?;
     let writes = config.content == Content::Verify || writes(&config.workload);
     let targets = open_all(config, &specs, Intent { writes, destroy: &config.destroy })?;
     let sector_bytes = sector(config, &targets)?;

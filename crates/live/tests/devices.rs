@@ -106,6 +106,58 @@ fn blank_is_refused_too_unless_named() {
 }
 
 #[test]
+fn a_disk_is_not_written_while_a_partition_is_mounted_and_the_other_partition_is() {
+    need_loops!();
+    let place = Place::new();
+    let mut disk = Loop::new(&place, "disk", 2 * SIZE, 512);
+    let Some([first, second]) = disk.partition() else {
+        println!("skipped: addpart cannot make partitions here");
+        return;
+    };
+    disk.mount_partition(&first, place.path("mounted"));
+    for whole in [disk.device().to_path_buf(), first] {
+        let target = TargetSpec::Block { path: whole, destroy: true };
+        let message = refusal(&LiveConfig { targets: vec![target], ..over(&[&disk], 0.5) });
+        assert!(message.contains("is mounted on") && message.contains("never written"), "{message}");
+    }
+    let other = |destroy| LiveConfig {
+        targets: vec![TargetSpec::Block { path: second.clone(), destroy }],
+        ..over(&[&disk], 0.5)
+    };
+    assert!(refusal(&other(false)).contains("--destroy"));
+    let result = run(&other(true));
+    let device = result.targets[0].as_ref().and_then(|t| t.device.clone()).expect("facts of the partition");
+    assert_ne!(device.name, device.disk);
+}
+
+#[test]
+fn swap_is_never_written() {
+    need_loops!();
+    let place = Place::new();
+    let mut disk = Loop::new(&place, "disk", SIZE, 512);
+    if !disk.swap_on() {
+        println!("skipped: this kernel takes no swap on loop devices");
+        return;
+    }
+    let message = refusal(&naming(over(&[&disk], 0.5), &[&disk]));
+    assert!(message.contains("in use as swap") && message.contains("never written"), "{message}");
+}
+
+#[test]
+fn what_somebody_has_claimed_is_never_written() {
+    need_loops!();
+    let place = Place::new();
+    let disk = Loop::new(&place, "disk", SIZE, 512);
+    let mut options = std::fs::OpenOptions::new();
+    let claim = std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), libc::O_EXCL);
+    let claimed = claim.open(disk.device()).expect("nobody else has it");
+    let message = refusal(&naming(over(&[&disk], 0.5), &[&disk]));
+    assert!(message.contains("held by another driver") && message.contains("never written"), "{message}");
+    drop(claimed);
+    run(&naming(over(&[&disk], 0.5), &[&disk]));
+}
+
+#[test]
 fn a_device_behind_another_is_never_written() {
     need_loops!();
     let place = Place::new();

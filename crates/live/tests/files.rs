@@ -97,6 +97,7 @@ fn bad_numbers_name_their_key() {
         ("missing[0]", LiveConfig { missing: vec![7], ..cell.clone() }),
         ("missing", LiveConfig { missing: vec![1], ..cell.clone() }),
         ("sector_bytes", LiveConfig { sector_bytes: Some(3000), ..cell.clone() }),
+        ("members", LiveConfig { targets: vec![TargetSpec::Memory { size_bytes: 1 << 50 }], ..cell.clone() }),
         ("members[0].size_bytes", LiveConfig { targets: place.files(2, 100), ..cell.clone() }),
         ("tree", LiveConfig { tree: Tree::raid0(2, 1000), ..cell.clone() }),
         ("workload.size.bytes", LiveConfig { workload: workload(1.0, SizeSpec::Fixed { bytes: 100 }), ..cell.clone() }),
@@ -201,4 +202,18 @@ fn flawed_content_is_found() {
     let report = result.expect("it ran").verify.expect("a report");
     assert!(report.mismatch_count > 0);
     assert!(report.mismatches[0].message.contains("nothing that this run has written"), "{report:?}");
+}
+
+#[test]
+fn more_operations_than_the_ring_holds_are_all_served() {
+    let place = Place::new();
+    let cell = LiveConfig {
+        load: LoadSpec::Closed { depth: 6000 },
+        content: Content::Verify,
+        limits: requests(20_000),
+        ..over(&place, 2, 0.5)
+    };
+    let result = run(&cell);
+    common::assert_verified("depth 6000", &result);
+    assert_eq!(result.recorder.all().requests, 20_000);
 }

@@ -36,6 +36,7 @@ use flight::Flights;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
 use raidlab_types::{Duration, Instant, LeafId, OpId, Request, RequestError, RequestKind, RequestTag, Seed};
 use ring::Ring;
+use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
@@ -69,6 +70,8 @@ pub(crate) struct Engine {
     /// Where what nobody wants is read to.
     sink: Block,
     flights: Flights,
+    /// Flights that found the ring full.
+    waiting: VecDeque<u32>,
     combiner: Combiner,
     faults: Faults,
     /// Ended requests that the source has not been told of.
@@ -121,6 +124,7 @@ impl Engine {
             scratch: Vec::new(),
             sink,
             flights: Flights::new(),
+            waiting: VecDeque::new(),
             combiner: Combiner::default(),
             ended: Vec::new(),
             stamper: Stamper::new(config.seed, sector_bytes),

@@ -3,6 +3,7 @@
 //! Invariants:
 //! - `in_flight` counts entries pushed and not yet reaped; the ring is not dropped before it is 0, so the kernel never
 //!   writes to memory that is gone.
+//! - No more is in flight than completions have room for, so none is ever lost or held back by the kernel.
 //! - Registration of buffers is an optimisation: where the limit on locked memory forbids it, operations go on without.
 //!
 //! Reference: J. Axboe, *Efficient IO with io_uring*, 2019; io_uring_setup(2), io_uring_enter(2), io_uring_register(2).
@@ -15,6 +16,8 @@ use std::os::fd::RawFd;
 
 /// Entries of the submission queue: more are pushed in several batches.
 const ENTRIES: u32 = 1024;
+/// Room for completions, and so the most that may be in flight.
+const MOST_IN_FLIGHT: u32 = ENTRIES * 4;
 /// Slots for registered buffers, one a slab of memory.
 const BUFFERS: u32 = 1024;
 /// Longest buffer the kernel registers.
@@ -80,7 +83,12 @@ impl Ring {
         self.in_flight
     }
 
-    /// Queues an entry for the next submission.
+    /// Whether nothing more may be pushed before something has been reaped.
+    pub fn is_full(&self) -> bool {
+        self.in_flight >= MOST_IN_FLIGHT
+    }
+
+    /// Queues an entry for the next submission; the ring must not be full.
     ///
     /// # Safety
     /// All memory the entry names stays valid until it is reaped.
@@ -145,7 +153,7 @@ impl Drop for Ring {
 fn set_up() -> io::Result<IoUring> {
     let sized = || {
         let mut builder = IoUring::builder();
-        builder.setup_cqsize(ENTRIES * 4);
+        builder.setup_cqsize(MOST_IN_FLIGHT);
         builder
     };
     let invalid = |e: &io::Error| e.raw_os_error() == Some(libc::EINVAL);

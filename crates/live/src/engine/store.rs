@@ -10,6 +10,7 @@
 use super::compute::Places;
 use super::faults::Verdict;
 use super::flight::{Flight, Progress};
+use super::ring::Ring;
 use super::Engine;
 use crate::error::{plain, LiveError};
 use crate::result::{FailedMember, MemberCounts, TracedOperation};
@@ -100,17 +101,24 @@ impl Engine {
     }
 
     fn push(&mut self, id: u32) {
-        let entry = self.flights.get(id).entry().user_data(u64::from(id));
         let Some(ring) = &mut self.ring else { unreachable!("a member with a descriptor has a ring") };
+        if ring.is_full() {
+            return self.waiting.push_back(id);
+        }
+        let entry = self.flights.get(id).entry().user_data(u64::from(id));
         // SAFETY: the request's, the window's and the flight's memory are kept until the answer is reaped.
         let result = unsafe { ring.push(&entry) };
         self.check_enter(result);
     }
 
-    /// Takes all answers there are.
+    /// Takes all answers there are, and lets those into the ring that found it full.
     pub(super) fn reap(&mut self) {
-        while let Some((id, result)) = self.ring.as_mut().and_then(|ring| ring.reap()) {
+        while let Some((id, result)) = self.ring.as_mut().and_then(Ring::reap) {
             self.answered(id as u32, result);
+        }
+        while self.ring.as_ref().is_some_and(|ring| !ring.is_full()) {
+            let Some(id) = self.waiting.pop_front() else { return };
+            self.push(id);
         }
     }
 

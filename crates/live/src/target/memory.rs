@@ -1,6 +1,6 @@
 //! `memory`: anonymous memory of this process. The engine copies; no system call is made.
 
-use super::{Store, Target, TargetFacts};
+use super::{Store, Target, TargetFacts, TargetSpec};
 use crate::error::LiveError;
 use crate::memory::{fill_random, Mapping};
 use raidlab_types::CounterRng;
@@ -16,10 +16,6 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
     let size_key = format!("{key}.size_bytes");
     if size_bytes < u64::from(SECTOR_BYTES) {
         return Err(LiveError::bad(size_key, format!("{size_bytes} must be at least {SECTOR_BYTES}")));
-    }
-    if let Some(available) = available_bytes().filter(|&available| size_bytes > available) {
-        let message = format!("{size_bytes} bytes exceed the memory available, {available} bytes");
-        return Err(LiveError::bad(size_key, message));
     }
     let mapping = Mapping::new(size_bytes as usize)
         .map_err(|e| LiveError::io(size_key, "memory", &format!("taking {size_bytes} bytes"), &e))?;
@@ -37,6 +33,19 @@ pub(super) fn fill(
         progress(step.len() as u64)?;
     }
     ControlFlow::Continue(())
+}
+
+/// Checks that all members in memory together leave some for the rest.
+pub(crate) fn check_total(specs: &[TargetSpec]) -> Result<(), LiveError> {
+    let size = |spec: &TargetSpec| if let TargetSpec::Memory { size_bytes } = spec { *size_bytes } else { 0 };
+    let total: u64 = specs.iter().map(size).fold(0, u64::saturating_add);
+    match available_bytes() {
+        Some(available) if total > available => {
+            let message = format!("{total} bytes of members in memory exceed what is available, {available} bytes");
+            Err(LiveError::bad("members", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn available_bytes() -> Option<u64> {

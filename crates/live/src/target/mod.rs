@@ -12,7 +12,7 @@ mod block;
 mod direct;
 mod facts;
 mod file;
-mod memory;
+pub(crate) mod memory;
 mod trailer;
 
 pub use facts::{DeviceFacts, FilesystemFacts, TargetFacts};

@@ -33,6 +33,7 @@ macro_rules! need_loops {
 pub struct Loop {
     device: PathBuf,
     mounted: Option<PathBuf>,
+    swapped_on: bool,
 }
 
 fn must(command: &mut Command) -> String {
@@ -52,8 +53,8 @@ impl Loop {
     /// Over a file that exists.
     pub fn over(path: PathBuf, block: u32) -> Loop {
         let block = block.to_string();
-        let device = must(Command::new("losetup").args(["-f", "--show", "-b", &block]).arg(&path));
-        Loop { device: device.into(), mounted: None }
+        let device = must(Command::new("losetup").args(["-f", "-P", "--show", "-b", &block]).arg(&path));
+        Loop { device: device.into(), mounted: None, swapped_on: false }
     }
 
     pub fn device(&self) -> &Path {
@@ -65,17 +66,50 @@ impl Loop {
     }
 
     pub fn mount(&mut self, at: PathBuf) {
+        self.mount_device(self.device.clone(), at);
+    }
+
+    fn mount_device(&mut self, device: PathBuf, at: PathBuf) {
         std::fs::create_dir_all(&at).expect("a mount point");
-        must(Command::new("mount").arg(&self.device).arg(&at));
+        must(Command::new("mount").arg(device).arg(&at));
         self.mounted = Some(at);
+    }
+
+    /// Cuts it in two halves; returns the partitions. The kernel is told directly: it may know no partition tables.
+    pub fn partition(&self) -> Option<[PathBuf; 2]> {
+        let sectors = self.head_and_size().1 / 512;
+        for (number, start) in [(1, 2048), (2, sectors / 2)] {
+            let (number, start, length) = (number.to_string(), start.to_string(), (sectors / 4).to_string());
+            let done = Command::new("addpart").arg(&self.device).args([&number, &start, &length]).status();
+            done.ok().filter(|status| status.success())?;
+        }
+        let part = |n: u32| PathBuf::from(format!("{}p{n}", self.device.display()));
+        Some([part(1), part(2)])
+    }
+
+    pub fn mount_partition(&mut self, partition: &Path, at: PathBuf) {
+        must(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(partition));
+        self.mount_device(partition.to_path_buf(), at);
+    }
+
+    /// Whether the kernel took it as swap.
+    pub fn swap_on(&mut self) -> bool {
+        must(Command::new("mkswap").arg(&self.device));
+        self.swapped_on = Command::new("swapon").arg(&self.device).status().is_ok_and(|status| status.success());
+        self.swapped_on
     }
 
     /// The first bytes of the device.
     pub fn head(&self) -> Vec<u8> {
+        self.head_and_size().0
+    }
+
+    fn head_and_size(&self) -> (Vec<u8>, u64) {
         let mut bytes = vec![0; 1 << 20];
-        let file = std::fs::File::open(&self.device).expect("the device");
+        let mut file = std::fs::File::open(&self.device).expect("the device");
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).expect("its first MiB");
-        bytes
+        let size = std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).expect("its size");
+        (bytes, size)
     }
 }
 
@@ -83,6 +117,9 @@ impl Drop for Loop {
     fn drop(&mut self) {
         if let Some(point) = &self.mounted {
             let _ = Command::new("umount").arg(point).status();
+        }
+        if self.swapped_on {
+            let _ = Command::new("swapoff").arg(&self.device).status();
         }
         let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
     }
