@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 class CellError(Exception):
-    """Bad input or a failed run; ``key`` is the JSON path at fault."""
+    """Bad input or a failed run: the JSON path at fault, and bad_input, refused, unsupported or io."""
 
     message: str
     key: str
+    kind: str
 
 class DepthSearch:
     """The search for the queue depth at which a percentile of response time equals a target."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from raidlab.errors import InputError
+from raidlab.errors import InputError, RefusedError
 from raidlab.metrics import Analysis
 from raidlab.report import write_page
 from raidlab.results import Run, RunWriter, load_run, new_folder
@@ -69,6 +69,7 @@ def run_study(
     _check_sections(loaded, targets)
     root_seed = loaded.study.seed if seed is None else seed
     execution = Execution(loaded, targets, root_seed, quick, progress or Silent())
+    execution.prepare()
     writer = RunWriter(
         new_folder(Path(out), loaded.study.name),
         loaded,
@@ -77,14 +78,21 @@ def run_study(
         quick=quick,
         argv=list(argv) or ["raidlab", "run", loaded.study.name],
     )
+    refused = False
     try:
         for outcome in execution.outcomes():
             target = outcome.cell.target if isinstance(outcome, CellOutcome) else outcome.task.target
             member_bytes, sector_bytes = execution.member_shape(target)
             writer.add(outcome, member_bytes, sector_bytes)
+    except RefusedError:
+        refused = True
+        raise
     finally:
-        folder = writer.finish(execution.status, execution.failure, execution.member_facts.get("live", []))
-    return load_run(folder)
+        if refused and writer.is_empty:
+            writer.discard()
+        else:
+            writer.finish(execution.status, execution.failure, execution.live_members)
+    return load_run(writer.folder)
 
 
 def analyse(run: Run | str | Path) -> Analysis:

@@ -36,9 +36,9 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             NAME,
             "live",
             WARN,
-            f"All {len(members)} members lie on one physical device ({disks[0]}): they share its throughput, so adding "
-            "members adds no speed, and live ratios show how much work a level causes, not how separate disks would "
-            "share it.",
+            f"All {len(members)} members lie on one physical device ({disks[0]}): they share its throughput, so more "
+            "members bring no more speed. Live figures per disk divide by that one disk and show how much work a level "
+            "causes; they do not show how separate disks would share it.",
             "Give one directory or device of its own for each member: --on /disk1/ --on /disk2/ ...; "
             "use the simulated half to judge separate disks.",
         )

@@ -107,11 +107,11 @@ def _full(comparisons: list[Comparison]) -> Text:
 def _cells(row: Row, with_held: bool) -> list[str]:
     values = row.values
     cells = [
-        str(row.point.members),
+        str(row.point.disks),
         short(values["throughput_mb_s"]),
         short(values["iops"]),
         *(short(values[f"response_time_ms_p{percentile}"]) for percentile in (50, 90, 99)),
-        short(values["throughput_per_member_mb_s"]),
+        short(values["throughput_per_disk_mb_s"]),
         percent(values["relative_throughput_percent"]),
     ]
     return [*cells, percent(row.held.relative_percent if row.held else None)] if with_held else cells

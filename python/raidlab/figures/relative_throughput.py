@@ -30,7 +30,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
         found.setdefault((comparison.compare.group, comparison.target), []).append(comparison)
     for (group, target), comparisons in found.items():
         compare = comparisons[0].compare
-        per = {"member": "per member ", "user_capacity": "per user capacity ", "array": ""}[compare.per]
+        per = {"disk": "per disk ", "user_capacity": "per user capacity ", "array": ""}[compare.per]
         found_loads = list(dict.fromkeys(comparison.load for comparison in comparisons))
         loads = found_loads[0] if len(found_loads) == 1 else "the heaviest load of each sweep"
         yield Figure(

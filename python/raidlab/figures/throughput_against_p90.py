@@ -18,8 +18,8 @@ from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.study.schema import Compare
 
 KIND = "throughput_against_p90"
-_PER_WORDS = {"member": "MB/s per member", "user_capacity": "MB/s per TB of user capacity", "array": "MB/s"}
-_PER_SCALE = {"member": 1.0, "user_capacity": 1e12, "array": 1.0}
+_PER_WORDS = {"disk": "MB/s per disk", "user_capacity": "MB/s per TB of user capacity", "array": "MB/s"}
+_PER_SCALE = {"disk": 1.0, "user_capacity": 1e12, "array": 1.0}
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:

@@ -22,7 +22,7 @@ from raidlab.metrics import (
     response_time,
     storage_efficiency_percent,
     throughput_mb_s,
-    throughput_per_member_mb_s,
+    throughput_per_disk_mb_s,
 )
 from raidlab.metrics.comparison import Comparison, Held, Row, comparisons_of
 from raidlab.metrics.metric import Metric
@@ -32,7 +32,7 @@ from raidlab.stats import mean_interval
 
 METRICS: tuple[Metric, ...] = (
     throughput_mb_s.METRIC,
-    throughput_per_member_mb_s.METRIC,
+    throughput_per_disk_mb_s.METRIC,
     iops.METRIC,
     *response_time.METRICS,
     relative_throughput_percent.METRIC,

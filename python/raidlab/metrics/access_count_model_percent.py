@@ -1,4 +1,4 @@
-"""What the simple access-count model says of a point's relative throughput per member."""
+"""What the simple access-count model says of a point's relative throughput per disk."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ METRIC = Metric(
     kind="access_count_model_percent",
     title="simple access-count model",
     unit="%",
-    meaning="relative throughput per member if every access to a member cost the same (Chen et al. 1990, section 3)",
+    meaning="relative throughput per disk if every access to a member cost the same (Chen et al. 1990, section 3)",
     compute=access_count_model_percent,
 )

@@ -60,6 +60,14 @@ class Point:
         return int(self.rows[0]["members"])
 
     @property
+    def disks(self) -> int:
+        """How many physical disks lie below the array; members in memory share the one processor."""
+        if self.target != "live":
+            return self.members
+        known = self.run.facts["live_members"][: self.members]
+        return max(1, len({disk for member in known for disk in member["disks"]}))
+
+    @property
     def is_swept(self) -> bool:
         """Whether the study lists this load, rather than a search having passed by."""
         return any(row["purpose"] == "sweep" for row in self.rows)

@@ -1,24 +1,22 @@
-"""Throughput against the reference array under the same load, per member, per user capacity or as it is."""
+"""Throughput against the reference array under the same load, per disk, per user capacity or as it is."""
 
 from __future__ import annotations
 
 from raidlab.metrics.metric import Metric
 from raidlab.metrics.point import Point
 
-PER = ("member", "user_capacity", "array")
-
 
 def share_basis(point: Point, per: str) -> float:
-    """What throughput is divided by: members, user bytes, or nothing."""
-    if per == "member":
-        return float(point.members)
+    """What throughput is divided by: physical disks, user bytes, or nothing."""
+    if per == "disk":
+        return float(point.disks)
     return float(point.rows[0]["user_bytes"]) if per == "user_capacity" else 1.0
 
 
 def per_of(point: Point) -> str:
     """What the study compares the point's group by."""
     compares = [compare for compare in point.run.study.compare if compare.group == point.group]
-    return compares[0].per if compares else "member"
+    return compares[0].per if compares else "disk"
 
 
 def relative_throughput_percent(point: Point, reference: Point | None) -> float | None:

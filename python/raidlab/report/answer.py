@@ -15,7 +15,7 @@ from raidlab.metrics import Analysis, Comparison
 
 NOTHING_SHOWN_PERCENT = 5.0
 TARGET_WORDS = {"sim": "Simulated", "original": "Simulated on the study's hardware", "live": "Measured here"}
-PER_WORDS = {"member": "per member", "user_capacity": "per user capacity", "array": "for the whole array"}
+PER_WORDS = {"disk": "per disk", "user_capacity": "per user capacity", "array": "for the whole array"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _answer(target: str, comparisons: list[Comparison]) -> Answer:
         close = [
             array for array in figures if array != winner and figures[winner] - figures[array] < NOTHING_SHOWN_PERCENT
         ]
-        names = " and ".join([winner, *close])
+        names = _listed([winner, *close])
         best.setdefault(names, []).append(f"{comparison.workload} ({figures[winner]:.0f} %)")
     clauses = [f"{names} {'lead' if ' and ' in names else 'leads'} in {_listed(work)}" for names, work in best.items()]
     if ties:

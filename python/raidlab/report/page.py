@@ -162,16 +162,23 @@ def _arrays(analysis: Analysis) -> list[dict[str, Any]]:
     ]
 
 
-def _members(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            **member,
-            "disks": ", ".join(member["disks"]) or "-",
-            "rotational": ", ".join("yes" if turns else "no" for turns in member.get("rotational", [])) or "-",
-            "scheduler": ", ".join(str(name) for name in member.get("scheduler", []) if name) or "-",
-        }
-        for member in facts["live_members"]
-    ]
+def _members(facts: dict[str, Any]) -> list[dict[str, str]]:
+    words = {True: "yes", False: "no", None: "-"}
+    found = []
+    for member in facts["live_members"]:
+        device, filesystem = member.get("device") or {}, member.get("filesystem") or {}
+        found.append(
+            {
+                "path": member.get("path") or member["kind"],
+                "io": member["io"],
+                "disks": ", ".join(member["disks"]) or "-",
+                "rotational": words[device.get("rotational")],
+                "scheduler": device.get("scheduler") or "-",
+                "write_cache": device.get("write_cache") or "-",
+                "filesystem": filesystem.get("kind") or "-",
+            }
+        )
+    return found
 
 
 def _number(value: float | None) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ class RunWriter:
             "trees": loaded.geometry.trees,
             "devices": {name: model.parameters for name, model in loaded.geometry.devices.items()},
         }
-        self._live_facts: Any = None
+        self._live_engine: Any = None
+        self.is_empty = True
         self._ranks = _Ranks(loaded)
         self._parts = (folder / PARTS).open("x", encoding="utf-8")
 
@@ -95,11 +97,17 @@ class RunWriter:
         """
         if isinstance(outcome, CellOutcome):
             record = self._cell_record(outcome, member_bytes, sector_bytes)
-            self._live_facts = outcome.answer.get("facts") or self._live_facts
+            self._live_engine = (outcome.answer.get("facts") or {}).get("engine") or self._live_engine
         else:
             record = self._hold_record(outcome)
         self._parts.write(json.dumps(record, default=_plain, separators=(",", ":")) + "\n")
         self._parts.flush()
+        self.is_empty = False
+
+    def discard(self) -> None:
+        """Take the folder away again: nothing was measured."""
+        self._parts.close()
+        shutil.rmtree(self.folder)
 
     def finish(self, status: str, failure: str | None, live_members: list[dict[str, Any]]) -> Path:
         """Turn the parts into tables and write ``run.json``; returns the folder."""
@@ -111,7 +119,7 @@ class RunWriter:
             "status": status,
             "failure": failure,
             "live_members": live_members,
-            "live_facts": self._live_facts,
+            "live_engine": self._live_engine,
             "times": {
                 "started": started.isoformat(timespec="seconds"),
                 "finished": finished.isoformat(timespec="seconds"),

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from raidlab.errors import CellFailedError
-from raidlab.run.members import live_members
-from raidlab.run.outcome import Outcome
-from raidlab.run.physical import describe_member
+from raidlab.run.members import check_devices, live_members
+from raidlab.run.outcome import CellOutcome, Outcome
+from raidlab.run.physical import disks_below
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.request import cell_request
 from raidlab.run.runner import InlineRunner, PoolRunner, Runner
 from raidlab.run.schedule import Schedule
 from raidlab.run.targets import Target
 from raidlab.study import Cell, LoadedStudy, expand
-from raidlab.study.expand import derive_seed
+from raidlab.study.check import count_leaves, writes
+from raidlab.study.schema import Live
 
 
 @dataclass
@@ -46,8 +48,8 @@ class Execution:
         ``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken.
     failure : str or None
         Why a failed run failed.
-    member_facts : dict
-        Facts of the live members, by target.
+    live_members : list of dict
+        Facts of the live members, as the engine found them, and the physical ``disks`` below each.
     """
 
     loaded: LoadedStudy
@@ -57,7 +59,8 @@ class Execution:
     progress: Progress = field(default_factory=Silent)
     status: str = "complete"
     failure: str | None = None
-    member_facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    live_members: list[dict[str, Any]] = field(default_factory=list)
+    _live_member_bytes: int = 0
 
     def outcomes(self) -> Iterator[Outcome]:
         """Run, and yield each outcome when it is there."""
@@ -66,27 +69,38 @@ class Execution:
                 return
             yield from self._live(target) if target.is_live else self._simulated(target)
 
-    def widest_array(self) -> int:
-        """How many members the widest array has."""
-        return max(self._leaves(array.name) for array in self.loaded.study.array)
-
-    def _leaves(self, array: str) -> int:
-        return int(self.loaded.geometry.facts(array, *self.member_shape("live"))["leaves"])
-
-    def member_bytes(self) -> int:
-        """The size of the live members raidlab makes."""
-        live = self.loaded.study.live
-        assert live is not None, "a study without [live] is refused before"
-        return (live.quick.member_size or live.member_size) if self.quick else live.member_size
-
     def member_shape(self, target: str) -> tuple[int, int]:
         """Member size and sector of a target, in bytes."""
         if target != "live":
             model = self.loaded.geometry.devices[target]
             return model.capacity_bytes, model.sector_bytes
+        return self._live_member_bytes, self._live_section.sector
+
+    def prepare(self) -> None:
+        """Check, before anything is made, that the live target is fit for this study."""
+        for target in self.targets:
+            if not target.is_live:
+                continue
+            live = self._live_section
+            self._live_member_bytes = (live.quick.member_size if self.quick else None) or live.member_size
+            if target.kind == "memory":
+                self._live_member_bytes = live.memory_member_size
+            if target.kind == "block":
+                self._live_member_bytes = check_devices(target, self._widest())
+                if any(writes(workload) for workload in self.loaded.study.workload):
+                    target.refuse_writes()
+
+    @property
+    def _live_section(self) -> Live:
         live = self.loaded.study.live
         assert live is not None, "a study without [live] is refused before"
-        return self.member_bytes(), live.sector
+        return live
+
+    def _leaves(self, array: str) -> int:
+        return count_leaves(self.loaded.geometry.trees[array])
+
+    def _widest(self) -> int:
+        return max(self._leaves(array.name) for array in self.loaded.study.array)
 
     def _simulated(self, target: Target) -> Iterator[Outcome]:
         model = self.loaded.geometry.devices[target.name]
@@ -104,30 +118,30 @@ class Execution:
         yield from self._run(target, PoolRunner(), text_of, f"simulating {model.name}")
 
     def _live(self, target: Target) -> Iterator[Outcome]:
-        live = self.loaded.study.live
-        assert live is not None, "a study without [live] is refused before"
-        fill_seed = derive_seed(self.seed, "fill")
-        try:
-            with live_members(
-                target, self.widest_array(), self.member_bytes(), fill_seed, self.progress.note
-            ) as members:
-                self.member_facts[target.name] = [describe_member(member) for member in members]
+        with live_members(target, self._widest(), self._live_member_bytes) as members:
 
-                def text_of(cell: Cell, hold_target_ns: int | None) -> str:
-                    return cell_request(
-                        self.loaded,
-                        cell,
-                        members=members[: self._leaves(cell.array.name)],
-                        sector_bytes=live.sector,
-                        quick=self.quick,
-                        hold_target_ns=hold_target_ns,
-                    )
+            def text_of(cell: Cell, hold_target_ns: int | None) -> str:
+                return cell_request(
+                    self.loaded,
+                    cell,
+                    members=members[: self._leaves(cell.array.name)],
+                    sector_bytes=self._live_section.sector,
+                    quick=self.quick,
+                    hold_target_ns=hold_target_ns,
+                )
 
-                places = ", ".join(str(place.path or place.kind) for place in target.places)
-                yield from self._run(target, InlineRunner(), text_of, f"measuring on {places}")
-        except KeyboardInterrupt:
-            # While the files were being filled: nothing has been measured on this target.
-            self.status = "interrupted"
+            places = ", ".join(str(place.path or place.kind) for place in target.places)
+            for outcome in self._run(target, InlineRunner(), text_of, f"measuring on {places}"):
+                if isinstance(outcome, CellOutcome):
+                    self._note_members(outcome.answer["facts"]["targets"])
+                yield outcome
+
+    def _note_members(self, targets: list[dict[str, Any] | None]) -> None:
+        """Keep the facts of members not met before, while they exist, with the disks below them."""
+        for facts in targets[len(self.live_members) :]:
+            known = facts or {}
+            path = known.get("path")
+            self.live_members.append({**known, "disks": disks_below(Path(path)) if path else []})
 
     def _run(self, target: Target, runner: Runner, text_of: Any, title: str) -> Iterator[Outcome]:
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
@@ -136,7 +150,7 @@ class Execution:
         try:
             for outcome in schedule.outcomes():
                 yield outcome
-                if hasattr(outcome, "cell"):
+                if isinstance(outcome, CellOutcome):
                     self.progress.advance()
         except KeyboardInterrupt:
             self.status = "interrupted"

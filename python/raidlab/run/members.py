@@ -1,21 +1,19 @@
-"""The members of a live target: files made and filled for the run, block devices, memory.
+"""The members of a live target: files to be made, block devices, memory.
 
 Invariants:
 
-- Files are made with exclusive creation in a fresh subdirectory and removed with it; nothing that was there before is
-  opened for writing.
-- Files are made by the engine, which overwrites no other, and filled with incompressible, unrepeated bytes before
-  anything is measured: unwritten extents are answered by the file system without touching the disk, and repeated data by
-  a deduplicating one.
-- The same files serve every array; an array takes the first of them.
+- Files lie in a fresh subdirectory of raidlab's own, which is removed with them; the engine makes them, fills them with
+  incompressible bytes before the first measurement, and refuses to write any file that it has not made.
+- A block device is marked for overwriting only when the user has given up that very device.
+- The same members serve every array; an array takes the first of them.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,10 +28,8 @@ Members = list[dict[str, Any]]
 
 
 @contextmanager
-def live_members(
-    target: Target, count: int, member_bytes: int, seed: int, note: Callable[[str], None]
-) -> Iterator[Members]:
-    """Make ``count`` members of a live target, and take away afterwards what was made.
+def live_members(target: Target, count: int, member_bytes: int) -> Iterator[Members]:
+    """Name ``count`` members of a live target, and take away afterwards what was made.
 
     Parameters
     ----------
@@ -43,50 +39,32 @@ def live_members(
         How many members the widest array needs.
     member_bytes : int
         The size of files and of memory members; block devices keep their own.
-    seed : int
-        Of the bytes the files are filled with.
-    note : callable
-        Told what is being done, in a sentence.
 
     Yields
     ------
     list of dict
         Members as the engine takes them.
     """
-    kind = target.places[0].kind
-    if kind == "memory":
+    if target.kind == "memory":
         yield [{"kind": "memory", "size_bytes": member_bytes} for _ in range(count)]
-    elif kind == "block":
-        if count > len(target.places):
-            raise InputError.one(
-                "--on",
-                f"{len(target.places)} block devices are given and the widest array has {count} members",
-                accepted=f"at least {count} devices, or a study with narrower arrays",
-            )
-        yield [{"kind": "block", "path": str(place.path), "destroy": True} for place in target.places]
+    elif target.kind == "block":
+        yield [{"kind": "block", "path": str(place.path), "destroy": place.given_up} for place in target.places]
     else:
-        yield from _files(target, count, member_bytes, seed, note)
+        directories = [place.path for place in target.places if place.path is not None]
+        check_room(directories, count, member_bytes)
+        made: list[Path] = []
+        try:
+            for directory in directories:
+                made.append(Path(tempfile.mkdtemp(prefix="raidlab-members-", dir=directory)))
+            files = [made[index % len(made)] / f"member-{index:02}.dat" for index in range(count)]
+            yield [{"kind": "file", "path": str(file), "size_bytes": member_bytes} for file in files]
+        finally:
+            for directory in made:
+                shutil.rmtree(directory, ignore_errors=True)
 
 
-def _files(target: Target, count: int, member_bytes: int, seed: int, note: Callable[[str], None]) -> Iterator[Members]:
-    directories = [place.path for place in target.places if place.path is not None]
-    _check_room(directories, count, member_bytes)
-    made: list[Path] = []
-    try:
-        for directory in directories:
-            made.append(Path(tempfile.mkdtemp(prefix="raidlab-members-", dir=directory)))
-        note(f"making {count} member files of {format_bytes(member_bytes)}, filled with incompressible data")
-        files = [made[index % len(made)] / f"member-{index:02}.dat" for index in range(count)]
-        members = [{"kind": "file", "path": str(file), "size_bytes": member_bytes} for file in files]
-        _make(members, seed)
-        yield members
-    finally:
-        for directory in made:
-            shutil.rmtree(directory, ignore_errors=True)
-
-
-def _check_room(directories: list[Path], count: int, member_bytes: int) -> None:
-    """Refuse before the disk fills up: a full file system hurts others than raidlab."""
+def check_room(directories: list[Path], count: int, member_bytes: int) -> None:
+    """Refuse member files that do not fit, before a file system fills up: that would hurt others than raidlab."""
     asked: dict[int, int] = {}
     for index in range(count):
         device = directories[index % len(directories)].stat().st_dev
@@ -103,18 +81,22 @@ def _check_room(directories: list[Path], count: int, member_bytes: int) -> None:
             )
 
 
-def _make(members: Members, seed: int) -> None:
-    """Have the engine make, fill and mark the files, by a cell that reads a sector of each as a volume of its own."""
-    from raidlab.run.runner import run_request
+def check_devices(target: Target, count: int) -> int:
+    """Refuse too few block devices; returns the size of the smallest, in bytes."""
+    if count > len(target.places):
+        raise InputError.one(
+            "--on",
+            f"the widest array has {count} members, and {len(target.places)} block devices are given",
+            accepted=f"at least {count} devices, or a study with narrower arrays",
+        )
+    return min(_device_bytes(place.path) for place in target.places if place.path is not None)
 
-    tree = {"kind": "independent", "children": [{"kind": "member"} for _ in members]}
-    request = {
-        "engine": "live",
-        "seed": seed,
-        "tree": tree,
-        "members": members,
-        "load": {"kind": "closed", "depth": 1},
-        "workload": {"size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}},
-        "measure": {"requests": 1},
-    }
-    run_request(json.dumps(request))
+
+def _device_bytes(path: Path) -> int:
+    number = path.stat().st_rdev
+    # The kernel counts sectors of 512 bytes here, whatever the device's own are.
+    entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/size")
+    try:
+        return int(entry.read_text()) * 512
+    except (OSError, ValueError):
+        raise InputError.one("--on", "has no size that can be read", value=f"'{path}'") from None

@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
-from raidlab.errors import CellFailedError
+from raidlab.errors import CellFailedError, RefusedError
 
 Answer = dict[str, Any]
 
@@ -41,7 +41,7 @@ def run_request(request: str, on_progress: Callable[[float], bool] | None = None
 
     Raises
     ------
-    CellFailedError
+    CellFailedError, RefusedError
         With the engine's own sentence.
     """
     from raidlab import _core
@@ -49,7 +49,7 @@ def run_request(request: str, on_progress: Callable[[float], bool] | None = None
     try:
         return dict(_core.run_cell(request, on_progress))
     except _core.CellError as error:
-        raise CellFailedError(str(error)) from None
+        raise (RefusedError if error.kind == "refused" else CellFailedError)(str(error)) from None
 
 
 class InlineRunner:
@@ -72,6 +72,8 @@ class InlineRunner:
         key, request = self._queue.popleft()
         answer = run_request(request)
         # The engine takes the signal itself, ends the cell early and says so; that cell is not like the others.
+        if answer.get("stopped_by"):
+            raise CellFailedError(f"{key}: {answer['stopped_by']}")
         if answer.get("interrupted"):
             raise KeyboardInterrupt
         return key, answer

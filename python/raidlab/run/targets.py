@@ -3,8 +3,8 @@
 Invariants:
 
 - Resolving a target writes nothing, except that a directory named with a trailing slash is made when it is missing.
-- A block device is accepted only when ``--destroy`` names that very device; the engine checks again, with the device
-  open, that it is neither mounted nor held.
+- A block device may be written only when ``--destroy`` names that very device; whether it is mounted or held is the
+  engine's to find, with the device open and claimed.
 - Existing files are never members: raidlab writes only files it has made itself.
 - All paths given make one array's members, dealt out in turn; they are one target, ``live``.
 """
@@ -26,10 +26,11 @@ ACCEPTED = "sim, original, memory, a directory (a new one ends in '/') or a bloc
 
 @dataclass(frozen=True)
 class LivePlace:
-    """Somewhere live members can be: ``directory``, ``block`` or ``memory``."""
+    """Somewhere live members can be: ``directory``, ``block`` or ``memory``; ``given_up`` if it may be overwritten."""
 
     kind: str
     path: Path | None = None
+    given_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,20 @@ class Target:
     def is_live(self) -> bool:
         """Whether real bytes move."""
         return self.name == "live"
+
+    @property
+    def kind(self) -> str:
+        """What its live members are: ``directory``, ``block`` or ``memory``."""
+        return self.places[0].kind
+
+    def refuse_writes(self) -> None:
+        """Refuse block devices that are not given up; for a study that writes."""
+        for place in self.places:
+            if place.kind == "block" and not place.given_up:
+                raise RefusedError(
+                    f"--on: '{place.path}': is a block device, and the study writes; nothing was touched; "
+                    f"accepted: the same device named once more, --destroy {place.path}"
+                )
 
 
 def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[Target]:
@@ -64,7 +79,7 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
     InputError
         For a word that is no target.
     RefusedError
-        For a block device that is not named in ``--destroy``, and for existing files.
+        For existing files.
     """
     given_up = {Path(device).resolve() for device in destroy}
     targets: list[Target] = []
@@ -111,10 +126,5 @@ def _place(word: str, given_up: set[Path]) -> LivePlace:
     if stat.S_ISDIR(mode):
         return LivePlace("directory", path)
     if stat.S_ISBLK(mode):
-        if path.resolve() not in given_up:
-            raise RefusedError(
-                f"--on: '{word}': is a block device, and all data on it would be lost; nothing was touched; "
-                f"accepted: the same device named once more, --destroy {word}"
-            )
-        return LivePlace("block", path)
+        return LivePlace("block", path, given_up=path.resolve() in given_up)
     raise RefusedError(f"--on: '{word}': is a file that raidlab has not made; accepted: the directory to make files in")

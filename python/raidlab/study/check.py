@@ -199,6 +199,19 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
             )
 
 
+def count_leaves(tree: dict[str, Any]) -> int:
+    """How many members a tree has."""
+    children = tree.get("children", [])
+    return sum(count_leaves(child) for child in children) if children else 1
+
+
+def writes(workload: Workload) -> bool:
+    """Whether a workload writes at all."""
+    if workload.task is not None:
+        return any(step.op == "write" for step in workload.task)
+    return workload.read < 1
+
+
 def chunk_sizes(tree: dict[str, Any]) -> list[int]:
     """Every chunk size in a tree."""
     own = [int(tree["chunk_bytes"])] if "chunk_bytes" in tree else []

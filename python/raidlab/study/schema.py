@@ -293,9 +293,13 @@ class Modelled(_Table):
 
 
 class Live(_Table):
-    """What a run on real members uses: the size of the files it makes, the sector, how long each cell runs."""
+    """What a run on real members uses: the size of the files it makes, the sector, how long each cell runs.
+
+    Members in memory are made and filled anew for every cell, so they have a smaller size of their own.
+    """
 
     member_size: Bytes = 512 * 1024**2
+    memory_member_size: Bytes = 16 * 1024**2
     sector: Bytes = 4096
     warmup: Amount = Amount(duration="100ms")
     measure: Amount = Amount(duration="500ms")
@@ -310,7 +314,7 @@ class Compare(_Table):
     title: Name
     reference: Name
     equal: Literal["user_capacity", "members"]
-    per: Literal["member", "user_capacity", "array"] = "member"
+    per: Literal["disk", "user_capacity", "array"] = "disk"
     note: str | None = None
 
 
