@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::loops::Loop;
+use common::loops::{Loop, Zram};
 use common::{assert_verified, config, requests, run, workload, Place};
 use raidlab_array::Tree;
 use raidlab_live::{Content, LiveConfig, LiveError, TargetSpec};
@@ -225,6 +225,29 @@ fn the_largest_logical_block_is_the_sector_and_content_is_right() {
     assert_eq!(result.engine.sector_bytes, 4096);
     let result = run(&LiveConfig { missing: vec![2], ..cell });
     assert_verified("raid5 over loop devices, one missing", &result);
+}
+
+#[test]
+fn a_disk_that_fails_writes_is_given_up_and_the_array_goes_on() {
+    need_loops!();
+    let Some(disk) = Zram::new(SIZE, 6 * MIB) else {
+        println!("skipped: no zram devices here");
+        return;
+    };
+    let mut targets = vec![TargetSpec::Memory { size_bytes: SIZE }; 4];
+    targets.insert(2, TargetSpec::Block { path: disk.device(), destroy: true });
+    let cell = LiveConfig {
+        targets,
+        content: Content::Verify,
+        workload: workload(0.4, SizeSpec::Table { bytes: vec![4 * KIB, 20 * KIB], weights: vec![1.0, 1.0] }),
+        limits: requests(3000),
+        ..config(Tree::parse("raid5:5:16KiB").expect("a tree"))
+    };
+    let result = run(&cell);
+    assert_verified("raid5 with a full disk", &result);
+    assert_eq!(result.recorder.all().failed, 0);
+    let failed: Vec<_> = result.failed_members.iter().map(|m| (m.leaf, m.reason.as_str())).collect();
+    assert_eq!(failed, [(2, "writing: Input/output error")]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ use crate::error::{plain, LiveError};
 use crate::memory::{Block, Pool, Use};
 use crate::result::{FailedMember, MemberCounts, TracedOperation};
 use crate::target::{Store, Target};
-use clock::Clock;
+use clock::{Clock, PromptWakes};
 use compute::{Combiner, Places};
 use faults::Faults;
 use flight::Flights;
@@ -45,6 +45,8 @@ use std::os::fd::AsRawFd;
 const PULSE: Duration = Duration::from_ms(150);
 /// Longest wait for completions: how late an interruption may be noticed.
 const LONGEST_WAIT: Duration = Duration::from_ms(100);
+/// How long before an arrival the engine stops sleeping and watches the clock: waking up takes about as long.
+const WATCHFUL: Duration = Duration::from_us(60);
 
 /// A request being served.
 #[derive(Debug, Clone, Copy)]
@@ -191,6 +193,7 @@ impl Engine {
         let running = stage == Stage::Running;
         self.faults.arm(running);
         (self.begun, self.traced) = (0, if running { self.trace_requests } else { 0 });
+        let _prompt = PromptWakes::new();
         let clock = Clock::start();
         let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + PULSE, Ended::AsPlanned);
         loop {
@@ -372,7 +375,10 @@ impl Engine {
     /// Submits what is queued and waits until something completes, or `timeout`.
     fn wait(&mut self, timeout: Option<Instant>) {
         let limit = timeout.map_or(LONGEST_WAIT, |at| at.since(self.now)).as_ns().min(LONGEST_WAIT.as_ns());
-        let limit = Duration::from_ns(limit);
+        if limit <= WATCHFUL.as_ns() {
+            return self.submit();
+        }
+        let limit = Duration::from_ns(limit) - WATCHFUL;
         let idle = self.ring.as_ref().is_none_or(|ring| ring.in_flight() == 0);
         assert!(!(idle && self.array.in_flight() > 0), "the array waits for an operation that was lost");
         let result = match &mut self.ring {

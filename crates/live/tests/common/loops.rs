@@ -1,4 +1,4 @@
-//! Loop devices for tests that need real block devices: only as root, gone afterwards even after a panic.
+//! Loop and zram devices for tests that need real block devices: only as root, gone afterwards even after a panic.
 
 use super::Place;
 use std::path::{Path, PathBuf};
@@ -122,5 +122,35 @@ impl Drop for Loop {
             let _ = Command::new("swapoff").arg(&self.device).status();
         }
         let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
+    }
+}
+
+/// A compressed disk in memory that fails writes (EIO) once it is full: a disk that really breaks.
+pub struct Zram {
+    number: String,
+}
+
+impl Zram {
+    /// Of `bytes`, of which it can hold `limit`; none where the kernel has no such thing.
+    pub fn new(bytes: u64, limit: u64) -> Option<Zram> {
+        let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_string();
+        let zram = Zram { number };
+        zram.set("disksize", bytes)?;
+        zram.set("mem_limit", limit)?;
+        Some(zram)
+    }
+
+    pub fn device(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/zram{}", self.number))
+    }
+
+    fn set(&self, name: &str, value: u64) -> Option<()> {
+        std::fs::write(format!("/sys/block/zram{}/{name}", self.number), value.to_string()).ok()
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let _ = std::fs::write("/sys/class/zram-control/hot_remove", &self.number);
     }
 }
