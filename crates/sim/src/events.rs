@@ -1,93 +1,131 @@
-//! The event list: what happens next, with ties broken the same way on every machine.
+//! What happens next, with ties broken the same way on every machine.
+//!
+//! A device has at most one pending event, so devices are kept in a tournament: changing one costs a walk of log2(n)
+//! comparisons, and nothing stale is ever left behind. Jobs of stations are many and never change: a binary heap.
+//!
+//! Invariant: at the same time, devices go before stations, a lower leaf before a higher one, and jobs in the order in
+//! which they were pushed.
 
 use raidlab_types::Instant;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What an event is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
-    /// The device of this leaf wants to be polled.
-    Device(u32),
-    /// A server of this station has finished this job.
-    Station(u32, u32),
+/// When each device wants to be polled, with the earliest at the root of a tournament.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    /// Padded with `Instant::MAX` to a power of two.
+    due: Vec<Instant>,
+    /// `winners[1]` is the root; the children of `k` are `2k` and `2k + 1`; leaves stand behind, as `due`.
+    winners: Vec<u32>,
 }
 
-impl What {
-    /// Order among events at the same time: devices by leaf, then stations.
-    fn rank(self) -> u64 {
-        match self {
-            What::Device(leaf) => leaf as u64,
-            What::Station(station, _) => (1 << 22) + station as u64,
+impl Timers {
+    pub fn new(devices: usize) -> Self {
+        let width = devices.next_power_of_two().max(2);
+        let mut timers = Timers { due: vec![Instant::MAX; width], winners: vec![0; width] };
+        (1..width).rev().for_each(|k| timers.winners[k] = timers.play(k));
+        timers
+    }
+
+    #[inline]
+    fn player(&self, k: usize) -> u32 {
+        let width = self.due.len();
+        if k >= width {
+            (k - width) as u32
+        } else {
+            self.winners[k]
         }
     }
-}
 
-/// An event: when, its place among ties, and what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub at: Instant,
-    order: u64,
-    pub what: What,
-}
-
-impl Ord for Event {
-    /// The heap's greatest is the earliest.
+    /// The earlier of the two below `k`; the left, which is the lower leaf, of equals.
     #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
+    fn play(&self, k: usize) -> u32 {
+        let (left, right) = (self.player(2 * k), self.player(2 * k + 1));
+        if self.due[right as usize] < self.due[left as usize] {
+            right
+        } else {
+            left
+        }
+    }
+
+    /// Sets when a device wants to be polled; `Instant::MAX` for never.
+    #[inline]
+    pub fn set(&mut self, leaf: u32, at: Instant) {
+        if self.due[leaf as usize] == at {
+            return;
+        }
+        self.due[leaf as usize] = at;
+        let mut k = (leaf as usize + self.due.len()) / 2;
+        while k > 0 {
+            self.winners[k] = self.play(k);
+            k /= 2;
+        }
+    }
+
+    /// The earliest, and which device it is.
+    #[inline]
+    pub fn first(&self) -> (Instant, u32) {
+        let leaf = self.winners[1];
+        (self.due[leaf as usize], leaf)
     }
 }
 
-impl PartialOrd for Event {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// The pending events.
+/// The jobs in service at stations.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
-    heap: BinaryHeap<Event>,
+pub(crate) struct Jobs {
+    heap: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     sequence: u64,
 }
 
-impl Events {
+impl Jobs {
     #[inline]
-    pub fn push(&mut self, at: Instant, what: What) {
-        // 23 bits of rank, 41 of sequence: two trillion events before order among ties could wrap.
-        let order = what.rank() << 41 | (self.sequence & ((1 << 41) - 1));
+    pub fn push(&mut self, at: Instant, job: u32) {
+        self.heap.push(Reverse((at, self.sequence, job)));
         self.sequence += 1;
-        self.heap.push(Event { at, order, what });
     }
 
     #[inline]
-    pub fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|e| e.at)
+    pub fn next_at(&self) -> Instant {
+        self.heap.peek().map_or(Instant::MAX, |Reverse((at, ..))| *at)
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<Event> {
-        self.heap.pop()
+    pub fn pop(&mut self) -> Option<u32> {
+        self.heap.pop().map(|Reverse((.., job))| job)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raidlab_types::Seed;
 
     #[test]
-    fn ties_go_by_rank_then_sequence() {
-        let mut events = Events::default();
-        let at = Instant::from_ns(5);
-        events.push(at, What::Station(0, 9));
-        events.push(at, What::Device(3));
-        events.push(at, What::Device(1));
-        events.push(at, What::Station(0, 2));
-        events.push(Instant::from_ns(4), What::Device(7));
-        let order: Vec<What> = std::iter::from_fn(|| events.pop()).map(|e| e.what).collect();
-        let expected = [What::Device(7), What::Device(1), What::Device(3), What::Station(0, 9), What::Station(0, 2)];
-        assert_eq!(order, expected);
+    fn the_tournament_agrees_with_a_search() {
+        for devices in 1..=17 {
+            let mut timers = Timers::new(devices);
+            let mut due = vec![Instant::MAX; devices];
+            let mut rng = Seed::new(devices as u64).draws();
+            for _ in 0..500 {
+                let leaf = rng.below(devices as u64) as usize;
+                let at = if rng.below(4) == 0 { Instant::MAX } else { Instant::from_ns(rng.below(20)) };
+                due[leaf] = at;
+                timers.set(leaf as u32, at);
+                let expected = (0..devices).min_by_key(|&l| (due[l], l)).unwrap();
+                assert_eq!(timers.first().0, due[expected]);
+                if due[expected] < Instant::MAX {
+                    assert_eq!(timers.first().1, expected as u32);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn jobs_that_end_together_keep_their_order() {
+        let mut jobs = Jobs::default();
+        [(5, 9), (5, 2), (4, 7)].into_iter().for_each(|(at, job)| jobs.push(Instant::from_ns(at), job));
+        let order: Vec<u32> = std::iter::from_fn(|| jobs.pop()).collect();
+        assert_eq!(order, [7, 9, 2]);
+        assert_eq!(jobs.next_at(), Instant::MAX);
     }
 }

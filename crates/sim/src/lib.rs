@@ -5,12 +5,9 @@
 //!
 //! Invariants:
 //! - Everything is a function of the configuration and its seed: two runs give the same result on every machine. Events
-//!   at the same time are ordered by (completion before arrival, leaf or station, sequence).
+//!   at the same time are ordered: devices by leaf, then stations by sequence, then arrivals.
 //! - The simulator's path is made of stations only: c first-come-first-served servers each. A cap follows from a queue.
 //! - Nothing is allocated per request once the queues have grown.
-//!
-//! Reference for the event list: a binary heap, as good as any structure for the dozens of pending events an array has
-//! (Jones, *An empirical comparison of priority-queue and event-set implementations*, CACM 29(4), 1986).
 
 mod config;
 mod error;

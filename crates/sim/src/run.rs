@@ -5,7 +5,7 @@
 
 use crate::config::SimConfig;
 use crate::error::SimError;
-use crate::events::{Events, What};
+use crate::events::{Jobs, Timers};
 use crate::result::{MemberResult, SimResult, StationResult};
 use crate::station::Station;
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState};
@@ -78,9 +78,8 @@ struct Sim<'o, O: Observer> {
     array: Array,
     load: Load,
     devices: Vec<Device>,
-    /// When each device's pending event is due; later ones in the heap are stale.
-    due: Vec<Instant>,
-    events: Events,
+    timers: Timers,
+    in_service: Jobs,
     cpu: Option<Station>,
     costs: Costs,
     jobs: Vec<Job>,
@@ -181,9 +180,9 @@ impl<'o, O: Observer> Sim<'o, O> {
             now: Instant::ZERO,
             array,
             load,
-            due: vec![Instant::MAX; devices.len()],
+            timers: Timers::new(devices.len()),
             devices,
-            events: Events::default(),
+            in_service: Jobs::default(),
             cpu: (!host.is_free()).then(|| Station::new("host cpu", host.cpus)),
             costs,
             jobs: Vec::new(),
@@ -201,13 +200,18 @@ impl<'o, O: Observer> Sim<'o, O> {
         // Without a warm-up the window is open by now, and nothing has completed that would have to be forgotten.
         self.measuring = self.load.recorder().is_measuring();
         while !self.load.is_finished() {
-            let arrival = self.load.poll_timeout();
-            let event = self.events.next_at();
-            match (event, arrival) {
-                // A completion goes before an arrival at the same time.
-                (Some(at), arrival) if arrival.is_none_or(|a| at <= a) => self.handle_event(at),
-                (_, Some(at)) => self.now = at,
-                _ => break,
+            let (device, job) = (self.timers.first(), self.in_service.next_at());
+            let arrival = self.load.poll_timeout().unwrap_or(Instant::MAX);
+            // Completions go before arrivals at the same time, and those of devices before those of stations.
+            let next = device.0.min(job).min(arrival);
+            if next == Instant::MAX {
+                break;
+            }
+            self.now = next;
+            if device.0 == next {
+                self.poll_device(device.1);
+            } else if job == next {
+                self.finish_service();
             }
             self.settle();
             self.handled += 1;
@@ -222,23 +226,12 @@ impl<'o, O: Observer> Sim<'o, O> {
         false
     }
 
-    fn handle_event(&mut self, at: Instant) {
-        let Some(event) = self.events.pop() else { return };
-        self.now = at;
-        match event.what {
-            What::Device(leaf) => {
-                if self.due[leaf as usize] == at {
-                    self.due[leaf as usize] = Instant::MAX;
-                    self.poll_device(leaf);
-                }
-            }
-            What::Station(_, job) => {
-                if let Some((next, done)) = self.cpu.as_mut().and_then(|cpu| cpu.finish(at)) {
-                    self.events.push(done, What::Station(0, next));
-                }
-                self.finish_job(job);
-            }
+    fn finish_service(&mut self) {
+        let Some(job) = self.in_service.pop() else { return };
+        if let Some((next, done)) = self.cpu.as_mut().and_then(|cpu| cpu.finish(self.now)) {
+            self.in_service.push(done, next);
         }
+        self.finish_job(job);
     }
 
     /// Everything that follows at this instant.
@@ -369,15 +362,10 @@ impl<'o, O: Observer> Sim<'o, O> {
         self.schedule(leaf);
     }
 
-    /// Makes sure that an event stands for what the device is waiting for.
     #[inline]
     fn schedule(&mut self, leaf: u32) {
-        if let Some(at) = self.devices[leaf as usize].poll_timeout() {
-            if at < self.due[leaf as usize] {
-                self.due[leaf as usize] = at;
-                self.events.push(at, What::Device(leaf));
-            }
-        }
+        let at = self.devices[leaf as usize].poll_timeout().unwrap_or(Instant::MAX);
+        self.timers.set(leaf, at);
     }
 
     /// Gives the host a piece of work; what costs nothing is done at once.
@@ -399,7 +387,7 @@ impl<'o, O: Observer> Sim<'o, O> {
             }
         };
         if let Some(done) = self.cpu.as_mut().and_then(|cpu| cpu.arrive(self.now, id, cost)) {
-            self.events.push(done, What::Station(0, id));
+            self.in_service.push(done, id);
         }
     }
 
