@@ -7,6 +7,7 @@ mod concat;
 mod mirror;
 mod parity;
 mod parity_degraded;
+mod parity_recover;
 mod stripe;
 
 use crate::layout::{Level, NodeId};

@@ -8,7 +8,7 @@
 //! *The mathematics of RAID-6*.
 
 use crate::layout::{NodeId, ParityLayout, Role};
-use crate::plan::{ColumnSeg, ComputeKind, Input, Planned, Planner, Seg, Space, NONE};
+use crate::plan::{ColumnSeg, ComputeKind, Input, Known, Planned, Planner, Seg, Space, NONE};
 use crate::policy::ParityRead;
 use raidlab_types::{gf, Extent};
 use std::ops::Range;
@@ -54,11 +54,13 @@ pub(super) struct Row {
     pub row: u64,
     /// Position of P.
     pub p: u32,
+    /// Which parities (P, Q) are there to be written.
+    pub live: [bool; 2],
 }
 
 impl Row {
     pub fn new(layout: ParityLayout, row: u64) -> Row {
-        Row { layout, row, p: layout.p_position(row) }
+        Row { layout, row, p: layout.p_position(row), live: [true, layout.parities == 2] }
     }
 
     /// Position of parity number `k` (0 is P, 1 is Q).
@@ -70,23 +72,72 @@ impl Row {
         }
     }
 
+    /// Position of data column `column`.
+    pub fn position(&self, column: u32) -> u32 {
+        self.layout.position_of(self.p, column)
+    }
+
     /// What data column `column` is multiplied by in Q.
     pub fn q_coefficient(&self, column: u32) -> u8 {
         if self.layout.parities == 1 {
             return 1;
         }
-        gf::exp(self.layout.q_exponent(self.p, self.layout.position_of(self.p, column)))
+        gf::exp(self.layout.q_exponent(self.p, self.position(column)))
     }
 
-    /// The run of child sectors that band `[lo, hi)` of the chunk is.
-    pub fn seg(&self, position: u32, lo: u64, hi: u64, space: Space, offset: u32, link: u32) -> Seg {
-        let lba = self.row * self.layout.chunk + lo;
-        Seg { child: position, lba, sectors: (hi - lo) as u32, space, offset, link }
+    /// What makes the parities of this stripe.
+    pub fn compute_kind(&self) -> ComputeKind {
+        if self.layout.parities == 2 {
+            ComputeKind::Pq
+        } else {
+            ComputeKind::Xor
+        }
     }
 
-    /// The child sectors of the band.
-    pub fn extent(&self, lo: u64, hi: u64) -> Extent {
-        Extent::new(self.row * self.layout.chunk + lo, hi - lo)
+    /// What data column `column` is multiplied by in each parity that is there, in order.
+    fn coefficients(&self, column: u32) -> [u8; 2] {
+        match self.live {
+            [true, _] => [1, self.q_coefficient(column)],
+            _ => [self.q_coefficient(column), 0],
+        }
+    }
+}
+
+/// A band of a stripe: sectors `[lo, hi)` of every chunk, with the column segs of the request in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Band {
+    pub row: Row,
+    /// Where the column segs begin on their stack.
+    pub columns: usize,
+    pub lo: u64,
+    pub hi: u64,
+}
+
+impl Band {
+    pub fn sectors(&self) -> u64 {
+        self.hi - self.lo
+    }
+
+    /// The sectors of every child that the band is.
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.row.row * self.row.layout.chunk + self.lo, self.sectors())
+    }
+
+    /// The band on the child at `position`.
+    pub fn seg(&self, position: u32, space: Space, offset: u32, link: u32) -> Seg {
+        let Extent { lba, sectors } = self.extent();
+        Seg { child: position, lba, sectors: sectors as u32, space, offset, link }
+    }
+
+    /// Where in memory the band of `seg` lies, which covers it.
+    pub fn memory(&self, seg: &ColumnSeg) -> (Space, u32) {
+        (seg.space, seg.offset + (self.lo - seg.lo) as u32)
+    }
+}
+
+impl ColumnSeg {
+    pub(super) fn covers(&self, lo: u64, hi: u64) -> bool {
+        self.lo <= lo && hi <= self.hi
     }
 }
 
@@ -185,22 +236,26 @@ impl Planner<'_> {
     }
 
     fn write_row(&mut self, row: Row, columns: usize) {
-        let bands = self.collect_bands(columns);
+        let (bands, known) = (self.collect_bands(columns), self.scratch.known.len());
         let strategy = self.choose_strategy(&row, columns, bands);
-        let kind = if row.layout.parities == 2 { ComputeKind::Pq } else { ComputeKind::Xor };
-        let compute = self.compute(kind);
+        let compute = self.compute(row.compute_kind());
         for b in bands..self.scratch.bands.len() - 1 {
-            let (lo, hi) = (self.scratch.bands[b], self.scratch.bands[b + 1]);
-            if !self.band_is_written(columns, lo, hi) {
+            let band = self.band(row, columns, b);
+            if !self.is_written(&band) {
                 continue;
             }
             match strategy {
-                Strategy::Modify => self.modify_band(&row, columns, lo, hi, compute),
-                Strategy::Reconstruct => self.reconstruct_band(&row, columns, lo, hi, compute),
+                Strategy::Modify => self.modify_band(&band, compute),
+                Strategy::Reconstruct => self.reconstruct_band(&band, compute, known),
             }
         }
         self.scratch.bands.truncate(bands);
         self.queue_data_writes(&row, columns, compute);
+    }
+
+    /// The band that begins with number `b` of the collected ends.
+    pub(super) fn band(&self, row: Row, columns: usize, b: usize) -> Band {
+        Band { row, columns, lo: self.scratch.bands[b], hi: self.scratch.bands[b + 1] }
     }
 
     /// Collects the sorted ends of the row's column segs above the present bands; returns where they begin.
@@ -225,14 +280,20 @@ impl Planner<'_> {
         start
     }
 
-    pub(super) fn band_is_written(&self, columns: usize, lo: u64, hi: u64) -> bool {
-        self.scratch.columns[columns..].iter().any(|s| s.lo <= lo && hi <= s.hi)
+    /// Whether the request writes (or reads) the band on any column.
+    pub(super) fn is_written(&self, band: &Band) -> bool {
+        self.scratch.columns[band.columns..].iter().any(|s| s.covers(band.lo, band.hi))
     }
 
     /// The seg of `column` that covers the band, if any.
-    pub(super) fn covering(&self, columns: usize, column: u32, lo: u64, hi: u64) -> Option<usize> {
-        let found = |s: &ColumnSeg| s.column == column && s.lo <= lo && hi <= s.hi;
-        self.scratch.columns[columns..].iter().position(found).map(|i| columns + i)
+    pub(super) fn covering(&self, band: &Band, column: u32) -> Option<usize> {
+        let found = |s: &ColumnSeg| s.column == column && s.covers(band.lo, band.hi);
+        let segs = &self.scratch.columns[band.columns..];
+        // Requests come in order, so that in a full stripe every column is found at its own number.
+        if segs.get(column as usize).is_some_and(found) {
+            return Some(band.columns + column as usize);
+        }
+        segs.iter().position(found).map(|i| band.columns + i)
     }
 
     fn choose_strategy(&self, row: &Row, columns: usize, bands: usize) -> Strategy {
@@ -248,7 +309,13 @@ impl Planner<'_> {
     /// Pre-reads of the two strategies, neighbouring bands of one member counted as one access.
     fn count_accesses(&self, row: &Row, columns: usize, bands: usize) -> (u32, u32) {
         let ends = &self.scratch.bands[bands..];
-        let written = |w: &[u64]| self.band_is_written(columns, w[0], w[1]);
+        if ends.len() == 2 {
+            // One band, the common case: every column is either written or not.
+            let d = (self.scratch.columns.len() - columns) as u32;
+            return (row.layout.parities + d, row.layout.data() - d);
+        }
+        let band = |w: &[u64]| Band { row: *row, columns, lo: w[0], hi: w[1] };
+        let written = |w: &[u64]| self.is_written(&band(w));
         let runs = |wanted: &dyn Fn(&[u64]) -> bool| {
             ends.windows(2).fold((0, false), |(n, inside), w| {
                 let now = wanted(w);
@@ -257,13 +324,8 @@ impl Planner<'_> {
         };
         let parity_runs = runs(&written).0;
         let (mut modify, mut reconstruct) = (row.layout.parities * parity_runs, 0);
-        if ends.len() == 2 {
-            // One band, the common case: every column is either written or not.
-            let d = (self.scratch.columns.len() - columns) as u32;
-            return (modify + d, row.layout.data() - d);
-        }
         for column in 0..row.layout.data() {
-            let covered = |w: &[u64]| self.covering(columns, column, w[0], w[1]).is_some();
+            let covered = |w: &[u64]| self.covering(&band(w), column).is_some();
             modify += runs(&covered).0;
             reconstruct += runs(&|w: &[u64]| written(w) && !covered(w)).0;
         }
@@ -271,60 +333,60 @@ impl Planner<'_> {
     }
 
     /// Old data and old parity in, new parity out, over one band.
-    pub(super) fn modify_band(&mut self, row: &Row, columns: usize, lo: u64, hi: u64, compute: u32) {
-        for i in columns..self.scratch.columns.len() {
+    pub(super) fn modify_band(&mut self, band: &Band, compute: u32) {
+        let row = &band.row;
+        for i in band.columns..self.scratch.columns.len() {
             let seg = self.scratch.columns[i];
-            if !(seg.lo <= lo && hi <= seg.hi) {
+            if !seg.covers(band.lo, band.hi) {
                 continue;
             }
-            let old = self.allocate(hi - lo);
-            let position = row.layout.position_of(row.p, seg.column);
-            self.scratch.segs.push(row.seg(position, lo, hi, Space::Scratch, old, compute));
-            let coefficients = [1, row.q_coefficient(seg.column)];
+            let coefficients = row.coefficients(seg.column);
+            let old = self.read_to_scratch(band, row.position(seg.column), compute);
             self.scratch.inputs.push(Input { space: Space::Scratch, offset: old, coefficients });
-            let offset = seg.offset + (lo - seg.lo) as u32;
-            self.scratch.inputs.push(Input { space: seg.space, offset, coefficients });
-        }
-        let mut outputs = [None; 2];
-        for k in 0..row.layout.parities {
-            // New parity replaces the old in the same memory.
-            let parity = self.allocate(hi - lo);
-            let position = row.parity_position(k);
-            self.scratch.segs.push(row.seg(position, lo, hi, Space::Scratch, parity, compute));
-            let coefficients = if k == 0 { [1, 0] } else { [0, 1] };
-            self.scratch.inputs.push(Input { space: Space::Scratch, offset: parity, coefficients });
-            outputs[k as usize] = Some((Space::Scratch, parity));
-            self.scratch.writes.push(row.seg(position, lo, hi, Space::Scratch, parity, compute));
-        }
-        self.segment(compute, hi - lo, outputs);
-    }
-
-    /// The whole stripe's data in (read where it is not written), new parity out, over one band.
-    fn reconstruct_band(&mut self, row: &Row, columns: usize, lo: u64, hi: u64, compute: u32) {
-        for column in 0..row.layout.data() {
-            let coefficients = [1, row.q_coefficient(column)];
-            let (space, offset) = match self.covering(columns, column, lo, hi) {
-                Some(i) => {
-                    let seg = self.scratch.columns[i];
-                    (seg.space, seg.offset + (lo - seg.lo) as u32)
-                }
-                None => {
-                    let rest = self.allocate(hi - lo);
-                    let position = row.layout.position_of(row.p, column);
-                    self.scratch.segs.push(row.seg(position, lo, hi, Space::Scratch, rest, compute));
-                    (Space::Scratch, rest)
-                }
-            };
+            let (space, offset) = band.memory(&seg);
             self.scratch.inputs.push(Input { space, offset, coefficients });
         }
         let mut outputs = [None; 2];
-        for k in 0..row.layout.parities {
-            let parity = self.allocate(hi - lo);
-            outputs[k as usize] = Some((Space::Scratch, parity));
-            let position = row.parity_position(k);
-            self.scratch.writes.push(row.seg(position, lo, hi, Space::Scratch, parity, compute));
+        for (n, k) in (0..2).filter(|&k| row.live[k]).enumerate() {
+            // New parity replaces the old in the same memory.
+            let position = row.parity_position(k as u32);
+            let parity = self.read_to_scratch(band, position, compute);
+            let coefficients = if n == 0 { [1, 0] } else { [0, 1] };
+            self.scratch.inputs.push(Input { space: Space::Scratch, offset: parity, coefficients });
+            outputs[n] = Some((Space::Scratch, parity));
+            self.scratch.writes.push(band.seg(position, Space::Scratch, parity, compute));
         }
-        self.segment(compute, hi - lo, outputs);
+        self.segment(compute, band.sectors(), outputs);
+    }
+
+    /// The whole stripe's data in (read where it is neither written nor known since `known`), new parity out, over one band.
+    pub(super) fn reconstruct_band(&mut self, band: &Band, compute: u32, known: usize) {
+        let row = &band.row;
+        for column in 0..row.layout.data() {
+            let found = |k: &&Known| k.column == column && k.lo == band.lo;
+            let (space, offset) = if let Some(i) = self.covering(band, column) {
+                band.memory(&self.scratch.columns[i])
+            } else if let Some(known) = self.scratch.known[known..].iter().find(found) {
+                (Space::Scratch, known.offset)
+            } else {
+                (Space::Scratch, self.read_to_scratch(band, row.position(column), compute))
+            };
+            self.scratch.inputs.push(Input { space, offset, coefficients: row.coefficients(column) });
+        }
+        let mut outputs = [None; 2];
+        for (n, k) in (0..2).filter(|&k| row.live[k]).enumerate() {
+            let parity = self.allocate(band.sectors());
+            outputs[n] = Some((Space::Scratch, parity));
+            self.scratch.writes.push(band.seg(row.parity_position(k as u32), Space::Scratch, parity, compute));
+        }
+        self.segment(compute, band.sectors(), outputs);
+    }
+
+    /// Reads the band of the child at `position` into new scratch memory, for `link` to use.
+    pub(super) fn read_to_scratch(&mut self, band: &Band, position: u32, link: u32) -> u32 {
+        let offset = self.allocate(band.sectors());
+        self.scratch.segs.push(band.seg(position, Space::Scratch, offset, link));
+        offset
     }
 
     /// Queues the writes of the row's own data; `compute` waits for whoever makes that data.
@@ -334,8 +396,8 @@ impl Planner<'_> {
             if seg.link != NONE && compute != NONE {
                 self.edge(seg.link, compute);
             }
-            let position = row.layout.position_of(row.p, seg.column);
-            self.scratch.writes.push(row.seg(position, seg.lo, seg.hi, seg.space, seg.offset, seg.link));
+            let band = Band { row: *row, columns, lo: seg.lo, hi: seg.hi };
+            self.scratch.writes.push(band.seg(row.position(seg.column), seg.space, seg.offset, seg.link));
         }
     }
 }

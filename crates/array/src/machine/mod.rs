@@ -12,8 +12,8 @@ mod run;
 
 pub(crate) use locks::LockRange;
 
-use crate::layout::Layout;
-use crate::plan::{BadExtent, MemberViews, Plan, Scratch, Space};
+use crate::layout::{Layout, NodeId};
+use crate::plan::{BadExtent, Body, MemberViews, Plan, Scratch, Space};
 use crate::policy::{MemberState, MemberView, Policy};
 use locks::LockTable;
 use raidlab_types::{
@@ -75,6 +75,8 @@ pub enum Event {
 #[derive(Debug, Clone, Copy)]
 struct RequestState {
     request: Request,
+    /// The volume's node.
+    node: NodeId,
     /// First sector not yet handed to a window.
     next_lba: u64,
     /// One past the last; a flush is one window of one made-up sector.
@@ -198,17 +200,17 @@ impl Array {
     /// since plans address its buffer so; a longer one is refused as out of range.
     pub fn handle_request(&mut self, _now: Instant, request: Request) {
         self.requests_in_flight += 1;
-        if let Err(error) = self.check(&request) {
-            self.finish_request_early(request.tag, Err(error));
-            return;
-        }
+        let node = match self.check(&request) {
+            Ok(node) => node,
+            Err(error) => return self.events.push_back(Event::RequestDone { tag: request.tag, result: Err(error) }),
+        };
         let Extent { lba, sectors } = match request.kind {
             RequestKind::Flush => Extent::new(0, 1),
             _ => request.extent,
         };
         let request = Request { extent: Extent::new(lba, sectors), ..request };
-        let state =
-            RequestState { request, next_lba: lba, end_lba: lba + sectors, parts: 0, error: None, next_free: NONE };
+        let (next_lba, end_lba) = (lba, lba + sectors);
+        let state = RequestState { request, node, next_lba, end_lba, parts: 0, error: None, next_free: NONE };
         let id = match self.free_request {
             NONE => {
                 self.requests.push(state);
@@ -225,6 +227,7 @@ impl Array {
     }
 
     /// The next operation to start.
+    #[inline]
     pub fn poll_op(&mut self) -> Option<ArrayOp> {
         loop {
             let (part, node) = self.ready.pop_front()?;
@@ -282,17 +285,17 @@ impl Array {
         self.pieces(id).iter().all(|p| p.space == Space::User)
     }
 
-    fn check(&self, request: &Request) -> Result<(), RequestError> {
+    /// The node of the request's volume, if the request lies within it.
+    fn check(&self, request: &Request) -> Result<NodeId, RequestError> {
         let Request { volume, extent, kind, .. } = *request;
-        let capacity_sectors = self.layout.volumes().get(volume as usize).map_or(0, |v| v.capacity_sectors);
-        let long = extent.sectors > u32::MAX as u64;
-        let inside = extent.sectors > 0
-            && !long
-            && extent.lba.checked_add(extent.sectors).is_some_and(|e| e <= capacity_sectors);
-        if inside || (kind == RequestKind::Flush && capacity_sectors > 0) {
-            return Ok(());
+        let found = self.layout.volumes().get(volume as usize);
+        let capacity_sectors = found.map_or(0, |v| v.capacity_sectors);
+        let inside = (1..=u32::MAX as u64).contains(&extent.sectors)
+            && extent.lba.checked_add(extent.sectors).is_some_and(|end| end <= capacity_sectors);
+        match found {
+            Some(v) if inside || kind == RequestKind::Flush => Ok(v.node),
+            _ => Err(RequestError::OutOfRange { volume, extent, capacity_sectors }),
         }
-        Err(RequestError::OutOfRange { volume, extent, capacity_sectors })
     }
 
     /// Whether nothing is left of past requests, for tests and debug assertions of drivers.
@@ -315,33 +318,26 @@ impl Array {
         idle.iter().find(|(fine, _)| !fine).map_or(Ok(()), |(_, what)| Err(what))
     }
 
-    fn finish_request_early(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
-        self.events.push_back(Event::RequestDone { tag, result });
-    }
-
-    fn operation(&self, part: u32, node: u32) -> ArrayOp {
-        let p = &self.parts[part as usize];
-        let request = &self.requests[p.request as usize].request;
-        let id = join(part, node);
-        match p.plan.node(node as usize) {
-            crate::plan::NodeView::Device(d) => {
-                let offset = self.layout.leaves[d.leaf as usize].data_offset;
-                ArrayOp::Device(Operation {
-                    id,
-                    tag: request.tag,
-                    leaf: d.leaf,
-                    kind: d.kind,
-                    extent: Extent::new(d.extent.lba + offset, d.extent.sectors),
-                    class: OpClass::Foreground,
-                    priority: 0,
-                    force_unit_access: request.force_unit_access,
-                    pair_with: d.pair_with.map(|other| join(part, other)),
-                })
-            }
-            crate::plan::NodeView::Compute(_, segments) => {
-                let (read, written) = p.plan.compute_sectors(segments);
+    #[inline]
+    fn operation(&self, part: &Part, id: u32, node: u32) -> ArrayOp {
+        let request = &self.requests[part.request as usize].request;
+        let (id, tag, join) = (join(id, node), request.tag, |other| join(id, other));
+        match &part.plan.nodes[node as usize].body {
+            Body::Device { leaf, kind, extent, pair, .. } => ArrayOp::Device(Operation {
+                id,
+                tag,
+                leaf: *leaf,
+                kind: *kind,
+                extent: Extent::new(extent.lba + self.layout.leaves[*leaf as usize].data_offset, extent.sectors),
+                class: OpClass::Foreground,
+                priority: 0,
+                force_unit_access: request.force_unit_access,
+                pair_with: (*pair != NONE).then(|| join(*pair)),
+            }),
+            Body::Compute { segments, .. } => {
+                let (read, written) = part.plan.compute_sectors(part.plan.segments_of(segments));
                 let sector = self.layout.sector_bytes() as u64;
-                ArrayOp::Compute { id, tag: request.tag, read_bytes: read * sector, write_bytes: written * sector }
+                ArrayOp::Compute { id, tag, read_bytes: read * sector, write_bytes: written * sector }
             }
         }
     }

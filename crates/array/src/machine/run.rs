@@ -10,10 +10,12 @@
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::{collect, Wanted};
-use super::{Array, Event, Part, Phase, NONE};
-use crate::plan::{BadExtent, Body, Plan, Planner};
+use super::{Array, Event, Part, Phase, RequestState, NONE};
+use crate::layout::Layout;
+use crate::plan::{BadExtent, Body, MemberViews, Plan, Planner};
 use crate::policy::MemberState;
 use raidlab_types::{Extent, LeafId, OpError, OpKind, RequestError, RequestKind};
+use std::collections::VecDeque;
 
 /// Media errors of one window that are believed to the sector; beyond, each costs its whole operation, so that a member
 /// that answers every read with the next bad sector cannot keep a window busy for ever.
@@ -30,12 +32,9 @@ impl Array {
             if r.next_lba >= r.end_lba || r.parts >= self.windows_in_flight || r.error.is_some() {
                 return;
             }
-            let stop = match r.end_lba - r.next_lba <= self.window_sectors - r.next_lba % self.window_sectors {
-                true => r.end_lba,
-                false => r.next_lba - r.next_lba % self.window_sectors + self.window_sectors,
-            };
-            let extent = Extent::new(r.next_lba, stop - r.next_lba);
-            r.next_lba = stop;
+            let to_boundary = self.window_sectors - r.next_lba % self.window_sectors;
+            let extent = Extent::new(r.next_lba, to_boundary.min(r.end_lba - r.next_lba));
+            r.next_lba = extent.end();
             r.parts += 1;
             let part = self.new_part(id, extent);
             self.lock(part);
@@ -78,35 +77,34 @@ impl Array {
 
     /// Queues for the locks the window needs now, and marks it runnable if none is in the way.
     fn lock(&mut self, id: u32) {
-        let part = &self.parts[id as usize];
-        let request = &self.requests[part.request as usize].request;
-        let node = self.layout.volumes()[request.volume as usize].node;
-        let all = !part.bad.is_empty();
-        self.lock_list.clear();
-        match request.kind {
-            RequestKind::Write => {
-                collect(&self.layout, node, part.extent, Wanted::Exclusive, false, &mut self.lock_list);
-            }
-            RequestKind::Read if all => {
-                collect(&self.layout, node, part.extent, Wanted::Shared, false, &mut self.lock_list);
-            }
-            RequestKind::Read if self.views.is_degraded(node) => {
-                let wanted = Wanted::SharedWhere(&self.views);
-                collect(&self.layout, node, part.extent, wanted, false, &mut self.lock_list);
-            }
-            _ => {}
-        }
-        let (locks, blockers) =
-            if self.lock_list.is_empty() { (NONE, 0) } else { self.locks.acquire(id, &self.lock_list) };
         let part = &mut self.parts[id as usize];
+        let &RequestState { ref request, node, .. } = &self.requests[part.request as usize];
+        let wanted = match request.kind {
+            RequestKind::Write => Some(Wanted::Exclusive),
+            RequestKind::Read if !part.bad.is_empty() => Some(Wanted::Shared),
+            RequestKind::Read if self.views.is_degraded(node) => Some(Wanted::SharedWhere(&self.views)),
+            _ => None,
+        };
+        let (mut locks, mut blockers) = (NONE, 0);
+        if let Some(wanted) = wanted {
+            self.lock_list.clear();
+            collect(&self.layout, node, part.extent, wanted, false, &mut self.lock_list);
+            if !self.lock_list.is_empty() {
+                (locks, blockers) = self.locks.acquire(id, &self.lock_list);
+            }
+        }
         (part.locks, part.blockers, part.epoch, part.phase) = (locks, blockers, self.epoch, Phase::Waiting);
-        part.locked_all = all;
+        part.locked_all = matches!(wanted, Some(Wanted::Shared));
         if blockers == 0 {
             self.runnable.push_back(id);
         }
     }
 
+    #[inline]
     fn unlock(&mut self, id: u32) {
+        if self.parts[id as usize].locks == NONE {
+            return;
+        }
         let chain = std::mem::replace(&mut self.parts[id as usize].locks, NONE);
         let (parts, runnable) = (&mut self.parts, &mut self.runnable);
         self.locks.release(chain, |owner| {
@@ -127,10 +125,9 @@ impl Array {
     pub(super) fn run_unblocked(&mut self) {
         while let Some(id) = self.runnable.pop_front() {
             let part = &self.parts[id as usize];
-            let request = &self.requests[part.request as usize].request;
+            let RequestState { request, node, .. } = &self.requests[part.request as usize];
             let read = request.kind == RequestKind::Read;
-            let node = self.layout.volumes()[request.volume as usize].node;
-            if read && part.epoch != self.epoch && !part.locked_all && self.views.is_degraded(node) {
+            if read && part.epoch != self.epoch && !part.locked_all && self.views.is_degraded(*node) {
                 // A member went while it waited: what it queued for may not be what it needs now.
                 self.requeue(id);
                 continue;
@@ -157,8 +154,7 @@ impl Array {
 
     fn plan_part(&mut self, id: u32) -> Result<(), RequestError> {
         let part = &mut self.parts[id as usize];
-        let request = &self.requests[part.request as usize].request;
-        let node = self.layout.volumes()[request.volume as usize].node;
+        let RequestState { request, node, .. } = &self.requests[part.request as usize];
         let mut planner = Planner {
             layout: &self.layout,
             views: &self.views,
@@ -168,10 +164,10 @@ impl Array {
             plan: &mut part.plan,
         };
         let write = match request.kind {
-            RequestKind::Flush => return planner.flush(node),
+            RequestKind::Flush => return planner.flush(*node),
             kind => kind == RequestKind::Write,
         };
-        planner.request(node, write, part.extent, (part.extent.lba - request.extent.lba) as u32)
+        planner.request(*node, write, part.extent, (part.extent.lba - request.extent.lba) as u32)
     }
 
     fn start_part(&mut self, id: u32) {
@@ -185,33 +181,17 @@ impl Array {
             self.retire(id, None);
             return;
         }
-        for node in 0..self.parts[id as usize].plan.len() as u32 {
-            if self.parts[id as usize].plan.nodes[node as usize].pending == 0 {
-                self.make_ready(id, node);
+        let mut queues = Queues { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
+        for node in 0..part.remaining {
+            if part.plan.nodes[node as usize].pending == 0 {
+                queues.make_ready(id, part, node);
             }
         }
-    }
-
-    /// Queues a node all of whose predecessors are done, or holds a write until the last read is.
-    fn make_ready(&mut self, id: u32, node: u32) {
-        let part = &mut self.parts[id as usize];
-        if let Body::Device { leaf, kind, extent, .. } = &part.plan.nodes[node as usize].body {
-            if *kind == OpKind::Write && part.reads_left > 0 {
-                part.held.push(node);
-                return;
-            }
-            let view = &mut self.views.leaves[*leaf as usize];
-            view.in_flight += 1;
-            if *kind != OpKind::Flush {
-                view.end_lba = extent.end() + self.layout.leaves[*leaf as usize].data_offset;
-            }
-        }
-        part.outstanding += 1;
-        self.ready.push_back((id, node));
     }
 
     /// The operation for a ready node; `None` if its member has gone meanwhile (its consequences are then drawn) or its
     /// window is to be planned anew.
+    #[inline]
     pub(super) fn hand_out(&mut self, id: u32, node: u32) -> Option<super::ArrayOp> {
         let part = &self.parts[id as usize];
         if part.phase == Phase::Draining {
@@ -224,9 +204,10 @@ impl Array {
                 return None;
             }
         }
-        Some(self.operation(id, node))
+        Some(self.operation(part, id, node))
     }
 
+    #[inline]
     pub(super) fn op_done(&mut self, id: u32, node: u32, result: Result<(), OpError>) {
         let part = &mut self.parts[id as usize];
         debug_assert!(matches!(part.phase, Phase::Running | Phase::Draining), "completion of an idle window");
@@ -245,6 +226,7 @@ impl Array {
         }
     }
 
+    #[cold]
     fn note_failure(&mut self, id: u32, leaf: LeafId, kind: OpKind, extent: Extent, error: OpError) {
         match error {
             OpError::Media(bad) if kind == OpKind::Read => {
@@ -289,29 +271,29 @@ impl Array {
 
     fn complete_node(&mut self, id: u32, node: u32) {
         let part = &mut self.parts[id as usize];
+        let mut queues = Queues { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
         part.remaining -= 1;
-        let is_read = matches!(part.plan.nodes[node as usize].body, Body::Device { kind: OpKind::Read, .. });
-        let mut edge = part.plan.nodes[node as usize].first_edge;
-        if is_read {
+        let done = &part.plan.nodes[node as usize];
+        let mut edge = done.first_edge;
+        if matches!(done.body, Body::Device { kind: OpKind::Read, .. }) {
             part.reads_left -= 1;
             if part.reads_left == 0 {
-                for i in 0..self.parts[id as usize].held.len() {
-                    let held = self.parts[id as usize].held[i];
-                    self.make_ready(id, held);
+                for i in 0..part.held.len() {
+                    queues.make_ready(id, part, part.held[i]);
                 }
-                self.parts[id as usize].held.clear();
+                part.held.clear();
             }
         }
         while edge != NONE {
-            let plan = &mut self.parts[id as usize].plan;
-            let e = plan.edges[edge as usize];
+            let e = part.plan.edges[edge as usize];
             edge = e.next;
-            plan.nodes[e.to as usize].pending -= 1;
-            if plan.nodes[e.to as usize].pending == 0 {
-                self.make_ready(id, e.to);
+            let waiting = &mut part.plan.nodes[e.to as usize];
+            waiting.pending -= 1;
+            if waiting.pending == 0 {
+                queues.make_ready(id, part, e.to);
             }
         }
-        if self.parts[id as usize].remaining == 0 {
+        if part.remaining == 0 {
             self.retire(id, None);
         }
     }
@@ -324,7 +306,7 @@ impl Array {
         (part.phase, part.next_free) = (Phase::Idle, self.free_part);
         self.free_part = id;
         let r = &mut self.requests[request as usize];
-        let node = self.layout.volumes()[r.request.volume as usize].node;
+        let node = r.node;
         // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and
         // only so long is anything durable.
         let lost = r.request.kind != RequestKind::Read && self.views.is_lost(node);
@@ -339,5 +321,32 @@ impl Array {
             self.free_request = request;
             self.events.push_back(Event::RequestDone { tag, result });
         }
+    }
+}
+
+/// Where ready nodes go: a window is borrowed beside it.
+struct Queues<'a> {
+    views: &'a mut MemberViews,
+    ready: &'a mut VecDeque<(u32, u32)>,
+    layout: &'a Layout,
+}
+
+impl Queues<'_> {
+    /// Queues a node all of whose predecessors are done, or holds a write until the last read is.
+    #[inline]
+    fn make_ready(&mut self, id: u32, part: &mut Part, node: u32) {
+        if let Body::Device { leaf, kind, extent, .. } = &part.plan.nodes[node as usize].body {
+            if *kind == OpKind::Write && part.reads_left > 0 {
+                part.held.push(node);
+                return;
+            }
+            let view = &mut self.views.leaves[*leaf as usize];
+            view.in_flight += 1;
+            if *kind != OpKind::Flush {
+                view.end_lba = extent.end() + self.layout.leaves[*leaf as usize].data_offset;
+            }
+        }
+        part.outstanding += 1;
+        self.ready.push_back((id, node));
     }
 }

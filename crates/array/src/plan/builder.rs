@@ -34,6 +34,11 @@ impl Seg {
         Extent::new(self.lba, self.sectors as u64)
     }
 
+    #[inline]
+    fn piece(&self) -> Piece {
+        Piece { space: self.space, offset: self.offset, sectors: self.sectors }
+    }
+
     /// The part of it that begins `skip` sectors in and is `sectors` long, at `lba` of child `child`.
     #[inline]
     pub fn part(&self, skip: u64, sectors: u64, child: u32, lba: u64) -> Seg {
@@ -199,7 +204,6 @@ impl Planner<'_> {
     /// Plans the request as segs of `run` sectors each.
     fn request_in_runs(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32, run: u64) -> Planned {
         self.plan.clear();
-        self.scratch.clear();
         let mut done = 0;
         while done < extent.sectors {
             let sectors = run.min(extent.sectors - done);
@@ -209,11 +213,14 @@ impl Planner<'_> {
             done += sectors as u64;
         }
         let all = 0..self.scratch.segs.len();
-        if write {
-            self.write(node, all)
-        } else {
-            self.read(node, all)
+        let result = if write { self.write(node, all) } else { self.read(node, all) };
+        self.scratch.segs.clear();
+        self.scratch.read_nodes.clear();
+        if result.is_err() {
+            // Levels leave the other stacks as they found them, unless they fail.
+            self.scratch.clear();
         }
+        result
     }
 
     /// Plans a flush of every usable member below `node`.
@@ -265,11 +272,10 @@ impl Planner<'_> {
     /// Hands the segs above `base` on the stack to the children they name, each child's in order of address, and drops
     /// them from the stack.
     pub(crate) fn distribute(&mut self, node: NodeId, base: usize, write: bool) -> Planned {
-        let layout = self.layout;
-        let children = &layout.node(node).children;
         let end = self.scratch.segs.len();
-        if end - base > 1 {
-            self.scratch.segs[base..].sort_unstable_by_key(|s| (s.child, s.lba));
+        let key = |s: &Seg| (s.child, s.lba);
+        if !self.scratch.segs[base..].is_sorted_by_key(key) {
+            self.scratch.segs[base..].sort_unstable_by_key(key);
         }
         let mut start = base;
         while start < end {
@@ -278,19 +284,34 @@ impl Planner<'_> {
             while stop < end && self.scratch.segs[stop].child == child {
                 stop += 1;
             }
-            let id = children[child as usize];
-            if write {
-                // A child that has lost more than it bears is not written: its peers carry its content.
-                if !self.views.is_lost(id) {
-                    self.write(id, start..stop)?;
-                }
-            } else {
-                self.read(id, start..stop)?;
-            }
+            self.child(node, child, start..stop, write)?;
             start = stop;
         }
         self.scratch.segs.truncate(base);
         Ok(())
+    }
+
+    /// The same for a single seg: the common case of a small request.
+    #[inline]
+    pub(crate) fn distribute_one(&mut self, node: NodeId, seg: Seg, write: bool) -> Planned {
+        let base = self.scratch.segs.len();
+        self.scratch.segs.push(seg);
+        self.child(node, seg.child, base..base + 1, write)?;
+        self.scratch.segs.truncate(base);
+        Ok(())
+    }
+
+    #[inline]
+    fn child(&mut self, node: NodeId, position: u32, range: Range<usize>, write: bool) -> Planned {
+        let id = self.layout.node(node).children[position as usize];
+        if !write {
+            return self.read(id, range);
+        }
+        // A child that has lost more than it bears is not written: its peers carry its content.
+        if self.views.is_lost(id) {
+            return Ok(());
+        }
+        self.write(id, range)
     }
 
     fn leaf_read(&mut self, node: NodeId, leaf: LeafId, range: Range<usize>) -> Planned {
@@ -318,43 +339,51 @@ impl Planner<'_> {
 
     /// Makes one operation of each run of neighbouring segs.
     fn runs(&mut self, leaf: LeafId, kind: OpKind, range: Range<usize>) {
-        let mut i = range.start;
-        while i < range.end {
-            let first = self.scratch.segs[i];
-            let id = self.plan.nodes.len() as u32;
+        let Range { mut start, end } = range;
+        while start < end {
+            let segs = &self.scratch.segs[start..end];
+            let first = segs[0];
             let pieces_start = self.plan.pieces.len() as u32;
-            let body = Body::Device { leaf, kind, extent: first.extent(), pieces: 0..0, pair: NONE };
-            self.plan.add_node(body);
-            let (mut end, mut last_link) = (first.lba, NONE);
-            while i < range.end && self.scratch.segs[i].lba == end {
-                let seg = self.scratch.segs[i];
-                self.plan
-                    .push_piece(pieces_start, Piece { space: seg.space, offset: seg.offset, sectors: seg.sectors });
-                if seg.link != NONE && seg.link != last_link {
-                    let (from, to) = if kind == OpKind::Read { (id, seg.link) } else { (seg.link, id) };
-                    self.plan.add_edge(from, to);
-                    last_link = seg.link;
-                }
-                end = seg.end();
-                i += 1;
+            self.plan.pieces.push(first.piece());
+            let (mut stop, mut lba) = (start + 1, first.end());
+            for seg in segs[1..].iter().take_while(|seg| std::mem::replace(&mut lba, seg.end()) == seg.lba) {
+                self.plan.push_piece(seg.piece());
+                stop += 1;
             }
-            let extent = Extent::new(first.lba, end - first.lba);
-            let pair = self.note_run(id, leaf, kind, extent);
+            let extent = Extent::new(first.lba, self.scratch.segs[stop - 1].end() - first.lba);
             let pieces = pieces_start..self.plan.pieces.len() as u32;
-            self.plan.nodes[id as usize].body = Body::Device { leaf, kind, extent, pieces, pair };
+            let pair = self.note_run(leaf, kind, extent);
+            let id = self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair });
+            self.link_run(id, kind, start..stop);
+            start = stop;
         }
     }
 
-    /// Counts the run and finds the read that a write of the very same sectors follows.
-    fn note_run(&mut self, id: u32, leaf: LeafId, kind: OpKind, extent: Extent) -> u32 {
+    /// Ties a run to the computations that wait for its segs, or make them.
+    #[inline]
+    fn link_run(&mut self, id: u32, kind: OpKind, segs: Range<usize>) {
+        let mut last = NONE;
+        for i in segs {
+            let link = self.scratch.segs[i].link;
+            if link != NONE && link != last {
+                let (from, to) = if kind == OpKind::Read { (id, link) } else { (link, id) };
+                self.plan.add_edge(from, to);
+                last = link;
+            }
+        }
+    }
+
+    /// Counts the run, which will be the next node, and finds the read that a write of the very same sectors follows.
+    #[inline]
+    fn note_run(&mut self, leaf: LeafId, kind: OpKind, extent: Extent) -> u32 {
+        let id = self.plan.nodes.len() as u32;
         if kind == OpKind::Read {
             self.plan.reads += 1;
             self.scratch.read_nodes.push(id);
             return NONE;
         }
         self.plan.writes += 1;
-        for i in 0..self.scratch.read_nodes.len() {
-            let read = self.scratch.read_nodes[i];
+        for &read in &self.scratch.read_nodes {
             if let Body::Device { leaf: l, extent: e, pair, .. } = &mut self.plan.nodes[read as usize].body {
                 if *l == leaf && *e == extent && *pair == NONE {
                     *pair = id;

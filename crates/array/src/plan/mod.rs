@@ -178,9 +178,7 @@ impl Plan {
                 pieces: &self.pieces[pieces.start as usize..pieces.end as usize],
                 pair_with: (*pair != NONE).then_some(*pair),
             }),
-            Body::Compute { kind, segments } => {
-                NodeView::Compute(*kind, &self.segments[segments.start as usize..segments.end as usize])
-            }
+            Body::Compute { kind, segments } => NodeView::Compute(*kind, self.segments_of(segments)),
         }
     }
 
@@ -213,11 +211,17 @@ impl Plan {
         })
     }
 
+    pub(crate) fn segments_of(&self, segments: &Range<u32>) -> &[Segment] {
+        &self.segments[segments.start as usize..segments.end as usize]
+    }
+
+    #[inline]
     fn add_node(&mut self, body: Body) -> u32 {
         self.nodes.push(PlanNode { body, pending: 0, first_edge: NONE });
         self.nodes.len() as u32 - 1
     }
 
+    #[inline]
     fn add_edge(&mut self, from: u32, to: u32) {
         let next = self.nodes[from as usize].first_edge;
         self.nodes[from as usize].first_edge = self.edges.len() as u32;
@@ -225,9 +229,9 @@ impl Plan {
         self.nodes[to as usize].pending += 1;
     }
 
-    /// Adds a piece to those from `start` on, or lengthens the last where the two lie together in memory.
-    fn push_piece(&mut self, start: u32, piece: Piece) {
-        if let Some(last) = self.pieces[start as usize..].last_mut() {
+    /// Adds a piece behind another of the same node, or lengthens that one where the two lie together in memory.
+    fn push_piece(&mut self, piece: Piece) {
+        if let Some(last) = self.pieces.last_mut() {
             let together = piece.space == Space::Discard || last.offset + last.sectors == piece.offset;
             if last.space == piece.space && together {
                 last.sectors += piece.sectors;
@@ -237,6 +241,7 @@ impl Plan {
         self.pieces.push(piece);
     }
 
+    #[inline]
     fn allocate(&mut self, sectors: u32) -> u32 {
         let offset = self.scratch_sectors;
         self.scratch_sectors += sectors;

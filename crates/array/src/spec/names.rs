@@ -75,7 +75,7 @@ impl Tree {
         };
         let grouped = |parities: u32, what: &str, least: usize| {
             let groups = s.groups.unwrap_or(2);
-            if groups == 0 || s.members % groups != 0 || s.members / groups < least {
+            if groups == 0 || !s.members.is_multiple_of(groups) || s.members / groups < least {
                 return Err(format!(
                     "{what} has {} members in {groups} groups; it needs equal groups of at least {least}",
                     s.members
