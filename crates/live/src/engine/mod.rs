@@ -26,7 +26,7 @@ pub(crate) use source::{Offered, Source, Sweep};
 use crate::config::{LiveConfig, Progress, Stage};
 use crate::content::{Stamper, Verifier, VerifyReport};
 use crate::error::{plain, LiveError};
-use crate::memory::{Block, Pool, Use};
+use crate::memory::{available_bytes, Block, Pool, Use};
 use crate::result::{FailedMember, MemberCounts, TracedOperation};
 use crate::target::{Store, Target};
 use clock::{Clock, PromptWakes};
@@ -111,7 +111,9 @@ impl Engine {
         };
         let fds: Vec<i32> = targets.iter().map(fd_of).collect();
         let mut ring = if fds.iter().any(|&fd| fd >= 0) { Some(Ring::new(&fds)?) } else { None };
-        let mut pool = Pool::new(Seed::new(config.seed).named("content"));
+        // Some is left for the rest of the system: running it out of memory would cost more than this run.
+        let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9);
+        let mut pool = Pool::new(Seed::new(config.seed).named("content"), most);
         let sink = take(&mut pool, &mut ring, store::SINK_BYTES, Use::Any)?;
         let sector_bytes = array.layout().sector_bytes();
         let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
@@ -314,7 +316,7 @@ impl Engine {
     }
 
     fn compute(&mut self, id: OpId, tag: RequestTag) {
-        let places = self.places(id, tag);
+        let Some(places) = self.places(id, tag) else { return };
         if let Some(work) = self.array.compute(id) {
             // SAFETY: the plan's places; operations on them have completed or come after this.
             unsafe { self.combiner.run(&work, places) };
@@ -322,8 +324,9 @@ impl Engine {
         self.array.handle_op_done(self.now, id, Ok(()));
     }
 
-    /// The memory of an operation's request and window; takes scratch where the window has too little.
-    fn places(&mut self, id: OpId, tag: RequestTag) -> Places {
+    /// The memory of an operation's request and window; takes scratch where the window has too little. None if there is no
+    /// more, which ends the run.
+    fn places(&mut self, id: OpId, tag: RequestTag) -> Option<Places> {
         let (part, sectors) = self.array.scratch_of(id);
         let (part, bytes) = (part as usize, sectors as usize * self.sector_bytes);
         if part >= self.scratch.len() {
@@ -336,12 +339,15 @@ impl Engine {
             }
             match take(&mut self.pool, &mut self.ring, bytes, Use::Any) {
                 Ok(block) => self.scratch[part] = Some(block),
-                Err(error) => self.fail(error),
+                Err(error) => {
+                    self.fail(error);
+                    return None;
+                }
             }
         }
         let start = |block: Option<Block>| block.map_or(std::ptr::null_mut(), |b| b.as_ptr());
         let user = self.slots[tag as usize].and_then(|slot| slot.block);
-        Places { user: start(user), scratch: start(self.scratch[part]), sector_bytes: self.sector_bytes }
+        Some(Places { user: start(user), scratch: start(self.scratch[part]), sector_bytes: self.sector_bytes })
     }
 
     fn note_member(&mut self, leaf: LeafId) {

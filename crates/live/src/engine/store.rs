@@ -57,10 +57,7 @@ impl Engine {
                 return self.array.handle_op_done(self.now, operation.id, Err(error));
             }
         }
-        let places = self.places(operation.id, operation.tag);
-        if self.failure.is_some() {
-            return;
-        }
+        let Some(places) = self.places(operation.id, operation.tag) else { return };
         match self.targets[operation.leaf as usize].as_ref().map(|target| &target.store) {
             Some(Store::Fd(_)) => self.launch(operation, places),
             Some(Store::Memory(mapping)) => {

@@ -11,3 +11,10 @@ pub(crate) use pool::{fill_random, Block, Pool, Use};
 
 /// Alignment of every block, and the unit of their sizes.
 pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// What the system says could be taken without swapping; none where it does not say.
+pub(crate) fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+}

@@ -53,13 +53,16 @@ pub(crate) struct Pool {
     /// Blocks that exist of each purpose and class.
     made: [Vec<usize>; 2],
     random: CounterRng,
+    /// Bytes that may still be taken from the system.
+    left: u64,
 }
 
 impl Pool {
-    pub fn new(seed: Seed) -> Pool {
+    /// An empty pool that will never take more than `most` bytes.
+    pub fn new(seed: Seed, most: u64) -> Pool {
         let lists = || vec![Vec::new(); CLASSES];
         let made = || vec![0; CLASSES];
-        Pool { slabs: Vec::new(), free: [lists(), lists()], made: [made(), made()], random: seed.draws() }
+        Pool { slabs: Vec::new(), free: [lists(), lists()], made: [made(), made()], random: seed.draws(), left: most }
     }
 
     /// A block of at least `bytes`. `register` is called with new memory, and says under which index the kernel knows it.
@@ -88,7 +91,10 @@ impl Pool {
         register: impl FnOnce(*mut u8, usize) -> Option<u16>,
     ) -> io::Result<()> {
         let size = PAGE_BYTES << class;
-        let mut slab = Mapping::new(size.max(SLAB_BYTES))?;
+        let len = size.max(SLAB_BYTES);
+        let left = self.left.checked_sub(len as u64);
+        self.left = left.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let mut slab = Mapping::new(len)?;
         match purpose {
             Use::Write => fill_random(slab.bytes_mut(), &mut self.random),
             // Touched here, so that no page fault falls into a measurement.
@@ -135,7 +141,7 @@ mod tests {
 
     #[test]
     fn blocks_are_aligned_disjoint_and_used_again() {
-        let mut pool = Pool::new(Seed::new(1));
+        let mut pool = Pool::new(Seed::new(1), 12 << 20);
         let mut registered = 0;
         let mut take = |pool: &mut Pool, bytes, purpose| {
             let register = |_: *mut u8, _: usize| {
@@ -154,5 +160,6 @@ mod tests {
         assert_eq!(registered, 2, "600 blocks of 4 KiB lie in two slabs of 2 MiB");
         let large = pool.take(5 << 20, Use::Any, |_, len| (len == 8 << 20).then_some(9)).expect("memory");
         assert_eq!((large.len(), large.registered), (8 << 20, Some(9)));
+        assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "no more than it may");
     }
 }

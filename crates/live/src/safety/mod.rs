@@ -66,6 +66,17 @@ pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: 
     Ok(Claimed { device, signature })
 }
 
+/// Opens the device for writing, so that nobody else can claim it. Who has just let go of it may take a moment.
 fn claim(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path)
+    let mut tries = 10;
+    loop {
+        tries -= 1;
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path);
+        match opened {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) && tries > 0 => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Store, Target, TargetFacts, TargetSpec};
 use crate::error::LiveError;
-use crate::memory::{fill_random, Mapping};
+use crate::memory::{available_bytes, fill_random, Mapping};
 use raidlab_types::CounterRng;
 use std::ops::ControlFlow;
 
@@ -46,10 +46,4 @@ pub(crate) fn check_total(specs: &[TargetSpec]) -> Result<(), LiveError> {
         }
         _ => Ok(()),
     }
-}
-
-fn available_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -23,6 +23,7 @@ use raidlab_types::CounterRng;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::ops::ControlFlow;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -115,6 +116,16 @@ impl Target {
     }
 }
 
+impl Drop for Target {
+    fn drop(&mut self) {
+        if let Store::Fd(file) = &self.store {
+            // A process that was being started meanwhile may hold a copy of the descriptor for a moment longer.
+            // SAFETY: no memory is involved.
+            unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+        }
+    }
+}
+
 /// Whether `spec` names the very file or device that `other` is.
 pub(crate) fn is_same(spec: &TargetSpec, other: &Target) -> bool {
     let (TargetSpec::File { path, .. } | TargetSpec::Block { path, .. }) = spec else { return false };
@@ -124,5 +135,27 @@ pub(crate) fn is_same(spec: &TargetSpec, other: &Target) -> bool {
     match status.rdev() {
         0 => (status.dev(), status.ino()) == (open.dev(), open.ino()),
         numbers => numbers == open.rdev(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_written_as_listed() {
+        let texts = [
+            r#"{"kind":"file","path":"/x/y","size_bytes":4096}"#,
+            r#"{"kind":"block","path":"/dev/x","destroy":true}"#,
+            r#"{"kind":"memory","size_bytes":4096}"#,
+        ];
+        for (kind, text) in TARGETS.iter().zip(texts) {
+            let spec: TargetSpec = serde_json::from_str(text).expect("a target as the cell contract writes it");
+            assert_eq!(serde_json::to_string(&spec).expect("plain data"), text);
+            assert!(text.contains(&format!("\"kind\":\"{kind}\"")));
+        }
+        let harmless: TargetSpec = serde_json::from_str(r#"{"kind":"block","path":"/dev/x"}"#).expect("a block device");
+        assert_eq!(harmless, TargetSpec::Block { path: "/dev/x".into(), destroy: false });
+        assert!(serde_json::from_str::<TargetSpec>(r#"{"kind":"memory","size":1}"#).is_err());
     }
 }

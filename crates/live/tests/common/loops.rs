@@ -151,6 +151,12 @@ impl Zram {
 
 impl Drop for Zram {
     fn drop(&mut self) {
-        let _ = std::fs::write("/sys/class/zram-control/hot_remove", &self.number);
+        // A process that another test is starting may hold a copy of the descriptor for a moment longer.
+        for _ in 0..100 {
+            if std::fs::write("/sys/class/zram-control/hot_remove", &self.number).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 }

@@ -1,0 +1,117 @@
+//! Random arrays under random loads with random failures, for as long as one likes; every byte is checked.
+//!
+//! `cargo test -p raidlab-live --test soak` runs a few; `RAIDLAB_SOAK_S=600 cargo test ...` runs ten minutes. A failure
+//! names its seed, and `RAIDLAB_SOAK_SEED=N` runs that one alone.
+
+mod common;
+
+use common::{assert_verified, config, requests, workload};
+use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
+use raidlab_live::{Content, Fault, FaultKind, LiveConfig, TargetSpec};
+use raidlab_load::{LoadSpec, SizeSpec};
+use raidlab_types::{CounterRng, LeafId, Seed, KIB, MIB};
+use std::ops::ControlFlow;
+
+fn pick<T: Copy>(random: &mut CounterRng, from: &[T]) -> T {
+    from[random.below(from.len() as u64) as usize]
+}
+
+/// A tree at most `levels` deep, narrow enough for a small machine.
+fn tree(random: &mut CounterRng, levels: u32) -> Tree {
+    if levels == 0 {
+        return Tree::member();
+    }
+    let chunk_bytes = pick(random, &[1, 2, 4, 7]) * 4 * KIB;
+    let child = tree(random, levels - 1 - random.clone().below(u64::from(levels)) as u32);
+    let children = |n: u64| vec![child.clone(); n as usize];
+    match random.below(4) {
+        0 => Tree::Stripe { chunk_bytes, children: children(1 + random.below(4)) },
+        1 => Tree::Mirror { children: children(2 + random.below(2)) },
+        kind => {
+            let parities = kind as u32 - 1;
+            let rotation = pick(random, &Rotation::ALL);
+            Tree::Parity { parities, rotation, chunk_bytes, children: children(3 + random.below(4)) }
+        }
+    }
+}
+
+fn policy(random: &mut CounterRng) -> Policy {
+    let nearest = MirrorRead::Nearest { queue_override: Some(2) };
+    let writes = [ParityWrite::ReadModifyWrite, ParityWrite::ReconstructWrite, ParityWrite::FewestAccesses];
+    Policy {
+        mirror_read: pick(random, &[MirrorRead::Primary, MirrorRead::RoundRobin, MirrorRead::ShortestQueue, nearest]),
+        parity_write: pick(random, &writes),
+        parity_write_tie: pick(random, &writes),
+        parity_read: pick(random, &[ParityRead::Skip, ParityRead::ReadThrough]),
+        window_bytes: pick(random, &[4 * KIB, 64 * KIB, 8 * MIB]),
+        windows_in_flight: pick(random, &[1, 2, 4]),
+    }
+}
+
+/// Losses that the tree bears whichever they are: some from the start, the others in mid-run; and unreadable sectors of
+/// one member where one more could be borne.
+fn losses(random: &mut CounterRng, tree: &Tree) -> (Vec<LeafId>, Vec<Fault>) {
+    let mut leaves: Vec<LeafId> = (0..tree.leaves() as LeafId).collect();
+    let (mut missing, mut faults) = (Vec::new(), Vec::new());
+    for left in (0..tree.tolerance()).rev() {
+        let leaf = leaves.swap_remove(random.below(leaves.len() as u64) as usize);
+        let after_operations = random.below(400);
+        match random.below(5) {
+            0 => missing.push(leaf),
+            1 => faults.push(Fault { leaf, after_operations, kind: FaultKind::Gone }),
+            2 => faults.push(Fault { leaf, after_operations, kind: FaultKind::TakenOut }),
+            3 if left == 0 => {
+                let kind = FaultKind::Media { every: 1 + random.below(20) };
+                faults.push(Fault { leaf, after_operations: 0, kind });
+            }
+            _ => {}
+        }
+    }
+    (missing, faults)
+}
+
+fn cell(seed: u64) -> LiveConfig {
+    let mut random = Seed::new(seed).named("soak").draws();
+    let levels = pick(&mut random, &[1, 1, 2, 2, 3]);
+    let tree = tree(&mut random, levels);
+    let (missing, faults) = losses(&mut random, &tree);
+    let longest = pick(&mut random, &[1, 9, 40]);
+    let bytes: Vec<u64> = (1..=longest).map(|sectors| sectors * 4 * KIB).collect();
+    let weights = bytes.iter().map(|&b| 1.0 / b as f64).collect();
+    let read_fraction = pick(&mut random, &[0.1, 0.5, 0.8]);
+    LiveConfig {
+        seed,
+        policy: policy(&mut random),
+        targets: vec![TargetSpec::Memory { size_bytes: pick(&mut random, &[64, 100, 300]) * 4 * KIB }],
+        missing,
+        faults,
+        content: Content::Verify,
+        load: LoadSpec::Closed { depth: pick(&mut random, &[1, 4, 16, 64]) },
+        workload: workload(read_fraction, SizeSpec::Table { bytes, weights }),
+        limits: requests(1500),
+        sector_bytes: Some(4096),
+        ..config(tree)
+    }
+}
+
+#[test]
+fn random_arrays_keep_their_content() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seconds = number("RAIDLAB_SOAK_S").unwrap_or(5);
+    let seeds = match number("RAIDLAB_SOAK_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..u64::MAX,
+    };
+    let (started, mut runs) = (std::time::Instant::now(), 0);
+    for seed in seeds.take_while(|_| started.elapsed().as_secs() < seconds) {
+        let cell = cell(seed);
+        // Some shapes do not fit their members (a chunk of a level above no multiple of the one below): not our matter.
+        let Ok(result) = raidlab_live::run(&cell, &mut |_| ControlFlow::Continue(())) else { continue };
+        let name = format!("seed {seed}: {:?}, missing {:?}, {:?}", cell.tree, cell.missing, cell.faults);
+        assert_verified(&name, &result);
+        assert_eq!(result.recorder.all().failed, 0, "{name}");
+        runs += 1;
+    }
+    println!("{runs} arrays");
+    assert!(runs > 0);
+}
