@@ -9,7 +9,7 @@ import pytest
 from raidlab.errors import InputError, RefusedError
 from raidlab.run import resolve_targets
 from raidlab.run.members import live_members
-from raidlab.run.physical import describe_member
+from raidlab.run.physical import disks_below
 
 
 def _block_devices() -> list[Path]:
@@ -43,13 +43,14 @@ def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
     assert file.read_bytes() == b"data"
 
 
-def test_a_block_device_needs_its_own_name_in_destroy() -> None:
+def test_a_block_device_is_written_only_when_it_is_given_up() -> None:
     devices = _block_devices()
     if not devices:
         pytest.skip("no block device here")
+    device = str(devices[0])
     with pytest.raises(RefusedError, match="--destroy"):
-        resolve_targets([str(devices[0])])
-    assert resolve_targets([str(devices[0])], destroy=[str(devices[0])])[0].places[0].kind == "block"
+        resolve_targets([device])[0].refuse_writes()
+    resolve_targets([device], destroy=[device])[0].refuse_writes()
 
 
 def test_destroy_must_name_a_target() -> None:
@@ -57,33 +58,30 @@ def test_destroy_must_name_a_target() -> None:
         resolve_targets(["sim"], destroy=["/dev/null"])
 
 
-def test_member_files_are_filled_and_taken_away(tmp_path: Path) -> None:
-    notes: list[str] = []
+def test_member_files_lie_in_a_folder_of_their_own_that_is_taken_away(tmp_path: Path) -> None:
     target = resolve_targets([f"{tmp_path}/"])[0]
-    with live_members(target, 3, 1 << 20, seed=1, note=notes.append) as members:
-        files = [Path(member["path"]) for member in members]
-        contents = [file.read_bytes() for file in files]
-        assert all(len(content) == 1 << 20 for content in contents)
-        assert len(set(contents)) == 3, "repeated data would flatter a deduplicating target"
-        facts = [describe_member(member) for member in members]
-        assert len({disk for fact in facts for disk in fact["disks"]}) == 1
-        assert all(file.stat().st_blocks * 512 >= 1 << 20 for file in files)
+    with live_members(target, 3, 1 << 20) as members:
+        paths = [Path(member["path"]) for member in members]
+        assert len({path.parent for path in paths}) == 1
+        assert paths[0].parent.parent == tmp_path
+        paths[0].write_bytes(b"x")
+        assert disks_below(paths[0]) == disks_below(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    assert "filling 3 member files of 1 MiB" in notes[0]
+
+
+def test_members_are_dealt_out_over_directories_in_turn(tmp_path: Path) -> None:
+    target = resolve_targets([f"{tmp_path}/a/", f"{tmp_path}/b/"])[0]
+    with live_members(target, 3, 4096) as members:
+        assert [Path(member["path"]).parent.parent.name for member in members] == ["a", "b", "a"]
 
 
 def test_member_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     target = resolve_targets([f"{tmp_path}/"])[0]
-    with (
-        pytest.raises(InputError, match="the member files need"),
-        live_members(target, 4, 1 << 50, seed=1, note=lambda text: None),
-    ):
+    with pytest.raises(InputError, match="the member files need"), live_members(target, 4, 1 << 50):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
 def test_memory_members() -> None:
-    target = resolve_targets(["memory"])[0]
-    with live_members(target, 2, 4096, seed=1, note=lambda text: None) as members:
+    with live_members(resolve_targets(["memory"])[0], 2, 4096) as members:
         assert members == [{"kind": "memory", "size_bytes": 4096}] * 2
-        assert describe_member(members[0])["disks"] == []

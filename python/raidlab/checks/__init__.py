@@ -14,6 +14,7 @@ from raidlab.checks import (
     buffered_io,
     engine,
     equal_capacity,
+    generator_limited,
     incomplete,
     shared_device,
     single_run,
@@ -22,7 +23,7 @@ from raidlab.checks import (
 from raidlab.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
 from raidlab.metrics import Analysis
 
-CHECKS = (incomplete, shared_device, buffered_io, equal_capacity, too_short, single_run, engine)
+CHECKS = (incomplete, shared_device, buffered_io, equal_capacity, too_short, single_run, generator_limited, engine)
 
 
 def run_checks(analysis: Analysis) -> list[Finding]:

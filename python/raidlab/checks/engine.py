@@ -1,7 +1,6 @@
-"""What the engine found itself: its own cost (generator limited), short transfers, and the like.
+"""What the engine found itself while it ran, such as short transfers: one line a check, however many cells.
 
-The engine bounds its own cost with a null target and reports it as a check of each live cell; this sums those up, and
-every other check the engine makes, so that a table of 500 cells gives one line a check.
+The worst verdict stands for all cells of a target, with the evidence of the worst cell.
 """
 
 from __future__ import annotations

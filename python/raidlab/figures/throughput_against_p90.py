@@ -6,6 +6,7 @@ line marks the response-time target of the study, where it has one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.study.schema import Compare
 
 KIND = "throughput_against_p90"
+# Beyond this span of an axis only the powers of ten are marked.
+_WIDE_RATIO = 2000
 _PER_WORDS = {"disk": "MB/s per disk", "user_capacity": "MB/s per TB of user capacity", "array": "MB/s"}
 _PER_SCALE = {"disk": 1.0, "user_capacity": 1e12, "array": 1.0}
 
@@ -75,7 +78,7 @@ def _chart(rows: list[dict[str, Any]], names: list[str], per: str, title: str, t
             "p90_ms:Q",
             title="90th percentile of response time (ms, log scale)",
             scale=alt.Scale(type="log", nice=False, padding=12),
-            axis=alt.Axis(tickCount=4, format="~g", grid=True, labelOverlap="greedy"),
+            axis=alt.Axis(values=ticks_between([row["p90_ms"] for row in rows]), format="~g", labelOverlap="greedy"),
         ),
         y=alt.Y("rate:Q", title=_PER_WORDS[per], scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5)),
         color=alt.Color(
@@ -97,3 +100,11 @@ def _chart(rows: list[dict[str, Any]], names: list[str], per: str, title: str, t
         layers.insert(0, mark.mark_rule(strokeDash=[5, 4], opacity=0.6).encode(x="p90_ms:Q"))
     chart = alt.LayerChart(layer=[*layers])
     return chart.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
+
+
+def ticks_between(values: list[float]) -> list[float]:
+    """1, 2, 5, 10, ... around the values of a logarithmic axis: few enough to read, dense enough to judge."""
+    low, high = min(values) / 2, max(values) * 2
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if high / low < _WIDE_RATIO else (1,)
+    return [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]

@@ -19,6 +19,7 @@ import polars as pl
 from raidlab.metrics.point import Point
 from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.results import Run
+from raidlab.stats import ratio_interval
 from raidlab.study.schema import Compare
 
 # The engine's word for a search whose target is missed even with one request outstanding.
@@ -40,6 +41,8 @@ class Held:
         Against the reference array at the same target, on the basis the study names.
     bound : str or None
         How the search ended.
+    rates : tuple of float
+        The throughput of each repeat, on the basis the study names; empty where a repeat missed the target.
     """
 
     percentile: float
@@ -48,16 +51,34 @@ class Held:
     depth: float | None
     relative_percent: float | None
     bound: str | None
+    rates: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One array of a comparison: its point, its metrics, and what it does at the response-time target."""
+    """One array of a comparison.
+
+    Attributes
+    ----------
+    array : str
+    point : Point
+        Its point at the load of the comparison.
+    values : dict
+        Its metrics there, by kind.
+    held : Held or None
+        What it does at the response-time target.
+    rates : tuple of float
+        The throughput of each repeat, on the basis the study names.
+    relative_interval_percent : tuple of float or None
+        The 95 % interval of its throughput against the reference, paired by repeat; None for a single run.
+    """
 
     array: str
     point: Point
     values: dict[str, float | None]
     held: Held | None
+    rates: tuple[float, ...]
+    relative_interval_percent: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -116,10 +137,21 @@ def _compare(
     if load is None:
         return None
     held = held_rows(run, compare, target, workload, {point.array: point for point, _ in mine})
+    chosen = [(point, values) for point, values in mine if (point.load, point.depth, point.rate_per_s) == load]
+    rates = {
+        point.array: tuple(rate / share_basis(point, compare.per) for rate in point.each_per_s("all_bytes"))
+        for point, _ in chosen
+    }
     rows = tuple(
-        Row(point.array, point, values, held.get(point.array))
-        for point, values in mine
-        if (point.load, point.depth, point.rate_per_s) == load
+        Row(
+            point.array,
+            point,
+            values,
+            held.get(point.array),
+            rates[point.array],
+            _percent_interval(rates[point.array], rates.get(compare.reference, ())),
+        )
+        for point, values in chosen
     )
     kind, depth, rate = load
     label = f"queue depth {depth}" if kind == "closed" else f"{rate:g} requests/s offered"
@@ -150,8 +182,16 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
             depth=_mean(row["depth"] for row in rows),
             relative_percent=None if own is None or not reference else 100 * own / reference,
             bound=rows[0]["bound"],
+            rates=()
+            if rate is None
+            else tuple(row["throughput_bytes_per_s"] / share_basis(points[array], compare.per) for row in rows),
         )
     return held
+
+
+def _percent_interval(own: tuple[float, ...], reference: tuple[float, ...]) -> tuple[float, float] | None:
+    interval = ratio_interval(own, reference)
+    return None if interval is None else (100 * interval[0], 100 * interval[1])
 
 
 def _rate(rows: list[dict[str, Any]]) -> float | None:

@@ -3,7 +3,8 @@
 Invariants:
 
 - Repeats are merged by adding up: bytes, requests, time, histograms. No average of averages, no average of percentiles.
-- Interrupted cells are left out: they did not run as long as the others.
+- Interrupted cells are left out: they did not run as long as the others. So are those that only bound raidlab's own
+  cost.
 - Points come in the order of the cells of the run.
 """
 
@@ -17,6 +18,7 @@ import polars as pl
 
 from raidlab.histogram import Histogram
 from raidlab.results import Run
+from raidlab.study.expand import NULL
 
 KEYS = ["target", "array", "group", "workload", "load", "depth", "rate_per_s"]
 
@@ -99,7 +101,7 @@ class Point:
 
 def points_of(run: Run) -> list[Point]:
     """All points of a run."""
-    whole = run.cells.filter(~pl.col("interrupted"))
+    whole = run.cells.filter(~pl.col("interrupted") & (pl.col("target") != NULL))
     found = whole.partition_by(KEYS, as_dict=True, maintain_order=True)
     return [
         Point(run=run, rows=tuple(part.iter_rows(named=True)), **dict(zip(KEYS, key, strict=True)))

@@ -3,7 +3,8 @@
 Invariants:
 
 - A sentence says only what the tables show: no figure is worked out here that is not in a comparison.
-- Differences within `NOTHING_SHOWN_PERCENT` points are called that, and nobody is the best of a tie.
+- Differences within `NOTHING_SHOWN_PERCENT` points, or that repeats do not bear out (the paired 95 % interval of the
+  ratio holds 1), are not called differences, and nobody is the best of a tie.
 - Figures at an equal response time are preferred where every array has one; the sentence says which it uses.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from raidlab.metrics import Analysis, Comparison
+from raidlab.stats import differs
 
 NOTHING_SHOWN_PERCENT = 5.0
 TARGET_WORDS = {"sim": "Simulated", "original": "Simulated on the study's hardware", "live": "Measured here"}
@@ -50,17 +52,16 @@ def _answer(target: str, comparisons: list[Comparison]) -> Answer:
         if not figures:
             continue
         winner = max(figures, key=lambda array: figures[array])
-        if len(figures) > 1 and figures[winner] - min(figures.values()) < NOTHING_SHOWN_PERCENT:
+        behind = [array for array in figures if _is_behind(comparison, array, winner, figures, held=held)]
+        if len(figures) > 1 and not behind:
             ties.append(f"{comparison.workload} ({min(figures.values()):.0f}-{figures[winner]:.0f} %)")
             continue
-        close = [
-            array for array in figures if array != winner and figures[winner] - figures[array] < NOTHING_SHOWN_PERCENT
-        ]
+        close = [array for array in figures if array != winner and array not in behind]
         names = _listed([winner, *close])
         best.setdefault(names, []).append(f"{comparison.workload} ({figures[winner]:.0f} %)")
     clauses = [f"{names} {'lead' if ' and ' in names else 'leads'} in {_listed(work)}" for names, work in best.items()]
     if ties:
-        clauses.append(f"no difference worth the name shows in {_listed(ties)}")
+        clauses.append(f"no difference is shown in {_listed(ties)}")
     row = comparisons[0].rows[0]
     if held and row.held is not None:
         basis = f"at the same p{row.held.percentile:g} of response time"
@@ -81,6 +82,18 @@ def relative_percent(comparison: Comparison, array: str, *, held: bool) -> float
     if held:
         return row.held.relative_percent if row.held is not None else None
     return row.values["relative_throughput_percent"]
+
+
+def _is_behind(comparison: Comparison, array: str, winner: str, figures: dict[str, float], *, held: bool) -> bool:
+    """Whether an array is shown to be behind the best: by a margin and, where there are repeats, beyond their noise."""
+    if figures[winner] - figures[array] < NOTHING_SHOWN_PERCENT:
+        return False
+    rates = {
+        row.array: row.held.rates if held and row.held is not None else row.rates
+        for row in comparison.rows
+        if row.array in (array, winner)
+    }
+    return differs(rates[winner], rates[array]) is not False
 
 
 def _is_held(comparison: Comparison) -> bool:

@@ -23,6 +23,7 @@ from raidlab.results.provenance import host_facts, version_facts
 from raidlab.results.tables import SCHEMA_VERSION, frames
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.study import Cell, HoldTask, LoadedStudy
+from raidlab.study.expand import NULL
 
 PARTS = "parts.jsonl"
 _COMPRESSION_LEVEL = 3
@@ -145,7 +146,7 @@ class RunWriter:
             "purpose": cell.purpose,
             "seed": cell.seed,
             # The order of a simulated cell depends on which worker was free first, and means nothing.
-            "order": outcome.order if cell.target == "live" else 0,
+            "order": outcome.order if cell.target in ("live", NULL) else 0,
             "members": facts["leaves"],
             "user_bytes": facts["user_bytes"],
             "member_bytes": member_bytes,
@@ -179,7 +180,7 @@ class _Ranks:
     def __init__(self, loaded: LoadedStudy) -> None:
         self._arrays = {array.name: index for index, array in enumerate(loaded.study.array)}
         self._workloads = {workload.name: index for index, workload in enumerate(loaded.study.workload)}
-        self._targets = {name: index for index, name in enumerate(("sim", "original", "live"))}
+        self._targets = {name: index for index, name in enumerate(("sim", "original", "live", NULL))}
         self._loads = {name: index for index, name in enumerate(("closed", "open", "hold"))}
 
     def of_cell(self, cell: Cell) -> list[float]:

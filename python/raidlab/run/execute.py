@@ -11,22 +11,25 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from raidlab.errors import CellFailedError
-from raidlab.run.members import check_devices, live_members
+from raidlab.run.members import Members, check_devices, live_members
 from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.physical import disks_below
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.request import cell_request
-from raidlab.run.runner import InlineRunner, PoolRunner, Runner
-from raidlab.run.schedule import Schedule
+from raidlab.run.runner import InlineRunner, PoolRunner, Runner, run_request
+from raidlab.run.schedule import Schedule, TextOf
 from raidlab.run.targets import Target
-from raidlab.study import Cell, LoadedStudy, expand
+from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves, writes
+from raidlab.study.expand import NULL, expand_null
 from raidlab.study.schema import Live
+from raidlab.study.units import format_bytes
 
 
 @dataclass
@@ -64,13 +67,40 @@ class Execution:
 
     def outcomes(self) -> Iterator[Outcome]:
         """Run, and yield each outcome when it is there."""
-        for target in self.targets:
-            if self.status != "complete":
-                return
-            yield from self._live(target) if target.is_live else self._simulated(target)
+        with ExitStack() as made:
+            live = next((target for target in self.targets if target.is_live), None)
+            members: Members = []
+            if live is not None:
+                members = made.enter_context(live_members(live, self._widest(), self._live_member_bytes))
+                self._make_ready(members)
+            for target in self.targets:
+                if self.status == "complete":
+                    yield from self._live(target, members) if target.is_live else self._simulated(target)
+            if live is not None and live.kind != "memory" and self.status == "complete":
+                yield from self._null()
+
+    def _make_ready(self, members: Members) -> None:
+        """Let the engine open, claim and fill all members, by one request to the widest array.
+
+        This comes before anything else is run: what is refused is refused at once, and no measurement waits for
+        gibibytes to be written first.
+        """
+        if members[0]["kind"] == "file":
+            self.progress.note(f"filling {len(members)} member files of {format_bytes(members[0]['size_bytes'])}")
+        widest = max(self.loaded.study.array, key=lambda array: self._leaves(array.name))
+        gentlest = max(self.loaded.study.workload, key=lambda workload: workload.read)
+        cell = make_cell("live", widest, gentlest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
+        try:
+            run_request(self._live_text(cell, members, once=True))
+        except KeyboardInterrupt:
+            self.status = "interrupted"
+        except CellFailedError as error:
+            self.status, self.failure = "failed", str(error)
 
     def member_shape(self, target: str) -> tuple[int, int]:
         """Member size and sector of a target, in bytes."""
+        if target == NULL:
+            return self._live_section.memory_member_size, self._live_section.sector
         if target != "live":
             model = self.loaded.geometry.devices[target]
             return model.capacity_bytes, model.sector_bytes
@@ -115,26 +145,42 @@ class Execution:
                 hold_target_ns=hold_target_ns,
             )
 
-        yield from self._run(target, PoolRunner(), text_of, f"simulating {model.name}")
+        expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
+        yield from self._run(expansion, PoolRunner(), text_of, f"simulating {model.name}")
 
-    def _live(self, target: Target) -> Iterator[Outcome]:
-        with live_members(target, self._widest(), self._live_member_bytes) as members:
+    def _live_text(self, cell: Cell, members: Members, hold_target_ns: int | None = None, *, once: bool = False) -> str:
+        return cell_request(
+            self.loaded,
+            cell,
+            members=members[: self._leaves(cell.array.name)],
+            sector_bytes=self._live_section.sector,
+            quick=self.quick,
+            hold_target_ns=hold_target_ns,
+            once=once,
+        )
 
-            def text_of(cell: Cell, hold_target_ns: int | None) -> str:
-                return cell_request(
-                    self.loaded,
-                    cell,
-                    members=members[: self._leaves(cell.array.name)],
-                    sector_bytes=self._live_section.sector,
-                    quick=self.quick,
-                    hold_target_ns=hold_target_ns,
-                )
+    def _live(self, target: Target, members: Members) -> Iterator[Outcome]:
+        def text_of(cell: Cell, hold_target_ns: int | None) -> str:
+            return self._live_text(cell, members, hold_target_ns)
 
-            places = ", ".join(str(place.path or place.kind) for place in target.places)
-            for outcome in self._run(target, InlineRunner(), text_of, f"measuring on {places}"):
-                if isinstance(outcome, CellOutcome):
-                    self._note_members(outcome.answer["facts"]["targets"])
-                yield outcome
+        expansion = expand(self.loaded.study, "live", seed=self.seed, quick=self.quick)
+        places = ", ".join(str(place.path or place.kind) for place in target.places)
+        for outcome in self._run(expansion, InlineRunner(), text_of, f"measuring on {places}"):
+            if isinstance(outcome, CellOutcome):
+                self._note_members(outcome.answer["facts"]["targets"])
+            yield outcome
+
+    def _null(self) -> Iterator[Outcome]:
+        """The same requests over members in memory: what raidlab itself costs, to be set against what was measured."""
+        memory: Members = [
+            {"kind": "memory", "size_bytes": self._live_section.memory_member_size} for _ in range(self._widest())
+        ]
+        expansion = expand_null(self.loaded.study, seed=self.seed, quick=self.quick)
+
+        def text_of(cell: Cell, hold_target_ns: int | None) -> str:
+            return self._live_text(cell, memory, hold_target_ns)
+
+        yield from self._run(expansion, InlineRunner(), text_of, "bounding raidlab's own cost in memory")
 
     def _note_members(self, targets: list[dict[str, Any] | None]) -> None:
         """Keep the facts of members not met before, while they exist, with the disks below them."""
@@ -143,8 +189,7 @@ class Execution:
             path = known.get("path")
             self.live_members.append({**known, "disks": disks_below(Path(path)) if path else []})
 
-    def _run(self, target: Target, runner: Runner, text_of: Any, title: str) -> Iterator[Outcome]:
-        expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
+    def _run(self, expansion: Expansion, runner: Runner, text_of: TextOf, title: str) -> Iterator[Outcome]:
         schedule = Schedule(expansion, text_of, runner, self.seed)
         self.progress.begin(title, schedule.expected_cells())
         try:

@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 from raidlab.study import Cell, LoadedStudy, budget
+from raidlab.study.expand import NULL
 from raidlab.study.schema import Address, Amount, FixedSize, Load, Policy, Size, Step, TableSize, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
@@ -29,6 +30,7 @@ def cell_request(
     sector_bytes: int,
     quick: bool,
     hold_target_ns: int | None = None,
+    once: bool = False,
 ) -> str:
     """The request for one cell.
 
@@ -42,6 +44,8 @@ def cell_request(
     quick : bool
     hold_target_ns : int, optional
         The target of a cell whose load is a held percentile.
+    once : bool
+        A single request, to have the members opened and filled.
 
     Returns
     -------
@@ -50,7 +54,7 @@ def cell_request(
     """
     study = loaded.study
     spent = budget(study, cell.target, quick=quick)
-    live = cell.target == "live"
+    live = cell.target in ("live", NULL)
     depth = max(cell.load.depth, 1)
     request: dict[str, Any] = {
         "engine": "live" if live else "sim",
@@ -62,8 +66,8 @@ def cell_request(
         "missing": [],
         "load": _load(cell.workload.load or study.load, cell, hold_target_ns),
         "workload": _workload(cell.workload, sector_bytes),
-        "warmup": _amount(spent.warmup, WARMUP_ROUNDS * depth),
-        "measure": _amount(spent.measure, MEASURE_ROUNDS * depth),
+        "warmup": {} if once else _amount(spent.warmup, WARMUP_ROUNDS * depth),
+        "measure": {"requests": 1} if once else _amount(spent.measure, MEASURE_ROUNDS * depth),
     }
     if not live:
         section = study.sim if cell.target == "sim" else study.original

@@ -4,5 +4,6 @@ Invariant: pure functions of numbers; nothing here knows a run.
 """
 
 from raidlab.stats.interval import mean_interval, spread_percent
+from raidlab.stats.paired import differs, ratio_interval
 
-__all__ = ["mean_interval", "spread_percent"]
+__all__ = ["differs", "mean_interval", "ratio_interval", "spread_percent"]

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raidlab.study.schema import Amount, Array, Hold, IdleMultiple, Load, Study, Workload
 
 IDLE_DEPTH = 1
+# The target whose members are memory: what it cannot do faster, no device can.
+NULL = "null"
 
 
 @dataclass(frozen=True, order=True)
@@ -92,7 +94,7 @@ class Budget:
 
 def budget(study: Study, target: str, *, quick: bool) -> Budget:
     """The budget of a target (``sim``, ``original`` or ``live``)."""
-    section = study.live if target == "live" else study.sim if target == "sim" else study.original
+    section = study.live if target in ("live", NULL) else study.sim if target == "sim" else study.original
     assert section is not None, "a target without a section is refused before expansion"
     if not quick:
         return Budget(section.warmup, section.measure, section.repeats)
@@ -141,6 +143,16 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
                     idle = make_cell(target, by_name[task.reference], workload, idle_point, repeat, seed, "idle")
                     cells.setdefault(idle.name, idle)
     return Expansion(target, tuple(cells.values()), tuple(holds))
+
+
+def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
+    """The cells that bound raidlab's own cost: each array and workload once, at its heaviest load, over memory."""
+    heaviest: dict[tuple[str, str], Cell] = {}
+    for cell in expand(study, "live", seed=seed, quick=quick).cells:
+        key = (cell.array.name, cell.workload.name)
+        if cell.repeat == 0 and (key not in heaviest or cell.load > heaviest[key].load):
+            heaviest[key] = cell
+    return Expansion(NULL, tuple(replace(cell, target=NULL, purpose=NULL) for cell in heaviest.values()), ())
 
 
 def load_points(load: Load, *, quick: bool) -> list[LoadPoint]:

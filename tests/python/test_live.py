@@ -1,0 +1,136 @@
+"""Live runs of the small study: over files, over memory, over a loop device; what is refused; an interrupt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from raidlab.api import analyse, run_study
+from raidlab.checks import run_checks
+from raidlab.errors import CellFailedError, RefusedError
+from raidlab.report import write_page
+from raidlab.results import Run
+from raidlab.run.runner import run_request
+
+CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()"]
+
+
+@pytest.fixture(scope="module")
+def live_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The small study over files, quickly."""
+    from conftest import SMALL_STUDY
+
+    folder = tmp_path_factory.mktemp("live")
+    (folder / "study.toml").write_text(SMALL_STUDY, encoding="utf-8")
+    run = run_study(folder / "study.toml", on=[f"{folder}/work/"], out=folder / "runs")
+    if run.facts["status"] == "failed" and "io_uring" in str(run.facts["failure"]):
+        pytest.skip(f"no io_uring here: {run.facts['failure']}")
+    assert list((folder / "work").iterdir()) == [], "member files are taken away"
+    return run
+
+
+def test_a_live_run_is_complete_and_says_what_it_ran_on(live_run: Run) -> None:
+    assert live_run.facts["status"] == "complete"
+    members = live_run.facts["live_members"]
+    assert len(members) == 8
+    assert all(member["kind"] == "file" and member["made_by_raidlab"] and member["disks"] for member in members)
+    assert set(live_run.cells["target"]) == {"live", "null"}
+
+
+def test_members_of_one_disk_are_said_to_share_it(live_run: Run) -> None:
+    findings = {finding.check: finding for finding in run_checks(analyse(live_run))}
+    assert findings["shared_device"].verdict == "WARN"
+    assert "one physical device" in findings["shared_device"].evidence
+    assert "generator_limited" in findings
+    assert findings["single_run"].verdict == "WARN"
+    text = write_page(analyse(live_run)).read_text(encoding="utf-8")
+    assert "Read the measured half with care." in text
+    assert all(point.disks == 1 for point in analyse(live_run).points)
+
+
+def test_the_order_of_live_cells_is_kept(live_run: Run) -> None:
+    live = live_run.cells.filter(live_run.cells["target"] == "live")
+    assert live["order"].n_unique() == live.height
+
+
+def test_memory_members_run(small_study: Path, tmp_path: Path) -> None:
+    run = run_study(small_study, on=["memory"], out=tmp_path / "runs", quick=True)
+    assert run.facts["status"] == "complete"
+    assert {finding.check for finding in run_checks(analyse(run)) if finding.verdict == "WARN"} >= {"shared_device"}
+
+
+def test_bad_requests_are_failures_with_a_sentence() -> None:
+    with pytest.raises(CellFailedError, match="missing field"):
+        run_request("{}")
+
+
+def test_an_interrupt_keeps_what_was_measured(small_study: Path, tmp_path: Path) -> None:
+    text = small_study.read_text(encoding="utf-8").replace("requests = 1500", "requests = 400000")
+    small_study.write_text(text, encoding="utf-8")
+    command = [*CLI, "run", str(small_study), "--on", "sim"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    parts = _wait_for_a_part(tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "what was measured until then is kept" in errors
+    assert (parts.parent / "cells.parquet").exists()
+    assert (parts.parent / "report.html").exists()
+
+
+def _wait_for_a_part(folder: Path) -> Path:
+    for _ in range(600):
+        found = [path for path in folder.glob("runs/*/parts.jsonl") if path.stat().st_size > 0]
+        if found:
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError("nothing was measured within 30 s")
+
+
+def _loop_device(tmp_path: Path) -> str:
+    if os.geteuid() != 0:
+        pytest.skip("loop devices need root")
+    backing = tmp_path / "backing.img"
+    with backing.open("wb") as file:
+        file.truncate(32 << 20)
+    done = subprocess.run(["losetup", "-f", "--show", str(backing)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no loop device to be had: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(small_study: Path, tmp_path: Path) -> None:
+    text = small_study.read_text(encoding="utf-8")
+    for name, tree in (
+        ("raid0", "raid0(4, chunk=64KiB)"),
+        ("raid5", "raid5(5, chunk=64KiB)"),
+        ("raid10", "raid10(8, chunk=64KiB)"),
+    ):
+        text = text.replace(f'"{tree}"', f'"raid0(1, chunk={4 * len(name)}KiB)"')
+    small_study.write_text(text, encoding="utf-8")
+    device, mounted = _loop_device(tmp_path), tmp_path / "mounted"
+    try:
+        before = Path(device).read_bytes()
+        with pytest.raises(RefusedError, match=f"--destroy {device}"):
+            run_study(small_study, on=[device], out=tmp_path / "runs")
+        assert Path(device).read_bytes() == before
+        if subprocess.run(["mkfs.ext4", "-q", device], check=False).returncode == 0:
+            mounted.mkdir()
+            subprocess.run(["mount", device, str(mounted)], check=True)
+            with pytest.raises(RefusedError, match="mounted on"):
+                run_study(small_study, on=[device], out=tmp_path / "runs", destroy=[device])
+            subprocess.run(["umount", str(mounted)], check=True)
+        assert not list((tmp_path / "runs").glob("*")), "nothing was measured, so there is no run"
+        run = run_study(small_study, on=[device], out=tmp_path / "runs", destroy=[device], quick=True)
+        assert run.facts["status"] == "complete"
+        assert run.facts["live_members"][0]["kind"] == "block"
+    finally:
+        subprocess.run(["umount", str(mounted)], check=False, capture_output=True)
+        subprocess.run(["losetup", "-d", device], check=False)
