@@ -35,7 +35,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     share, null_rate, point = max(shares, key=lambda found: found[0])
     above = sum(1 for found, _, _ in shares if found > _WARN_SHARE)
     evidence = (
-        f"Over memory raidlab does {null_rate:,.0f} requests/s of '{point.workload}' on {point.array}, copying included;"
+        f"Over memory raidlab does {null_rate:,.0f} requests/s ({point.array}, {point.workload}), copying included;"
         f" {point.per_s('all_requests'):,.0f} were measured: its own work can be up to {min(share, 1.0):.0%} of a"
         f" request's time there, and more than {_WARN_SHARE:.0%} in {above} of {len(shares)} heaviest loads."
     )

@@ -27,6 +27,9 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each table of the study and each target; a panel for each workload."""
     found: dict[tuple[str, str], list[Comparison]] = {}
     for comparison in analysis.comparisons:
+        # An interrupted run may lack the reference; then there is nothing to be relative to.
+        if all(row.values["relative_throughput_percent"] is None for row in comparison.rows):
+            continue
         found.setdefault((comparison.compare.group, comparison.target), []).append(comparison)
     for (group, target), comparisons in found.items():
         compare = comparisons[0].compare
@@ -80,16 +83,14 @@ def _chart(comparison: Comparison) -> Chart:
         scale=alt.Scale(domain=kinds, range=[_UPRIGHT if kind == MODEL else "diamond" for kind in kinds]),
         legend=alt.Legend(columns=2, symbolFillColor=INK, symbolStrokeWidth=0),
     )
-    model = _marks([mark for mark in marks if mark["what"] == MODEL]).mark_point(
-        filled=True, size=420, opacity=1, color=INK
-    )
-    held = _marks([mark for mark in marks if mark["what"] != MODEL]).mark_point(
-        filled=True, size=110, opacity=1, color=INK, stroke="white", strokeWidth=1.2
-    )
-    pointed = [layer.encode(y=place, x=axis, shape=shape) for layer in (model, held)]
+    looks: dict[bool, dict[str, Any]] = {
+        True: {"size": 420, "color": INK},
+        False: {"size": 110, "color": INK, "stroke": "white", "strokeWidth": 1.2},
+    }
+    pointed = [
+        alt.Chart(data_of(drawn_marks)).mark_point(filled=True, opacity=1, **look).encode(y=place, x=axis, shape=shape)
+        for is_model, look in looks.items()
+        if (drawn_marks := [mark for mark in marks if (mark["what"] == MODEL) == is_model])
+    ]
     chart = alt.LayerChart(layer=[drawn, *pointed, text])
     return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=comparison.workload)
-
-
-def _marks(marks: list[dict[str, Any]]) -> alt.Chart:
-    return alt.Chart(data_of(marks))
