@@ -7,6 +7,9 @@
 //! Invariants: at most [`LIMIT`] entries; only a write that names the very read, of the very extent, finds one; an entry
 //! that fell out costs its write a visit of its own, never an error.
 
+// Looked up by name only, never walked, and with a hasher that has no seed.
+#![allow(clippy::disallowed_types)]
+
 use crate::service::Service;
 use raidlab_types::{Instant, OpId};
 use std::collections::{HashMap, VecDeque};
