@@ -3,6 +3,7 @@
 //! Invariants: nodes are in depth-first order, a parent before its children; children of a striping, mirroring or parity
 //! node are cut to the smallest, and striping ones rounded down to the chunk; all sizes are in sectors of the array.
 
+mod draw;
 mod map;
 mod rotation;
 
