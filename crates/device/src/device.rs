@@ -266,7 +266,9 @@ impl Device {
             Model::Empirical(empirical) => empirical.serve(op.kind, op.sequence),
         };
         let done = at + Duration::from_ns(service.total());
-        let prepays = self.pricing == PairPricing::Prepaid && op.kind == OpKind::Read && op.pair_with.is_some();
+        let pair_read = op.kind == OpKind::Read && op.pair_with.is_some();
+        let prepays = self.pricing == PairPricing::Prepaid && pair_read;
+        let pauses = self.pricing == PairPricing::Head && pair_read;
         let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
         let running = Running {
             id: op.id,
@@ -279,7 +281,11 @@ impl Device {
             kind: op.kind,
             prepaid: false,
         };
-        self.calendar.finish(running, !prepays);
+        self.calendar.finish(running, !prepays && !pauses);
+        if pauses {
+            // The server is given on at the same time but one poll later, so that the write has a chance to be there.
+            self.calendar.release(done);
+        }
     }
 
     /// Goes on with the write of the pair whose read ends at `at`; returns how long that holds the server.

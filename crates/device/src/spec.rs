@@ -58,7 +58,8 @@ pub enum PairPricing {
     /// Two visits, each in its turn.
     #[default]
     Queued,
-    /// Two visits; the write is served before everything that waits, but for writes of earlier pairs.
+    /// Two visits; the write is served before everything that waits, but for writes of earlier pairs. A write that is
+    /// there at the very time at which a read of a pair ends goes before whatever would have been started then.
     Head,
     /// One visit: the device stays with the extent after the read, through the turnaround and until the write is on
     /// the medium. The write completes no earlier than that and than its own arrival, and costs nothing more. A

@@ -54,16 +54,24 @@ fn a_driver_that_polls_late_loses_nothing() {
 
 #[test]
 fn pairs_queued_or_at_the_head() {
-    for (pricing, order) in [(PairPricing::Queued, [0, 1, 2, 9]), (PairPricing::Head, [0, 1, 9, 2])] {
+    // The write comes when its read has ended, at once or a little later.
+    for (pricing, write_us, order) in [
+        (PairPricing::Queued, 100, [0, 1, 2, 9]),
+        (PairPricing::Head, 120, [0, 1, 9, 2]),
+        (PairPricing::Head, 100, [0, 9, 1, 2]),
+    ] {
         let mut device = device(&fixed(1), pricing);
         let (first, second) = pair(0, 9, 4, 2);
         device.handle_op(Instant::ZERO, first);
         (1..3).for_each(|id| device.handle_op(Instant::ZERO, read(id, 0, 1)));
         let mut done = vec![device.poll_done(at(100_000)).unwrap()];
-        device.handle_op(at(120_000), second);
+        if write_us > 100 {
+            assert!(device.poll_done(at(100_000)).is_none());
+        }
+        device.handle_op(at(write_us * 1000), second);
         done.extend(drain(&mut device));
         let found: Vec<u64> = done.iter().map(|c| c.id.0).collect();
-        assert_eq!(found, order, "{pricing:?}");
+        assert_eq!(found, order, "{pricing:?} {write_us}");
         assert_eq!(device.totals().paired_ns, 0);
     }
 }

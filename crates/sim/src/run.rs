@@ -351,7 +351,8 @@ impl<'o, O: Observer> Sim<'o, O> {
 
     #[inline]
     fn poll_device(&mut self, leaf: u32) {
-        while let Some(done) = self.devices[leaf as usize].poll_done(self.now) {
+        // One completion a turn: what follows from it at this instant may change what the device does next.
+        if let Some(done) = self.devices[leaf as usize].poll_done(self.now) {
             self.observer.completion(self.now, done.id);
             if self.cpu.is_some() {
                 self.work(Job::Completed(done.id, Ok(())), self.costs.completion);

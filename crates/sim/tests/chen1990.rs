@@ -71,6 +71,7 @@ fn prices_of_a_pair() {
     let percent = |pricing| 100.0 * rate_with(pricing) / base;
     let (queued, head, prepaid) =
         (percent(PairPricing::Queued), percent(PairPricing::Head), percent(PairPricing::Prepaid));
+    println!("queued {queued:.1}, head {head:.1}, prepaid {prepaid:.1} percent of RAID 0 per disk");
     assert!((24.0..=26.0).contains(&queued), "queued {queued}");
     assert!((24.5..=27.5).contains(&head), "head {head}");
     assert!(prepaid > head, "prepaid {prepaid} against head {head}");
