@@ -23,9 +23,9 @@ EXIT_INTERRUPTED = 130
 EXIT_CODES = {
     EXIT_OK: "done; no check found the result invalid",
     EXIT_FAILED: "a measurement failed (an I/O error, a worker that died)",
-    EXIT_BAD_INPUT: "bad input: a study file, an option, a tree; nothing was measured or written",
-    EXIT_INVALID_RESULT: "measured, but at least one check says INVALID: the figures must not be used",
-    EXIT_REFUSED: "refused for safety: a target that raidlab must not write",
+    EXIT_BAD_INPUT: "bad input; nothing was measured or written",
+    EXIT_INVALID_RESULT: "measured, but a check says INVALID: do not use the figures",
+    EXIT_REFUSED: "refused for safety: a target that must not be written",
     EXIT_INTERRUPTED: "interrupted; what was measured until then is kept",
 }
 

@@ -13,17 +13,17 @@ from raidlab.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, InputError
 app = typer.Typer(
     name="raidlab",
     help="Compare arrangements of disks: measure them here, simulate them anywhere, and see what each one costs.",
-    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+    epilog="\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()),
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("run")(run.run)
+app.command("run", epilog=run.EXAMPLES)(run.run)
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)
 app.command("layout")(layout.layout)
-app.command("plan-io")(plan_io.plan_io)
+app.command("plan-io", epilog=plan_io.EXAMPLES)(plan_io.plan_io)
 app.command("version")(version.version)
 
 

@@ -15,7 +15,10 @@ def layout(
     rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="How many rows of chunks to draw.")] = 6,
     as_json: Annotated[bool, typer.Option("--json", help="Print the map as JSON.")] = False,
 ) -> None:
-    """Draw where the first chunks of an array lie: one column a member, data by number, parity as P and Q."""
+    """Draw where an array's chunks lie.
+
+    One column a member; data chunks by number, parity as P and Q with the number of their stripe.
+    """
     from raidlab import _core
     from raidlab.cli.drawing import layout_lines
     from raidlab.cli.trees import parse_tree

@@ -9,6 +9,11 @@ import typer
 
 from raidlab.cli.layout import TREE_HELP
 
+EXAMPLES = """\b
+Examples:
+  raidlab plan-io raid5:5 --write 8KiB@64KiB
+  raidlab plan-io 'raid6(6, chunk=64KiB)' --read 128KiB@0 --missing 2"""
+
 
 def plan_io(
     tree: Annotated[str, typer.Argument(metavar="TREE", help=TREE_HELP)],
@@ -27,9 +32,9 @@ def plan_io(
     parity_read: Annotated[str, typer.Option(help="skip or read_through.")] = "skip",
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
-    """Print the plan of one request: what is read, computed and written, and what waits for what.
+    """Print what one request does to the members.
 
-    Example: raidlab plan-io raid5:5 --write 8KiB@64KiB --missing 2
+    Its steps in an order that works: what is read, computed and written, and what waits for what.
     """
     from raidlab import _core
     from raidlab.cli.drawing import plan_lines

@@ -10,7 +10,7 @@ import typer
 def report(
     folder: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, such as runs/NAME-DATE-001.")],
 ) -> None:
-    """Write the report of a run again and print its path."""
+    """Write the report of a run again; prints its path."""
     from raidlab.api import write_report
 
     print(write_report(folder))

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from raidlab.checks import Finding
     from raidlab.results import Run
 
+EXAMPLES = """\b
+Examples:
+  raidlab run quickstart --quick
+  raidlab run quickstart --on sim --seed 1
+  raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/"""
+
 
 def complete_study(incomplete: str) -> list[str]:
     """Names of studies, for the shell."""
@@ -52,15 +58,9 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
 ) -> None:
-    """Run a study: measure, simulate, compare; prints the tables and writes a report.
+    """Run a study and print the comparison.
 
-    Examples
-    --------
-      raidlab run quickstart --quick
-
-      raidlab run quickstart --on sim --seed 1
-
-      raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/
+    Measures, simulates or both, prints a table for each target, and keeps the result with a report in a new folder.
     """
     from raidlab.api import analyse, run_study, write_report
     from raidlab.checks import run_checks

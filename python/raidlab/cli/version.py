@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def version() -> None:
-    """Print raidlab's version, the commit it was built from where known, and the machine."""
+    """Print version, commit and machine."""
     from raidlab.results.provenance import host_facts, version_facts
 
     facts, host = version_facts(), host_facts()

@@ -23,7 +23,7 @@ PARTS = {
     "stage_overhead_ns": "controller",
     "stage_disconnect_ns": "seek and rotation",
     "stage_transfer_ns": "transfer",
-    "stage_paired_ns": "wait to write back",
+    "stage_paired_ns": "turn and write back",
 }
 _BAR_STEP = 30
 

@@ -1,7 +1,7 @@
 """Throughput against the reference array, beside the simple access-count model and the figure at equal response time.
 
-The bar is measured at the heaviest load of the sweep; the upright mark is what counting accesses predicts; the diamond
-is measured at the load at which every array keeps the same percentile of response time. Where bar and mark part, the
+The bar stands for the heaviest load of the sweep, the upright mark for what counting accesses predicts, the diamond
+for the load at which every array keeps the same percentile of response time. Where bar and mark part, the
 disks did something that counting accesses does not know: a seek saved, a seek chosen, a queue.
 """
 
@@ -40,8 +40,8 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
             KIND,
             key_of(KIND, group, target),
             f"Throughput {per}relative to {compare.reference}",
-            f"Bars: measured at {loads}. Upright mark: what counting accesses predicts."
-            " Diamond: measured where all arrays keep the same response-time target.",
+            f"Bars: at {loads}. Upright mark: what counting accesses predicts."
+            " Diamond: where all arrays keep the same response-time target.",
             tuple(Panel(found.workload, _chart(found)) for found in comparisons),
         )
 

@@ -1,0 +1,158 @@
+"""The documentation against the code: links resolve, and no key, option, kind or column is missing or invented.
+
+What is generated (`docs/generate.py`) must be up to date. What is written by hand must name everything the engine's own
+messages list, and nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from raidlab import _core
+from raidlab.study import find_study, load_study, schema
+from raidlab.study.schema import Study
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+REFERENCE = ROOT / "docs" / "reference"
+LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
+WIDTH = 125
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    """`docs/generate.py`, which belongs to no package."""
+    specification = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", without_code(page.read_text(encoding="utf-8")), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_resolve(page: Path) -> None:
+    broken = []
+    for target in LINK.findall(without_code(page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_are_short(page: Path) -> None:
+    lines = without_code(page.read_text(encoding="utf-8")).splitlines()
+    # A row of a table cannot be broken.
+    assert not [line for line in lines if len(line) > WIDTH and not line.startswith("|")]
+
+
+@pytest.mark.parametrize("page", sorted(REFERENCE.glob("*.md")), ids=lambda page: page.name)
+def test_generated_parts_are_up_to_date(page: Path, generate: ModuleType) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == generate.filled(text), "run docs/generate.py"
+
+
+def test_every_key_of_the_schema_has_words_and_no_other(generate: ModuleType) -> None:
+    said = {model.__name__: set(words) for _, model, words in generate.SECTIONS}
+    said |= {name: set() for name in {key.partition(".")[0] for key in generate.KIND_KEYS}}
+    for key in generate.KIND_KEYS:
+        name, _, field = key.partition(".")
+        said[name].add(field)
+    keyless = {"UniformAddress", "PrimaryRead", "RoundRobinRead", "ShortestQueueRead"}
+    for model in tables_of(Study):
+        fields = set(model.model_fields) - {"kind"}
+        assert said.pop(model.__name__, set() if model.__name__ in keyless else None) == fields, model
+    assert not said
+
+
+def tables_of(model: type[BaseModel]) -> set[type[BaseModel]]:
+    """Every table that can stand in a study file."""
+    found: set[type[BaseModel]] = set()
+    for value in vars(schema).values():
+        if isinstance(value, type) and issubclass(value, model.__mro__[1]) and not value.__name__.startswith("_"):
+            found.add(value)
+    return found
+
+
+def test_study_page_names_every_key() -> None:
+    page = (REFERENCE / "study-file.md").read_text(encoding="utf-8")
+    kinds = (REFERENCE / "levels-devices-distributions.md").read_text(encoding="utf-8")
+    for model in tables_of(Study):
+        for name in model.model_fields:
+            assert f"`{name}`" in page + kinds or name == "kind", f"{model.__name__}.{name}"
+
+
+def accepted(call: Any, *arguments: Any) -> set[str]:
+    """The names that an error of the engine lists."""
+    with pytest.raises(_core.CellError) as caught:
+        call(*arguments)
+    return {word.strip() for word in str(caught.value).partition("accepted:")[2].split(",")}
+
+
+def first_column(page: str, heading: str) -> set[str]:
+    """The names in the first column of the tables under a heading."""
+    part = re.split(rf"^#+ {re.escape(heading)}.*$", page, flags=re.MULTILINE)[1]
+    part = re.split(r"^#+ ", part, flags=re.MULTILINE)[0]
+    return {
+        name for row in re.findall(r"^\| (`[^|]*) \|", part, flags=re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+
+
+@pytest.mark.parametrize(("heading", "tree"), [("Trees", "nosuch(3)"), ("Rotations", "raid5(5, rotation=nosuch)")])
+def test_trees_and_rotations_are_those_of_the_engine(heading: str, tree: str) -> None:
+    page = (REFERENCE / "levels-devices-distributions.md").read_text(encoding="utf-8")
+    assert first_column(page, heading) == accepted(_core.parse_tree, tree)
+
+
+def test_tree_keys_are_those_of_the_engine() -> None:
+    page = (REFERENCE / "levels-devices-distributions.md").read_text(encoding="utf-8")
+    for key in accepted(_core.parse_tree, "raid5(5, nosuch=1)"):
+        assert key in page
+
+
+def test_cli_page_names_every_option(generate: ModuleType) -> None:
+    page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    for name, command in generate.commands():
+        assert f"### {name}\n" in page
+        part = page.partition(f"### {name}\n")[2].partition("\n### ")[0]
+        for item in command.params:
+            if item.param_type_name == "option" and "--help" not in item.opts:
+                assert item.opts[0] in part, f"{name} {item.opts[0]}"
+
+
+def toml_blocks() -> Iterator[Any]:
+    for page in PAGES:
+        for number, block in enumerate(
+            re.findall(r"^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+        ):
+            yield pytest.param(block, id=f"{page.relative_to(ROOT)}-{number}")
+
+
+@pytest.mark.parametrize("block", list(toml_blocks()))
+def test_toml_in_the_pages_is_what_it_says(block: str, tmp_path: Path) -> None:
+    document = tomllib.loads(block)
+    if "name" in document and "array" in document:
+        file = tmp_path / "study.toml"
+        file.write_text(block, encoding="utf-8")
+        load_study(str(find_study(str(file))))
