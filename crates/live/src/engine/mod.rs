@@ -11,12 +11,14 @@
 //! - An error that is no member's failure ends the run, after what is in flight has come back.
 //!
 //! Code map: `ring` talks to the kernel, `flight` knows what an operation moves, `store` carries it out, `compute` runs
-//! parity, `source` offers requests, `faults` breaks members on purpose, `clock` tells the time.
+//! parity, `source` offers requests,
+//! `requests` gives them memory and content and ends them, `faults` breaks members on purpose, `clock` tells the time.
 
 mod clock;
 mod compute;
 mod faults;
 mod flight;
+mod requests;
 mod ring;
 mod source;
 mod store;
@@ -30,11 +32,12 @@ use crate::memory::{available_bytes, Block, Pool, Use};
 use crate::result::{FailedMember, MemberCounts, TracedOperation};
 use crate::target::{Store, Target};
 use clock::{Clock, PromptWakes};
-use compute::{Combiner, Places};
+use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
-use raidlab_types::{Duration, Instant, LeafId, OpId, Request, RequestError, RequestKind, RequestTag, Seed};
+use raidlab_types::{Duration, Instant, LeafId, OpId, Request, RequestTag, Seed};
+use requests::take;
 use ring::Ring;
 use std::collections::VecDeque;
 use std::io;
@@ -242,61 +245,6 @@ impl Engine {
         self.ended.clear();
     }
 
-    /// Takes a request: its memory, its content, its place in the table of what is expected.
-    fn begin(&mut self, request: Request) {
-        let Request { tag, volume, kind, extent, .. } = request;
-        let bytes = extent.sectors as usize * self.sector_bytes;
-        let purpose = if kind == RequestKind::Write { Use::Write } else { Use::Any };
-        let block = match (kind, take(&mut self.pool, &mut self.ring, bytes, purpose)) {
-            (RequestKind::Flush, _) => None,
-            (_, Ok(block)) => Some(block),
-            (_, Err(error)) => return self.fail(error),
-        };
-        if let (RequestKind::Write, Some(block)) = (kind, block) {
-            self.sequence += 1;
-            // SAFETY: the block is at least that long and was just taken.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes) };
-            match &mut self.verifier {
-                None => self.stamper.stamp(bytes, volume, extent.lba, self.sequence),
-                Some(verifier) => {
-                    self.stamper.stamp_whole(bytes, volume, extent.lba, self.sequence);
-                    verifier.write_begins(volume, extent, self.sequence);
-                }
-            }
-        } else if let (RequestKind::Read, Some(verifier)) = (kind, &mut self.verifier) {
-            verifier.read_begins(tag, volume, extent);
-        }
-        if tag as usize >= self.slots.len() {
-            self.slots.resize(tag as usize + 1, None);
-        }
-        self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun });
-        self.begun += 1;
-        self.array.handle_request(self.now, request);
-    }
-
-    /// A request has ended: checks what it brought, frees its memory.
-    fn end(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
-        let Some(Slot { request, block, sequence, .. }) = self.slots[tag as usize].take() else { return };
-        let Request { volume, kind, extent, .. } = request;
-        if let (Some(verifier), Some(block)) = (&mut self.verifier, block) {
-            if kind == RequestKind::Write {
-                verifier.write_ends(volume, extent, sequence, result.is_ok());
-            } else if result.is_ok() {
-                let len = extent.sectors as usize * self.sector_bytes;
-                // SAFETY: the block is at least that long, and no operation of this request is left.
-                let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
-                verifier.check(tag, volume, extent, bytes);
-            }
-        }
-        if let Some(block) = block {
-            self.pool.give_back(block);
-        }
-        if let Err(error @ RequestError::BeyondTolerance { extent: None, .. }) = result {
-            self.fail_beyond(&error);
-        }
-        self.ended.push((tag, result.is_ok()));
-    }
-
     /// Starts all that the array wants done, and notes what it has to tell.
     fn pump(&mut self) {
         loop {
@@ -324,32 +272,6 @@ impl Engine {
         self.array.handle_op_done(self.now, id, Ok(()));
     }
 
-    /// The memory of an operation's request and window; takes scratch where the window has too little. None if there is no
-    /// more, which ends the run.
-    fn places(&mut self, id: OpId, tag: RequestTag) -> Option<Places> {
-        let (part, sectors) = self.array.scratch_of(id);
-        let (part, bytes) = (part as usize, sectors as usize * self.sector_bytes);
-        if part >= self.scratch.len() {
-            self.scratch.resize(part + 1, None);
-        }
-        if bytes > self.scratch[part].map_or(0, |block| block.len()) {
-            // No operation of the window's plan has begun, or its scratch would have been there.
-            if let Some(old) = self.scratch[part].take() {
-                self.pool.give_back(old);
-            }
-            match take(&mut self.pool, &mut self.ring, bytes, Use::Any) {
-                Ok(block) => self.scratch[part] = Some(block),
-                Err(error) => {
-                    self.fail(error);
-                    return None;
-                }
-            }
-        }
-        let start = |block: Option<Block>| block.map_or(std::ptr::null_mut(), |b| b.as_ptr());
-        let user = self.slots[tag as usize].and_then(|slot| slot.block);
-        Some(Places { user: start(user), scratch: start(self.scratch[part]), sector_bytes: self.sector_bytes })
-    }
-
     fn note_member(&mut self, leaf: LeafId) {
         if !self.failed_members.iter().any(|m| m.leaf == leaf) {
             self.failed_members.push(FailedMember { leaf, reason: "failed on purpose".to_string() });
@@ -365,17 +287,6 @@ impl Engine {
     fn fail(&mut self, error: LiveError) {
         // The first cause is the one worth telling.
         self.failure.get_or_insert(error);
-    }
-
-    #[cold]
-    fn fail_beyond(&mut self, error: &RequestError) {
-        let lost = |m: &FailedMember| {
-            let target = self.targets[m.leaf as usize].as_ref();
-            format!("member {} ({}: {})", m.leaf, target.map_or("missing".to_string(), Target::name), m.reason)
-        };
-        let members: Vec<String> = self.failed_members.iter().map(lost).collect();
-        let message = format!("{error}; lost: {}", members.join(", "));
-        self.fail(LiveError::Io { key: "members".into(), target: "the array".into(), errno: 0, message });
     }
 
     /// Submits what is queued and waits until something completes, or `timeout`.
@@ -417,11 +328,4 @@ impl Engine {
             while ring.reap().is_some() {}
         }
     }
-}
-
-/// A block from the pool, in memory the ring knows if it can.
-fn take(pool: &mut Pool, ring: &mut Option<Ring>, bytes: usize, purpose: Use) -> Result<Block, LiveError> {
-    let register = |start, len| ring.as_mut().and_then(|ring| ring.register(start, len));
-    pool.take(bytes, purpose, register)
-        .map_err(|e| LiveError::io("workload.size", "memory", &format!("taking {bytes} bytes for a request"), &e))
 }

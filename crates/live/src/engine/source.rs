@@ -90,6 +90,9 @@ impl Sweep {
 
 impl Source for Sweep {
     fn poll_request(&mut self, _now: Instant) -> Option<Request> {
+        if self.stopped {
+            return None;
+        }
         while self.volumes.get(self.volume).is_some_and(|&sectors| self.lba >= sectors) {
             (self.volume, self.lba) = (self.volume + 1, 0);
         }

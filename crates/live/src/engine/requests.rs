@@ -1,0 +1,117 @@
+//! The life of a request: its memory, its content, its place in the table of what is expected, and its end.
+//!
+//! Invariants:
+//! - A request has one block from its beginning to its end; a window keeps its scratch for the next window of its number.
+//! - Blocks are taken before the array hears of the request, so no operation ever lacks its memory.
+
+use super::compute::Places;
+use super::ring::Ring;
+use super::{Engine, Slot};
+use crate::error::LiveError;
+use crate::memory::{Block, Pool, Use};
+use crate::result::FailedMember;
+use crate::target::Target;
+use raidlab_types::{OpId, Request, RequestError, RequestKind, RequestTag};
+
+impl Engine {
+    /// Takes a request: its memory, its content, its place in the table of what is expected.
+    pub(super) fn begin(&mut self, request: Request) {
+        let Request { tag, volume, kind, extent, .. } = request;
+        let bytes = extent.sectors as usize * self.sector_bytes;
+        let purpose = if kind == RequestKind::Write { Use::Write } else { Use::Any };
+        let block = match kind {
+            RequestKind::Flush => None,
+            _ => match take(&mut self.pool, &mut self.ring, bytes, purpose) {
+                Ok(block) => Some(block),
+                Err(error) => return self.fail(error),
+            },
+        };
+        if let (RequestKind::Write, Some(block)) = (kind, block) {
+            self.sequence += 1;
+            // SAFETY: the block is at least that long and was just taken.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes) };
+            match &mut self.verifier {
+                None => self.stamper.stamp(bytes, volume, extent.lba, self.sequence),
+                Some(verifier) => {
+                    self.stamper.stamp_whole(bytes, volume, extent.lba, self.sequence);
+                    verifier.write_begins(volume, extent, self.sequence);
+                }
+            }
+        } else if let (RequestKind::Read, Some(verifier)) = (kind, &mut self.verifier) {
+            verifier.read_begins(tag, volume, extent);
+        }
+        if tag as usize >= self.slots.len() {
+            self.slots.resize(tag as usize + 1, None);
+        }
+        self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun });
+        self.begun += 1;
+        self.array.handle_request(self.now, request);
+    }
+
+    /// A request has ended: checks what it brought, frees its memory.
+    pub(super) fn end(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
+        let Some(Slot { request, block, sequence, .. }) = self.slots[tag as usize].take() else { return };
+        let Request { volume, kind, extent, .. } = request;
+        if let (Some(verifier), Some(block)) = (&mut self.verifier, block) {
+            if kind == RequestKind::Write {
+                verifier.write_ends(volume, extent, sequence, result.is_ok());
+            } else if result.is_ok() {
+                let len = extent.sectors as usize * self.sector_bytes;
+                // SAFETY: the block is at least that long, and no operation of this request is left.
+                let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
+                verifier.check(tag, volume, extent, bytes);
+            }
+        }
+        if let Some(block) = block {
+            self.pool.give_back(block);
+        }
+        if let Err(error @ RequestError::BeyondTolerance { extent: None, .. }) = result {
+            self.fail_beyond(&error);
+        }
+        self.ended.push((tag, result.is_ok()));
+    }
+
+    /// The memory of an operation's request and window; takes scratch where the window has too little. None if there is no
+    /// more, which ends the run.
+    pub(super) fn places(&mut self, id: OpId, tag: RequestTag) -> Option<Places> {
+        let (part, sectors) = self.array.scratch_of(id);
+        let (part, bytes) = (part as usize, sectors as usize * self.sector_bytes);
+        if part >= self.scratch.len() {
+            self.scratch.resize(part + 1, None);
+        }
+        if bytes > self.scratch[part].map_or(0, |block| block.len()) {
+            // No operation of the window's plan has begun, or its scratch would have been there.
+            if let Some(old) = self.scratch[part].take() {
+                self.pool.give_back(old);
+            }
+            match take(&mut self.pool, &mut self.ring, bytes, Use::Any) {
+                Ok(block) => self.scratch[part] = Some(block),
+                Err(error) => {
+                    self.fail(error);
+                    return None;
+                }
+            }
+        }
+        let start = |block: Option<Block>| block.map_or(std::ptr::null_mut(), |b| b.as_ptr());
+        let user = self.slots[tag as usize].and_then(|slot| slot.block);
+        Some(Places { user: start(user), scratch: start(self.scratch[part]), sector_bytes: self.sector_bytes })
+    }
+
+    #[cold]
+    fn fail_beyond(&mut self, error: &RequestError) {
+        let lost = |m: &FailedMember| {
+            let target = self.targets[m.leaf as usize].as_ref();
+            format!("member {} ({}: {})", m.leaf, target.map_or("missing".to_string(), Target::name), m.reason)
+        };
+        let members: Vec<String> = self.failed_members.iter().map(lost).collect();
+        let message = format!("{error}; lost: {}", members.join(", "));
+        self.fail(LiveError::Io { key: "members".into(), target: "the array".into(), errno: 0, message });
+    }
+}
+
+/// A block from the pool, in memory the ring knows if it can.
+pub(super) fn take(pool: &mut Pool, ring: &mut Option<Ring>, bytes: usize, purpose: Use) -> Result<Block, LiveError> {
+    let register = |start, len| ring.as_mut().and_then(|ring| ring.register(start, len));
+    pool.take(bytes, purpose, register)
+        .map_err(|e| LiveError::io("workload.size", "memory", &format!("taking {bytes} bytes for a request"), &e))
+}
