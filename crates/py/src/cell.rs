@@ -9,7 +9,7 @@ use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_live::{Content, Fault, LiveConfig, LiveError, Stage, TargetSpec};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, Progress, SimConfig, SimError};
-use raidlab_types::{Instant, OpKind, Operation};
+use raidlab_types::{Instant, OpKind, Operation, Request};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -82,6 +82,7 @@ impl CellSpec {
             content: self.content,
             destroy: self.destroy,
             faults: self.faults,
+            trace_requests: 0,
         })
     }
 
@@ -181,33 +182,64 @@ pub(crate) fn run_cell<'py>(
     }
 }
 
-/// The member operations of a simulated cell, in the order in which they were issued.
+/// A member operation: number of its request, leaf, whether it writes, sectors of the member.
+type LoggedOperation = (u64, u32, bool, u64, u64);
+
+/// The member operations of the first requests of a simulated cell, in the order in which they were issued.
 struct Log {
-    limit: usize,
-    rows: Vec<(u64, u32, bool, u64, u64)>,
+    requests: u64,
+    entered: u64,
+    /// Number of the request that has a tag now.
+    by_tag: Vec<u64>,
+    rows: Vec<LoggedOperation>,
 }
 
 impl Observer for Log {
+    fn request(&mut self, _now: Instant, request: &Request) {
+        let tag = request.tag as usize;
+        if tag >= self.by_tag.len() {
+            self.by_tag.resize(tag + 1, 0);
+        }
+        self.by_tag[tag] = self.entered;
+        self.entered += 1;
+    }
+
     fn operation(&mut self, _now: Instant, op: &Operation) {
-        if self.rows.len() < self.limit {
-            let write = op.kind == OpKind::Write;
-            self.rows.push((op.tag, op.leaf, write, op.extent.lba, op.extent.sectors));
+        let request = self.by_tag[op.tag as usize];
+        if request < self.requests {
+            self.rows.push((request, op.leaf, op.kind == OpKind::Write, op.extent.lba, op.extent.sectors));
         }
     }
 }
 
-/// The first `limit` member operations of a simulated cell: columns `tag`, `leaf`, `write`, `lba`, `sectors`.
+/// The member operations of the first `requests` requests of a cell, on the engine it names: columns `request`, `leaf`,
+/// `write`, `lba`, `sectors`, sorted, so that two engines can be compared request by request.
 #[pyfunction]
-pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, limit: usize) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u64) -> PyResult<Bound<'py, PyDict>> {
     let spec: CellSpec = from_json(py, "", request)?;
-    let config = spec.sim(py)?;
-    let mut log = Log { limit, rows: Vec::new() };
-    py.detach(|| raidlab_sim::run_observed(&config, &mut log)).map_err(|e| sim_error(py, e))?;
+    let mut rows = match spec.engine {
+        Engine::Sim => {
+            let config = spec.sim(py)?;
+            let mut log = Log { requests, entered: 0, by_tag: Vec::new(), rows: Vec::new() };
+            py.detach(|| raidlab_sim::run_observed(&config, &mut log)).map_err(|e| sim_error(py, e))?;
+            log.rows
+        }
+        Engine::Live => {
+            let config = LiveConfig { trace_requests: requests, ..spec.live(py)? };
+            let mut go_on = |_: raidlab_live::Progress| ControlFlow::Continue(());
+            let result = py.detach(|| raidlab_live::run(&config, &mut go_on)).map_err(|e| live_error(py, &e))?;
+            let row = |t: &raidlab_live::TracedOperation| {
+                (t.request, t.leaf, t.kind == OpKind::Write, t.extent.lba, t.extent.sectors)
+            };
+            result.trace.iter().map(row).collect()
+        }
+    };
+    rows.sort_unstable();
     let out = PyDict::new(py);
-    answer::column(py, &out, "tag", log.rows.iter().map(|r| r.0))?;
-    answer::column(py, &out, "leaf", log.rows.iter().map(|r| r.1 as u64))?;
-    answer::column(py, &out, "write", log.rows.iter().map(|r| r.2 as u64))?;
-    answer::column(py, &out, "lba", log.rows.iter().map(|r| r.3))?;
-    answer::column(py, &out, "sectors", log.rows.iter().map(|r| r.4))?;
+    answer::column(py, &out, "request", rows.iter().map(|r| r.0))?;
+    answer::column(py, &out, "leaf", rows.iter().map(|r| r.1 as u64))?;
+    answer::column(py, &out, "write", rows.iter().map(|r| r.2 as u64))?;
+    answer::column(py, &out, "lba", rows.iter().map(|r| r.3))?;
+    answer::column(py, &out, "sectors", rows.iter().map(|r| r.4))?;
     Ok(out)
 }
