@@ -6,6 +6,15 @@ use crate::policy::{MemberView, MirrorRead};
 use raidlab_types::{Extent, RequestError};
 use std::ops::Range;
 
+/// How the copies of a mirror stand for a read.
+struct Ranking {
+    /// Fewest operations in flight, and whose.
+    shortest: (u32, u32),
+    longest: u32,
+    /// Shortest distance and then fewest operations in flight, and whose.
+    nearest: ((u64, u32), u32),
+}
+
 impl Planner<'_> {
     pub(crate) fn mirror_read(&mut self, node: NodeId, range: Range<usize>) -> Planned {
         let layout = self.layout;
@@ -42,35 +51,38 @@ impl Planner<'_> {
         let Some(first) = (0..n).find(|&i| usable(self, i)) else {
             return Err(RequestError::BeyondTolerance { node, extent: Some(extent) });
         };
-        let choice = match self.policy.mirror_read {
+        Ok(match self.policy.mirror_read {
             MirrorRead::Primary => first,
             MirrorRead::RoundRobin => {
-                let turn = self.next_turn(node);
-                (0..n).map(|k| turn.wrapping_add(k) % n).find(|&i| usable(self, i)).unwrap_or(first)
+                let turn = self.next_turn(node) % n;
+                (turn..n).chain(0..turn).find(|&i| usable(self, i)).unwrap_or(first)
             }
-            MirrorRead::ShortestQueue => {
-                let queue = |i: u32| self.first_member(children[i as usize], extent.lba).0.in_flight;
-                (first..n).filter(|&i| usable(self, i)).min_by_key(|&i| queue(i)).unwrap_or(first)
-            }
+            MirrorRead::ShortestQueue => self.rank(children, extent, first, usable).shortest.1,
             MirrorRead::Nearest { queue_override } => {
-                let member = |i: u32| self.first_member(children[i as usize], extent.lba);
-                let candidates = || (first..n).filter(|&i| usable(self, i));
-                let queue = |i: u32| member(i).0.in_flight;
-                let shortest = candidates().min_by_key(|&i| queue(i)).unwrap_or(first);
-                let longest = candidates().map(queue).max().unwrap_or(0);
+                let found = self.rank(children, extent, first, usable);
                 match queue_override {
-                    Some(limit) if longest - queue(shortest) > limit => shortest,
-                    _ => {
-                        let distance = |i: u32| {
-                            let (view, lba) = member(i);
-                            view.end_lba.abs_diff(lba)
-                        };
-                        candidates().min_by_key(|&i| (distance(i), queue(i))).unwrap_or(first)
-                    }
+                    Some(limit) if found.longest - found.shortest.0 > limit => found.shortest.1,
+                    _ => found.nearest.1,
                 }
             }
-        };
-        Ok(choice)
+        })
+    }
+
+    /// Compares the usable copies from `first` on; of equals the first is taken.
+    fn rank(&self, children: &[NodeId], extent: Extent, first: u32, usable: impl Fn(&Self, u32) -> bool) -> Ranking {
+        let mut r = Ranking { shortest: (u32::MAX, first), longest: 0, nearest: ((u64::MAX, u32::MAX), first) };
+        for i in (first..children.len() as u32).filter(|&i| usable(self, i)) {
+            let (view, lba) = self.first_member(children[i as usize], extent.lba);
+            let (queue, distance) = (view.in_flight, view.end_lba.abs_diff(lba));
+            r.longest = r.longest.max(queue);
+            if queue < r.shortest.0 {
+                r.shortest = (queue, i);
+            }
+            if (distance, queue) < r.nearest.0 {
+                r.nearest = ((distance, queue), i);
+            }
+        }
+        r
     }
 
     /// The member on which an access to `lba` of `node` begins, and the sector there.

@@ -261,11 +261,13 @@ impl Planner<'_> {
     /// Collects the sorted ends of the row's column segs above the present bands; returns where they begin.
     pub(super) fn collect_bands(&mut self, columns: usize) -> usize {
         let start = self.scratch.bands.len();
-        for i in columns..self.scratch.columns.len() {
-            let seg = self.scratch.columns[i];
-            self.scratch.bands.push(seg.lo);
-            self.scratch.bands.push(seg.hi);
+        let segs = &self.scratch.columns[columns..];
+        if segs.iter().all(|s| (s.lo, s.hi) == (segs[0].lo, segs[0].hi)) {
+            // A full stripe, or a single column: one band.
+            self.scratch.bands.extend_from_slice(&[segs[0].lo, segs[0].hi]);
+            return start;
         }
+        self.scratch.bands.extend(segs.iter().flat_map(|s| [s.lo, s.hi]));
         if self.scratch.bands.len() - start > 2 {
             self.scratch.bands[start..].sort_unstable();
             let mut kept = start;

@@ -26,7 +26,6 @@ pub(super) fn parts(chunk: u64, children: u64, extent: Extent) -> impl Iterator<
 
 impl Planner<'_> {
     pub(crate) fn stripe(&mut self, node: NodeId, chunk: u64, range: Range<usize>, write: bool) -> Planned {
-        let base = self.scratch.segs.len();
         let children = self.layout.node(node).children.len() as u64;
         if range.len() == 1 {
             let seg = self.scratch.segs[range.start];
@@ -37,6 +36,14 @@ impl Planner<'_> {
                 return self.distribute_one(node, part, write);
             }
         }
+        self.stripe_chunks(node, chunk, range, write)
+    }
+
+    // Kept out of the short path, which would else save and restore all that this needs.
+    #[inline(never)]
+    fn stripe_chunks(&mut self, node: NodeId, chunk: u64, range: Range<usize>, write: bool) -> Planned {
+        let base = self.scratch.segs.len();
+        let children = self.layout.node(node).children.len() as u64;
         for i in range {
             let seg = self.scratch.segs[i];
             let mut skip = 0;

@@ -5,7 +5,7 @@
 //! keys, waiting cannot form a circle.
 //!
 //! Invariants: entries of a bucket are in order of arrival; `blockers` of a window is the number of older conflicting
-//! entries over all its keys; the table allocates only while it grows.
+//! entries over all its keys; the table allocates only while it grows, and grows with the most locks there ever were.
 
 use crate::layout::{Layout, Level, NodeId};
 use crate::level_locks;
@@ -13,7 +13,7 @@ use crate::plan::MemberViews;
 use raidlab_types::Extent;
 
 const NONE: u32 = u32::MAX;
-const BUCKETS: usize = 1024;
+const FIRST_BUCKETS: usize = 1024;
 
 /// One range to lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +34,8 @@ impl LockRange {
             && !(self.shared && other.shared)
     }
 
-    fn bucket(&self) -> usize {
-        let key =
-            self.stripe.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (self.node as u64).wrapping_mul(0xD1B5_4A32_D192_ED03);
-        (key >> 54) as usize & (BUCKETS - 1)
+    fn hash(&self) -> u64 {
+        self.stripe.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (self.node as u64).wrapping_mul(0xD1B5_4A32_D192_ED03)
     }
 }
 
@@ -52,14 +50,14 @@ struct Entry {
 /// The locks held and waited for.
 #[derive(Debug)]
 pub(crate) struct LockTable {
-    heads: Box<[u32]>,
+    heads: Vec<u32>,
     entries: Vec<Entry>,
     free: u32,
 }
 
 impl LockTable {
     pub fn new() -> Self {
-        LockTable { heads: vec![NONE; BUCKETS].into(), entries: Vec::new(), free: NONE }
+        LockTable { heads: vec![NONE; FIRST_BUCKETS], entries: Vec::new(), free: NONE }
     }
 
     /// Whether nothing is locked or waited for.
@@ -71,9 +69,9 @@ impl LockTable {
     pub fn acquire(&mut self, owner: u32, ranges: &[LockRange]) -> (u32, u32) {
         let (mut chain, mut blockers) = (NONE, 0);
         for range in ranges {
-            let bucket = range.bucket();
             let entry = Entry { range: *range, owner, next_in_bucket: NONE, next_of_owner: chain };
             chain = self.insert(entry);
+            let bucket = self.bucket(range);
             let (mut at, mut last) = (self.heads[bucket], NONE);
             while at != NONE {
                 let other = &self.entries[at as usize];
@@ -94,7 +92,7 @@ impl LockTable {
         let mut at = chain;
         while at != NONE {
             let Entry { range, owner, next_in_bucket, next_of_owner } = self.entries[at as usize];
-            let bucket = range.bucket();
+            let bucket = self.bucket(&range);
             if self.heads[bucket] == at {
                 self.heads[bucket] = next_in_bucket;
             } else {
@@ -118,8 +116,34 @@ impl LockTable {
         }
     }
 
+    fn bucket(&self, range: &LockRange) -> usize {
+        // The upper half of the product is the well mixed one.
+        (range.hash() >> 32) as usize & (self.heads.len() - 1)
+    }
+
+    /// Doubles the buckets. Entries of one key stay in order, since all of them move from one bucket to one other.
+    fn grow(&mut self) {
+        let heads = std::mem::take(&mut self.heads);
+        self.heads = vec![NONE; 2 * heads.len()];
+        let mut last = vec![NONE; self.heads.len()];
+        for mut at in heads {
+            while at != NONE {
+                let next = std::mem::replace(&mut self.entries[at as usize].next_in_bucket, NONE);
+                let bucket = self.bucket(&self.entries[at as usize].range);
+                match std::mem::replace(&mut last[bucket], at) {
+                    NONE => self.heads[bucket] = at,
+                    before => self.entries[before as usize].next_in_bucket = at,
+                }
+                at = next;
+            }
+        }
+    }
+
     fn insert(&mut self, entry: Entry) -> u32 {
         if self.free == NONE {
+            if self.entries.len() >= 2 * self.heads.len() {
+                self.grow();
+            }
             self.entries.push(entry);
             return self.entries.len() as u32 - 1;
         }
@@ -215,5 +239,22 @@ mod tests {
         table.release(c, |owner| freed.push(owner));
         table.release(b, |owner| freed.push(owner));
         assert_eq!(freed, [2, 4, 4]);
+    }
+
+    #[test]
+    fn growing_keeps_the_order_of_arrival() {
+        let mut table = LockTable::new();
+        let n = 5 * FIRST_BUCKETS as u64;
+        let keys: Vec<_> = (0..n).map(|i| range(i / 4, 0, 1, false)).collect();
+        let chains: Vec<_> = keys.iter().enumerate().map(|(i, key)| table.acquire(i as u32, &[*key])).collect();
+        assert!(table.heads.len() > FIRST_BUCKETS);
+        for (i, (chain, blockers)) in chains.into_iter().enumerate() {
+            assert_eq!(blockers, i as u32 % 4, "those before it on its key");
+            let mut freed = Vec::new();
+            table.release(chain, |owner| freed.push(owner));
+            let last = i as u32 / 4 * 4 + 3;
+            assert_eq!(freed, (i as u32 + 1..=last).collect::<Vec<_>>());
+        }
+        assert!(table.is_empty());
     }
 }

@@ -340,6 +340,9 @@ impl Planner<'_> {
     /// Makes one operation of each run of neighbouring segs.
     fn runs(&mut self, leaf: LeafId, kind: OpKind, range: Range<usize>) {
         let Range { mut start, end } = range;
+        if end - start == 1 {
+            return self.run_of_one(leaf, kind, start);
+        }
         while start < end {
             let segs = &self.scratch.segs[start..end];
             let first = segs[0];
@@ -356,6 +359,21 @@ impl Planner<'_> {
             let id = self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair });
             self.link_run(id, kind, start..stop);
             start = stop;
+        }
+    }
+
+    /// The same for a single seg: the common case of a small request.
+    #[inline]
+    fn run_of_one(&mut self, leaf: LeafId, kind: OpKind, seg: usize) {
+        let seg = self.scratch.segs[seg];
+        let pieces = self.plan.pieces.len() as u32;
+        self.plan.pieces.push(seg.piece());
+        let (extent, pieces) = (seg.extent(), pieces..pieces + 1);
+        let pair = self.note_run(leaf, kind, extent);
+        let id = self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair });
+        if seg.link != NONE {
+            let (from, to) = if kind == OpKind::Read { (id, seg.link) } else { (seg.link, id) };
+            self.plan.add_edge(from, to);
         }
     }
 
