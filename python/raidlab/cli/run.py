@@ -75,7 +75,7 @@ def run(
         quick=quick,
         destroy=destroy or (),
         progress=progress_on(sys.stderr),
-        argv=["raidlab", *sys.argv[1:]],
+        argv=command(study, on or [], seed, quick, destroy or []),
     )
     analysis = analyse(result)
     if result.cells.is_empty():
@@ -93,6 +93,15 @@ def run(
         if result.facts["failure"]:
             print(f"error: {result.facts['failure']}", file=sys.stderr)
     raise typer.Exit(exit_code(result, findings))
+
+
+def command(study: str, on: list[str], seed: int | None, quick: bool, destroy: list[str]) -> list[str]:
+    """The command that runs the same, wherever its result goes and however it is printed."""
+    words = ["raidlab", "run", study]
+    words += [word for target in on for word in ("--on", target)]
+    words += ["--seed", str(seed)] if seed is not None else []
+    words += ["--quick"] if quick else []
+    return words + [word for device in destroy for word in ("--destroy", device)]
 
 
 def exit_code(run: Run, findings: list[Finding]) -> int:

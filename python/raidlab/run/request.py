@@ -14,7 +14,8 @@ from typing import Any
 
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.expand import NULL
-from raidlab.study.schema import Address, Amount, FixedSize, Load, Policy, Size, Step, TableSize, Workload
+from raidlab.study.schema import Amount, Policy
+from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
 # depth 1 would be spent before depth 256 has started. So both parts grow with the depth.

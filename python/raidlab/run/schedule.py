@@ -19,7 +19,7 @@ from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.runner import Answer, Runner
 from raidlab.study import Cell, Expansion, HoldTask, LoadPoint, interleaved, make_cell
 from raidlab.study.expand import IDLE_DEPTH
-from raidlab.study.schema import IdleMultiple
+from raidlab.study.workload import IdleMultiple
 
 TextOf = Callable[[Cell, int | None], str]
 

@@ -19,8 +19,9 @@ from typing import Any
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.find import device_names, did_you_mean, looks_like_path
 from raidlab.study.places import Place
-from raidlab.study.schema import Array, Compare, IdleMultiple, Live, Load, Modelled, Policy, Workload
+from raidlab.study.schema import Array, Compare, Live, Modelled, Policy
 from raidlab.study.units import format_bytes
+from raidlab.study.workload import IdleMultiple, Load, Workload
 
 Report = Callable[..., None]
 TARGET_WORDS = ("sim", "original", "memory")

@@ -15,7 +15,8 @@ import hashlib
 import random
 from dataclasses import dataclass, replace
 
-from raidlab.study.schema import Amount, Array, Hold, IdleMultiple, Load, Study, Workload
+from raidlab.study.schema import Amount, Array, Study
+from raidlab.study.workload import Hold, IdleMultiple, Load, Workload
 
 IDLE_DEPTH = 1
 # The target whose members are memory: what it cannot do faster, no device can.

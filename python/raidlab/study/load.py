@@ -23,7 +23,8 @@ from raidlab.study.check import Geometry, Parts, check_parts
 from raidlab.study.explain import explain
 from raidlab.study.find import find_study
 from raidlab.study.places import Place, line_index, line_of, written
-from raidlab.study.schema import Array, Compare, Live, Load, Modelled, Policy, Study, Workload
+from raidlab.study.schema import Array, Compare, Live, Modelled, Policy, Study
+from raidlab.study.workload import Load, Workload
 
 _Part = TypeVar("_Part", bound=BaseModel)
 

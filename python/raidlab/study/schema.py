@@ -3,334 +3,204 @@
 Invariants:
 
 - Data only: nothing here opens a file, parses a tree or measures anything.
-- Unknown keys are errors, so that a misspelt key never silently leaves its default in force.
 - Sizes are whole bytes and times whole nanoseconds after validation (`units`).
-- The words follow the contract with the engine: a ``kind`` in a study file is the ``kind`` the engine knows.
+- What is asked of the arrays is in `workload`; this file has the arrays, where they run, and what is compared.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from raidlab.study.units import parse_bytes, parse_time_ns
+from raidlab.study.words import Bytes, Count, Name, Table, TimeNs, kind_from_text
+from raidlab.study.workload import Load, Workload
 
-Bytes = Annotated[int, BeforeValidator(parse_bytes)]
-TimeNs = Annotated[int, BeforeValidator(parse_time_ns)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Depth = Annotated[int, Field(ge=1, strict=True)]
-Name = Annotated[str, Field(min_length=1, max_length=60)]
 PairPricing = Literal["queued", "head", "prepaid"]
 
 
-class _Table(BaseModel):
-    """A table of the study file: unknown keys are refused, values never change after validation."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _kind_from_text(value: Any) -> Any:
-    """Let ``address = "uniform"`` stand for ``address = { kind = "uniform" }``."""
-    return {"kind": value} if isinstance(value, str) else value
-
-
-def _size_from_text(value: Any) -> Any:
-    """Let ``size = "8KiB"`` stand for ``size = { kind = "fixed", bytes = "8KiB" }``."""
-    return {"kind": "fixed", "bytes": value} if isinstance(value, str | int | float) else value
-
-
-class FixedSize(_Table):
-    """Every request has the same size."""
-
-    kind: Literal["fixed"] = "fixed"
-    bytes: Bytes
-
-
-class ExponentialSize(_Table):
-    """Sizes drawn from an exponential distribution, in whole sectors, at least one."""
-
-    kind: Literal["exponential"]
-    mean: Bytes
-
-
-class NormalSize(_Table):
-    """Sizes drawn from a normal distribution, in whole sectors, at least one."""
-
-    kind: Literal["normal"]
-    mean: Bytes
-    sd: Bytes
-
-
-class LognormalSize(_Table):
-    """Sizes drawn from a lognormal distribution; ``sigma`` is that of the logarithm."""
-
-    kind: Literal["lognormal"]
-    mean: Bytes
-    sigma: Annotated[float, Field(gt=0)]
-
-
-class TableSize(_Table):
-    """Sizes drawn from a table with weights."""
-
-    kind: Literal["table"]
-    bytes: Annotated[list[Bytes], Field(min_length=1)]
-    weights: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)]
-
-
-Size = Annotated[
-    Annotated[
-        FixedSize | ExponentialSize | NormalSize | LognormalSize | TableSize,
-        Field(discriminator="kind"),
-    ],
-    BeforeValidator(_size_from_text),
-]
-
-
-class UniformAddress(_Table):
-    """Starts drawn uniformly over the volume."""
-
-    kind: Literal["uniform"]
-
-
-class SequentialAddress(_Table):
-    """Each stream goes through its own part of the volume from front to back."""
-
-    kind: Literal["sequential"]
-    streams: Annotated[int, Field(ge=1)] = 1
-
-
-class ZipfAddress(_Table):
-    """Few places are asked for often: popularity falls as a power of the rank."""
-
-    kind: Literal["zipf"]
-    theta: Annotated[float, Field(gt=0)]
-
-
-class HotMembersAddress(_Table):
-    """The chunk column a request starts on is drawn with unequal weights."""
-
-    kind: Literal["hot_members"]
-    weights: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)]
-    chunk: Bytes
-
-
-class StridedAddress(_Table):
-    """Each start lies a fixed stride after the last."""
-
-    kind: Literal["strided"]
-    stride: Bytes
-
-
-class AlignedStripeAddress(_Table):
-    """Requests of a stripe or more begin or end on a stripe boundary; smaller ones start on a drawn chunk."""
-
-    kind: Literal["aligned_stripe"]
-    stripe: Bytes
-    chunk: Bytes
-
-
-Address = Annotated[
-    Annotated[
-        UniformAddress | SequentialAddress | ZipfAddress | HotMembersAddress | StridedAddress | AlignedStripeAddress,
-        Field(discriminator="kind"),
-    ],
-    BeforeValidator(_kind_from_text),
-]
-
-
-class PrimaryRead(_Table):
+class PrimaryRead(Table):
     """A mirror is read from its first online copy."""
 
     kind: Literal["primary"]
 
 
-class RoundRobinRead(_Table):
+class RoundRobinRead(Table):
     """Copies of a mirror are read in turn."""
 
     kind: Literal["round_robin"]
 
 
-class ShortestQueueRead(_Table):
+class ShortestQueueRead(Table):
     """A mirror is read from the copy with the fewest operations in flight."""
 
     kind: Literal["shortest_queue"]
 
 
-class NearestRead(_Table):
-    """A mirror is read from the copy with the shorter seek, unless its queue is longer by ``queue_override``."""
+class NearestRead(Table):
+    """A mirror is read from the copy with the shorter seek."""
 
     kind: Literal["nearest"]
     queue_override: Annotated[int, Field(ge=0)] | None = 5
+    """Unless its queue is longer by this many."""
 
 
 MirrorRead = Annotated[
     Annotated[PrimaryRead | RoundRobinRead | ShortestQueueRead | NearestRead, Field(discriminator="kind")],
-    BeforeValidator(_kind_from_text),
+    BeforeValidator(kind_from_text),
 ]
 
 
-class Policy(_Table):
+class Policy(Table):
     """How an array chooses among the ways to serve a request."""
 
     mirror_read: MirrorRead = NearestRead(kind="nearest")
+    """Which copy of a mirror is read."""
     parity_write: Literal["read_modify_write", "reconstruct_write", "fewest_accesses"] = "fewest_accesses"
+    """How a part of a stripe is written."""
     parity_write_tie: Literal["read_modify_write", "reconstruct_write"] = "read_modify_write"
+    """What ``fewest_accesses`` takes when both cost the same."""
     parity_read: Literal["skip", "read_through"] = "skip"
+    """Whether a long read leaves out the parity it passes over."""
 
 
-class Array(_Table):
-    """One arrangement of members, written as a tree: ``raid5(5, chunk=64KiB)``."""
+class Array(Table):
+    """One arrangement of members."""
 
     name: Name
+    """How it is called in tables and figures."""
     tree: str
+    """The arrangement, such as ``raid5(5, chunk=64KiB)``; ``raidlab layout`` draws it."""
     group: Name = "all"
+    """The arrays it is compared with."""
     policy: Policy | None = None
+    """A policy of its own; the study's when left out."""
     pair_pricing: PairPricing | None = None
+    """Simulator: how its read-modify-write pairs are priced; the target's when left out."""
 
 
-class IdleMultiple(_Table):
-    """A response-time target as a multiple of the idle percentile of a reference array."""
-
-    times_idle: Annotated[float, Field(gt=1)]
-    of: Name
-
-
-class Hold(_Table):
-    """Find the load at which a percentile of response time meets a target.
-
-    ``search`` measures several fixed depths and interpolates between whole depths; ``adjust`` moves the depth while
-    running, as the Berkeley study did.
-    """
-
-    percentile: Annotated[float, Field(gt=0, lt=100)] = 90
-    target: IdleMultiple | TimeNs
-    method: Literal["search", "adjust"] = "search"
-    max_depth: Depth = 1024
-
-
-class OpenLoop(_Table):
-    """Requests arrive whether or not the last one is done."""
-
-    arrival: Literal["poisson", "uniform", "h2"] = "poisson"
-    rates_per_s: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
-    cv2: Annotated[float, Field(gt=1)] | None = None
-
-
-class Load(_Table):
-    """How hard the arrays are driven: closed loop over depths, or open loop over rates; never both."""
-
-    depths: list[Depth] = []
-    quick_depths: list[Depth] | None = None
-    hold: Hold | None = None
-    open: OpenLoop | None = None
-
-
-class Step(_Table):
-    """One request of a task; the next begins when it is done."""
-
-    op: Literal["read", "write"]
-    size: Size | None = None
-    address: Address | None = None
-    same_extent_as: Annotated[int, Field(ge=0)] | None = None
-
-
-class Workload(_Table):
-    """What is asked of every array: the share of reads, the sizes, the places."""
-
-    name: Name
-    read: Share
-    size: Size
-    address: Address = UniformAddress(kind="uniform")
-    align: Bytes | Literal["sector"] | None = None
-    volumes: Literal["uniform", "even"] = "uniform"
-    task: list[Step] | None = None
-    arrays: list[Name] | None = None
-    load: Load | None = None
-
-
-class Amount(_Table):
+class Amount(Table):
     """How much is run: requests, a time, or both (warm-up: whichever is last; measuring: whichever is first)."""
 
-    requests: Annotated[int, Field(ge=1, strict=True)] | None = None
+    requests: Count | None = None
+    """Completed requests; deep queues get 4 times (warm-up) and 20 times (measuring) their depth where that is more."""
     duration: TimeNs | None = None
+    """A time on the run's clock."""
 
 
-class QuickBudget(_Table):
+class QuickBudget(Table):
     """What ``--quick`` puts in place of the budget beside it."""
 
     warmup: Amount | None = None
+    """Run before measuring."""
     measure: Amount | None = None
-    repeats: Annotated[int, Field(ge=1, strict=True)] = 1
+    """Run while measuring."""
+    repeats: Count = 1
+    """How often each cell is run."""
     member_size: Bytes | None = None
+    """The size of live member files."""
 
 
-class HostCost(_Table):
-    """What the host's processors spend on a request, an access to a member, its completion, a KiB of parity.
-
-    `issue` is spent between one access of a request and the next: whoever serves the request issues them in turn.
-    """
+class HostCost(Table):
+    """What the host's processors spend, in the simulator."""
 
     cpus: Annotated[int, Field(ge=1)] = 1
+    """How many processors there are."""
     request: TimeNs | Literal[0] = 0
+    """Before a request enters the array."""
     access: TimeNs | Literal[0] = 0
+    """Before each access to a member is issued; accesses of one request may use several processors."""
     issue: TimeNs | Literal[0] = 0
+    """Between one access of a request and the next: whoever serves the request issues them in turn."""
     completion: TimeNs | Literal[0] = 0
+    """After each access."""
     parity_per_kib: TimeNs | Literal[0] = 0
+    """For each KiB that a parity computation reads."""
 
 
-class Modelled(_Table):
+class Modelled(Table):
     """A simulated target: the device model, what the host costs, how long each cell runs."""
 
     device: str | dict[str, Any]
+    """A device file, by name (``hdd-7200``) or path, or a table of its keys."""
     hardware: str | None = None
+    """What it is called in reports; the device's name when left out."""
     host: HostCost | None = None
+    """What the host costs; nothing when left out."""
     pair_pricing: PairPricing = "queued"
+    """Whether a read-modify-write pair is two visits (``queued``, ``head`` of the queue) or one (``prepaid``)."""
     warmup: Amount = Amount(requests=1000)
+    """Run before measuring."""
     measure: Amount = Amount(requests=10_000)
-    repeats: Annotated[int, Field(ge=1, strict=True)] = 1
+    """Run while measuring."""
+    repeats: Count = 1
+    """How often each cell is run, each time with another seed."""
     quick: QuickBudget = QuickBudget()
+    """The budget of ``--quick``."""
 
 
-class Live(_Table):
-    """What a run on real members uses: the size of the files it makes, the sector, how long each cell runs.
-
-    Members in memory are made and filled anew for every cell, so they have a smaller size of their own.
-    """
+class Live(Table):
+    """What a run on real members uses."""
 
     member_size: Bytes = 512 * 1024**2
+    """The size of member files that raidlab makes."""
     memory_member_size: Bytes = 16 * 1024**2
+    """The size of members in memory, which are made and filled anew for every cell."""
     sector: Bytes = 4096
+    """The sector of the array."""
     warmup: Amount = Amount(duration="100ms")
+    """Run before measuring."""
     measure: Amount = Amount(duration="500ms")
-    repeats: Annotated[int, Field(ge=1, strict=True)] = 3
+    """Run while measuring."""
+    repeats: Count = 3
+    """How often each cell is run, in shuffled order."""
     quick: QuickBudget = QuickBudget()
+    """The budget of ``--quick``."""
 
 
-class Compare(_Table):
+class Compare(Table):
     """A table of the result: the arrays of one group beside a reference."""
 
     group: Name
+    """The group."""
     title: Name
+    """The heading."""
     reference: Name
+    """The array that is 100 %."""
     equal: Literal["user_capacity", "members"]
+    """What the arrays share; a check says INVALID when they do not."""
     per: Literal["disk", "user_capacity", "array"] = "disk"
+    """What throughput is divided by before it is compared."""
     note: str | None = None
+    """A remark for the reader."""
 
 
-class Study(_Table):
-    """A whole study: arrays, workloads, loads, where it runs and what is compared."""
+class Study(Table):
+    """The file itself."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+    """The study's name, of which run folders are named."""
     title: str
+    """The question it asks."""
     description: str = ""
+    """A sentence or two more."""
     on: Annotated[list[str], Field(min_length=1)] = ["sim"]
+    """Where it runs by default: ``sim``, ``original``, ``memory``, or paths."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    """The root of all randomness."""
     array: Annotated[list[Array], Field(min_length=1)]
+    """The arrays."""
     workload: Annotated[list[Workload], Field(min_length=1)]
+    """The workloads."""
     load: Load
+    """How hard the arrays are driven."""
     policy: Policy = Policy()
+    """How arrays choose."""
     sim: Modelled | None = None
+    """The simulator's target."""
     original: Modelled | None = None
+    """The hardware a published study describes."""
     live: Live | None = None
+    """Runs on real members."""
     compare: list[Compare] = []
+    """The tables of the result."""

@@ -1,0 +1,112 @@
+"""The reference page of study files, written from the schema, so that the two cannot part.
+
+``python -m raidlab.study.reference > docs/reference/study-file.md`` refreshes the page; a test compares them.
+
+Invariant: everything on the page comes from the schema's types, defaults and docstrings.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from raidlab.study.schema import Study
+from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, format_bytes, format_time_ns, parse_bytes, parse_time_ns
+
+_HEAD = """\
+# The study file
+
+A study file is TOML. This page is made from the schema (`python -m raidlab.study.reference`); the commented example to
+start from is `studies/quickstart/study.toml`, and `raidlab study show FILE` checks a file without running it.
+
+- Sizes: {sizes}; KiB is 1024 and kB 1000.
+- Times: {times}.
+- Unknown keys are errors.
+"""
+_PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "nothing"}
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    lines = [_HEAD.format(sizes=BYTES_ACCEPTED, times=TIME_ACCEPTED)]
+    for name, model in _tables(Study, "The file"):
+        lines += [f"## {name}", "", _first_line(model), ""]
+        fields = [(key, info) for key, info in model.model_fields.items() if key != "kind"]
+        if fields:
+            lines += ["| key | accepts | default | meaning |", "|---|---|---|---|"]
+            lines += [_row(key, info) for key, info in fields]
+            lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _tables(model: type[BaseModel], name: str, seen: set[type[BaseModel]] | None = None) -> Iterator[tuple[str, Any]]:
+    """Every table, each once, in the order in which a reader meets them."""
+    found = set() if seen is None else seen
+    found.add(model)
+    yield name, model
+    for key, info in model.model_fields.items():
+        for inner in _models(info.annotation, info.metadata):
+            if inner not in found:
+                kind = inner.model_fields.get("kind")
+                word = f"`{key}`" if kind is None else f"`{key}` of kind `{get_args(kind.annotation)[0]}`"
+                yield from _tables(inner, word, found)
+
+
+def _models(annotation: Any, metadata: Any = ()) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) if not isinstance(inner, str) for model in _models(inner)]
+
+
+def _row(key: str, info: FieldInfo) -> str:
+    default = "required" if info.is_required() else _default(info.default, _accepts(info.annotation, info.metadata))
+    meaning = " ".join((info.description or "").split()).replace("``", "`").replace("|", "\\|")
+    return f"| `{key}` | {_accepts(info.annotation, info.metadata)} | {default} | {meaning} |"
+
+
+def _accepts(annotation: Any, metadata: Any = ()) -> str:
+    readers = [getattr(item, "func", None) for item in metadata]
+    if parse_bytes in readers:
+        return "size"
+    if parse_time_ns in readers:
+        return "time"
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _accepts(arguments[0], arguments[1:])
+    if origin is Literal:
+        return " \\| ".join(f"`{value}`" for value in arguments)
+    if origin is list:
+        return f"list of {_accepts(arguments[0])}"
+    if origin is dict:
+        return "table"
+    if origin in (Union, types.UnionType):
+        parts = dict.fromkeys(_accepts(inner) for inner in arguments if inner is not type(None))
+        return " or ".join(parts)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "table" if "kind" not in annotation.model_fields else "kind or table"
+    return _PLAIN.get(annotation, str(annotation))
+
+
+def _default(value: Any, accepts: str) -> str:
+    if value is None or value in ("", []):
+        return "-"
+    if isinstance(value, BaseModel):
+        shown = value.model_dump(exclude_none=True, exclude_defaults=True)
+        if "kind" in shown:
+            return f"`{shown['kind']}`"
+        words = {"duration": format_time_ns}
+        return ", ".join(f"{key} {words.get(key, str)(item)}" for key, item in shown.items()) or "as below"
+    return format_bytes(value) if accepts == "size" else f"`{value}`"
+
+
+def _first_line(model: type[BaseModel]) -> str:
+    return " ".join((model.__doc__ or "").split()).replace("``", "`")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

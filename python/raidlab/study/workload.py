@@ -1,0 +1,210 @@
+"""The part of the study schema that says what is asked: sizes, places, tasks, workloads, loads.
+
+Invariant: data only; the words are those of the contract with the engine, a ``kind`` here is a ``kind`` there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from raidlab.study.words import Bytes, Count, Name, Share, Table, TimeNs, kind_from_text, size_from_text
+
+Weight = Annotated[float, Field(ge=0)]
+
+
+class FixedSize(Table):
+    """Every request has the same size; ``size = "8KiB"`` is short for it."""
+
+    kind: Literal["fixed"] = "fixed"
+    bytes: Bytes
+    """The size."""
+
+
+class ExponentialSize(Table):
+    """Sizes drawn from an exponential distribution, in whole sectors, at least one."""
+
+    kind: Literal["exponential"]
+    mean: Bytes
+    """The mean size."""
+
+
+class NormalSize(Table):
+    """Sizes drawn from a normal distribution, in whole sectors, at least one."""
+
+    kind: Literal["normal"]
+    mean: Bytes
+    """The mean size."""
+    sd: Bytes
+    """The standard deviation."""
+
+
+class LognormalSize(Table):
+    """Sizes drawn from a lognormal distribution, in whole sectors, at least one."""
+
+    kind: Literal["lognormal"]
+    mean: Bytes
+    """The mean size."""
+    sigma: Annotated[float, Field(gt=0)]
+    """The standard deviation of the logarithm."""
+
+
+class TableSize(Table):
+    """Sizes drawn from a table."""
+
+    kind: Literal["table"]
+    bytes: Annotated[list[Bytes], Field(min_length=1)]
+    """The sizes."""
+    weights: Annotated[list[Weight], Field(min_length=1)]
+    """How often each size is drawn, relative to the others."""
+
+
+Size = Annotated[
+    Annotated[
+        FixedSize | ExponentialSize | NormalSize | LognormalSize | TableSize,
+        Field(discriminator="kind"),
+    ],
+    BeforeValidator(size_from_text),
+]
+
+
+class UniformAddress(Table):
+    """Starts drawn uniformly over the volume."""
+
+    kind: Literal["uniform"]
+
+
+class SequentialAddress(Table):
+    """Each stream goes through its own part of the volume from front to back."""
+
+    kind: Literal["sequential"]
+    streams: Count = 1
+    """How many streams there are."""
+
+
+class ZipfAddress(Table):
+    """Few places are asked for often: popularity falls as a power of the rank."""
+
+    kind: Literal["zipf"]
+    theta: Annotated[float, Field(gt=0)]
+    """The power."""
+
+
+class HotMembersAddress(Table):
+    """The column of chunks a request starts on is drawn with unequal weights."""
+
+    kind: Literal["hot_members"]
+    weights: Annotated[list[Weight], Field(min_length=1)]
+    """One a column."""
+    chunk: Bytes
+    """The chunk that a column is made of."""
+
+
+class StridedAddress(Table):
+    """Each start lies a fixed stride after the last."""
+
+    kind: Literal["strided"]
+    stride: Bytes
+    """The stride."""
+
+
+class AlignedStripeAddress(Table):
+    """Requests of a stripe or more begin or end on a stripe boundary; smaller ones start on a drawn chunk."""
+
+    kind: Literal["aligned_stripe"]
+    stripe: Bytes
+    """The user data of a stripe."""
+    chunk: Bytes
+    """One member's part of it."""
+
+
+Address = Annotated[
+    Annotated[
+        UniformAddress | SequentialAddress | ZipfAddress | HotMembersAddress | StridedAddress | AlignedStripeAddress,
+        Field(discriminator="kind"),
+    ],
+    BeforeValidator(kind_from_text),
+]
+
+
+class Step(Table):
+    """One request of a task; the next begins when it is done."""
+
+    op: Literal["read", "write"]
+    """What it does."""
+    size: Size | None = None
+    """Its size; the workload's when left out."""
+    address: Address | None = None
+    """Its place; the workload's when left out."""
+    same_extent_as: Annotated[int, Field(ge=0)] | None = None
+    """An earlier step, counted from 0, whose place and size it repeats."""
+
+
+class IdleMultiple(Table):
+    """A response-time target as a multiple of the idle percentile of a reference array."""
+
+    times_idle: Annotated[float, Field(gt=1)]
+    """The multiple."""
+    of: Name
+    """The array whose idle response counts."""
+
+
+class Hold(Table):
+    """Find the load at which a percentile of response time meets a target."""
+
+    percentile: Annotated[float, Field(gt=0, lt=100)] = 90
+    """The percentile."""
+    target: IdleMultiple | TimeNs
+    """A time, or a multiple of an idle response: ``{ times_idle = 4, of = "raid0" }``."""
+    method: Literal["search", "adjust"] = "search"
+    """``search`` measures fixed depths and interpolates between them; ``adjust`` moves the depth while running."""
+    max_depth: Count = 1024
+    """The deepest queue tried."""
+
+
+class OpenLoop(Table):
+    """Requests arrive whether or not the last one is done."""
+
+    arrival: Literal["poisson", "uniform", "h2"] = "poisson"
+    """How arrivals are spread; ``h2`` is bursty."""
+    rates_per_s: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    """The rates to run, in requests a second."""
+    cv2: Annotated[float, Field(gt=1)] | None = None
+    """For ``h2``: the squared coefficient of variation of the time between arrivals."""
+
+
+class Load(Table):
+    """How hard the arrays are driven: closed loop over depths, or open loop over rates; never both."""
+
+    depths: list[Count] = []
+    """Closed loop: so many requests are always outstanding, counted over all volumes together."""
+    quick_depths: list[Count] | None = None
+    """The depths that ``--quick`` runs instead."""
+    hold: Hold | None = None
+    """Also find the depth at which a percentile of response time meets a target."""
+    open: OpenLoop | None = None
+    """Open loop instead."""
+
+
+class Workload(Table):
+    """What is asked of every array."""
+
+    name: Name
+    """How it is called in tables and figures."""
+    read: Share
+    """The share of requests that read, from 0 to 1."""
+    size: Size
+    """How large requests are."""
+    address: Address = UniformAddress(kind="uniform")
+    """Where they start."""
+    align: Bytes | Literal["sector"] | None = None
+    """What starts are aligned to; the size where it is fixed, else the sector, when left out."""
+    volumes: Literal["uniform", "even"] = "uniform"
+    """Over separate volumes: each drawn alike, or each with the same number of requests outstanding."""
+    task: list[Step] | None = None
+    """Requests issued one after another as one task; a task is a single request when left out."""
+    arrays: list[Name] | None = None
+    """The arrays it is run on; all when left out."""
+    load: Load | None = None
+    """A load of its own; the study's when left out."""
