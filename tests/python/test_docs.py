@@ -1,7 +1,7 @@
-"""The documentation against the code: links resolve, and no key, option, kind or column is missing or invented.
+"""The documentation against the code: links resolve, and no option, kind or column is missing or invented.
 
 What is generated (`docs/generate.py`) must be up to date. What is written by hand must name everything the engine's own
-messages list, and nothing else.
+messages list, and nothing else. The page of the study file has a test of its own (`test_reference.py`).
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
-from pydantic import BaseModel
 
 from raidlab import _core
-from raidlab.study import find_study, load_study, schema
-from raidlab.study.schema import Study
+from raidlab.results.tables import TABLES
+from raidlab.study import find_study, load_study
+from raidlab.study import schema as schema_of
+from raidlab.study import workload as workload_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -73,34 +74,34 @@ def test_generated_parts_are_up_to_date(page: Path, generate: ModuleType) -> Non
     assert text == generate.filled(text), "run docs/generate.py"
 
 
-def test_every_key_of_the_schema_has_words_and_no_other(generate: ModuleType) -> None:
-    said = {model.__name__: set(words) for _, model, words in generate.SECTIONS}
-    said |= {name: set() for name in {key.partition(".")[0] for key in generate.KIND_KEYS}}
-    for key in generate.KIND_KEYS:
-        name, _, field = key.partition(".")
-        said[name].add(field)
-    keyless = {"UniformAddress", "PrimaryRead", "RoundRobinRead", "ShortestQueueRead"}
-    for model in tables_of(Study):
-        fields = set(model.model_fields) - {"kind"}
-        assert said.pop(model.__name__, set() if model.__name__ in keyless else None) == fields, model
-    assert not said
+def test_every_column_has_words_and_no_other(generate: ModuleType) -> None:
+    known = {column for columns in TABLES.values() for column in columns}
+    known |= {f"{name}.{column}" for name, columns in TABLES.items() for column in columns}
+    assert set(generate.COLUMNS) <= known
+    for name, columns in TABLES.items():
+        for column in columns:
+            assert f"{name}.{column}" in generate.COLUMNS or column in generate.COLUMNS, f"{name}.{column}"
+    assert set(generate.TABLE_MEANINGS) == set(TABLES)
 
 
-def tables_of(model: type[BaseModel]) -> set[type[BaseModel]]:
-    """Every table that can stand in a study file."""
-    found: set[type[BaseModel]] = set()
-    for value in vars(schema).values():
-        if isinstance(value, type) and issubclass(value, model.__mro__[1]) and not value.__name__.startswith("_"):
-            found.add(value)
-    return found
+def test_every_kind_of_a_study_file_is_on_the_page() -> None:
+    page = (REFERENCE / "levels-devices-distributions.md").read_text(encoding="utf-8")
+    kinds = re.findall(r"of kind `(\w+)`", (REFERENCE / "study-file.md").read_text(encoding="utf-8"))
+    assert kinds
+    tables = (schema_of.Array, schema_of.Policy, workload_of.OpenLoop)
+    words = [word for table in tables for word in literals(table)]
+    assert not [kind for kind in kinds + words if f"`{kind}`" not in page]
 
 
-def test_study_page_names_every_key() -> None:
-    page = (REFERENCE / "study-file.md").read_text(encoding="utf-8")
-    kinds = (REFERENCE / "levels-devices-distributions.md").read_text(encoding="utf-8")
-    for model in tables_of(Study):
-        for name in model.model_fields:
-            assert f"`{name}`" in page + kinds or name == "kind", f"{model.__name__}.{name}"
+def literals(annotation: Any) -> Iterator[str]:
+    """The words that a type, or the keys of a table, accept."""
+    for info in getattr(annotation, "model_fields", {}).values():
+        yield from literals(info.annotation)
+    if get_origin(annotation) is Literal:
+        yield from get_args(annotation)
+    elif get_origin(annotation) is not None:
+        for inner in get_args(annotation):
+            yield from literals(inner)
 
 
 def accepted(call: Any, *arguments: Any) -> set[str]:

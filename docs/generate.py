@@ -1,0 +1,314 @@
+"""The parts of the reference that are read from the code: kinds, options, metrics, checks, figures, columns.
+
+    .venv/bin/python docs/generate.py            # write them into docs/reference/*.md
+    .venv/bin/python docs/generate.py --check    # say which pages differ; status 1 if any does
+
+A generated part lies between `<!-- generated: NAME -->` and `<!-- end -->`; everything else is written by hand. The page of
+the study file is made by `python -m raidlab.study.reference`. The meanings of columns, which the code does not hold, are
+below; `tests/python/test_docs.py` fails when one is missing or left over, and when a page is not up to date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import polars as pl
+from pydantic import BaseModel, BeforeValidator
+
+from raidlab import checks, figures, metrics
+from raidlab.results import tables
+from raidlab.study import device, schema, units, workload
+
+DOCS = Path(__file__).resolve().parent
+MARK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Columns of the result tables.
+
+COLUMNS: dict[str, str] = {
+    "cell": "Number of the cell in this run; joins the tables.",
+    "target": "`sim`, `original` or `live`; `null` for the same requests over memory, which bound raidlab's own cost.",
+    "array": "Name of the array.",
+    "group": "Its group.",
+    "workload": "Name of the workload.",
+    "load": "`closed`, `open` or `hold`.",
+    "depth": "Queue depth asked for; 0 where the load has none.",
+    "rate_per_s": "Rate offered; 0 where the load has none.",
+    "repeat": "From 0.",
+    "purpose": "`sweep` (listed in the study), `idle` (for a target), `search` or `hold`.",
+    "seed": "Seed of the cell.",
+    "order": "In which order live cells were run; 0 in the simulator.",
+    "members": "Members of the array, redundancy included.",
+    "user_bytes": "User capacity.",
+    "member_bytes": "Size of a member.",
+    "storage_efficiency": "Share of the members' capacity that holds user data, 0 to 1.",
+    "elapsed_ns": "Length of the measuring window.",
+    "tasks": "Tasks completed in it.",
+    "all_requests": "Requests completed in it.",
+    "all_bytes": "Their bytes.",
+    "read_requests": "Reads completed in it.",
+    "read_bytes": "Their bytes.",
+    "write_requests": "Writes completed in it.",
+    "write_bytes": "Their bytes.",
+    "all_response_mean_ns": "Mean response time.",
+    "all_service_mean_ns": "Mean service time.",
+    "read_response_mean_ns": "Mean response time of reads.",
+    "read_service_mean_ns": "Mean service time of reads.",
+    "write_response_mean_ns": "Mean response time of writes.",
+    "write_service_mean_ns": "Mean service time of writes.",
+    "depth_mean": "Mean number of requests in flight.",
+    "hold_depth_mean": "`adjust`: mean depth over the window.",
+    "hold_depth_final": "`adjust`: depth at its end.",
+    "hold_share_within_target": "`adjust`: share of responses within the target.",
+    "stage_host_cpu_ns": "Mean a request: host work. Simulator.",
+    "stage_accesses": "Mean a request: member operations. Simulator.",
+    "stage_queue_ns": "Mean a request, summed over members: time in their queues.",
+    "stage_overhead_ns": "The same: controller.",
+    "stage_disconnect_ns": "The same: seek and rotation.",
+    "stage_transfer_ns": "The same: transfer.",
+    "stage_paired_ns": "The same: held between a prepaid pair's read and its write.",
+    "interrupted": "The cell was stopped before its end; metrics leave it out.",
+    "operation": "`read` or `write`.",
+    "time": "`response` or `service`.",
+    "value_ns": "Upper end of the bucket: values are at most this.",
+    "count": "Requests in the bucket.",
+    "leaf": "Member, from 0 in depth-first order.",
+    "busy_ns": "Time it was serving. Simulator.",
+    "seek_ns": "Part of it. Simulator.",
+    "rotation_ns": "Part of it. Simulator.",
+    "transfer_ns": "Part of it. Simulator.",
+    "overhead_ns": "Part of it. Simulator.",
+    "paired_ns": "Part of it. Simulator.",
+    "wait_ns": "Time operations waited for it, summed.",
+    "station": "`host cpu`.",
+    "visits": "Jobs served.",
+    "servers": "Servers of the station.",
+    "time_ns": "On the run's clock.",
+    "requests": "Completed in this second.",
+    "bytes": "Completed in this second.",
+    "percentile": "Percentile held.",
+    "target_ns": "Its target.",
+    "method": "`search` or `adjust`.",
+    "throughput_bytes_per_s": "At that depth, interpolated.",
+    "throughput_low_bytes_per_s": "At the whole depth below.",
+    "throughput_high_bytes_per_s": "At the whole depth above.",
+    "bound": "`between`; `never_exceeded` up to the greatest depth; `always_exceeded` even at depth 1; `adjusted`.",
+    "check": "Name of the engine's check.",
+    "verdict": "`PASS`, `WARN` or `INVALID`.",
+    "evidence": "A sentence with the figures.",
+    "mend": "What to do about it.",
+    # Where a column means something else in another table.
+    "holds.depth": "Depth at which the target is met, interpolated between whole depths.",
+    "members.reads": "Read operations on the member.",
+    "members.writes": "Write operations on the member.",
+    "members.read_bytes": "Bytes read from the member.",
+    "members.write_bytes": "Bytes written to the member.",
+    "stations.busy_ns": "Time its servers were busy, summed.",
+}
+
+TABLE_MEANINGS = {
+    "cells": "one row a cell",
+    "histograms": "one row a bucket of a cell's histogram",
+    "members": "one row a cell and member",
+    "stations": "one row a cell and station of the simulator",
+    "snapshots": "one row a cell and second",
+    "holds": "one row a response-time target, array, workload and repeat",
+    "checks": "one row a cell and check the engine made itself",
+}
+
+
+KINDS: list[tuple[str, Any]] = [
+    ("Sizes: `workload.size`", workload.Size),
+    ("Addresses: `workload.address`", workload.Address),
+    ("Mirror reads: `policy.mirror_read`", schema.MirrorRead),
+]
+
+
+def row(*cells: str) -> str:
+    """A line of a Markdown table; upright strokes in cells are escaped."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """A Markdown table."""
+    return [row(*head), "|" + "---|" * len(head), *[row(*cells) for cells in rows]]
+
+
+def words_of(annotation: Any, metadata: tuple[Any, ...] | list[Any] = ()) -> str:
+    """A type in the words of a study file."""
+    functions = {item.func for item in metadata if isinstance(item, BeforeValidator)}
+    if units.parse_bytes in functions:
+        return "size"
+    if units.parse_time_ns in functions:
+        return "time"
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return words_of(arguments[0], arguments[1:])
+    if origin is Literal:
+        return ", ".join(f"`{value}`" if isinstance(value, str) else str(value) for value in arguments)
+    if origin is list:
+        return f"list of {words_of(arguments[0])}"
+    if origin in (Union, types.UnionType):
+        found = dict.fromkeys(words_of(part) for part in arguments if part is not type(None))
+        return " or ".join(found)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "table"
+    plain = {int: "whole number", float: "number", str: "text", bool: "true or false", dict: "table"}
+    return plain.get(annotation if origin is None else origin, str(annotation))
+
+
+def members_of(annotation: Any) -> list[tuple[str, type[BaseModel]]]:
+    """The kinds of a union of tables that a `kind` tells apart."""
+    if get_origin(annotation) is Annotated:
+        return members_of(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [found for part in get_args(annotation) for found in members_of(part)]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel) and "kind" in annotation.model_fields:
+        return [(str(get_args(annotation.model_fields["kind"].annotation)[0]), annotation)]
+    return []
+
+
+def sentence(model: type) -> str:
+    """The first sentence of a docstring, for a cell of a table."""
+    return " ".join((inspect.getdoc(model) or "").split("\n\n")[0].split()).replace("``", "`")
+
+
+def lowered(text: str | None) -> str:
+    """A sentence as part of another."""
+    words = (text or "").replace("``", "`").strip().rstrip(".")
+    return words[:1].lower() + words[1:]
+
+
+def kinds() -> list[str]:
+    """Sizes, addresses, arrivals and mirror reads."""
+    lines: list[str] = []
+    for heading, union in KINDS:
+        rows = []
+        for kind, model in members_of(union):
+            keys = [
+                f"`{name}` ({words_of(info.annotation, info.metadata)}): {lowered(info.description)}"
+                for name, info in model.model_fields.items()
+                if name != "kind"
+            ]
+            rows.append((f"`{kind}`", sentence(model), "; ".join(keys) or "-"))
+        lines += [f"### {heading}", "", *table(("kind", "meaning", "keys"), rows), ""]
+    return lines
+
+
+def metric_list() -> list[str]:
+    """The metrics."""
+    rows = [(f"`{metric.kind}`", metric.unit, metric.meaning) for metric in metrics.METRICS]
+    return table(("metric", "unit", "meaning"), rows)
+
+
+def check_list() -> list[str]:
+    """The checks."""
+    rows = [(f"`{module.NAME}`", sentence(module), sentence(module.check)) for module in checks.CHECKS]
+    return table(("check", "question", "verdict"), rows)
+
+
+def figure_list() -> list[str]:
+    """The figures."""
+    return table(("figure", "shows"), [(f"`{module.KIND}`", sentence(module)) for module in figures.FIGURES])
+
+
+def device_kinds() -> list[str]:
+    """The kinds of device models, as Python knows them."""
+    return [", ".join(f"`{kind}`" for kind in device.KINDS)]
+
+
+def columns() -> list[str]:
+    """Every table of a run folder."""
+    names = {pl.UInt32: "u32", pl.UInt64: "u64", pl.Float64: "f64", pl.String: "text", pl.Boolean: "bool"}
+    lines = []
+    for name, schema_of in tables.TABLES.items():
+        rows = [
+            (f"`{column}`", names[kind], COLUMNS.get(f"{name}.{column}") or COLUMNS[column])
+            for column, kind in schema_of.items()
+        ]
+        lines += [f"### {name}.parquet", "", f"{TABLE_MEANINGS[name].capitalize()}.", ""]
+        lines += [*table(("column", "type", "meaning"), rows), ""]
+    return lines
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every subcommand with its full name, in the order of the application."""
+    import typer
+
+    from raidlab.cli.app import app
+
+    def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield name, command
+        for word, child in (inner or {}).items():
+            yield from walk(f"{name} {word}", child)
+
+    yield from walk("raidlab", typer.main.get_command(app))
+
+
+def cli() -> list[str]:
+    """Every command with its arguments and options."""
+    lines = []
+    for name, command in commands():
+        arguments = [item for item in command.params if item.param_type_name == "argument"]
+        options = [item for item in command.params if item.param_type_name == "option" and "--help" not in item.opts]
+        usage = " ".join([name, *(str(item.metavar) for item in arguments), *(["[OPTIONS]"] if options else [])])
+        summary = " ".join((command.help or "").split("\n\n")[0].split())
+        rows = [(f"`{item.metavar}`", item.help or "", "needed") for item in arguments]
+        for item in options:
+            metavar = f" {item.metavar}" if item.metavar else "" if item.is_flag else " VALUE"
+            shown = "off" if item.is_flag else "none" if item.default in (None, (), []) else f"`{item.default}`"
+            rows.append((f"`{item.opts[0]}{metavar}`", item.help or "", shown))
+        lines += [f"### {name}", "", f"`{usage}`", "", summary, ""]
+        if rows:
+            lines += [*table(("argument or option", "meaning", "default"), rows), ""]
+    return lines
+
+
+def exit_codes() -> list[str]:
+    """The exit codes."""
+    from raidlab.errors import EXIT_CODES
+
+    return table(("code", "meaning"), [(str(code), meaning) for code, meaning in EXIT_CODES.items()])
+
+
+PARTS = {
+    "kinds": kinds,
+    "metrics": metric_list,
+    "checks": check_list,
+    "figures": figure_list,
+    "device_kinds": device_kinds,
+    "columns": columns,
+    "cli": cli,
+    "exit_codes": exit_codes,
+}
+
+
+def filled(text: str) -> str:
+    """A page with its generated parts made anew."""
+    return MARK.sub(lambda found: found[1] + "\n" + "\n".join(PARTS[found[2]]()).strip() + "\n\n" + found[3], text)
+
+
+def main() -> int:
+    """Write the pages, or check them."""
+    stale = 0
+    for page in sorted((DOCS / "reference").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if text != filled(text):
+            stale += 1
+            if "--check" in sys.argv:
+                print(f"{page.relative_to(DOCS.parent)} is not up to date: run docs/generate.py")
+            else:
+                page.write_text(filled(text), encoding="utf-8")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
