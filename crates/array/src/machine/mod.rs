@@ -17,7 +17,7 @@ use crate::plan::{BadExtent, Body, MemberViews, Plan, Scratch, Space};
 use crate::policy::{MemberState, MemberView, Policy};
 use locks::LockTable;
 use raidlab_types::{
-    Extent, Instant, LeafId, OpClass, OpError, OpId, Operation, Request, RequestError, RequestKind, RequestTag,
+    Extent, Instant, LeafId, OpClass, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, RequestTag,
 };
 use std::collections::VecDeque;
 
@@ -112,6 +112,10 @@ struct Part {
     locked_all: bool,
     /// How often a read has forgotten its bad sectors.
     second_looks: u8,
+    /// Writes the array had done when the first bad sector was found.
+    writes_seen: u32,
+    /// Longest operation after media errors; 0 for any length.
+    run_sectors: u32,
     /// Nodes handed out or queued and not yet done.
     outstanding: u32,
     /// Nodes not yet done.
@@ -143,6 +147,10 @@ pub struct Array {
     windows_in_flight: u32,
     /// Counts changes of members' states.
     epoch: u32,
+    /// Counts writes of members.
+    writes_done: u32,
+    /// Sectors in 4 KiB, the first step of looking closer after media errors.
+    block_sectors: u32,
     requests_in_flight: u32,
 }
 
@@ -157,6 +165,8 @@ impl Array {
             views: MemberViews::new(&layout),
             windows_in_flight: policy.windows_in_flight.max(1),
             epoch: 0,
+            writes_done: 0,
+            block_sectors: (4096 / layout.sector_bytes()).max(1),
             layout,
             policy,
             scratch: Scratch::default(),
@@ -190,7 +200,8 @@ impl Array {
     }
 
     /// Changes a member's state: taken out before a run, or found gone. Operations already handed out for it must still
-    /// be completed (with [`OpError::MemberGone`] where it did not serve them).
+    /// be completed (with [`OpError::MemberGone`] where it did not serve them). A member that is put online again is
+    /// believed to hold what it should: one that has missed writes must be rebuilt first.
     pub fn set_member_state(&mut self, leaf: LeafId, state: MemberState) {
         self.views.set_state(&self.layout, leaf, state);
         self.epoch = self.epoch.wrapping_add(1);
@@ -239,7 +250,8 @@ impl Array {
         }
     }
 
-    /// The operation `id` is done.
+    /// The operation `id` is done. A media error names sectors of the device, as [`Operation::extent`] does; the fewer it
+    /// names, the less has to be read again.
     pub fn handle_op_done(&mut self, _now: Instant, id: OpId, result: Result<(), OpError>) {
         let (part, node) = split(id);
         self.op_done(part, node, result);
@@ -331,7 +343,7 @@ impl Array {
                 extent: Extent::new(extent.lba + self.layout.leaves[*leaf as usize].data_offset, extent.sectors),
                 class: OpClass::Foreground,
                 priority: 0,
-                force_unit_access: request.force_unit_access,
+                force_unit_access: request.force_unit_access && *kind == OpKind::Write,
                 pair_with: (*pair != NONE).then(|| join(*pair)),
             }),
             Body::Compute { segments, .. } => {

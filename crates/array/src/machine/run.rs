@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 /// that answers every read with the next bad sector cannot keep a window busy for ever.
 const NARROW_ERRORS: usize = 64;
 
-/// How often a window forgets the bad sectors it found before it gives up.
+/// How often a read forgets the bad sectors it found before it gives up.
 const SECOND_LOOKS: u8 = 3;
 
 impl Array {
@@ -54,6 +54,8 @@ impl Array {
                     epoch: 0,
                     locked_all: false,
                     second_looks: 0,
+                    writes_seen: 0,
+                    run_sectors: 0,
                     outstanding: 0,
                     remaining: 0,
                     reads_left: 0,
@@ -70,7 +72,7 @@ impl Array {
         };
         let part = &mut self.parts[id as usize];
         (part.request, part.extent, part.locks, part.blockers) = (request, extent, NONE, 0);
-        (part.outstanding, part.second_looks) = (0, 0);
+        (part.outstanding, part.second_looks, part.run_sectors) = (0, 0, 0);
         part.bad.clear();
         id
     }
@@ -134,17 +136,35 @@ impl Array {
             }
             match self.plan_part(id) {
                 Ok(()) => self.start_part(id),
-                Err(_) if read && self.forget_bad(id) => self.runnable.push_back(id),
+                Err(_) if self.look_closer(id) || (read && self.look_again(id)) => self.runnable.push_back(id),
                 Err(error) => self.retire(id, Some(error)),
             }
         }
     }
 
-    /// Whether a read that found too many bad sectors may look again: a write that it waited for, or that ran beside it,
-    /// may have mended some of them.
-    fn forget_bad(&mut self, id: u32) -> bool {
+    /// Whether a window that found too much unreadable may forget it and read in shorter operations: a device that names
+    /// the whole of a long operation unreadable may mean one sector of it, and two such extents hide what is well.
+    fn look_closer(&mut self, id: u32) -> bool {
         let part = &mut self.parts[id as usize];
-        let again = !part.bad.is_empty() && part.second_looks < SECOND_LOOKS;
+        let widest = part.bad.iter().map(|b| b.extent.sectors).max().unwrap_or(0);
+        let shorter = match part.run_sectors {
+            0 if widest > self.block_sectors as u64 => self.block_sectors,
+            1 => return false,
+            _ => 1,
+        };
+        let closer = widest > shorter as u64;
+        if closer {
+            part.bad.clear();
+            part.run_sectors = shorter;
+        }
+        closer
+    }
+
+    /// Whether a read that found too many bad sectors may look again, since a write that it waited for or that ran beside
+    /// it may have mended some of them.
+    fn look_again(&mut self, id: u32) -> bool {
+        let part = &mut self.parts[id as usize];
+        let again = !part.bad.is_empty() && part.writes_seen != self.writes_done && part.second_looks < SECOND_LOOKS;
         if again {
             part.bad.clear();
             part.second_looks += 1;
@@ -155,6 +175,7 @@ impl Array {
     fn plan_part(&mut self, id: u32) -> Result<(), RequestError> {
         let part = &mut self.parts[id as usize];
         let RequestState { request, node, .. } = &self.requests[part.request as usize];
+        self.scratch.run_sectors = part.run_sectors;
         let mut planner = Planner {
             layout: &self.layout,
             views: &self.views,
@@ -214,6 +235,7 @@ impl Array {
         part.outstanding -= 1;
         if let Body::Device { leaf, kind, extent, .. } = part.plan.nodes[node as usize].body {
             self.views.leaves[leaf as usize].in_flight -= 1;
+            self.writes_done = self.writes_done.wrapping_add((kind == OpKind::Write) as u32);
             if let Err(error) = result {
                 self.note_failure(id, leaf, kind, extent, error);
             }
@@ -232,7 +254,11 @@ impl Array {
             OpError::Media(bad) if kind == OpKind::Read => {
                 let known = self.parts[id as usize].bad.len();
                 let extent = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
-                self.parts[id as usize].bad.push(BadExtent { leaf, extent });
+                let part = &mut self.parts[id as usize];
+                if known == 0 {
+                    part.writes_seen = self.writes_done;
+                }
+                part.bad.push(BadExtent { leaf, extent });
             }
             _ if self.views.leaf(leaf).usable() => {
                 self.set_member_state(leaf, MemberState::Failed);

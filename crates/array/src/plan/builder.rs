@@ -87,6 +87,8 @@ pub struct Scratch {
     pub(crate) inputs: Vec<Input>,
     read_nodes: Vec<u32>,
     turns: Vec<u32>,
+    /// Longest operation, so that a media error names little; 0 for any length.
+    pub(crate) run_sectors: u32,
 }
 
 impl Scratch {
@@ -192,7 +194,11 @@ impl Planner<'_> {
             self.plan.clear();
             return Err(RequestError::BeyondTolerance { node, extent: None });
         }
-        match self.request_in_runs(node, write, extent, user_offset, extent.sectors) {
+        let run = match self.scratch.run_sectors {
+            0 => extent.sectors,
+            sectors => sectors as u64,
+        };
+        match self.request_in_runs(node, write, extent, user_offset, run) {
             // Bad sectors of two members in one stripe, but at different places in the chunk: each alone is borne.
             Err(_) if !self.bad.is_empty() && extent.sectors > 1 => {
                 self.request_in_runs(node, write, extent, user_offset, 1)
@@ -349,7 +355,8 @@ impl Planner<'_> {
             let pieces_start = self.plan.pieces.len() as u32;
             self.plan.pieces.push(first.piece());
             let (mut stop, mut lba) = (start + 1, first.end());
-            for seg in segs[1..].iter().take_while(|seg| std::mem::replace(&mut lba, seg.end()) == seg.lba) {
+            let most = if self.scratch.run_sectors == 0 { segs.len() } else { 1 };
+            for seg in segs[1..most].iter().take_while(|seg| std::mem::replace(&mut lba, seg.end()) == seg.lba) {
                 self.plan.push_piece(seg.piece());
                 stop += 1;
             }

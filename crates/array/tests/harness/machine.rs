@@ -162,12 +162,19 @@ impl Machine {
         self.array.handle_request(Instant::from_ns(self.now), request);
     }
 
-    /// Whether the tree would still bear all losses if these came on top.
+    /// Whether the tree would still bear all losses if these came on top: as they are, and as far as the array knows of
+    /// them (a nested node of which more has died than the array has noticed is lost, and not known to be).
     fn bears(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
-        let missing = |l: usize| Some(l) == leaf || self.dead[l] || !self.array.member(l as LeafId).usable();
-        let offset = |l: usize| self.array.layout().data_offset(l as LeafId);
-        let bad = |l: usize, lba: u64| self.bad.contains(&(l, lba + offset(l))) || sector == Some((l, lba + offset(l)));
-        let losses = Losses { members: &self.sizes, missing: &missing, bad: &bad };
+        let known = |l: usize| Some(l) == leaf || !self.array.member(l as LeafId).usable();
+        self.bears_missing(&|l| known(l) || self.dead[l], sector) && self.bears_missing(&known, sector)
+    }
+
+    fn bears_missing(&self, missing: &dyn Fn(usize) -> bool, sector: Option<(usize, u64)>) -> bool {
+        let bad = |l: usize, lba: u64| {
+            let at = (l, lba + self.array.layout().data_offset(l as LeafId));
+            self.bad.contains(&at) || sector == Some(at)
+        };
+        let losses = Losses { members: &self.sizes, missing, bad: &bad };
         let volumes: &[Tree] = match &self.tree {
             Tree::Independent { children } => children,
             tree => std::slice::from_ref(tree),
@@ -273,8 +280,8 @@ impl Machine {
         if let (OpKind::Read, false, Some(&first)) = (o.kind, self.dead[leaf], bad.first()) {
             // Some devices name the sector, some only the operation, some talk nonsense.
             return Err(OpError::Media(match self.rng.below(8) {
-                0 if self.trouble.beyond => o.extent,
-                1 if self.trouble.beyond => Extent::new(u64::MAX, 7),
+                0 | 1 => o.extent,
+                2 => Extent::new(u64::MAX, 7),
                 _ => Extent::new(first, 1),
             }));
         }
