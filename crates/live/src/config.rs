@@ -45,7 +45,7 @@ pub enum Content {
     /// Random bytes, every sector stamped so that no two are alike. For measuring.
     #[default]
     Random,
-    /// Every sector of every volume is written first; then each sector read must hold, to the last byte, what was
+    /// Members are filled with zeroes and every sector of every volume is written first; then each sector read must hold, to the last byte, what was
     /// written to it last; at the end all volumes are read. For testing, not for measuring.
     Verify,
 }

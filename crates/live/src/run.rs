@@ -8,7 +8,7 @@ use crate::config::{Content, LiveConfig, Progress, Stage};
 use crate::engine::{Ended, Engine, Offered, Sweep};
 use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
-use crate::target::{self, Intent, Target, TargetSpec};
+use crate::target::{self, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
 use raidlab_array::{Array, Layout, MemberState};
 use raidlab_load::{Load, StepOp, Volume, WorkloadSpec};
@@ -158,17 +158,18 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Fills what raidlab has made. A verifying run writes every sector that it will read through the array instead.
+    /// Fills what raidlab has made with random bytes, or all members with zeroes if they are to be verified.
     fn fill(
         &mut self,
         mut targets: Vec<Option<Target>>,
         observer: Observer<'_>,
     ) -> Result<Vec<Option<Target>>, LiveError> {
-        if self.config.content == Content::Verify {
-            return Ok(targets);
-        }
-        let unfilled = |t: &&mut Target| t.needs_fill;
-        let total: u64 = targets.iter_mut().flatten().filter(unfilled).map(|t| t.facts.size_bytes).sum();
+        let seed = Seed::new(self.config.seed).named("fill");
+        let filling = |leaf| match self.config.content {
+            Content::Random => Filling::Random(seed.child(leaf).draws()),
+            Content::Verify => Filling::Zeroes,
+        };
+        let total: u64 = targets.iter().flatten().map(|t| t.bytes_to_fill(&filling(0))).sum();
         let started = std::time::Instant::now();
         let (mut done, mut told) = (0, Duration::ZERO);
         let mut progress = |bytes: u64| {
@@ -181,11 +182,9 @@ impl Run<'_> {
             let fraction = (done as f64 / total.max(1) as f64).min(1.0);
             observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
         };
-        let seed = Seed::new(self.config.seed).named("fill");
         for (leaf, target) in targets.iter_mut().enumerate() {
             let Some(target) = target else { continue };
-            let mut random = seed.child(leaf as u64).draws();
-            if target.fill(&mut random, &mut progress)?.is_break() {
+            if target.fill(&mut filling(leaf as u64), &mut progress)?.is_break() {
                 self.interrupted = true;
                 break;
             }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{assert_verified, config, requests, workload};
+use common::{assert_verified, config, requests, workload, Place};
 use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
 use raidlab_live::{Content, Fault, FaultKind, LiveConfig, TargetSpec};
 use raidlab_load::{LoadSpec, SizeSpec};
@@ -19,7 +19,7 @@ fn pick<T: Copy>(random: &mut CounterRng, from: &[T]) -> T {
 /// A tree at most `levels` deep, narrow enough for a small machine.
 fn tree(random: &mut CounterRng, levels: u32) -> Tree {
     if levels == 0 {
-        return Tree::member();
+        return Tree::Member { data_offset_bytes: pick(random, &[0, 0, 4 * KIB, 20 * KIB]) };
     }
     let chunk_bytes = pick(random, &[1, 2, 4, 7]) * 4 * KIB;
     let child = tree(random, levels - 1 - random.clone().below(u64::from(levels)) as u32);
@@ -72,11 +72,17 @@ fn losses(random: &mut CounterRng, tree: &Tree) -> (Vec<LeafId>, Vec<Fault>) {
     (missing, faults)
 }
 
-fn cell(seed: u64) -> LiveConfig {
+fn cell(seed: u64, place: &Place) -> LiveConfig {
     let mut random = Seed::new(seed).named("soak").draws();
     let levels = pick(&mut random, &[1, 1, 2, 2, 3]);
     let tree = tree(&mut random, levels);
     let (missing, faults) = losses(&mut random, &tree);
+    let size_bytes = pick(&mut random, &[64, 100, 300]) * 4 * KIB;
+    // Memory answers at once; files (as a rule on a disk) in any order, but take longer.
+    let targets = match seed % 4 {
+        0 => place.files(tree.leaves(), size_bytes),
+        _ => vec![TargetSpec::Memory { size_bytes }],
+    };
     let longest = pick(&mut random, &[1, 9, 40]);
     let bytes: Vec<u64> = (1..=longest).map(|sectors| sectors * 4 * KIB).collect();
     let weights = bytes.iter().map(|&b| 1.0 / b as f64).collect();
@@ -84,7 +90,7 @@ fn cell(seed: u64) -> LiveConfig {
     LiveConfig {
         seed,
         policy: policy(&mut random),
-        targets: vec![TargetSpec::Memory { size_bytes: pick(&mut random, &[64, 100, 300]) * 4 * KIB }],
+        targets,
         missing,
         faults,
         content: Content::Verify,
@@ -104,9 +110,10 @@ fn random_arrays_keep_their_content() {
         Some(seed) => seed..seed + 1,
         None => 0..u64::MAX,
     };
+    let place = Place::new();
     let (started, mut runs) = (std::time::Instant::now(), 0);
     for seed in seeds.take_while(|_| started.elapsed().as_secs() < seconds) {
-        let cell = cell(seed);
+        let cell = cell(seed, &place);
         // Some shapes do not fit their members (a chunk of a level above no multiple of the one below): not our matter.
         let Ok(result) = raidlab_live::run(&cell, &mut |_| ControlFlow::Continue(())) else { continue };
         let name = format!("seed {seed}: {:?}, missing {:?}, {:?}", cell.tree, cell.missing, cell.faults);

@@ -4,20 +4,16 @@ use super::direct::{self, Access};
 use super::trailer::{Trailer, TRAILER_BYTES};
 use super::{Store, Target, TargetFacts};
 use crate::error::{plain, LiveError};
-use crate::memory::{fill_random, Mapping, PAGE_BYTES};
+use crate::memory::PAGE_BYTES;
 use crate::safety::in_use;
-use raidlab_types::CounterRng;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Least sector of a file: smaller writes make the file system read the rest of its block first.
 const SECTOR_BYTES: u32 = 4096;
-/// Bytes filled at once.
-const STEP_BYTES: usize = 1 << 20;
 
 pub(super) fn open(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Result<Target, LiveError> {
     if size_bytes < u64::from(SECTOR_BYTES) {
@@ -161,34 +157,4 @@ fn finish(
     };
     facts.made_by_raidlab = ours;
     Ok(Target { key: key.to_string(), facts, store: Store::Fd(file), needs_fill })
-}
-
-/// Writes random bytes up to the trailer, then the trailer that says so.
-pub(super) fn fill(
-    file: &File,
-    facts: &TargetFacts,
-    key: &str,
-    random: &mut CounterRng,
-    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, LiveError> {
-    let name = facts.path.clone().unwrap_or_default();
-    let fail = |e: io::Error| LiveError::io(path_key(key), name.clone(), "filling it with random bytes", &e);
-    let mut buffer = Mapping::new(STEP_BYTES).map_err(fail)?;
-    let data_bytes = file.metadata().map_err(fail)?.len().saturating_sub(TRAILER_BYTES);
-    let mut at = 0;
-    while at < data_bytes {
-        let step = (data_bytes - at).min(STEP_BYTES as u64) as usize;
-        fill_random(&mut buffer.bytes_mut()[..step], random);
-        file.write_all_at(&buffer.bytes_mut()[..step], at).map_err(fail)?;
-        at += step as u64;
-        if progress(step as u64).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-    }
-    file.sync_data().map_err(fail)?;
-    let trailer = Trailer { data_bytes, filled: true }.encode();
-    buffer.bytes_mut()[..PAGE_BYTES].copy_from_slice(&trailer);
-    file.write_all_at(&buffer.bytes_mut()[..PAGE_BYTES], data_bytes).map_err(fail)?;
-    file.sync_data().map_err(fail)?;
-    Ok(ControlFlow::Continue(()))
 }

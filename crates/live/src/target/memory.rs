@@ -2,12 +2,7 @@
 
 use super::{Store, Target, TargetFacts, TargetSpec};
 use crate::error::LiveError;
-use crate::memory::{available_bytes, fill_random, Mapping};
-use raidlab_types::CounterRng;
-use std::ops::ControlFlow;
-
-/// Bytes filled between two reports of progress.
-const STEP_BYTES: usize = 16 << 20;
+use crate::memory::{available_bytes, Mapping};
 
 /// What the smallest sector of memory is.
 const SECTOR_BYTES: u32 = 512;
@@ -21,18 +16,6 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
         .map_err(|e| LiveError::io(size_key, "memory", &format!("taking {size_bytes} bytes"), &e))?;
     let facts = TargetFacts::of_memory(size_bytes, SECTOR_BYTES);
     Ok(Target { key: key.to_string(), facts, store: Store::Memory(mapping), needs_fill: true })
-}
-
-pub(super) fn fill(
-    mapping: &mut Mapping,
-    random: &mut CounterRng,
-    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    for step in mapping.bytes_mut().chunks_mut(STEP_BYTES) {
-        fill_random(step, random);
-        progress(step.len() as u64)?;
-    }
-    ControlFlow::Continue(())
 }
 
 /// Checks that all members in memory together leave some for the rest.

@@ -5,24 +5,25 @@
 //!
 //! Invariants:
 //! - Nothing is opened for writing unless the run writes.
-//! - A block device is never filled; a file is filled or resized only if raidlab made it.
+//! - A file is filled or resized only if raidlab made it; a block device is filled only by a verifying run, which may
+//!   overwrite it.
 //! - What `open` returns is locked for the run: files by `flock`, block devices that are written by `O_EXCL`.
 
 mod block;
 mod direct;
 mod facts;
 mod file;
+mod fill;
 pub(crate) mod memory;
 mod trailer;
 
 pub use facts::{DeviceFacts, FilesystemFacts, TargetFacts};
+pub(crate) use fill::Filling;
 
 use crate::error::LiveError;
 use crate::memory::Mapping;
-use raidlab_types::CounterRng;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -93,23 +94,6 @@ pub(crate) fn open(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<T
 }
 
 impl Target {
-    /// Writes random bytes to all of it, if raidlab has just made it. `progress` is told every byte written and may stop it.
-    pub fn fill(
-        &mut self,
-        random: &mut CounterRng,
-        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, LiveError> {
-        if !self.needs_fill {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let done = match &mut self.store {
-            Store::Memory(mapping) => memory::fill(mapping, random, progress),
-            Store::Fd(file) => file::fill(file, &self.facts, &self.key, random, progress)?,
-        };
-        self.needs_fill = done.is_break();
-        Ok(done)
-    }
-
     /// How a sentence names it.
     pub fn name(&self) -> String {
         self.facts.path.clone().unwrap_or_else(|| format!("{} in memory", self.key))

@@ -1,0 +1,120 @@
+//! What a target holds before the run: random bytes, or zeroes.
+//!
+//! Purpose: measured reads meet real blocks that no layer can compress or leave out, so what raidlab makes is filled with
+//! random bytes, once. A verifying run needs redundancy that is right from the start, and zeroes are right for every
+//! level (with random bytes, a read-modify-write would carry wrong parity on for ever): it writes zeroes everywhere.
+//!
+//! Invariants:
+//! - A file's trailer says "filled" only while it is: not before the last byte is written, nor once zeroes are.
+//! - The caller sees to it that the target may be written; nothing here asks again.
+
+use super::trailer::{Trailer, TRAILER_BYTES};
+use super::{Store, Target};
+use crate::error::LiveError;
+use crate::memory::{fill_random, Mapping, PAGE_BYTES};
+use raidlab_types::CounterRng;
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+
+/// Bytes written at once.
+const STEP_BYTES: usize = 1 << 20;
+
+/// What to fill with.
+#[derive(Debug)]
+pub(crate) enum Filling {
+    /// Only what raidlab has made, and not yet filled.
+    Random(CounterRng),
+    /// Everything.
+    Zeroes,
+}
+
+impl Target {
+    /// Bytes that [`Target::fill`] would write.
+    pub fn bytes_to_fill(&self, filling: &Filling) -> u64 {
+        match filling {
+            Filling::Random(_) if !self.needs_fill => 0,
+            _ => self.facts.size_bytes,
+        }
+    }
+
+    /// Fills it. `progress` is told every byte written, and may stop it.
+    pub fn fill(
+        &mut self,
+        filling: &mut Filling,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, LiveError> {
+        if self.bytes_to_fill(filling) == 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let done = match &mut self.store {
+            Store::Memory(mapping) => fill_memory(mapping.bytes_mut(), filling, progress),
+            Store::Fd(file) => {
+                let (ours, size_bytes) = (self.facts.made_by_raidlab, self.facts.size_bytes);
+                fill_file(file, ours, size_bytes, filling, progress).map_err(|e| {
+                    LiveError::io(format!("{}.path", self.key), self.name(), "filling it before the run", &e)
+                })?
+            }
+        };
+        self.needs_fill = done.is_break() || matches!(filling, Filling::Zeroes);
+        Ok(done)
+    }
+}
+
+fn make(bytes: &mut [u8], filling: &mut Filling) {
+    match filling {
+        Filling::Random(random) => fill_random(bytes, random),
+        Filling::Zeroes => bytes.fill(0),
+    }
+}
+
+fn fill_memory(
+    bytes: &mut [u8],
+    filling: &mut Filling,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for step in bytes.chunks_mut(STEP_BYTES) {
+        make(step, filling);
+        progress(step.len() as u64)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Writes the whole of a file up to its trailer, or of a device.
+fn fill_file(
+    file: &File,
+    ours: bool,
+    size_bytes: u64,
+    filling: &mut Filling,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> io::Result<ControlFlow<()>> {
+    let mut buffer = Mapping::new(STEP_BYTES)?;
+    let length = if ours { file.metadata()?.len().saturating_sub(TRAILER_BYTES) } else { size_bytes };
+    if ours {
+        write_trailer(file, Trailer { data_bytes: length, filled: false }, &mut buffer)?;
+    }
+    let mut at = 0;
+    while at < length {
+        let step = (length - at).min(STEP_BYTES as u64) as usize;
+        make(&mut buffer.bytes_mut()[..step], filling);
+        file.write_all_at(&buffer.bytes_mut()[..step], at)?;
+        at += step as u64;
+        if progress(step as u64).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    file.sync_data()?;
+    if ours && matches!(filling, Filling::Random(_)) {
+        write_trailer(file, Trailer { data_bytes: length, filled: true }, &mut buffer)?;
+        file.sync_data()?;
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// `buffer` is aligned as O_DIRECT needs it.
+fn write_trailer(file: &File, trailer: Trailer, buffer: &mut Mapping) -> io::Result<()> {
+    let page = &mut buffer.bytes_mut()[..PAGE_BYTES];
+    page.copy_from_slice(&trailer.encode());
+    file.write_all_at(page, trailer.data_bytes)
+}
