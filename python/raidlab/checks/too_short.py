@@ -11,10 +11,10 @@ from raidlab.checks.finding import INVALID, PASS, WARN, Finding
 from raidlab.metrics import Analysis
 
 NAME = "too_short"
-# A 90th percentile needs tens of requests above it to be stable, a 99th hundreds in all; below ten requests
-# altogether there is no percentile to speak of.
+# A 99th percentile needs hundreds of requests in all to be stable; the 90th of fewer than ten is their maximum, which
+# is no percentile.
 _COMFORTABLE_REQUESTS = 500
-_LEAST_REQUESTS = 20
+_LEAST_REQUESTS = 10
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -24,7 +24,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         counted = [(point.total("all_requests"), point) for point in points]
         fewest, point = min(counted, key=lambda pair: pair[0])
         few = sum(1 for count, _ in counted if count < _COMFORTABLE_REQUESTS)
-        where = f"{point.array}, {point.workload}, {point.load} {point.depth or point.rate_per_s:g}"
+        where = f"{point.array}, {point.workload}, {point.level}"
         if fewest < _LEAST_REQUESTS:
             verdict = INVALID
         elif few:

@@ -57,6 +57,11 @@ class Point:
         return [int(row["cell"]) for row in self.rows]
 
     @property
+    def level(self) -> str:
+        """Its load in words."""
+        return f"queue depth {self.depth}" if self.depth else f"{self.rate_per_s:g} requests/s offered"
+
+    @property
     def members(self) -> int:
         """How many members the array has, redundancy included."""
         return int(self.rows[0]["members"])
