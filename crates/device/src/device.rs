@@ -76,7 +76,7 @@ impl Device {
             DeviceSpec::Fixed(s) => (Model::Fixed(Fixed::new(s)?), s.sector_bytes, s.scheduler),
             DeviceSpec::Empirical(s) => (Model::Empirical(Empirical::new(s, seed)?), s.sector_bytes, s.scheduler),
         };
-        if sector_bytes == 0 || sector_bytes % own_bytes != 0 {
+        if sector_bytes == 0 || !sector_bytes.is_multiple_of(own_bytes) {
             let message = format!("the array's sectors of {sector_bytes} bytes are no multiple of {own_bytes}");
             return Err(DeviceError::new("sector_bytes", message));
         }
