@@ -1,7 +1,8 @@
 """One array, two clocks: a request's member operations are the same in the simulator and on real members.
 
-Under policies that look at no state (which copy is first, which accesses are fewest), what a request asks of the members
-is a function of the request alone, whatever completes when; so both engines must list the same operations for it.
+Under policies that look at no state (which copy is first, which accesses are fewest), what a request asks of the
+members is a function of the request alone, whatever completes when; so both engines must list the same operations for
+it.
 """
 
 import json

@@ -59,6 +59,8 @@ class Point:
     @property
     def level(self) -> str:
         """Its load in words."""
+        if self.load == "hold":
+            return "a held percentile"
         return f"queue depth {self.depth}" if self.depth else f"{self.rate_per_s:g} requests/s offered"
 
     @property
