@@ -215,7 +215,7 @@ impl<'o, O: Observer> Sim<'o, O> {
             }
             self.settle();
             self.handled += 1;
-            if self.handled % PROGRESS_EVERY == 0 {
+            if self.handled.is_multiple_of(PROGRESS_EVERY) {
                 let requests = self.load.recorder().read().requests + self.load.recorder().write().requests;
                 if self.observer.progress(Progress { now: self.now, requests }).is_break() {
                     self.load.interrupt(self.now);
