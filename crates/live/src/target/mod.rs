@@ -4,7 +4,7 @@
 //! obeys the safety rules ([`crate::safety`]); filling makes sure that reads meet real blocks of random bytes.
 //!
 //! Invariants:
-//! - Nothing is opened for writing unless the run writes.
+//! - Nothing of others is opened for writing unless the run writes.
 //! - A file is filled or resized only if raidlab made it; a block device is filled only by a verifying run, which may
 //!   overwrite it.
 //! - What `open` returns is locked for the run: files by `flock`, block devices that are written by `O_EXCL`.
