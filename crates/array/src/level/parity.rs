@@ -163,7 +163,8 @@ impl Planner<'_> {
                 skip += part.sectors;
             }
         }
-        if self.policy.parity_read == ParityRead::ReadThrough {
+        // After a media error operations are kept short, and read nothing that is not wanted.
+        if self.policy.parity_read == ParityRead::ReadThrough && self.scratch.run_sectors == 0 {
             self.fill_parity_gaps(&p, base);
         }
         self.distribute(node, base, false)

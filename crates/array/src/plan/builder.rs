@@ -4,9 +4,9 @@
 //! its segs into segs of its children (`level/`, one file a level); at a leaf, neighbouring segs become one operation.
 //! Segs live on one stack, a level works on a range of it and pushes its children's above.
 
-use super::{Body, ComputeKind, Input, Piece, Plan, Segment, Space, NONE};
+use super::{Body, ComputeKind, Input, MemberViews, Piece, Plan, Segment, Space, NONE};
 use crate::layout::{Layout, Level, NodeId};
-use crate::policy::{MemberView, Policy};
+use crate::policy::Policy;
 use raidlab_types::{Extent, LeafId, OpKind, RequestError};
 use std::ops::Range;
 
@@ -101,68 +101,6 @@ impl Scratch {
         self.bands.clear();
         self.inputs.clear();
         self.read_nodes.clear();
-    }
-}
-
-/// The members as plans see them, with what follows for every node.
-#[derive(Debug, Clone)]
-pub struct MemberViews {
-    pub(crate) leaves: Vec<MemberView>,
-    /// Node has lost more than it bears: it is missing to its parent.
-    lost: Vec<bool>,
-    /// Some leaf below (or the node itself) is not usable.
-    degraded: Vec<bool>,
-}
-
-impl MemberViews {
-    /// All members online and idle.
-    pub fn new(layout: &Layout) -> Self {
-        MemberViews {
-            leaves: vec![MemberView::default(); layout.leaves()],
-            lost: vec![false; layout.nodes.len()],
-            degraded: vec![false; layout.nodes.len()],
-        }
-    }
-
-    /// One member's view.
-    pub fn leaf(&self, leaf: LeafId) -> &MemberView {
-        &self.leaves[leaf as usize]
-    }
-
-    /// Changes a member's state and works out what follows for the nodes above it.
-    pub fn set_state(&mut self, layout: &Layout, leaf: LeafId, state: crate::MemberState) {
-        self.leaves[leaf as usize].state = state;
-        // Children come after their parent, so backwards every child is known before its parent.
-        for id in (0..layout.nodes.len()).rev() {
-            let node = &layout.nodes[id];
-            let gone = node.children.iter().filter(|&&c| self.lost[c as usize]).count();
-            (self.lost[id], self.degraded[id]) = match &node.level {
-                Level::Leaf { leaf } => {
-                    let usable = self.leaves[*leaf as usize].usable();
-                    (!usable, !usable)
-                }
-                level => {
-                    let bears = match level {
-                        Level::Mirror { .. } => node.children.len() - 1,
-                        Level::Parity(p) => p.parities as usize,
-                        _ => 0,
-                    };
-                    (gone > bears, node.children.iter().any(|&c| self.degraded[c as usize]))
-                }
-            };
-        }
-    }
-
-    /// Whether the node has lost more members than it bears.
-    #[inline]
-    pub fn is_lost(&self, node: NodeId) -> bool {
-        self.lost[node as usize]
-    }
-
-    /// Whether some member below the node is not usable.
-    #[inline]
-    pub fn is_degraded(&self, node: NodeId) -> bool {
-        self.degraded[node as usize]
     }
 }
 

@@ -10,9 +10,11 @@
 
 mod builder;
 mod print;
+mod views;
 
-pub use builder::{BadExtent, MemberViews, Planner, Scratch};
+pub use builder::{BadExtent, Planner, Scratch};
 pub(crate) use builder::{ColumnSeg, Known, Planned, Seg};
+pub use views::MemberViews;
 
 use raidlab_types::{Extent, LeafId, OpKind};
 use std::ops::Range;
