@@ -2,6 +2,8 @@
 //!
 //! Each iteration is a whole run of `REQUESTS` requests, set-up included.
 
+#![allow(missing_docs)] // criterion_group! makes a public function without any.
+
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
