@@ -159,7 +159,8 @@ impl LockTable {
 pub(crate) enum Wanted<'a> {
     /// A write: every parity stripe and mirrored range it touches.
     Exclusive,
-    /// A read after a media error: every parity stripe it touches, since any may have to be rebuilt.
+    /// A read after a media error: all that a write of the same sectors would take, since any stripe may have to be rebuilt
+    /// and a write on its way to a mirror may be mending the very sector.
     Shared,
     /// A read: the parity stripes of the nodes that have lost members.
     SharedWhere(&'a MemberViews),
@@ -177,10 +178,11 @@ pub(crate) fn collect(
 ) {
     let n = layout.node(node);
     let shared = !matches!(wanted, Wanted::Exclusive);
+    let mirrors = !matches!(wanted, Wanted::SharedWhere(_));
     let mut covered = covered;
     match &n.level {
         Level::Leaf { .. } => return,
-        Level::Mirror { lock_granule } if !covered && !shared => {
+        Level::Mirror { lock_granule } if !covered && mirrors => {
             push_pieces(node, *lock_granule, extent, shared, out);
             covered = true;
         }
@@ -196,7 +198,7 @@ pub(crate) fn collect(
         }
         _ => {}
     }
-    if !n.parity_below && (covered || shared) {
+    if !n.parity_below && (covered || !mirrors) {
         return;
     }
     level_locks::for_each_child(layout, node, extent, |child, part| {
