@@ -14,6 +14,43 @@
 //! `engine` is the loop, `memory` its buffers, `content` what is written and checked.
 //!
 //! Reference: J. Axboe, *Efficient IO with io_uring*, 2019.
+//!
+//! ```
+//! use raidlab_array::Tree;
+//! use raidlab_live::{run, Content, LiveConfig, TargetSpec};
+//! use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+//! use std::ops::ControlFlow;
+//!
+//! let workload = WorkloadSpec {
+//!     read_fraction: 0.7,
+//!     size: SizeSpec::Fixed { bytes: 8192 },
+//!     address: AddressSpec::Uniform { align_bytes: Some(8192) },
+//!     volumes: VolumeSpec::Uniform,
+//!     task: None,
+//! };
+//! let config = LiveConfig {
+//!     tree: Tree::parse("raid5:5:64KiB").unwrap(),
+//!     policy: Default::default(),
+//!     targets: vec![TargetSpec::Memory { size_bytes: 1 << 20 }],
+//!     missing: vec![2],
+//!     load: LoadSpec::Closed { depth: 8 },
+//!     workload,
+//!     limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(1000), duration_s: None } },
+//!     seed: 1,
+//!     sector_bytes: None,
+//!     content: Content::Random,
+//!     destroy: Vec::new(),
+//!     faults: Vec::new(),
+//!     trace_requests: 0,
+//! };
+//! let result = run(&config, &mut |progress| {
+//!     eprintln!("{:3.0} %", 100.0 * progress.fraction);
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert_eq!(result.recorder.all().requests, 1000);
+//! assert_eq!(result.members[2].reads, 0);
+//! # Ok::<(), raidlab_live::LiveError>(())
+//! ```
 
 mod config;
 mod content;
