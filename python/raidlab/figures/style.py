@@ -18,7 +18,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "stroke")
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
-# What charts name; it becomes one of the two below when a chart is drawn.
+# What charts name; it becomes the page's ink when a chart is drawn, and that of paper in a file of its own.
 INK = "ink"
 EMBEDDED_INK = "currentColor"
 PAPER_INK = "#1f2328"
@@ -37,12 +37,12 @@ def shapes_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def configuration(ink: str) -> dict[str, Any]:
-    """The Vega-Lite configuration for an ink."""
+    """The Vega-Lite configuration for an ink, on whatever lies behind."""
     text = {"font": FONT, "color": ink}
     label = {"labelFont": FONT, "labelColor": ink, "labelFontSize": 12}
     title = {"titleFont": FONT, "titleColor": ink, "titleFontSize": 12, "titleFontWeight": "normal"}
     return {
-        "background": "transparent" if ink == EMBEDDED_INK else "white",
+        "background": "transparent",
         "font": FONT,
         "view": {"stroke": None},
         "title": {**text, "fontSize": 14, "fontWeight": 600, "anchor": "start", "offset": 8},

@@ -148,10 +148,12 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
 
 def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
     """The cells that bound raidlab's own cost: each array and workload once, at its heaviest load, over memory."""
+    # The first table is the one a study is about; its arrays bound what the others can cost.
+    groups = {study.compare[0].group} if study.compare else {array.group for array in study.array}
     heaviest: dict[tuple[str, str], Cell] = {}
     for cell in expand(study, "live", seed=seed, quick=quick).cells:
         key = (cell.array.name, cell.workload.name)
-        if cell.repeat == 0 and (key not in heaviest or cell.load > heaviest[key].load):
+        if cell.array.group in groups and cell.repeat == 0 and (key not in heaviest or cell.load > heaviest[key].load):
             heaviest[key] = cell
     return Expansion(NULL, tuple(replace(cell, target=NULL, purpose=NULL) for cell in heaviest.values()), ())
 
