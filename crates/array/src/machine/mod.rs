@@ -112,7 +112,7 @@ struct Part {
     locked_all: bool,
     /// How often a read has forgotten its bad sectors.
     second_looks: u8,
-    /// Writes the array had done when the first bad sector was found.
+    /// Writes the array had done when the plan began that found the first bad sector.
     writes_seen: u32,
     /// Longest operation after media errors; 0 for any length.
     run_sectors: u32,

@@ -193,6 +193,10 @@ impl Array {
 
     fn start_part(&mut self, id: u32) {
         let part = &mut self.parts[id as usize];
+        if part.bad.is_empty() {
+            // A write may be done between a read's finding a bad sector and our hearing of it: count from the start.
+            part.writes_seen = self.writes_done;
+        }
         part.phase = Phase::Running;
         part.remaining = part.plan.len() as u32;
         part.reads_left = part.plan.reads();
@@ -254,11 +258,7 @@ impl Array {
             OpError::Media(bad) if kind == OpKind::Read => {
                 let known = self.parts[id as usize].bad.len();
                 let extent = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
-                let part = &mut self.parts[id as usize];
-                if known == 0 {
-                    part.writes_seen = self.writes_done;
-                }
-                part.bad.push(BadExtent { leaf, extent });
+                self.parts[id as usize].bad.push(BadExtent { leaf, extent });
             }
             _ if self.views.leaf(leaf).usable() => {
                 self.set_member_state(leaf, MemberState::Failed);
