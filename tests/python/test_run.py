@@ -186,3 +186,27 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_loaded_run_is_the_same_run(small_run: Run) -> None:
     assert load_run(small_run.folder).cells.equals(small_run.cells)
+
+
+def test_an_open_loop_is_compared_by_response_time_and_overload_is_seen(small_study: Path, tmp_path: Path) -> None:
+    text = small_study.read_text(encoding="utf-8")
+    text = text.replace("depths = [1, 8, 64]", "open = { rates_per_s = [20, 150] }")
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("hold"))
+    small_study.write_text(text, encoding="utf-8")
+    run = run_study(small_study, out=tmp_path / "runs")
+    analysis = analyse(run)
+    assert analysis.table["relative_throughput_percent"].null_count() == analysis.table.height
+    overloaded = next(finding for finding in run_checks(analysis) if finding.check == "overloaded")
+    assert overloaded.verdict == "WARN"
+    assert "raid5, writes" in overloaded.evidence
+    assert "answers soonest" in answers(analysis)[0].sentence
+    assert write_page(analysis).exists()
+
+
+def test_a_percentile_held_by_adjusting_is_near_that_found_by_searching(small_study: Path, tmp_path: Path) -> None:
+    text = small_study.read_text(encoding="utf-8").replace("max_depth = 64", 'max_depth = 64, method = "adjust"')
+    small_study.write_text(text.replace("requests = 1500", "requests = 6000"), encoding="utf-8")
+    run = run_study(small_study, out=tmp_path / "runs")
+    adjusted = {(row["array"], row["workload"]): row["depth"] for row in run.holds.iter_rows(named=True)}
+    assert {row["bound"] for row in run.holds.iter_rows(named=True)} == {"adjusted"}
+    assert adjusted["raid5", "writes"] < adjusted["raid0", "writes"] < adjusted["raid10", "reads"]

@@ -16,6 +16,7 @@ from raidlab.checks import (
     equal_capacity,
     generator_limited,
     incomplete,
+    overloaded,
     shared_device,
     single_run,
     too_short,
@@ -23,7 +24,17 @@ from raidlab.checks import (
 from raidlab.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
 from raidlab.metrics import Analysis
 
-CHECKS = (incomplete, shared_device, buffered_io, equal_capacity, too_short, single_run, generator_limited, engine)
+CHECKS = (
+    incomplete,
+    shared_device,
+    buffered_io,
+    equal_capacity,
+    overloaded,
+    too_short,
+    single_run,
+    generator_limited,
+    engine,
+)
 
 
 def run_checks(analysis: Analysis) -> list[Finding]:

@@ -10,7 +10,7 @@ from raidlab.study.check import typical_bytes
 
 def access_count_model_percent(point: Point, reference: Point | None) -> float | None:
     """The model's value for an array in percent of its value for the reference; None without a reference."""
-    if reference is None:
+    if reference is None or point.load == "open":
         return None
     return 100 * _against_no_redundancy(point) / _against_no_redundancy(reference)
 

@@ -149,7 +149,7 @@ def _compare(
             values,
             held.get(point.array),
             rates[point.array],
-            _percent_interval(rates[point.array], rates.get(compare.reference, ())),
+            None if point.load == "open" else _percent_interval(rates[point.array], rates.get(compare.reference, ())),
         )
         for point, values in chosen
     )

@@ -20,8 +20,11 @@ def per_of(point: Point) -> str:
 
 
 def relative_throughput_percent(point: Point, reference: Point | None) -> float | None:
-    """Throughput of a point in percent of its reference's, on the basis the study names."""
-    if reference is None:
+    """Throughput of a point in percent of its reference's, on the basis the study names.
+
+    None in an open loop, where throughput is what was offered and says nothing of the array.
+    """
+    if reference is None or point.load == "open":
         return None
     per = per_of(point)
     own = point.per_s("all_bytes") / share_basis(point, per)

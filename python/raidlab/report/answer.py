@@ -39,6 +39,15 @@ def answers(analysis: Analysis) -> list[Answer]:
 
 
 def _answer(target: str, comparisons: list[Comparison]) -> Answer:
+    closed = [comparison for comparison in comparisons if comparison.rows[0].point.load != "open"]
+    opened = [comparison for comparison in comparisons if comparison.rows[0].point.load == "open"]
+    sentences = [_by_throughput(closed)] if closed else []
+    sentences += [_by_response(comparison) for comparison in opened]
+    return Answer(target, TARGET_WORDS[target], " ".join(sentences))
+
+
+def _by_throughput(comparisons: list[Comparison]) -> str:
+    """Closed loop: who gives the most against the reference, workload by workload."""
     reference = comparisons[0].compare.reference
     best: dict[str, list[str]] = {}
     ties: list[str] = []
@@ -62,17 +71,25 @@ def _answer(target: str, comparisons: list[Comparison]) -> Answer:
     clauses = [f"{names} {'lead' if ' and ' in names else 'leads'} in {_listed(work)}" for names, work in best.items()]
     if ties:
         clauses.append(f"no difference is shown in {_listed(ties)}")
-    row = comparisons[0].rows[0]
+    row, loads = comparisons[0].rows[0], list(dict.fromkeys(comparison.load for comparison in comparisons))
     if held and row.held is not None:
         basis = f"at the same p{row.held.percentile:g} of response time"
     else:
-        basis = f"at {comparisons[0].load}"
-    per = PER_WORDS[comparisons[0].compare.per]
+        basis = f"at {loads[0]}" if len(loads) == 1 else "at the heaviest load of each sweep"
     text = "; ".join(clauses) if clauses else "nothing could be compared"
-    return Answer(
-        target,
-        TARGET_WORDS[target],
-        f"Against {reference}, {per} and {basis}, of the arrays that bear a failure {text}.",
+    return f"Throughput {PER_WORDS[comparisons[0].compare.per]} {basis}, as a share of {reference}: {text}."
+
+
+def _by_response(comparison: Comparison) -> str:
+    """Open loop: who answers soonest; throughput is what was offered, and says nothing."""
+    times = {row.array: time for row in comparison.rows if (time := row.values["response_time_ms_p90"]) is not None}
+    if not times:
+        return f"{comparison.workload}: nothing could be compared."
+    soonest = min(times, key=lambda array: times[array])
+    others = ", ".join(f"{array} {time:.3g} ms" for array, time in times.items() if array != soonest)
+    return (
+        f"{comparison.workload}, {comparison.load}: {soonest} answers soonest, 90 % within {times[soonest]:.3g} ms"
+        f"{f' ({others})' if others else ''}."
     )
 
 
