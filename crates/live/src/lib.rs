@@ -65,6 +65,6 @@ mod target;
 pub use config::{Content, Fault, FaultKind, LiveConfig, Progress, Stage};
 pub use content::{Mismatch, VerifyReport};
 pub use error::LiveError;
-pub use result::{EngineFacts, FailedMember, LiveResult, MemberCounts, TracedOperation};
+pub use result::{ArrayInput, EngineFacts, FailedMember, LiveResult, MemberCounts, TracedOperation};
 pub use run::run;
 pub use target::{DeviceFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};

@@ -4,7 +4,7 @@ use crate::content::VerifyReport;
 use crate::error::LiveError;
 use crate::target::TargetFacts;
 use raidlab_load::{Backlog, HoldReport, Recorder};
-use raidlab_types::{Duration, Extent, LeafId, OpKind};
+use raidlab_types::{Duration, Extent, LeafId, OpError, OpId, OpKind, Request};
 use serde::Serialize;
 
 /// The record of a live run.
@@ -34,6 +34,8 @@ pub struct LiveResult {
     pub verify: Option<VerifyReport>,
     /// Member operations of the first requests, as they were started; as many requests as were asked for.
     pub trace: Vec<TracedOperation>,
+    /// What the array was told while the load ran; empty unless requests were traced.
+    pub inputs: Vec<ArrayInput>,
 }
 
 /// A member operation of a request.
@@ -47,6 +49,16 @@ pub struct TracedOperation {
     pub kind: OpKind,
     /// Sectors of the member.
     pub extent: Extent,
+}
+
+/// What the array was told, in order. An array is a function of this alone, so replaying it elsewhere must give the same
+/// member operations, whatever its policies look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArrayInput {
+    /// A request entered.
+    Request(Request),
+    /// A member operation or a computation ended.
+    Done(OpId, Result<(), OpError>),
 }
 
 /// A member that was found gone.

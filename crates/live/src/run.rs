@@ -247,6 +247,7 @@ impl Run<'_> {
             failed_members: engine.failed_members().to_vec(),
             verify: engine.verify_report(),
             trace: engine.trace().to_vec(),
+            inputs: engine.inputs().to_vec(),
         }
     }
 }

@@ -29,14 +29,14 @@ use crate::config::{LiveConfig, Progress, Stage};
 use crate::content::{Stamper, Verifier, VerifyReport};
 use crate::error::{plain, LiveError};
 use crate::memory::{available_bytes, Block, Pool, Use};
-use crate::result::{FailedMember, MemberCounts, TracedOperation};
+use crate::result::{ArrayInput, FailedMember, MemberCounts, TracedOperation};
 use crate::target::{Store, Target};
 use clock::{Clock, PromptWakes};
 use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
-use raidlab_types::{Duration, Instant, LeafId, OpId, Request, RequestTag, Seed};
+use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestTag, Seed};
 use requests::take;
 use ring::Ring;
 use std::collections::VecDeque;
@@ -96,6 +96,7 @@ pub(crate) struct Engine {
     traced: u64,
     trace_requests: u64,
     trace: Vec<TracedOperation>,
+    inputs: Vec<ArrayInput>,
 }
 
 /// How a stage ended, when nothing went wrong.
@@ -146,6 +147,7 @@ impl Engine {
             traced: 0,
             trace_requests: config.trace_requests,
             trace: Vec::new(),
+            inputs: Vec::new(),
         })
     }
 
@@ -168,6 +170,19 @@ impl Engine {
     /// Members found gone.
     pub fn failed_members(&self) -> &[FailedMember] {
         &self.failed_members
+    }
+
+    /// What the array was told while the load ran, if requests were traced.
+    pub fn inputs(&self) -> &[ArrayInput] {
+        &self.inputs
+    }
+
+    /// Tells the array that an operation is done.
+    fn finish(&mut self, id: OpId, result: Result<(), OpError>) {
+        if self.traced > 0 {
+            self.inputs.push(ArrayInput::Done(id, result));
+        }
+        self.array.handle_op_done(self.now, id, result);
     }
 
     /// Operations of the first requests.
@@ -269,7 +284,7 @@ impl Engine {
             // SAFETY: the plan's places; operations on them have completed or come after this.
             unsafe { self.combiner.run(&work, places) };
         }
-        self.array.handle_op_done(self.now, id, Ok(()));
+        self.finish(id, Ok(()));
     }
 
     fn note_member(&mut self, leaf: LeafId) {

@@ -9,7 +9,7 @@ use super::ring::Ring;
 use super::{Engine, Slot};
 use crate::error::LiveError;
 use crate::memory::{Block, Pool, Use};
-use crate::result::FailedMember;
+use crate::result::{ArrayInput, FailedMember};
 use crate::target::Target;
 use raidlab_types::{OpId, Request, RequestError, RequestKind, RequestTag};
 
@@ -45,6 +45,9 @@ impl Engine {
         }
         self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun });
         self.begun += 1;
+        if self.traced > 0 {
+            self.inputs.push(ArrayInput::Request(request));
+        }
         self.array.handle_request(self.now, request);
     }
 

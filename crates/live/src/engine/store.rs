@@ -54,7 +54,7 @@ impl Engine {
             Verdict::TakeOut(leaf) => self.take_out(leaf),
             Verdict::Fail(error) => {
                 self.counts[operation.leaf as usize].failed += 1;
-                return self.array.handle_op_done(self.now, operation.id, Err(error));
+                return self.finish(operation.id, Err(error));
             }
         }
         let Some(places) = self.places(operation.id, operation.tag) else { return };
@@ -170,7 +170,7 @@ impl Engine {
             let bytes = operation.extent.sectors * self.sector_bytes as u64;
             count(&mut self.counts[operation.leaf as usize], operation.kind, bytes, wait_ns, result.is_ok());
         }
-        self.array.handle_op_done(self.now, operation.id, result);
+        self.finish(operation.id, result);
     }
 
     fn bytes_of(&self, operation: &Operation) -> String {
