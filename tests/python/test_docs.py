@@ -7,7 +7,11 @@ messages list, and nothing else. The page of the study file has a test of its ow
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,6 +144,36 @@ def test_cli_page_names_every_option(generate: ModuleType) -> None:
         for item in command.params:
             if item.param_type_name == "option" and "--help" not in item.opts:
                 assert item.opts[0] in part, f"{name} {item.opts[0]}"
+
+
+def shown_commands() -> Iterator[Any]:
+    """The commands whose whole output a page shows, with that output and the studies of the page."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        studies = [
+            block
+            for block in re.findall(r"^```toml\n(.*?)^```$", text, re.M | re.S)
+            if "[sim]" in block or "sim =" in block
+        ]
+        for command, output in re.findall(r"^```text\n\$ raidlab ([^\n]*)\n(.*?)^```$", text, re.M | re.S):
+            if command.startswith(("layout", "plan-io")) or (command.startswith("run ") and "error:" not in output):
+                yield pytest.param(command, output, studies, id=f"{page.relative_to(ROOT)}-{command}")
+
+
+@pytest.mark.parametrize(("command", "output", "studies"), list(shown_commands()))
+def test_commands_print_what_the_pages_show(command: str, output: str, studies: list[str], tmp_path: Path) -> None:
+    words = shlex.split(command)
+    if words[0] == "run":
+        (tmp_path / words[1]).write_text(studies[0], encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", "from raidlab.cli import main; main()", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    assert [line.rstrip() for line in done.stdout.strip().splitlines()] == output.strip().splitlines()
 
 
 def toml_blocks() -> Iterator[Any]:
