@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from raidlab.errors import CellFailedError
+from raidlab.run.interrupt import StopFlag, catching_interrupts
 from raidlab.run.members import Members, check_devices, live_members
 from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.physical import disks_below
@@ -64,10 +65,12 @@ class Execution:
     failure: str | None = None
     live_members: list[dict[str, Any]] = field(default_factory=list)
     _live_member_bytes: int = 0
+    _stop: StopFlag = field(default_factory=StopFlag)
 
     def outcomes(self) -> Iterator[Outcome]:
         """Run, and yield each outcome when it is there."""
         with ExitStack() as made:
+            made.enter_context(catching_interrupts(self._stop))
             live = next((target for target in self.targets if target.is_live), None)
             members: Members = []
             if live is not None:
@@ -91,11 +94,12 @@ class Execution:
         gentlest = max(self.loaded.study.workload, key=lambda workload: workload.read)
         cell = make_cell("live", widest, gentlest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
         try:
-            run_request(self._live_text(cell, members, once=True))
-        except KeyboardInterrupt:
-            self.status = "interrupted"
+            answer = run_request(self._live_text(cell, members, once=True), lambda _share: not self._stop())
         except CellFailedError as error:
             self.status, self.failure = "failed", str(error)
+            return
+        if answer.get("interrupted"):
+            self.status = "interrupted"
 
     def member_shape(self, target: str) -> tuple[int, int]:
         """Member size and sector of a target, in bytes."""
@@ -146,7 +150,7 @@ class Execution:
             )
 
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
-        yield from self._run(expansion, PoolRunner(), text_of, f"simulating {model.name}")
+        yield from self._run(expansion, PoolRunner(self._stop), text_of, f"simulating {model.name}")
 
     def _live_text(self, cell: Cell, members: Members, hold_target_ns: int | None = None, *, once: bool = False) -> str:
         return cell_request(
@@ -165,7 +169,7 @@ class Execution:
 
         expansion = expand(self.loaded.study, "live", seed=self.seed, quick=self.quick)
         places = ", ".join(str(place.path or place.kind) for place in target.places)
-        for outcome in self._run(expansion, InlineRunner(), text_of, f"measuring on {places}"):
+        for outcome in self._run(expansion, InlineRunner(self._stop), text_of, f"measuring on {places}"):
             if isinstance(outcome, CellOutcome):
                 self._note_members(outcome.answer["facts"]["targets"])
             yield outcome
@@ -180,7 +184,7 @@ class Execution:
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
             return self._live_text(cell, memory, hold_target_ns)
 
-        yield from self._run(expansion, InlineRunner(), text_of, "bounding raidlab's own cost in memory")
+        yield from self._run(expansion, InlineRunner(self._stop), text_of, "bounding raidlab's own cost in memory")
 
     def _note_members(self, targets: list[dict[str, Any] | None]) -> None:
         """Keep the facts of members not met before, while they exist, with the disks below them."""

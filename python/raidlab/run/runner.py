@@ -4,14 +4,14 @@ Invariants:
 
 - One protocol for both: a request's text goes in with a key, an answer or an error comes out with that key.
 - A worker knows only the engine; it reads no study file and writes no result.
-- Ctrl-C reaches only this process: workers finish the cell they are at, and what is done is never thrown away.
+- Ctrl-C reaches only this process, between two cells: workers finish the cell they are at, and what is done is never
+  thrown away. It is told onwards as `KeyboardInterrupt` from `next_done`, and from nowhere else.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -19,8 +19,11 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
 from raidlab.errors import CellFailedError, RefusedError
+from raidlab.run.interrupt import StopFlag, holding_interrupts
 
 Answer = dict[str, Any]
+
+_LOOK_EVERY_S = 0.1
 
 
 class Runner(Protocol):
@@ -58,8 +61,9 @@ class InlineRunner:
     Two live cells at once would share the disks and measure each other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stop: StopFlag) -> None:
         self._queue: deque[tuple[Hashable, str]] = deque()
+        self._stop = stop
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
@@ -69,9 +73,11 @@ class InlineRunner:
         """Run the next request."""
         if not self._queue:
             return None
+        if self._stop():
+            raise KeyboardInterrupt
         key, request = self._queue.popleft()
-        answer = run_request(request)
-        # The engine takes the signal itself, ends the cell early and says so; that cell is not like the others.
+        answer = run_request(request, lambda _share: not self._stop())
+        # The engine has ended this cell early; it is not like the others.
         if answer.get("stopped_by"):
             raise CellFailedError(f"{key}: {answer['stopped_by']}")
         if answer.get("interrupted"):
@@ -87,24 +93,30 @@ class InlineRunner:
 class PoolRunner:
     """A pool of processes, one a processor: for the simulator, whose cells are independent."""
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, stop: StopFlag, workers: int | None = None) -> None:
+        self._stop = stop
         self._pool = ProcessPoolExecutor(
             max_workers=workers or usable_cpus(),
             # A fork would copy this process's threads in an unknown state (Polars has some).
             mp_context=multiprocessing.get_context("spawn"),
-            initializer=_ignore_interrupts,
         )
         self._running: dict[Future[Answer], Hashable] = {}
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
-        self._running[self._pool.submit(run_request, request)] = key
+        # The pool starts its processes here; Ctrl-C is for this one alone.
+        with holding_interrupts():
+            self._running[self._pool.submit(run_request, request)] = key
 
     def next_done(self) -> tuple[Hashable, Answer] | None:
         """Wait for the next answer, whichever it is."""
         if not self._running:
             return None
-        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+        done: set[Future[Answer]] = set()
+        while not done:
+            if self._stop():
+                raise KeyboardInterrupt
+            done, _ = wait(self._running, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
         future = done.pop()
         key = self._running.pop(future)
         try:
@@ -127,7 +139,3 @@ class PoolRunner:
 def usable_cpus() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
