@@ -210,3 +210,16 @@ def test_a_percentile_held_by_adjusting_is_near_that_found_by_searching(small_st
     adjusted = {(row["array"], row["workload"]): row["depth"] for row in run.holds.iter_rows(named=True)}
     assert {row["bound"] for row in run.holds.iter_rows(named=True)} == {"adjusted"}
     assert adjusted["raid5", "writes"] < adjusted["raid0", "writes"] < adjusted["raid10", "reads"]
+
+
+def test_repeats_search_together_and_keep_their_own_throughput(small_study: Path, tmp_path: Path) -> None:
+    text = small_study.read_text(encoding="utf-8").replace("[live]", "repeats = 3\n\n[live]", 1)
+    small_study.write_text(text, encoding="utf-8")
+    run = run_study(small_study, out=tmp_path / "runs")
+    rows = [row for row in run.holds.iter_rows(named=True) if (row["array"], row["workload"]) == ("raid5", "writes")]
+    assert [row["repeat"] for row in rows] == [0, 1, 2]
+    assert len({row["depth"] for row in rows}) == 1
+    assert len({row["throughput_bytes_per_s"] for row in rows}) == 3
+    for row in rows:
+        ends = sorted((row["throughput_low_bytes_per_s"], row["throughput_high_bytes_per_s"]))
+        assert ends[0] <= row["throughput_bytes_per_s"] <= ends[1]

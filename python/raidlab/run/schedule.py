@@ -2,7 +2,8 @@
 
 Invariants:
 
-- A search reuses every cell the sweep has measured and measures only the depths that are missing.
+- A search reuses every cell the sweep has measured and measures only the depths that are missing. Repeats search
+  together: what decides is the percentile of their merged histogram.
 - A target that is a multiple of an idle response waits for all repeats of that idle cell and takes the percentile of
   their merged histogram.
 - Outcomes come in the order they are ready; which ones there are does not depend on that order.
@@ -29,12 +30,12 @@ EXPECTED_SEARCH_STEPS = 4
 
 @dataclass
 class _Search:
-    """A search under way: the engine's state machine and the step it waits for."""
+    """A search under way: all repeats of an array and workload, the engine's state machine, the cells it waits for."""
 
-    task: HoldTask
+    tasks: list[HoldTask]
     target_ns: int
     engine: Any
-    waiting_for: Cell | None = None
+    waiting_for: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -105,41 +106,60 @@ class Schedule:
     def _hold_by_searching(self) -> Iterator[Outcome]:
         from raidlab import _core
 
-        searches = []
+        searches: dict[tuple[str, str], _Search] = {}
         for task in self.expansion.holds:
-            if task.hold.method == "search":
+            if task.hold.method != "search":
+                continue
+            key = (task.array.name, task.workload.name)
+            if key not in searches:
                 target_ns = self._target_ns(task)
                 engine = _core.DepthSearch(task.hold.percentile, target_ns, task.hold.max_depth)
-                searches.append(_Search(task, target_ns, engine))
-        waiting: dict[str, list[_Search]] = {}
-        for search in searches:
-            yield from self._advance(search, waiting)
+                searches[key] = _Search([], target_ns, engine)
+            searches[key].tasks.append(task)
+        for search in searches.values():
+            yield from self._advance(search)
         while (outcome := self._collect()) is not None:
             yield outcome
-            for search in waiting.pop(outcome.cell.name, []):
-                yield from self._advance(search, waiting)
+            for search in searches.values():
+                if outcome.cell.name in search.waiting_for:
+                    search.waiting_for.remove(outcome.cell.name)
+                    if not search.waiting_for:
+                        yield from self._advance(search)
 
-    def _advance(self, search: _Search, waiting: dict[str, list[_Search]]) -> Iterator[Outcome]:
-        """Feed a search with what has been measured until it needs a new cell or is done."""
-        if search.waiting_for is not None:
-            self._report(search, search.waiting_for)
-            search.waiting_for = None
+    def _advance(self, search: _Search) -> Iterator[Outcome]:
+        """Feed a search with what has been measured until it needs new cells or is done."""
         while (depth := search.engine.next()) is not None:
-            cell = self._cell(search.task, LoadPoint("closed", depth=depth), "search")
-            if cell.name in self._answers:
-                self._report(search, cell)
-                continue
-            search.waiting_for = cell
-            if cell.name not in waiting:
-                self._submit(cell)
-            waiting.setdefault(cell.name, []).append(search)
-            return
-        yield HoldOutcome(search.task, search.target_ns, dict(search.engine.answer()))
+            cells = [self._at(task, depth) for task in search.tasks]
+            search.waiting_for = {cell.name for cell in cells if cell.name not in self._answers}
+            if search.waiting_for:
+                for cell in cells:
+                    if cell.name not in self._cells:
+                        self._submit(cell)
+                return
+            self._report(search, depth, [self._answers[cell.name] for cell in cells])
+        yield from self._held(search)
 
-    def _report(self, search: _Search, cell: Cell) -> None:
-        answer = self._answers[cell.name]
-        response = answer["all"]["response"]
-        search.engine.report(cell.load.depth, response["value_ns"], response["count"], bytes_per_s(answer))
+    @staticmethod
+    def _report(search: _Search, depth: int, answers: list[Answer]) -> None:
+        """One point of a search: the percentile of all repeats together, never a mean of percentiles."""
+        response = Histogram.merged(Histogram.of(answer["all"]["response"]) for answer in answers)
+        rate = sum(bytes_per_s(answer) for answer in answers) / len(answers)
+        search.engine.report(depth, response.value_ns, response.count, rate)
+
+    def _held(self, search: _Search) -> Iterator[HoldOutcome]:
+        """What a search found, with each repeat's own throughput at the depth that all repeats together agree on."""
+        found = dict(search.engine.answer())
+        for task in search.tasks:
+            ends = [
+                {**end, "throughput": bytes_per_s(self._answers[self._at(task, end["depth"]).name])} if end else None
+                for end in (found["lower"], found["upper"])
+            ]
+            throughput = between(ends, found["depth"])
+            answer = {**found, "lower": ends[0], "upper": ends[1], "throughput": throughput}
+            yield HoldOutcome(task, search.target_ns, answer)
+
+    def _at(self, task: HoldTask, depth: int) -> Cell:
+        return self._cell(task, LoadPoint("closed", depth=depth), "search")
 
     def _target_ns(self, task: HoldTask) -> int:
         target = task.hold.target
@@ -167,6 +187,16 @@ def bytes_per_s(answer: Answer) -> float:
     """The throughput of a cell."""
     elapsed_ns = int(answer["elapsed_ns"])
     return int(answer["all"]["bytes"]) / (elapsed_ns / 1e9) if elapsed_ns else 0.0
+
+
+def between(ends: list[dict[str, Any] | None], depth: float) -> float:
+    """Throughput at a depth between two measured ones, on the line between them; that of the only one otherwise."""
+    known = [end for end in ends if end is not None]
+    first, last = known[0], known[-1]
+    if first["depth"] == last["depth"]:
+        return float(first["throughput"])
+    share = (depth - first["depth"]) / (last["depth"] - first["depth"])
+    return float(first["throughput"] + share * (last["throughput"] - first["throughput"]))
 
 
 def adjusted_answer(answer: Answer) -> dict[str, Any]:
