@@ -25,6 +25,21 @@ pub(crate) struct Running {
     pub prepaid: bool,
 }
 
+impl Running {
+    /// What stands in a place that is not in use yet.
+    const NOTHING: Running = Running {
+        id: OpId(0),
+        arrived: Instant::ZERO,
+        started: Instant::ZERO,
+        done: Instant::ZERO,
+        service: Service { overhead: 0, seek: 0, rotation: 0, transfer: 0 },
+        sectors: 0,
+        paired_ns: 0,
+        kind: OpKind::Flush,
+        prepaid: false,
+    };
+}
+
 /// What an entry finishes: an index into the slab, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot(u32);
@@ -66,12 +81,11 @@ impl Calendar {
     pub fn finish(&mut self, running: Running, releases: bool) {
         let at = running.done;
         let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slab[slot.0 as usize] = running;
-                slot
-            }
-            None => self.grow(running),
+            Some(slot) => slot,
+            None => self.grow(),
         };
+        // Written straight from registers into its place: see `Device::handle_op`.
+        self.slab[slot.0 as usize] = running;
         self.insert(Due { at, slot, releases });
     }
 
@@ -87,8 +101,9 @@ impl Calendar {
     }
 
     #[cold]
-    fn grow(&mut self, running: Running) -> Slot {
-        self.slab.push(running);
+    #[inline(never)]
+    fn grow(&mut self) -> Slot {
+        self.slab.push(Running::NOTHING);
         // Room to take every slot back, reserved now: giving back must not allocate.
         self.free.reserve(self.slab.len());
         Slot(self.slab.len() as u32 - 1)

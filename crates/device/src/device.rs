@@ -16,7 +16,7 @@ use crate::pair::{Ledger, Prepaid};
 use crate::scheduler::{Queue, SchedulerSpec, Waiting};
 use crate::service::{Completion, Totals};
 use crate::{DeviceError, DeviceSpec, PairPricing};
-use raidlab_types::{Duration, Instant, OpKind, Operation, Seed};
+use raidlab_types::{Duration, Extent, Instant, OpKind, Operation, Seed};
 
 /// One kind of device; an enum, for the call is on the hot path.
 #[derive(Debug, Clone)]
@@ -143,30 +143,23 @@ impl Device {
     /// If a read or write leaves the device: the array is to refuse that.
     #[inline]
     pub fn handle_op(&mut self, now: Instant, op: Operation) {
-        let moves_bytes = !matches!(op.kind, OpKind::Flush);
-        assert!(
-            !moves_bytes || op.extent.end() <= self.capacity,
-            "{} leaves the device of {}",
-            op.extent,
-            self.capacity
-        );
-        let waiting = Waiting {
-            id: op.id,
-            kind: op.kind,
-            pair_with: op.pair_with,
-            lba: op.extent.lba * self.sectors_each,
-            sectors: op.extent.sectors * self.sectors_each,
-            arrived: now,
-            sequence: self.taken,
-        };
+        if op.extent.end() > self.capacity && op.kind != OpKind::Flush {
+            leaves_the_device(op.extent, self.capacity);
+        }
+        // Made anew in each branch: one that is passed by reference would be copied into the queue from memory just
+        // written field by field, and each such copy stalls the processor.
+        let (sectors_each, sequence) = (self.sectors_each, self.taken);
         self.taken += 1;
-        if op.kind == OpKind::Write && op.pair_with.is_some() && self.take_pair_write(&waiting) {
+        if op.kind == OpKind::Write
+            && op.pair_with.is_some()
+            && self.take_pair_write(&Waiting::new(&op, sectors_each, now, sequence))
+        {
             return;
         }
         if self.busy < self.servers {
-            self.start(now, &waiting);
+            self.start(now, &Waiting::new(&op, sectors_each, now, sequence));
         } else {
-            self.queue.push(waiting);
+            self.queue.push(Waiting::new(&op, sectors_each, now, sequence));
         }
     }
 
@@ -184,8 +177,9 @@ impl Device {
     #[inline]
     pub fn poll_done(&mut self, now: Instant) -> Option<Completion> {
         while let Some(due) = self.calendar.pop(now) {
-            // The completion is read before a next operation may take its place.
-            let completion = self.calendar.take(due.slot).copied().map(|running| self.account(&running));
+            // The completion is read where it lies, before a next operation may take its place.
+            let (totals, block_bytes) = (&mut self.totals, self.logical_block_bytes as u64);
+            let completion = self.calendar.take(due.slot).map(|running| account(totals, block_bytes, running));
             if due.releases {
                 self.release(due.at);
             }
@@ -228,7 +222,7 @@ impl Device {
             }
             PairPricing::Head => false,
             PairPricing::Prepaid => {
-                let read = write.pair_with.unwrap_or(write.id);
+                let read = write.pair_with().unwrap_or(write.id);
                 match self.ledger.take(write.id, read, (write.lba, write.sectors)) {
                     Some(paid) => {
                         self.finish_prepaid(write, &paid);
@@ -266,7 +260,7 @@ impl Device {
             Model::Empirical(empirical) => empirical.serve(op.kind, op.sequence),
         };
         let done = at + Duration::from_ns(service.total());
-        let pair_read = op.kind == OpKind::Read && op.pair_with.is_some();
+        let pair_read = op.kind == OpKind::Read && op.pair_with().is_some();
         let prepays = self.pricing == PairPricing::Prepaid && pair_read;
         let pauses = self.pricing == PairPricing::Head && pair_read;
         let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
@@ -296,7 +290,7 @@ impl Device {
             Model::Fixed(fixed) => fixed.serve(OpKind::Write, read.sectors),
             Model::Empirical(empirical) => empirical.serve_pair_write(read.sequence),
         };
-        if let Some(write) = read.pair_with {
+        if let Some(write) = read.pair_with() {
             self.ledger.enter(write, read.id, (read.lba, read.sectors), at, service);
         }
         self.calendar.release(at + Duration::from_ns(service.total()));
@@ -316,15 +310,21 @@ impl Device {
             self.start(at.max(next.arrived), &next);
         }
     }
+}
 
-    /// Adds an operation to the totals on its way out.
-    #[inline]
-    fn account(&mut self, running: &Running) -> Completion {
-        self.totals.count(running.kind, running.sectors * self.logical_block_bytes as u64);
-        let completion = running.service.completion(running.id, running.arrived, running.started, running.done);
-        if !running.prepaid {
-            self.totals.spend(&completion, running.paired_ns);
-        }
-        completion
+/// Adds an operation to the totals on its way out.
+#[inline]
+fn account(totals: &mut Totals, block_bytes: u64, running: &Running) -> Completion {
+    totals.count(running.kind, running.sectors * block_bytes);
+    let completion = running.service.completion(running.id, running.arrived, running.started, running.done);
+    if !running.prepaid {
+        totals.spend(&completion, running.paired_ns);
     }
+    completion
+}
+
+#[cold]
+#[inline(never)]
+fn leaves_the_device(extent: Extent, capacity: u64) -> ! {
+    panic!("{extent} leaves the device of {capacity}")
 }

@@ -240,7 +240,7 @@ impl<'o, O: Observer> Sim<'o, O> {
         loop {
             while let Some(op) = self.array.poll_op() {
                 match op {
-                    ArrayOp::Device(op) => self.issue(op),
+                    ArrayOp::Device(op) => self.issue(&op),
                     ArrayOp::Compute { id, read_bytes, .. } => self.compute(id, read_bytes),
                 }
             }
@@ -291,12 +291,12 @@ impl<'o, O: Observer> Sim<'o, O> {
     }
 
     #[inline]
-    fn issue(&mut self, op: Operation) {
+    fn issue(&mut self, op: &Operation) {
         if self.costs.issue > Duration::ZERO {
-            return self.issue_in_turn(op);
+            return self.issue_in_turn(*op);
         }
         if self.cpu.is_some() {
-            return self.work(Job::Issue(op), self.costs.access);
+            return self.work(Job::Issue(*op), self.costs.access);
         }
         self.start(op);
     }
@@ -333,10 +333,10 @@ impl<'o, O: Observer> Sim<'o, O> {
     }
 
     #[inline]
-    fn start(&mut self, op: Operation) {
-        self.observer.operation(self.now, &op);
+    fn start(&mut self, op: &Operation) {
+        self.observer.operation(self.now, op);
         let leaf = op.leaf;
-        self.devices[leaf as usize].handle_op(self.now, op);
+        self.devices[leaf as usize].handle_op(self.now, *op);
         self.schedule(leaf);
     }
 
@@ -402,7 +402,7 @@ impl<'o, O: Observer> Sim<'o, O> {
         match job {
             Job::Free(_) => unreachable!("a free job cannot finish"),
             Job::Admit(request) => self.enter(request),
-            Job::Issue(op) => self.start(op),
+            Job::Issue(op) => self.start(&op),
             Job::Next(tag, generation) => self.next_in_turn(tag, generation),
             Job::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
             Job::Completed(id, result) => self.array.handle_op_done(self.now, id, result),

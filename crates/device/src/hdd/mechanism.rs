@@ -115,16 +115,16 @@ impl Hdd {
         let angle = geometry.angle_ns(&place);
         let rotation = if angle >= arrived { angle - arrived } else { angle + geometry.revolution.divisor() - arrived };
         let zone = &geometry.zones[place.zone];
-        let mut service = Service { overhead, seek, rotation, transfer: 0 };
         let end = place.sector + sectors;
-        let (cylinder, head) = if end <= zone.per_track.divisor() {
-            service.transfer = zone.length_ns(end) - zone.length_ns(place.sector);
-            (place.cylinder, place.head)
+        // What the common case needs stays in registers: no part of it is ever passed by reference.
+        let (more, cylinder, head) = if end <= zone.per_track.divisor() {
+            let transfer = zone.length_ns(end) - zone.length_ns(place.sector);
+            (Service { transfer, ..Service::default() }, place.cylinder, place.head)
         } else {
-            plant.transfer_on(&place, write, sectors, &mut service)
+            plant.transfer_on(place, write, sectors)
         };
         (self.cylinder, self.head, self.position) = (cylinder, head, lba + sectors);
-        service
+        Service { overhead, seek: seek + more.seek, rotation: rotation + more.rotation, transfer: more.transfer }
     }
 
     /// Time to bring the right head over the track.
@@ -141,9 +141,12 @@ impl Hdd {
 }
 
 impl Plant {
-    /// Adds to `service` the transfer of `sectors` sectors from `place` on, more than its track holds; returns the
-    /// cylinder and head where it ends.
-    fn transfer_on(&self, place: &Place, write: bool, sectors: u64, service: &mut Service) -> (u32, u32) {
+    /// The transfer of `sectors` sectors from `place` on, more than its track holds, with the movements and waits on its
+    /// way; and the cylinder and head where it ends.
+    #[inline(never)]
+    fn transfer_on(&self, place: Place, write: bool, sectors: u64) -> (Service, u32, u32) {
+        let mut sum = Service::default();
+        let service = &mut sum;
         let (mut index, mut track) = (place.zone, place.track);
         let zone = &self.geometry.zones[index];
         let on_first = zone.per_track.divisor() - place.sector;
@@ -155,7 +158,7 @@ impl Plant {
             (track, left) = self.rest_of_zone(zone, steps, track, left, service);
             if left == 0 {
                 let (cylinder, head) = self.geometry.heads.div_rem(track);
-                return (zone.first_cylinder + cylinder as u32, head as u32);
+                return (sum, zone.first_cylinder + cylinder as u32, head as u32);
             }
             // The first track of the next zone follows like that of any next cylinder.
             let next = &self.geometry.zones[index + 1];

@@ -12,7 +12,7 @@
 mod fifo;
 
 use fifo::Fifo;
-use raidlab_types::{Instant, OpId, OpKind};
+use raidlab_types::{Instant, OpId, OpKind, Operation};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -30,12 +30,38 @@ pub enum SchedulerSpec {
 pub(crate) struct Waiting {
     pub id: OpId,
     pub kind: OpKind,
-    pub pair_with: Option<OpId>,
+    /// The other half of a pair, or [`NO_PAIR`]: an `Option` would be two words to copy from where they were just written.
+    pair: u64,
     pub lba: u64,
     pub sectors: u64,
     pub arrived: Instant,
     /// How many operations the device took before it; what random service times are a function of.
     pub sequence: u64,
+}
+
+/// Stands for no pair; no operation has this name, for windows and nodes are numbered from 0.
+const NO_PAIR: u64 = u64::MAX;
+
+impl Waiting {
+    /// The operation as the device counts it: in its own sectors, arrived at `now` after `sequence` others.
+    #[inline]
+    pub fn new(op: &Operation, sectors_each: u64, now: Instant, sequence: u64) -> Self {
+        Waiting {
+            id: op.id,
+            kind: op.kind,
+            pair: op.pair_with.map_or(NO_PAIR, |other| other.0),
+            lba: op.extent.lba * sectors_each,
+            sectors: op.extent.sectors * sectors_each,
+            arrived: now,
+            sequence,
+        }
+    }
+
+    /// The other half of its pair.
+    #[inline]
+    pub fn pair_with(&self) -> Option<OpId> {
+        (self.pair != NO_PAIR).then_some(OpId(self.pair))
+    }
 }
 
 /// What a scheduler can do.
@@ -106,7 +132,7 @@ pub(crate) fn waiting(id: u64) -> Waiting {
     Waiting {
         id: OpId(id),
         kind: OpKind::Read,
-        pair_with: None,
+        pair: NO_PAIR,
         lba: id,
         sectors: 1,
         arrived: Instant::ZERO,
