@@ -196,7 +196,7 @@ impl<'o, O: Observer> Sim<'o, O> {
 
     /// Runs to the end of the measurement; true if the observer stopped it.
     fn run(&mut self) -> bool {
-        self.settle();
+        self.settle(true);
         // Without a warm-up the window is open by now, and nothing has completed that would have to be forgotten.
         self.measuring = self.load.recorder().is_measuring();
         while !self.load.is_finished() {
@@ -213,7 +213,8 @@ impl<'o, O: Observer> Sim<'o, O> {
             } else if job == next {
                 self.finish_service();
             }
-            self.settle();
+            // A load has something to say when its time has come, or after one of its requests has ended.
+            self.settle(arrival == next);
             self.handled += 1;
             if self.handled.is_multiple_of(PROGRESS_EVERY) {
                 let requests = self.load.recorder().read().requests + self.load.recorder().write().requests;
@@ -234,9 +235,10 @@ impl<'o, O: Observer> Sim<'o, O> {
         self.finish_job(job);
     }
 
-    /// Everything that follows at this instant.
+    /// Everything that follows at this instant; `ask_load`: whether the load may have a request without being told.
     #[inline]
-    fn settle(&mut self) {
+    fn settle(&mut self, ask_load: bool) {
+        let mut ask_load = ask_load;
         loop {
             while let Some(op) = self.array.poll_op() {
                 match op {
@@ -244,14 +246,17 @@ impl<'o, O: Observer> Sim<'o, O> {
                     ArrayOp::Compute { id, read_bytes, .. } => self.compute(id, read_bytes),
                 }
             }
-            let mut told = false;
             while let Some(event) = self.array.poll_event() {
                 if let Event::RequestDone { tag, result } = event {
                     self.load.handle_done(self.now, tag, result.is_ok());
-                    told = true;
+                    ask_load = true;
                 }
             }
-            if told && !self.measuring && self.load.recorder().is_measuring() {
+            if !ask_load {
+                return;
+            }
+            ask_load = false;
+            if !self.measuring && self.load.recorder().is_measuring() {
                 self.begin_measuring();
             }
             let mut admitted = false;

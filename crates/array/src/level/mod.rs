@@ -8,6 +8,7 @@ mod mirror;
 mod parity;
 mod parity_degraded;
 mod parity_recover;
+mod parity_small;
 mod stripe;
 
 use crate::layout::{Level, NodeId};

@@ -188,6 +188,14 @@ impl Planner<'_> {
     }
 
     pub(crate) fn parity_write(&mut self, node: NodeId, p: ParityLayout, range: Range<usize>) -> Planned {
+        if range.len() == 1 && self.small_write(node, &p, self.scratch.segs[range.start]) {
+            return Ok(());
+        }
+        self.general_write(node, p, range)
+    }
+
+    /// Any write: stripe by stripe, band by band.
+    pub(super) fn general_write(&mut self, node: NodeId, p: ParityLayout, range: Range<usize>) -> Planned {
         let (base, writes) = (self.scratch.segs.len(), self.scratch.writes.len());
         let columns = self.scratch.columns.len();
         let mut current = u64::MAX;

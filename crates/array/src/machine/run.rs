@@ -337,12 +337,18 @@ impl Array {
         // only so long is anything durable.
         let lost = r.request.kind != RequestKind::Read && self.views.is_lost(node);
         let error = error.or(lost.then_some(RequestError::BeyondTolerance { node, extent: None }));
-        r.error = r.error.or(error);
+        if error.is_some() && r.error.is_none() {
+            r.error = error;
+        }
         r.parts -= 1;
         if r.error.is_none() && r.next_lba < r.end_lba {
             self.start_windows(request);
         } else if r.parts == 0 {
-            let (tag, result) = (r.request.tag, r.error.map_or(Ok(()), Err));
+            let (tag, result) = (r.request.tag, r.error);
+            let result = match result {
+                None => Ok(()),
+                Some(error) => Err(error),
+            };
             r.next_free = self.free_request;
             self.free_request = request;
             self.events.push_back(Event::RequestDone { tag, result });

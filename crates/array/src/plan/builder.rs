@@ -322,6 +322,33 @@ impl Planner<'_> {
         }
     }
 
+    /// Adds an operation on a leaf with a single piece of memory, and nothing more: no pairing, no edges.
+    #[inline]
+    pub(crate) fn leaf_operation(
+        &mut self,
+        leaf: LeafId,
+        kind: OpKind,
+        extent: Extent,
+        piece: Piece,
+        pair: u32,
+    ) -> u32 {
+        let pieces = self.plan.pieces.len() as u32;
+        self.plan.pieces.push(piece);
+        match kind {
+            OpKind::Read => self.plan.reads += 1,
+            _ => self.plan.writes += 1,
+        }
+        self.plan.add_node(Body::Device { leaf, kind, extent, pieces: pieces..pieces + 1, pair })
+    }
+
+    /// Names the other half of a read's pair.
+    #[inline]
+    pub(crate) fn pair_read(&mut self, read: u32, write: u32) {
+        if let Body::Device { pair, .. } = &mut self.plan.nodes[read as usize].body {
+            *pair = write;
+        }
+    }
+
     /// Ties a run to the computations that wait for its segs, or make them.
     #[inline]
     fn link_run(&mut self, id: u32, kind: OpKind, segs: Range<usize>) {

@@ -110,12 +110,17 @@ impl Queue {
 
     #[inline]
     pub fn take(&mut self, position: u64) -> Option<Waiting> {
-        if let Some(first) = self.head.pop_front() {
-            return Some(first);
+        if !self.head.is_empty() {
+            return self.take_head();
         }
         match &mut self.scheduler {
             Scheduler::Fifo(fifo) => fifo.take(position),
         }
+    }
+
+    #[cold]
+    fn take_head(&mut self) -> Option<Waiting> {
+        self.head.pop_front()
     }
 
     #[inline]
