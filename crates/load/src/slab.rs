@@ -43,16 +43,27 @@ impl Slab {
 
     #[inline]
     pub(crate) fn insert(&mut self, task: Task) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.tasks[slot as usize] = task;
-            return slot;
-        }
-        self.grow(task)
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => self.grow(),
+        };
+        // The task is passed to nobody by reference, so it is written from registers straight to its place.
+        self.tasks[slot as usize] = task;
+        slot
     }
 
     #[cold]
-    fn grow(&mut self, task: Task) -> u32 {
-        self.tasks.push(task);
+    #[inline(never)]
+    fn grow(&mut self) -> u32 {
+        self.tasks.push(Task {
+            intended: Instant::ZERO,
+            issued: Instant::ZERO,
+            bytes: 0,
+            lane: 0,
+            step: 0,
+            kind: RequestKind::Read,
+            in_flight: false,
+        });
         // The free list must have room for all slots, so that freeing never allocates.
         if self.free.capacity() < self.tasks.len() {
             self.free.reserve(self.tasks.capacity());

@@ -10,7 +10,7 @@ use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::{Limit, Limits, LoadSpec};
 use raidlab_sim::{run, HostSpec, SimConfig};
 
-const REQUESTS: u64 = 400_000;
+const REQUESTS: u64 = 2_000_000;
 
 fn disk() -> DeviceSpec {
     let text = r#"{"kind": "hdd", "revolution_ms": 8.333, "heads": 4, "sector_bytes": 512,
