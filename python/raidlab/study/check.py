@@ -46,10 +46,11 @@ class Parts:
 
 @dataclass
 class Geometry:
-    """Parsed trees by array name, device models by target."""
+    """Parsed trees by array name, device models by target, and which arrays have trees that could not be parsed."""
 
     trees: dict[str, dict[str, Any]] = field(default_factory=dict)
     devices: dict[str, DeviceModel] = field(default_factory=dict)
+    broken: set[int] = field(default_factory=set)
 
     def facts(self, array: str, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
         """What the engine says about an array over members of a size: leaves, user bytes, tolerance, ..."""
@@ -136,6 +137,7 @@ def _parse_trees(parts: Parts, geometry: Geometry, report: Report) -> None:
         except _core.CellError as error:
             message = str(error).removeprefix(f"'{array.tree}': ")
             report(("array", index, "tree"), message, array.tree)
+            geometry.broken.add(index)
             continue
         geometry.trees.setdefault(array.name, tree)
 
@@ -157,7 +159,7 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
     volume_bytes: dict[str, int] = {}
     for index, array in parts.arrays.items():
         tree = geometry.trees.get(array.name)
-        if tree is None:
+        if tree is None or index in geometry.broken:
             continue
         misfits = sorted({chunk for chunk in chunk_sizes(tree) if chunk % sector})
         for chunk in misfits:
