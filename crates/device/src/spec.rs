@@ -32,6 +32,15 @@ impl DeviceSpec {
         }
     }
 
+    /// The device's own logical block, in bytes.
+    pub fn sector_bytes(&self) -> u32 {
+        match self {
+            DeviceSpec::Hdd(spec) => spec.sector_bytes,
+            DeviceSpec::Fixed(spec) => spec.sector_bytes,
+            DeviceSpec::Empirical(spec) => spec.sector_bytes,
+        }
+    }
+
     /// The device's own name, if its file gives one.
     pub fn name(&self) -> Option<&str> {
         match self {

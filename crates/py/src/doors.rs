@@ -52,11 +52,7 @@ pub(crate) fn tree_facts<'py>(
 #[pyfunction]
 pub(crate) fn device_facts<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyDict>> {
     let spec: DeviceSpec = from_json(py, "", device)?;
-    let sector_bytes = match &spec {
-        DeviceSpec::Hdd(s) => s.sector_bytes,
-        DeviceSpec::Fixed(s) => s.sector_bytes,
-        DeviceSpec::Empirical(s) => s.sector_bytes,
-    };
+    let sector_bytes = spec.sector_bytes();
     let model = Device::new(&spec, sector_bytes, PairPricing::Queued, Seed::new(0))
         .map_err(|e| cell_error(py, &e.key, &e.message))?;
     let idle = spec.idle_mean(OpKind::Read, 4096).map_err(|e| cell_error(py, &e.key, &e.message))?;

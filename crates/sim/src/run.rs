@@ -119,12 +119,7 @@ fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimE
         let message = format!("{} devices for {leaves} members; accepted: one, or one a member", specs.len());
         return Err(SimError::new("members", message));
     }
-    let block = |spec: &DeviceSpec| match spec {
-        DeviceSpec::Hdd(s) => s.sector_bytes,
-        DeviceSpec::Fixed(s) => s.sector_bytes,
-        DeviceSpec::Empirical(s) => s.sector_bytes,
-    };
-    let largest = specs.iter().map(block).max().unwrap_or(512);
+    let largest = specs.iter().map(DeviceSpec::sector_bytes).max().unwrap_or(512);
     let sector_bytes = config.sector_bytes.unwrap_or(largest);
     let seed = Seed::new(config.seed).named("device");
     let build = |i: usize| {

@@ -24,6 +24,14 @@ pub(super) struct ChunkPart {
     pub sectors: u64,
 }
 
+impl ChunkPart {
+    /// The part as a column's seg: of `seg`, `skip` sectors in.
+    pub fn column_seg(&self, seg: &Seg, skip: u64) -> ColumnSeg {
+        let Seg { space, offset, link, .. } = seg.part(skip, self.sectors, 0, 0);
+        ColumnSeg { column: self.column, lo: self.within, hi: self.within + self.sectors, space, offset, link }
+    }
+}
+
 /// The parts of `extent` (sectors of a parity node's data), each within one chunk, in order.
 pub(super) fn chunks(p: &ParityLayout, extent: Extent) -> impl Iterator<Item = ChunkPart> {
     let (chunk, data) = (p.chunk, p.data() as u64);
@@ -207,15 +215,7 @@ impl Planner<'_> {
                     self.finish_row(node, p, current, columns)?;
                     current = part.row;
                 }
-                let source = seg.part(skip, part.sectors, 0, 0);
-                self.scratch.columns.push(ColumnSeg {
-                    column: part.column,
-                    lo: part.within,
-                    hi: part.within + part.sectors,
-                    space: source.space,
-                    offset: source.offset,
-                    link: seg.link,
-                });
+                self.scratch.columns.push(part.column_seg(&seg, skip));
                 skip += part.sectors;
             }
         }

@@ -126,10 +126,7 @@ impl Planner<'_> {
                     self.read_row(node, p, current, columns)?;
                     current = part.row;
                 }
-                let (lo, hi) = (part.within, part.within + part.sectors);
-                let to = seg.part(skip, part.sectors, 0, 0);
-                let (space, offset, link) = (to.space, to.offset, to.link);
-                self.scratch.columns.push(ColumnSeg { column: part.column, lo, hi, space, offset, link });
+                self.scratch.columns.push(part.column_seg(&seg, skip));
                 skip += part.sectors;
             }
         }
