@@ -1,9 +1,18 @@
 //! Scalar arithmetic of GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d) and the generator 2.
 //!
-//! Planners need it for the coefficients of Q and of recovery; kernels over bytes live in the parity crate.
+//! Purpose: the field of RAID 6 as Linux md and most controllers have it. Planners need it for the coefficients of Q and of
+//! recovery; the kernels over bytes, and the tables they multiply with, live in the parity crate and are made from this.
+//! Addition is exclusive or.
+//!
+//! Invariant: `exp` has period [`ORDER`] = 255, which is why Q tells at most 255 data blocks apart.
+//!
 //! Reference: H. P. Anvin, *The mathematics of RAID-6*, 2004-2011.
 
-const POLYNOMIAL: u16 = 0x11d;
+/// The field's polynomial, with its leading bit.
+pub const POLYNOMIAL: u16 = 0x11d;
+
+/// The number of nonzero elements: 2^255 = 1.
+pub const ORDER: usize = 255;
 
 const fn tables() -> ([u8; 510], [u8; 256]) {
     let (mut exp, mut log) = ([0u8; 510], [0u8; 256]);
@@ -25,8 +34,8 @@ const TABLES: ([u8; 510], [u8; 256]) = tables();
 
 /// The generator 2 raised to `power`.
 #[inline]
-pub const fn exp(power: u32) -> u8 {
-    TABLES.0[(power % 255) as usize]
+pub const fn exp(power: usize) -> u8 {
+    TABLES.0[power % ORDER]
 }
 
 /// `a` times `b`.
@@ -38,7 +47,10 @@ pub const fn mul(a: u8, b: u8) -> u8 {
     TABLES.0[TABLES.1[a as usize] as usize + TABLES.1[b as usize] as usize]
 }
 
-/// The inverse of `a`, which must not be 0.
+/// The inverse of `a`.
+///
+/// # Panics
+/// If `a` is zero, which has none.
 #[inline]
 pub const fn inv(a: u8) -> u8 {
     assert!(a != 0, "0 has no inverse");
@@ -72,7 +84,16 @@ mod tests {
                 assert_eq!(mul(a, inv(a)), 1);
             }
         }
-        assert_eq!(exp(0), 1);
-        assert_eq!(exp(8), 0x1d);
+        // First values of the table in Anvin's paper and in Linux lib/raid6.
+        let first: Vec<u8> = (0..12).map(exp).collect();
+        assert_eq!(first, [1, 2, 4, 8, 16, 32, 64, 128, 0x1d, 0x3a, 0x74, 0xe8]);
+        assert_eq!(exp(254), 0x8e, "the inverse of 2");
+        assert_eq!(exp(3), exp(3 + ORDER));
+    }
+
+    #[test]
+    #[should_panic(expected = "no inverse")]
+    fn zero_has_no_inverse() {
+        inv(0);
     }
 }

@@ -90,7 +90,7 @@ impl Row {
         if self.layout.parities == 1 {
             return 1;
         }
-        gf::exp(self.layout.q_exponent(self.p, self.position(column)))
+        gf::exp(self.layout.q_exponent(self.p, self.position(column)) as usize)
     }
 
     /// What makes the parities of this stripe.
