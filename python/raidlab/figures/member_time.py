@@ -12,7 +12,8 @@ from typing import Any
 
 import altair as alt
 
-from raidlab.figures.figure import Figure, Panel, data_of, key_of
+from raidlab.figures.figure import Figure, Panel, data_of
+from raidlab.figures.per_table import figure_per_table
 from raidlab.figures.style import COLOURS, PANEL_WIDTH
 from raidlab.metrics import Analysis
 from raidlab.study.expand import IDLE_DEPTH
@@ -30,18 +31,11 @@ _BAR_STEP = 30
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each table of the study and each target with simulated idle cells; a panel for each workload."""
-    for target in dict.fromkeys(point.target for point in analysis.points):
-        for compare in analysis.run.study.compare:
-            panels = tuple(_panels(analysis, compare, target))
-            if panels:
-                yield Figure(
-                    KIND,
-                    key_of(KIND, compare.group, target),
-                    "What one request costs the members",
-                    "Time of all members a request touches, added up, with one request outstanding: the less, the"
-                    " more requests the same members can serve.",
-                    panels,
-                )
+    caption = (
+        "Time of all members a request touches, added up, with one request outstanding: the less, the"
+        " more requests the same members can serve."
+    )
+    return figure_per_table(analysis, KIND, "What one request costs the members", caption, _panels)
 
 
 def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel]:

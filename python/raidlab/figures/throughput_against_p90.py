@@ -12,7 +12,8 @@ from typing import Any
 
 import altair as alt
 
-from raidlab.figures.figure import Chart, Figure, Panel, data_of, key_of
+from raidlab.figures.figure import Chart, Figure, Panel, data_of
+from raidlab.figures.per_table import figure_per_table
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
 from raidlab.metrics import Analysis
 from raidlab.metrics.relative_throughput_percent import share_basis
@@ -27,18 +28,11 @@ _PER_SCALE = {"disk": 1.0, "user_capacity": 1e12, "array": 1.0}
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each table of the study and each target; a panel for each workload."""
-    for target in dict.fromkeys(point.target for point in analysis.points):
-        for compare in analysis.run.study.compare:
-            panels = tuple(_panels(analysis, compare, target))
-            if panels:
-                yield Figure(
-                    KIND,
-                    key_of(KIND, compare.group, target),
-                    "Throughput against response time",
-                    "Each point is one load of the sweep, lightest at the left; up and to the left is better."
-                    " The dashed line is the response-time target.",
-                    panels,
-                )
+    caption = (
+        "Each point is one load of the sweep, lightest at the left; up and to the left is better."
+        " The dashed line is the response-time target."
+    )
+    return figure_per_table(analysis, KIND, "Throughput against response time", caption, _panels)
 
 
 def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel]:
