@@ -77,6 +77,9 @@ pub enum FaultKind {
     TakenOut,
 }
 
+/// Between two reports of progress.
+pub(crate) const PULSE: Duration = Duration::from_ms(150);
+
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -55,6 +55,7 @@
 mod config;
 mod content;
 mod engine;
+mod errno;
 mod error;
 mod memory;
 mod result;

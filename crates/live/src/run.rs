@@ -12,7 +12,7 @@ use crate::target::{self, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
 use raidlab_array::{Array, Layout, MemberState};
 use raidlab_load::{Load, StepOp, Volume, WorkloadSpec};
-use raidlab_types::{Duration, LeafId, RequestKind, Seed, MIB};
+use raidlab_types::{LeafId, RequestKind, Seed, MIB};
 use std::ops::ControlFlow;
 
 type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
@@ -32,7 +32,7 @@ pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, Li
     check_members(config)?;
     target::memory::check_total(&specs)?;
     let writes = config.content == Content::Verify || writes(&config.workload);
-    let targets = open_all(config, &specs, Intent { writes, destroy: &config.destroy })?;
+    let targets = open_all(config, &specs, Intent { writes, destroy: &config.destroy, buffered: false })?;
     let sector_bytes = sector(config, &targets)?;
     let layout = compile(config, &specs, &targets, sector_bytes)?;
     let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
@@ -53,7 +53,7 @@ fn target_specs(config: &LiveConfig) -> Result<Vec<TargetSpec>, LiveError> {
     config.tree.validate().map_err(|e| LiveError::bad("tree", e.to_string()))?;
     let leaves = config.tree.leaves();
     match &config.targets[..] {
-        [one @ TargetSpec::Memory { .. }] => Ok(vec![one.clone(); leaves]),
+        [one @ (TargetSpec::Memory { .. } | TargetSpec::Null { .. })] => Ok(vec![one.clone(); leaves]),
         many if many.len() == leaves => Ok(many.to_vec()),
         many => {
             let message = format!("{} targets for {leaves} members: one each is needed", many.len());
@@ -70,6 +70,10 @@ fn check_members(config: &LiveConfig) -> Result<(), LiveError> {
     };
     for (i, &leaf) in config.missing.iter().enumerate() {
         inside(leaf, format!("missing[{i}]"))?;
+    }
+    let null = |spec: &TargetSpec| matches!(spec, TargetSpec::Null { .. });
+    if config.content == Content::Verify && config.targets.iter().any(null) {
+        return Err(LiveError::bad("content", "a null member keeps nothing, so nothing can be verified"));
     }
     for (i, fault) in config.faults.iter().enumerate() {
         inside(fault.leaf, format!("faults[{i}].leaf"))?;
@@ -129,7 +133,12 @@ fn compile(
     let size = |(spec, target): (&TargetSpec, &Option<Target>)| {
         let bytes = match (target, spec) {
             (Some(target), _) => target.facts.size_bytes,
-            (None, TargetSpec::File { size_bytes, .. } | TargetSpec::Memory { size_bytes }) => *size_bytes,
+            (
+                None,
+                TargetSpec::File { size_bytes, .. }
+                | TargetSpec::Memory { size_bytes }
+                | TargetSpec::Null { size_bytes },
+            ) => *size_bytes,
             (None, TargetSpec::Block { .. }) => smallest,
         };
         bytes / u64::from(sector_bytes)
@@ -169,26 +178,8 @@ impl Run<'_> {
             Content::Random => Filling::Random(seed.child(leaf).draws()),
             Content::Verify => Filling::Zeroes,
         };
-        let total: u64 = targets.iter().flatten().map(|t| t.bytes_to_fill(&filling(0))).sum();
-        let started = std::time::Instant::now();
-        let (mut done, mut told) = (0, Duration::ZERO);
-        let mut progress = |bytes: u64| {
-            done += bytes;
-            let elapsed = Duration::from_ns(started.elapsed().as_nanos() as u64);
-            if elapsed.as_ns() < told.as_ns() + 150_000_000 {
-                return ControlFlow::Continue(());
-            }
-            told = elapsed;
-            let fraction = (done as f64 / total.max(1) as f64).min(1.0);
-            observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
-        };
-        for (leaf, target) in targets.iter_mut().enumerate() {
-            let Some(target) = target else { continue };
-            if target.fill(&mut filling(leaf as u64), &mut progress)?.is_break() {
-                self.interrupted = true;
-                break;
-            }
-        }
+        let numbered = targets.iter_mut().enumerate().filter_map(|(leaf, t)| Some((leaf as u64, t.as_mut()?)));
+        self.interrupted |= target::fill_all(numbered, &filling, observer)?.is_break();
         Ok(targets)
     }
 

@@ -25,7 +25,7 @@ mod store;
 
 pub(crate) use source::{Offered, Source, Sweep};
 
-use crate::config::{LiveConfig, Progress, Stage};
+use crate::config::{LiveConfig, Progress, Stage, PULSE};
 use crate::content::{Stamper, Verifier, VerifyReport};
 use crate::error::{plain, LiveError};
 use crate::memory::{available_bytes, Block, Pool, Use};
@@ -44,8 +44,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 
-/// Between two reports of progress.
-const PULSE: Duration = Duration::from_ms(150);
 /// Longest wait for completions: how late an interruption may be noticed.
 const LONGEST_WAIT: Duration = Duration::from_ms(100);
 /// How long before an arrival the engine stops sleeping and watches the clock: waking up takes about as long.

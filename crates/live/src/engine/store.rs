@@ -1,17 +1,14 @@
 //! Carrying out one operation on one member: in memory at once, on a file or device through the ring.
 //!
-//! How the system's errors are taken:
-//! - on a read, EIO, ENODATA and EILSEQ are unreadable sectors: they cost this extent;
-//! - ENOSPC, EINVAL and others that say "the run is set up wrongly" end the run with one sentence;
-//! - everything else (ENODEV, ENXIO, EIO on a write, ...) means that the member is gone.
-//!
-//! The first three of a read are how Linux reports BLK_STS_IOERR, BLK_STS_MEDIUM and BLK_STS_PROTECTION.
+//! What the system's errors mean is in [`crate::errno`]: unreadable sectors cost an extent, most others the member, and
+//! those that say "the run is set up wrongly" end it.
 
 use super::compute::Places;
 use super::faults::Verdict;
 use super::flight::{Flight, Progress};
 use super::ring::Ring;
 use super::Engine;
+use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
 use crate::result::{FailedMember, MemberCounts, TracedOperation};
 use crate::target::Store;
@@ -21,27 +18,6 @@ use std::io;
 
 /// Length of the memory that what nobody wants is read to.
 pub(super) const SINK_BYTES: usize = 1 << 20;
-
-/// What to make of an error number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    Again,
-    Unreadable,
-    Gone,
-    /// No failure of a member: the run cannot go on.
-    Fatal,
-}
-
-fn meaning(kind: OpKind, errno: i32) -> Meaning {
-    use libc::*;
-    match errno {
-        EAGAIN | EINTR => Meaning::Again,
-        EIO | ENODATA | EILSEQ if kind == OpKind::Read => Meaning::Unreadable,
-        ENOSPC | EDQUOT | EFBIG | EINVAL | EPERM | EACCES | EROFS | EBADF | EFAULT | ENOMEM | EOPNOTSUPP
-        | EOVERFLOW => Meaning::Fatal,
-        _ => Meaning::Gone,
-    }
-}
 
 impl Engine {
     /// Starts an operation; one in memory is carried out here and now.
@@ -66,6 +42,7 @@ impl Engine {
                 unsafe { copy(&operation, self.array.pieces(operation.id), places, member) };
                 self.done(&operation, 0, Ok(()));
             }
+            Some(Store::Null) => self.done(&operation, 0, Ok(())),
             None => self.done(&operation, 0, Err(OpError::MemberGone)),
         }
     }
@@ -185,16 +162,6 @@ impl Engine {
     }
 }
 
-fn verb(kind: OpKind) -> &'static str {
-    match kind {
-        OpKind::Read => "reading",
-        OpKind::Write => "writing",
-        OpKind::Flush => "flushing",
-        OpKind::Discard => "discarding",
-        OpKind::WriteZeroes => "writing zeroes",
-    }
-}
-
 fn count(counts: &mut MemberCounts, kind: OpKind, bytes: u64, wait_ns: u64, ok: bool) {
     counts.wait_ns += wait_ns;
     match kind {
@@ -237,19 +204,5 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
             unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
         }
         at = at.wrapping_add(len);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_mean_what_the_kernel_means() {
-        assert_eq!(meaning(OpKind::Read, libc::EIO), Meaning::Unreadable);
-        assert_eq!(meaning(OpKind::Write, libc::EIO), Meaning::Gone);
-        assert_eq!(meaning(OpKind::Read, libc::ENODEV), Meaning::Gone);
-        assert_eq!(meaning(OpKind::Write, libc::ENOSPC), Meaning::Fatal);
-        assert_eq!(meaning(OpKind::Read, libc::EAGAIN), Meaning::Again);
     }
 }

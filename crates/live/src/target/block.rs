@@ -32,7 +32,7 @@ pub(super) fn open(path: &Path, named: bool, key: &str, intent: Intent<'_>) -> R
         return Err(LiveError::bad(path_key, format!("{} has a size of 0 (no medium?)", path.display())));
     }
     let block = logical_block(&file).map_err(|e| fail("reading its logical block size", &e))?;
-    let access = direct::enable(&file);
+    let access = direct::enable(&file, intent.buffered);
     let mut facts = TargetFacts::of_block(path, numbers, size_bytes, access);
     facts.sector_bytes = match access {
         Access::Direct { align_bytes } => align_bytes.max(block),

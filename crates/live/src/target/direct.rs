@@ -16,8 +16,11 @@ pub(super) enum Access {
     Buffered,
 }
 
-/// Switches `file` to O_DIRECT if reading a page of it that way works; else leaves it buffered.
-pub(super) fn enable(file: &File) -> Access {
+/// Switches `file` to O_DIRECT if reading a page of it that way works; else, or if it is to be `buffered`, leaves it so.
+pub(super) fn enable(file: &File, buffered: bool) -> Access {
+    if buffered {
+        return Access::Buffered;
+    }
     let align_bytes = match statx_alignment(file) {
         Some(0) => return Access::Buffered,
         Some(align) if align as usize <= PAGE_BYTES => align,

@@ -25,7 +25,7 @@ pub struct TargetFacts {
     pub size_bytes: u64,
     /// Least sector it allows.
     pub sector_bytes: u32,
-    /// `direct`, `buffered` or `memory`.
+    /// `direct`, `buffered`, `memory` or `null`.
     pub io: &'static str,
     /// The file system it lies in.
     pub filesystem: Option<FilesystemFacts>,

@@ -2,7 +2,7 @@
 
 use super::direct::{self, Access};
 use super::trailer::{Trailer, TRAILER_BYTES};
-use super::{Store, Target, TargetFacts};
+use super::{Intent, Store, Target, TargetFacts};
 use crate::error::{plain, LiveError};
 use crate::memory::PAGE_BYTES;
 use crate::safety::in_use;
@@ -15,13 +15,13 @@ use std::path::Path;
 /// Least sector of a file: smaller writes make the file system read the rest of its block first.
 const SECTOR_BYTES: u32 = 4096;
 
-pub(super) fn open(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Result<Target, LiveError> {
+pub(super) fn open(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
     if size_bytes < u64::from(SECTOR_BYTES) {
         let message = format!("{size_bytes} must be at least one page of {SECTOR_BYTES}");
         return Err(LiveError::bad(format!("{key}.size_bytes"), message));
     }
     match std::fs::metadata(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => create(path, size_bytes, key),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => create(path, size_bytes, key, intent),
         Err(e) => Err(LiveError::bad(path_key(key), format!("{}: {}", path.display(), plain(&e)))),
         Ok(found) if found.is_dir() => {
             let message = format!("{} is a directory: name a file in it", path.display());
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Res
         Ok(found) if !found.is_file() => {
             Err(LiveError::bad(path_key(key), format!("{} is not a regular file", path.display())))
         }
-        Ok(_) => open_existing(path, size_bytes, key, writes),
+        Ok(_) => open_existing(path, size_bytes, key, intent),
     }
 }
 
@@ -42,7 +42,7 @@ fn path_key(key: &str) -> String {
     format!("{key}.path")
 }
 
-fn create(path: &Path, size_bytes: u64, key: &str) -> Result<Target, LiveError> {
+fn create(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create_new(true).mode(0o600).open(path).map_err(|e| {
         let message = format!("{} cannot be created: {}", path.display(), plain(&e));
@@ -54,11 +54,12 @@ fn create(path: &Path, size_bytes: u64, key: &str) -> Result<Target, LiveError> 
         let _ = std::fs::remove_file(path);
         return Err(error);
     }
-    finish(file, path, size_bytes, key, true, true)
+    finish(file, path, size_bytes, key, intent, Origin { ours: true, needs_fill: true })
 }
 
 /// A file that exists: ours is used or made anew, others are only read.
-fn open_existing(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Result<Target, LiveError> {
+fn open_existing(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
+    let writes = intent.writes;
     let refuse_io = |doing: &str, e: &io::Error| LiveError::io(path_key(key), path.display().to_string(), doing, e);
     let reader = File::open(path).map_err(|e| refuse_io("opening", &e))?;
     let len = reader.metadata().map_err(|e| refuse_io("reading its size", &e))?.len();
@@ -77,7 +78,8 @@ fn open_existing(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Resul
     }
     if trailer.is_none() || (usable && !writes) {
         lock(&reader, false, path, key)?;
-        return finish(reader, path, size_bytes, key, trailer.is_some(), false);
+        let origin = Origin { ours: trailer.is_some(), needs_fill: false };
+        return finish(reader, path, size_bytes, key, intent, origin);
     }
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse_io("opening to write", &e))?;
     lock(&file, true, path, key)?;
@@ -94,7 +96,7 @@ fn open_existing(path: &Path, size_bytes: u64, key: &str, writes: bool) -> Resul
         allocate(&file, size_bytes, path, key)?;
     }
     let needs_fill = !(trailer.filled && trailer.data_bytes >= size_bytes);
-    finish(file, path, size_bytes, key, true, needs_fill)
+    finish(file, path, size_bytes, key, intent, Origin { ours: true, needs_fill })
 }
 
 fn read_trailer(file: &File, len: u64) -> Option<Trailer> {
@@ -140,21 +142,27 @@ fn lock(file: &File, exclusive: bool, path: &Path, key: &str) -> Result<(), Live
     Err(LiveError::refused(path_key(key), message))
 }
 
+/// Who made a file, and whether it still lacks its content.
+struct Origin {
+    ours: bool,
+    needs_fill: bool,
+}
+
 fn finish(
     file: File,
     path: &Path,
     size_bytes: u64,
     key: &str,
-    ours: bool,
-    needs_fill: bool,
+    intent: Intent<'_>,
+    origin: Origin,
 ) -> Result<Target, LiveError> {
-    let access = direct::enable(&file);
+    let access = direct::enable(&file, intent.buffered);
     let mut facts = TargetFacts::of_file(path, &file, size_bytes, access)
         .map_err(|e| LiveError::io(path_key(key), path.display().to_string(), "reading its attributes", &e))?;
     facts.sector_bytes = match access {
         Access::Direct { align_bytes } => align_bytes.max(SECTOR_BYTES),
         Access::Buffered => SECTOR_BYTES,
     };
-    facts.made_by_raidlab = ours;
-    Ok(Target { key: key.to_string(), facts, store: Store::Fd(file), needs_fill })
+    facts.made_by_raidlab = origin.ours;
+    Ok(Target { key: key.to_string(), facts, store: Store::Fd(file), needs_fill: origin.needs_fill })
 }

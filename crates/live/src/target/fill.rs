@@ -10,9 +10,10 @@
 
 use super::trailer::{Trailer, TRAILER_BYTES};
 use super::{Store, Target};
+use crate::config::{Progress, Stage, PULSE};
 use crate::error::LiveError;
 use crate::memory::{fill_random, Mapping, PAGE_BYTES};
-use raidlab_types::CounterRng;
+use raidlab_types::{CounterRng, Duration};
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
@@ -49,6 +50,7 @@ impl Target {
             return Ok(ControlFlow::Continue(()));
         }
         let done = match &mut self.store {
+            Store::Null => ControlFlow::Continue(()),
             Store::Memory(mapping) => fill_memory(mapping.bytes_mut(), filling, progress),
             Store::Fd(file) => {
                 let (ours, size_bytes) = (self.facts.made_by_raidlab, self.facts.size_bytes);
@@ -60,6 +62,34 @@ impl Target {
         self.needs_fill = done.is_break() || matches!(filling, Filling::Zeroes);
         Ok(done)
     }
+}
+
+/// Fills all of these that need it, each with what `filling` gives for its number; the observer may stop it.
+pub(crate) fn fill_all<'a>(
+    targets: impl Iterator<Item = (u64, &'a mut Target)>,
+    filling: &dyn Fn(u64) -> Filling,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, LiveError> {
+    let targets: Vec<(u64, &mut Target)> = targets.collect();
+    let total: u64 = targets.iter().map(|(number, t)| t.bytes_to_fill(&filling(*number))).sum();
+    let started = std::time::Instant::now();
+    let (mut done, mut told) = (0, Duration::ZERO);
+    let mut progress = |bytes: u64| {
+        done += bytes;
+        let elapsed = Duration::from_ns(started.elapsed().as_nanos() as u64);
+        if elapsed.as_ns() < told.as_ns() + PULSE.as_ns() {
+            return ControlFlow::Continue(());
+        }
+        told = elapsed;
+        let fraction = (done as f64 / total.max(1) as f64).min(1.0);
+        observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
+    };
+    for (number, target) in targets {
+        if target.fill(&mut filling(number), &mut progress)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 fn make(bytes: &mut [u8], filling: &mut Filling) {

@@ -15,10 +15,11 @@ mod facts;
 mod file;
 mod fill;
 pub(crate) mod memory;
+mod null;
 mod trailer;
 
 pub use facts::{DeviceFacts, FilesystemFacts, TargetFacts};
-pub(crate) use fill::Filling;
+pub(crate) use fill::{fill_all, Filling};
 
 use crate::error::LiveError;
 use crate::memory::Mapping;
@@ -29,7 +30,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// The kinds there are, as a cell names them.
-pub const TARGETS: [&str; 3] = ["file", "block", "memory"];
+pub const TARGETS: [&str; 4] = ["file", "block", "memory", "null"];
 
 /// A member of the array: `members[i]` in the cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +56,11 @@ pub enum TargetSpec {
         /// How much.
         size_bytes: u64,
     },
+    /// Completes at once and moves nothing: what is measured is raidlab itself.
+    Null {
+        /// How large it claims to be.
+        size_bytes: u64,
+    },
 }
 
 /// What a run will do to its targets.
@@ -64,6 +70,8 @@ pub(crate) struct Intent<'a> {
     pub writes: bool,
     /// Block devices named for overwriting.
     pub destroy: &'a [PathBuf],
+    /// Through the page cache, even where O_DIRECT is possible.
+    pub buffered: bool,
 }
 
 /// Where a target's bytes are.
@@ -71,6 +79,7 @@ pub(crate) struct Intent<'a> {
 pub(crate) enum Store {
     Fd(File),
     Memory(Mapping),
+    Null,
 }
 
 /// An open target.
@@ -87,16 +96,17 @@ pub(crate) struct Target {
 /// Opens the target that `spec` describes; `key` is where that stands in the cell.
 pub(crate) fn open(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
     match spec {
-        TargetSpec::File { path, size_bytes } => file::open(path, *size_bytes, key, intent.writes),
+        TargetSpec::File { path, size_bytes } => file::open(path, *size_bytes, key, intent),
         TargetSpec::Block { path, destroy } => block::open(path, *destroy, key, intent),
         TargetSpec::Memory { size_bytes } => memory::open(*size_bytes, key),
+        TargetSpec::Null { size_bytes } => null::open(*size_bytes, key),
     }
 }
 
 impl Target {
     /// How a sentence names it.
     pub fn name(&self) -> String {
-        self.facts.path.clone().unwrap_or_else(|| format!("{} in memory", self.key))
+        self.facts.path.clone().unwrap_or_else(|| format!("{} ({})", self.key, self.facts.kind))
     }
 }
 
@@ -132,6 +142,7 @@ mod tests {
             r#"{"kind":"file","path":"/x/y","size_bytes":4096}"#,
             r#"{"kind":"block","path":"/dev/x","destroy":true}"#,
             r#"{"kind":"memory","size_bytes":4096}"#,
+            r#"{"kind":"null","size_bytes":4096}"#,
         ];
         for (kind, text) in TARGETS.iter().zip(texts) {
             let spec: TargetSpec = serde_json::from_str(text).expect("a target as the cell contract writes it");
