@@ -40,14 +40,14 @@ test-python: setup
 lint: setup ## Formatting, clippy, ruff, mypy, and the direction of imports
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(BIN)/ruff check python tests
-	$(BIN)/ruff format --check python tests
+	$(BIN)/ruff check python tests benches
+	$(BIN)/ruff format --check python tests benches
 	$(BIN)/mypy
 
 format: setup ## Format all code
 	cargo fmt --all
-	$(BIN)/ruff format python tests
-	$(BIN)/ruff check --fix --quiet python tests
+	$(BIN)/ruff format python tests benches
+	$(BIN)/ruff check --fix --quiet python tests benches
 
 bench: ## Benchmarks: the simulator, the array, load, devices, parity kernels, the live engine
 	cargo bench --locked --workspace --exclude raidlab-py
