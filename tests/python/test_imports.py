@@ -1,8 +1,8 @@
 """Who may know whom, read from the imports themselves.
 
-The order is study, run, results, metrics/stats/checks/model, figures, report, and on top api and cli. A package may
-know those before it; nothing but `results` (the words of an outcome) and the top may know `run`, so that no figure, no
-metric and no report can start a measurement.
+The order is study, formats, run, results, metrics/stats/checks/model, figures, report, and on top api and cli. A
+package may know those before it; nothing but `results` (the words of an outcome) and the top may know `run`, so that no
+figure, no metric and no report can start a measurement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ MAY_KNOW = {
     "errors": set(),
     "histogram": set(),
     "study": set(),
-    "run": {"study"},
+    "formats": {"study"},
+    "run": {"study", "formats"},
     "results": {"study", "run"},
     "model": set(),
     "stats": set(),
@@ -26,8 +27,8 @@ MAY_KNOW = {
     "checks": {"study", "metrics", "stats", "results"},
     "figures": {"study", "metrics", "stats", "results"},
     "report": {"study", "metrics", "stats", "checks", "figures", "results"},
-    "api": {"study", "run", "results", "metrics", "report"},
-    "cli": {"study", "run", "results", "metrics", "checks", "report", "api"},
+    "api": {"study", "formats", "run", "results", "metrics", "report"},
+    "cli": {"study", "formats", "run", "results", "metrics", "checks", "report", "api"},
     "__init__": {"api", "results", "study"},
 }
 

@@ -1,0 +1,199 @@
+"""The values of fio's options that are more than a number: patterns, sizes by direction, splits, names of files.
+
+Invariants:
+
+- A reader here takes the text of one value and the line's base of units, and gives a plain value or raises `ValueError`
+  with a sentence; it knows nothing of other options.
+- Where fio would quietly take something else than was written, the value is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from raidlab.formats.fio import numbers
+
+_Value = TypeVar("_Value")
+
+PATTERNS = ("read", "write", "rw", "readwrite", "randread", "randwrite", "randrw")
+PATTERN_ACCEPTED = ", ".join(PATTERNS)
+# Engines that wait for each request before the next, whatever iodepth says; the others keep iodepth in flight.
+WAITING_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "mmap")
+QUEUED_ENGINES = ("io_uring", "libaio", "posixaio")
+NULL_ENGINE = "null"
+ENGINES = (*QUEUED_ENGINES, *WAITING_ENGINES, NULL_ENGINE)
+_MOST_SPLITS = 64
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What ``rw`` says: which way, drawn or in order, and the gap that a suffix leaves between requests."""
+
+    reads: bool
+    writes: bool
+    random: bool
+    gap_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ByDirection:
+    """A value for reads and one for writes; None where it was left out."""
+
+    read: int | None
+    write: int | None
+
+
+Split = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Splits:
+    """``bssplit``: (size, per cent) for reads and for writes."""
+
+    read: Split
+    write: Split
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """``random_distribution``: ``random``, or ``zipf`` with its theta."""
+
+    kind: str = "random"
+    theta: float = 0.0
+
+
+def pattern(text: str, kb_base: int) -> Pattern:
+    """Read ``rw``.
+
+    Examples
+    --------
+    >>> pattern("randrw", 1024)
+    Pattern(reads=True, writes=True, random=True, gap_bytes=0)
+    """
+    word, colon, suffix = text.partition(":")
+    if "trim" in word:
+        raise ValueError("raidlab trims nothing")
+    if word not in PATTERNS:
+        raise ValueError("is not a pattern")
+    drawn, way = word.startswith("rand"), word.removeprefix("rand")
+    gap = 0
+    if colon and drawn:
+        if suffix != "1":
+            raise ValueError("raidlab draws every place anew, and does not go on from a drawn one")
+    elif colon:
+        if suffix.startswith("-"):
+            raise ValueError("raidlab goes forward only")
+        gap = numbers.size(suffix, kb_base)
+    return Pattern(reads=way != "write", writes=way != "read", random=drawn, gap_bytes=gap)
+
+
+def by_direction(text: str, read_one: Callable[[str], int]) -> ByDirection:
+    """Read ``x``, ``read,write`` or ``read,write,trim``; a lone value holds for both, an empty one is left out.
+
+    Examples
+    --------
+    >>> by_direction(",8k", numbers.size)
+    ByDirection(read=None, write=8192)
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 3:
+        raise ValueError("has more than three values (reads, writes, trims)")
+    values = [read_one(part) if part else None for part in parts[:2]]
+    if all(value is None for value in values):
+        raise ValueError("is empty")
+    return ByDirection(values[0], values[0] if len(parts) == 1 else values[1])
+
+
+def splits(text: str, kb_base: int) -> Splits:
+    """Read ``bssplit``: ``4k/10:64k/90``, and after a comma the same for writes."""
+    parts = text.split(",")
+    if len(parts) > 3:
+        raise ValueError("has more than three splits (reads, writes, trims)")
+    read = _split(parts[0], kb_base)
+    return Splits(read, read if len(parts) == 1 else _split(parts[1], kb_base))
+
+
+def _split(text: str, kb_base: int) -> Split:
+    """One direction's sizes; those without a percentage share what is left, as in fio, the last one the remainder."""
+    entries: list[tuple[int, int]] = []
+    for entry in text.split(":"):
+        if not entry.strip():
+            raise ValueError("has an empty entry")
+        size_text, _, share = entry.partition("/")
+        # fio takes a share of nought for one that was left out.
+        entries.append((numbers.size(size_text, kb_base), numbers.count(share) if share.strip() else 0))
+    if len(entries) > _MOST_SPLITS:
+        raise ValueError(f"has more than {_MOST_SPLITS} sizes")
+    if any(length == 0 for length, _ in entries):
+        raise ValueError("has a size of 0")
+    given = sum(share for _, share in entries)
+    open_places = [place for place, (_, share) in enumerate(entries) if not share]
+    left = 100 - given
+    if left < 0 or (left > 0 and not open_places):
+        raise ValueError(f"its percentages add up to {given}, not to 100")
+    if open_places and left < len(open_places):
+        raise ValueError(f"leaves {left} % for {len(open_places)} sizes without a percentage")
+    for position, place in enumerate(open_places):
+        rest = left % len(open_places) if position == len(open_places) - 1 else 0
+        entries[place] = (entries[place][0], left // len(open_places) + rest)
+    return tuple(entries)
+
+
+def single_range(text: str, kb_base: int) -> ByDirection:
+    """Read ``bsrange`` where it is no range: ``4k-4k``."""
+
+    def one(part: str) -> int:
+        low, _, high = part.replace(":", "-").partition("-")
+        sizes = {numbers.size(low, kb_base), numbers.size(high, kb_base)}
+        if len(sizes) > 1:
+            raise ValueError("raidlab draws sizes from a list, not from a range")
+        return sizes.pop()
+
+    return by_direction(text, one)
+
+
+def distribution(text: str) -> Distribution:
+    """Read ``random_distribution``."""
+    kind, colon, parameter = text.partition(":")
+    if kind == "random" and not colon:
+        return Distribution()
+    if kind != "zipf":
+        raise ValueError(f"raidlab does not draw from '{kind}'")
+    if ":" in parameter:
+        raise ValueError("raidlab scatters its hot places and has no centre of them")
+    # 1.1 is what fio takes when nothing is said.
+    theta = numbers.number(parameter) if colon else 1.1
+    if theta in (0.0, 1.0):
+        raise ValueError("fio takes no zipf theta of 0 or 1")
+    return Distribution("zipf", theta)
+
+
+def one_of(text: str, words: tuple[str, ...], what: str) -> str:
+    """Read one of a few words."""
+    if text not in words:
+        raise ValueError(f"raidlab has no such {what}")
+    return text
+
+
+def paths(text: str) -> tuple[str, ...]:
+    r"""Split names at colons; ``\:`` stands for a colon within one.
+
+    Examples
+    --------
+    >>> paths(r"a:b\:c")
+    ('a', 'b:c')
+    """
+    names = [name.replace("\0", ":") for name in text.replace("\\:", "\0").split(":")]
+    found = tuple(name for name in names if name)
+    if not found:
+        raise ValueError("names no file")
+    if "-" in found:
+        raise ValueError("raidlab reads and writes no standard input or output")
+    return found
+
+
+def escaped(path: str) -> str:
+    """A path as one name of ``filename``."""
+    return path.replace(":", "\\:")
