@@ -64,7 +64,13 @@ def run_study(
         Before anything is measured or written.
     """
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
-    words = list(on) if on else loaded.study.on
+    words = list(on) if on else loaded.study.default_targets
+    if not words:
+        raise InputError.one(
+            "--on",
+            f"the study '{loaded.study.name}' says neither where it runs nor what it simulates",
+            accepted="memory, a directory or block devices; or a table [sim] in the study",
+        )
     targets = resolve_targets(words, destroy)
     _check_sections(loaded, targets)
     root_seed = loaded.study.seed if seed is None else seed

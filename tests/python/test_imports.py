@@ -30,6 +30,7 @@ MAY_KNOW = {
     "api": {"study", "formats", "run", "results", "metrics", "report"},
     "cli": {"study", "formats", "run", "results", "metrics", "checks", "report", "api"},
     "__init__": {"api", "results", "study"},
+    "__main__": {"cli"},
 }
 
 

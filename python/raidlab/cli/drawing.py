@@ -33,7 +33,9 @@ def layout_lines(found: dict[str, Any]) -> list[str]:
     volumes = {cell["volume"] for column in members for cell in column if cell["kind"] == "data"}
     columns = [[_cell(cell, named=len(volumes) > 1) for cell in column] for column in members]
     width = max([len(text) for column in columns for text in column] + [len(str(len(columns) - 1)), 2])
-    head = f"chunks of {format_bytes(int(found['cell_bytes']))}; a column a member, numbered from 0"
+    # A tree that stripes nowhere is mapped in bytes: a row is then as long as one likes.
+    row = f"chunks of {format_bytes(int(found['cell_bytes']))}" if found["cell_bytes"] > 1 else "no striping"
+    head = f"{row}; a column a member, numbered from 0"
     names = "     " + "".join(f"  {index:>{width}}" for index in range(len(columns)))
     rows = [
         f"{row:>3}  " + "".join(f"  {text:>{width}}" for text in texts)

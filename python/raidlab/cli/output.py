@@ -222,7 +222,7 @@ def print_study(loaded: LoadedStudy) -> None:
     for name in ("sim", "original", "live"):
         if getattr(study, name) is not None:
             full, quick = (expand(study, name, seed=study.seed, quick=quick) for quick in (False, True))
-            on = "by default" if name in {engine_of(word) for word in study.on} else "when asked"
+            on = "by default" if name in {engine_of(word) for word in study.default_targets} else "when asked"
             out.print(
                 f"{name} ({on}): {len(full.cells)} cells, {len(full.holds)} searches; "
                 f"quick {len(quick.cells)} and {len(quick.holds)}"

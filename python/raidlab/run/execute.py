@@ -126,9 +126,7 @@ class Execution:
 
     @property
     def _live_section(self) -> Live:
-        live = self.loaded.study.live
-        assert live is not None, "a study without [live] is refused before"
-        return live
+        return self.loaded.study.live
 
     def _leaves(self, array: str) -> int:
         return count_leaves(self.loaded.geometry.trees[array])

@@ -103,7 +103,7 @@ def _check_targets(parts: Parts, report: Report) -> None:
                 word,
                 "'sim', 'original', 'memory' or a path such as './work/'",
             )
-        elif not parts.has_section[engine_of(word)] and word in ("sim", "original"):
+        elif not parts.has_section.get(word, True):
             report(("on", index), f"needs a table [{word}] that says which device is modelled", word)
 
 

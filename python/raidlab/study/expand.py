@@ -15,7 +15,7 @@ import hashlib
 import random
 from dataclasses import dataclass, replace
 
-from raidlab.study.schema import Amount, Array, Study
+from raidlab.study.schema import Amount, Array, Live, Modelled, Study
 from raidlab.study.workload import Hold, IdleMultiple, Load, Workload
 
 IDLE_DEPTH = 1
@@ -95,7 +95,8 @@ class Budget:
 
 def budget(study: Study, target: str, *, quick: bool) -> Budget:
     """The budget of a target (``sim``, ``original`` or ``live``)."""
-    section = study.live if target in ("live", NULL) else study.sim if target == "sim" else study.original
+    modelled = study.sim if target == "sim" else study.original
+    section: Live | Modelled | None = study.live if target in ("live", NULL) else modelled
     assert section is not None, "a target without a section is refused before expansion"
     if not quick:
         return Budget(section.warmup, section.measure, section.repeats)

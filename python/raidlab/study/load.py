@@ -149,7 +149,7 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         for array in document.get("array", [])
         if isinstance(array, dict) and isinstance(array.get("name"), str)
     }
-    on = document.get("on", ["sim"])
+    on = document.get("on", [])
     return Parts(
         on=[str(word) for word in on] if isinstance(on, list) else [],
         arrays=many(Array, "array"),
@@ -160,7 +160,7 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         sim=one(Modelled, document.get("sim")),
         original=one(Modelled, document.get("original")),
         live=one(Live, document.get("live")),
-        has_section={key: isinstance(document.get(key), dict) for key in ("sim", "original", "live")},
+        has_section={key: isinstance(document.get(key), dict) for key in ("sim", "original")},
         array_names=raw_names,
     )
 

@@ -184,8 +184,8 @@ class Study(Table):
     """The question it asks."""
     description: str = ""
     """A sentence or two more."""
-    on: Annotated[list[str], Field(min_length=1)] = ["sim"]
-    """Where it runs by default: ``sim``, ``original``, ``memory``, or paths."""
+    on: Annotated[list[str], Field(min_length=1)] | None = None
+    """Where it runs by default: ``sim``, ``original``, ``memory``, or paths; what it models when left out."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """The root of all randomness."""
     array: Annotated[list[Array], Field(min_length=1)]
@@ -200,7 +200,14 @@ class Study(Table):
     """The simulator's target."""
     original: Modelled | None = None
     """The hardware a published study describes."""
-    live: Live | None = None
+    live: Live = Live()
     """Runs on real members."""
     compare: list[Compare] = []
     """The tables of the result."""
+
+    @property
+    def default_targets(self) -> list[str]:
+        """Where it runs when nobody says where; empty when that must be said."""
+        if self.on is not None:
+            return self.on
+        return ["sim"] if self.sim else ["original"] if self.original else []

@@ -12,8 +12,10 @@ struct Parser<'a> {
 }
 
 #[derive(Default)]
-struct Args {
+struct Args<'a> {
     children: Vec<Tree>,
+    /// Keys given, each once.
+    given: Vec<&'a str>,
     chunk_bytes: Option<u64>,
     rotation: Option<Rotation>,
     parities: Option<u32>,
@@ -102,11 +104,12 @@ impl<'a> Parser<'a> {
         self.build(name, args)
     }
 
-    fn short_form(&mut self, args: &mut Args) -> Result<(), TreeError> {
+    fn short_form(&mut self, args: &mut Args<'a>) -> Result<(), TreeError> {
         let count = self.word();
         args.children = self.count(count)?;
         if self.eat(':') {
             let size = self.word();
+            args.given.push("chunk");
             args.chunk_bytes = Some(self.size("chunk", size)?);
         }
         Ok(())
@@ -124,13 +127,16 @@ impl<'a> Parser<'a> {
             .ok_or_else(|| self.error(format!("{key} = '{word}'; accepted: a size such as 64KiB, 1MiB or 512")))
     }
 
-    fn arg(&mut self, args: &mut Args) -> Result<(), TreeError> {
+    fn arg(&mut self, args: &mut Args<'a>) -> Result<(), TreeError> {
         self.blanks();
         let start = self.at;
         let word = self.word();
         if self.eat('=') {
             let value = self.word();
             return self.keyword(args, word, value);
+        }
+        if args.given.contains(&"members") {
+            return Err(self.error("members is given twice".into()));
         }
         if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) {
             if self.eat('*') {
@@ -148,7 +154,42 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn keyword(&self, args: &mut Args, key: &str, value: &str) -> Result<(), TreeError> {
+    /// Takes note of a key, which must be its first.
+    fn once(&self, args: &mut Args<'a>, key: &'a str) -> Result<(), TreeError> {
+        let twice = args.given.contains(&key) || (key == "members" && !args.children.is_empty());
+        args.given.push(key);
+        match twice {
+            true => Err(self.error(format!("{key} is given twice"))),
+            false => Ok(()),
+        }
+    }
+
+    /// What `name` is built from: no key that it would silently ignore.
+    fn check_keys(&self, name: &str, args: &Args<'a>) -> Result<(), TreeError> {
+        let accepted: &[&str] = match name {
+            "member" => &["data_offset"],
+            "independent" | "concat" | "mirror" | "raid1" => &["members"],
+            "stripe" | "raid0" | "raid10" | "raid01" => &["members", "chunk"],
+            "parity" => &["members", "chunk", "rotation", "parities"],
+            "raid5" | "raid6" => &["members", "chunk", "rotation"],
+            "raid50" | "raid60" => &["members", "chunk", "rotation", "groups"],
+            // An unknown level is refused for its name.
+            _ => return Ok(()),
+        };
+        if name == "member" && !args.children.is_empty() {
+            return Err(self.error("'member' is one device and has no members; accepted: member, or a number".into()));
+        }
+        match args.given.iter().find(|key| !accepted.contains(key)) {
+            Some(key) => {
+                let accepted = accepted.join(", ");
+                Err(self.error(format!("'{name}' takes no key '{key}'; accepted: {accepted}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn keyword(&self, args: &mut Args<'a>, key: &'a str, value: &str) -> Result<(), TreeError> {
+        self.once(args, key)?;
         let number =
             || value.parse::<usize>().map_err(|_| self.error(format!("{key} = '{value}'; accepted: a whole number")));
         match key {
@@ -172,7 +213,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn build(&self, name: &str, args: Args) -> Result<Tree, TreeError> {
+    fn build(&self, name: &str, args: Args<'a>) -> Result<Tree, TreeError> {
+        self.check_keys(name, &args)?;
         let chunk_bytes = args.chunk_bytes.unwrap_or(DEFAULT_CHUNK_BYTES);
         let rotation = args.rotation.unwrap_or(Rotation::LeftSymmetric);
         let children = args.children;
@@ -235,6 +277,13 @@ mod tests {
             ("", "a level is expected"),
             ("raid0:0", "from 1 to 4096"),
             ("raid0:99999999", "from 1 to 4096"),
+            ("member(3)", "is one device"),
+            ("raid5(5, members=6)", "members is given twice"),
+            ("raid5(members=5, 6)", "members is given twice"),
+            ("raid5(5, chunk=4K, chunk=8K)", "chunk is given twice"),
+            ("raid1(2, chunk=64KiB)", "'raid1' takes no key 'chunk'"),
+            ("raid0(2, rotation=left_symmetric)", "takes no key 'rotation'; accepted: members, chunk"),
+            ("raid1:2:64KiB", "takes no key 'chunk'"),
         ] {
             let error = Tree::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
