@@ -30,6 +30,7 @@ pub use control::search::{Answer, DepthSearch, Point};
 pub use error::LoadError;
 pub use load::{Backlog, Load, Volume};
 pub use recorder::{Recorder, Snapshot, Tally, Times, LONGEST_NS, SIGNIFICANT_DIGITS, SNAPSHOT_NS};
+pub use size::Sizes;
 pub use spec::{
     AddressSpec, ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec,
 };

@@ -17,7 +17,7 @@ pub(crate) fn column(
     out.set_item(key, PyArray1::from_vec(py, values.collect::<Vec<u64>>()))
 }
 
-fn histogram<'py>(py: Python<'py>, times: &Times) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn histogram<'py>(py: Python<'py>, times: &Times) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let rows: Vec<(u64, u64)> = times.columns().collect();
     column(py, &out, "value_ns", rows.iter().map(|r| r.0))?;
@@ -80,7 +80,7 @@ fn backlog<'py>(py: Python<'py>, b: &Backlog) -> PyResult<Bound<'py, PyDict>> {
 }
 
 /// Plain data of the engine's as Python objects, by way of JSON: facts are small and come once a cell.
-fn plain<'py, T: serde::Serialize>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn plain<'py, T: serde::Serialize>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {
     let text = serde_json::to_string(value).map_err(|e| crate::error::cell_error(py, "", &e.to_string()))?;
     py.import("json")?.call_method1("loads", (text,))
 }

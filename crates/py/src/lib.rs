@@ -10,6 +10,7 @@ mod answer;
 mod cell;
 mod doors;
 mod error;
+mod files;
 mod search;
 
 use pyo3::prelude::*;

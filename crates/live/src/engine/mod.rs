@@ -23,6 +23,7 @@ mod ring;
 mod source;
 mod store;
 
+pub(crate) use clock::{Clock, PromptWakes};
 pub(crate) use source::{Offered, Source, Sweep};
 
 use crate::config::{LiveConfig, Progress, Stage, PULSE};
@@ -31,7 +32,6 @@ use crate::error::{plain, LiveError};
 use crate::memory::{available_bytes, Block, Pool, Use};
 use crate::result::{ArrayInput, FailedMember, MemberCounts, TracedOperation};
 use crate::target::{Store, Target};
-use clock::{Clock, PromptWakes};
 use compute::Combiner;
 use faults::Faults;
 use flight::Flights;

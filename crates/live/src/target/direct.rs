@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 /// How a target is read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     /// Past the page cache, in multiples of this.
     Direct {
         /// Least multiple of offsets, lengths and addresses.
@@ -17,7 +17,7 @@ pub(super) enum Access {
 }
 
 /// Switches `file` to O_DIRECT if reading a page of it that way works; else, or if it is to be `buffered`, leaves it so.
-pub(super) fn enable(file: &File, buffered: bool) -> Access {
+pub(crate) fn enable(file: &File, buffered: bool) -> Access {
     if buffered {
         return Access::Buffered;
     }
@@ -52,7 +52,8 @@ fn statx_alignment(file: &File) -> Option<u32> {
     })
 }
 
-fn set_direct(file: &File, on: bool) -> bool {
+/// Switches O_DIRECT on or off; whether the file system took it.
+pub(crate) fn set_direct(file: &File, on: bool) -> bool {
     let fd = file.as_raw_fd();
     // SAFETY: flags of an open descriptor; no memory is involved.
     unsafe {

@@ -130,19 +130,19 @@ impl TargetFacts {
     }
 }
 
-fn name_of(access: Access) -> &'static str {
+pub(crate) fn name_of(access: Access) -> &'static str {
     match access {
         Access::Direct { .. } => "direct",
         Access::Buffered => "buffered",
     }
 }
 
-fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// File systems with several devices (btrfs) have numbers of no device: then what is mounted tells.
-fn device_beneath(numbers: DevNumbers, mount: Option<&Mount>) -> Option<DevNumbers> {
+pub(crate) fn device_beneath(numbers: DevNumbers, mount: Option<&Mount>) -> Option<DevNumbers> {
     if numbers.sysfs().exists() {
         return Some(numbers);
     }

@@ -10,8 +10,8 @@
 //! - What `open` returns is locked for the run: files by `flock`, block devices that are written by `O_EXCL`.
 
 mod block;
-mod direct;
-mod facts;
+pub(crate) mod direct;
+pub(crate) mod facts;
 mod file;
 mod fill;
 pub(crate) mod memory;

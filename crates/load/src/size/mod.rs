@@ -1,7 +1,7 @@
 //! How long requests are.
 //!
 //! Purpose: sizes in whole sectors, from one random word. Kinds are listed in [`Size`]; to add one, write its file, add
-//! a line here and to [`SizeSpec`].
+//! a line here and to [`SizeSpec`]. [`Sizes`] offers the same kinds for what is no request: the sizes of files.
 //!
 //! Invariants:
 //! - A size is at least one sector and at most `longest_sectors`, what the address kind can place.
@@ -78,6 +78,36 @@ impl Size {
     }
 }
 
+/// Sizes of things that are no requests, such as files: item `i` is a function of (seed, i) alone.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    size: Size,
+    unit_bytes: u32,
+    seed: Seed,
+}
+
+impl Sizes {
+    /// Sizes in whole units of `unit_bytes`, at least one and at most `longest_bytes`; errors name keys below `key`.
+    ///
+    /// # Errors
+    /// If the specification makes no sense, or asks for more than the longest.
+    pub fn new(
+        spec: &SizeSpec,
+        key: &str,
+        unit_bytes: u32,
+        longest_bytes: u64,
+        seed: Seed,
+    ) -> Result<Sizes, LoadError> {
+        let room = Room { sector_bytes: unit_bytes, longest_sectors: longest_bytes / u64::from(unit_bytes) };
+        Ok(Sizes { size: Size::new(spec, key, room)?, unit_bytes, seed })
+    }
+
+    /// Bytes of item `i`.
+    pub fn bytes(&self, i: u64) -> u64 {
+        self.size.draw(&mut self.seed.child(i).draws()) * u64::from(self.unit_bytes)
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod test_support {
     use super::*;
@@ -103,6 +133,20 @@ pub(crate) mod test_support {
 mod tests {
     use super::test_support::*;
     use super::*;
+
+    #[test]
+    fn sizes_of_items_are_whole_units_and_functions_of_the_seed() {
+        let spec = SizeSpec::Lognormal { mean_bytes: 160_000.0, sigma: 1.0 };
+        let sizes = |seed| Sizes::new(&spec, "sizes", 1, 1 << 30, Seed::new(seed)).unwrap();
+        let drawn = |seed| (0..500).map(|i| sizes(seed).bytes(i)).collect::<Vec<u64>>();
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1), drawn(2));
+        assert!(drawn(1).iter().any(|bytes| bytes % 512 != 0), "units of one byte");
+        let pages = Sizes::new(&spec, "sizes", 4096, 8192, Seed::new(1)).unwrap();
+        assert!((0..500).all(|i| [4096, 8192].contains(&pages.bytes(i))));
+        let error = Sizes::new(&SizeSpec::Fixed { bytes: 0 }, "sizes", 1, 1 << 30, Seed::new(1)).unwrap_err();
+        assert_eq!(error.key, "sizes.bytes");
+    }
 
     #[test]
     fn every_kind_stays_within_the_room() {

@@ -1,0 +1,203 @@
+//! What a run over whole files is told.
+
+use raidlab_load::SizeSpec;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A cell of the engine `files`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesConfig {
+    /// Root of all randomness.
+    pub seed: u64,
+    /// Which files.
+    pub files: FilesSpec,
+    /// How many read at the same time; 0 if files are only to be written.
+    #[serde(default = "one")]
+    pub readers: u32,
+    /// Disjoint lists that the files are dealt into; reader k reads list k. With one, every reader reads all.
+    #[serde(default = "one")]
+    pub lists: u32,
+    /// In which order a reader reads its list.
+    #[serde(default)]
+    pub order: Order,
+    /// Bytes of one read call, and of one write call.
+    #[serde(default)]
+    pub block_bytes: BlockBytes,
+    /// Past the page cache or through it.
+    #[serde(default)]
+    pub io: IoMode,
+    /// Have the kernel drop every cache (directory entries and inodes too) before reading begins; needs root.
+    #[serde(default)]
+    pub drop_caches: bool,
+    /// Files read first that do not count.
+    #[serde(default)]
+    pub warmup: FilesWarmup,
+    /// When reading ends; may be left out where every list is read once.
+    #[serde(default)]
+    pub measure: FilesMeasure,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Which files: `files` in the cell.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum FilesSpec {
+    /// Made by raidlab, in a subdirectory of its own.
+    Made {
+        /// One a file system, as a rule; the files are spread over them evenly.
+        directories: Vec<PathBuf>,
+        /// How long they are, to the byte.
+        sizes: SizeSpec,
+        /// Whether sizes are drawn, or a table's numbers are kept exactly.
+        #[serde(default)]
+        numbers: Numbers,
+        /// How many.
+        #[serde(default)]
+        count: Option<u64>,
+        /// As many as fit into this; instead of `count`.
+        #[serde(default)]
+        total_bytes: Option<u64>,
+        /// When written files are made to be on the medium.
+        #[serde(default)]
+        sync: SyncRule,
+        /// Leave them for the next cell, which uses them if it asks for the very same.
+        #[serde(default)]
+        keep: bool,
+    },
+    /// Files that exist; they are only read.
+    List {
+        /// Their paths.
+        paths: Vec<PathBuf>,
+    },
+}
+
+/// How the numbers of a table of sizes come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Numbers {
+    /// Each file's size is drawn.
+    #[default]
+    Drawn,
+    /// Every size of a table has its share of the files (to within one), in random order.
+    Even,
+}
+
+/// When written files are made to be on the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncRule {
+    /// Each before it is closed.
+    #[default]
+    Each,
+    /// All at the end.
+    End,
+}
+
+/// In which order a reader reads its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Every file once, shuffled.
+    #[default]
+    Once,
+    /// Again and again, shuffled anew each time.
+    Shuffled,
+    /// Drawn one by one, with replacement.
+    Random,
+}
+
+/// Past the page cache or through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IoMode {
+    /// Past it where the file system allows, else through it.
+    #[default]
+    Auto,
+    /// Past it, or not at all.
+    Direct,
+    /// Through it, emptied of the file beforehand.
+    Buffered,
+}
+
+/// Bytes of a read call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockBytes {
+    /// So many, the last of a file fewer.
+    Bytes(u64),
+    /// The file in one call.
+    Whole,
+}
+
+impl Default for BlockBytes {
+    fn default() -> Self {
+        BlockBytes::Bytes(128 << 10)
+    }
+}
+
+impl<'de> Deserialize<'de> for BlockBytes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = BlockBytes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of bytes, or \"whole\"")
+            }
+            fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<BlockBytes, E> {
+                Ok(BlockBytes::Bytes(bytes))
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<BlockBytes, E> {
+                match word {
+                    "whole" => Ok(BlockBytes::Whole),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(word), &self)),
+                }
+            }
+        }
+        from.deserialize_any(Either)
+    }
+}
+
+/// Files read first that do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesWarmup {
+    /// By all readers together.
+    #[serde(default)]
+    pub files: u64,
+}
+
+/// When reading ends: at the earlier of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesMeasure {
+    /// Files begun by all readers together.
+    #[serde(default)]
+    pub files: Option<u64>,
+    /// No file is begun later than this after the first one that counts.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_read_as_the_contract_writes_it() {
+        let text = r#"{"seed": 1, "files": {"kind": "made", "directories": ["/a"], "count": 3,
+            "sizes": {"kind": "fixed", "bytes": 1000}}, "block_bytes": "whole"}"#;
+        let config: FilesConfig = serde_json::from_str(text).expect("a cell");
+        assert_eq!((config.readers, config.lists, config.order), (1, 1, Order::Once));
+        assert_eq!(config.block_bytes, BlockBytes::Whole);
+        let bytes: BlockBytes = serde_json::from_str("4096").expect("bytes");
+        assert_eq!(bytes, BlockBytes::Bytes(4096));
+        let error = serde_json::from_str::<BlockBytes>("\"all\"").expect_err("no such word");
+        assert!(error.to_string().contains("a number of bytes, or \"whole\""), "{error}");
+        assert!(serde_json::from_str::<FilesConfig>(&text.replace("count", "number")).is_err());
+    }
+}

@@ -1,0 +1,295 @@
+//! Whole files: opening and reading them through a file system, one after another, by one reader or many.
+//!
+//! Purpose: the question of file retrieval: how long does a program wait for a file, and how much longer when others read
+//! at the same time? Files are made (which is measured too) or given; each reading is recorded.
+//!
+//! Order: check what can be checked, claim the directories (the safety rules speak here), plan, write, empty the page
+//! cache, read. So bad input costs nothing.
+//!
+//! Invariants:
+//! - Only files that raidlab made are written or removed ([`set`]); given files are only read.
+//! - No file is timed from the page cache without its record saying so.
+//! - What was measured is kept, whatever ends the run.
+//!
+//! Code map: `config` what is asked, `plan` which files and who reads them (pure), `set` raidlab's own subdirectory,
+//! `place` looks
+//! at file systems, `fill` writes, `read` reads one file, `readers` many, `result` what came of it.
+//!
+//! Reference: the workload of J. Hauser et al., file retrieval from disk arrays, 1996: mean time of one file alone, and
+//! what each further process adds.
+
+mod config;
+mod fill;
+mod place;
+mod plan;
+mod read;
+mod readers;
+mod result;
+mod set;
+
+pub use config::{BlockBytes, FilesConfig, FilesMeasure, FilesSpec, FilesWarmup, IoMode, Numbers, Order, SyncRule};
+pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord, ReadResult, CACHE_UNKNOWN};
+
+use crate::config::{Progress, Stage};
+use crate::engine::Clock;
+use crate::error::{plain, LiveError};
+use crate::memory::Mapping;
+use crate::page_cache;
+use crate::target::direct::{self, Access};
+use fill::{sectors_of, Filler, Planned};
+use place::{buffers, check_room, choose, empty_cache, facts_of};
+use plan::{Sequence, Wanted};
+use raidlab_types::{Duration, Seed};
+use readers::{Extent, Readable};
+use set::Set;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// Most readers: each is a thread.
+const MOST_READERS: u32 = 4096;
+/// Longest read call that the system carries out in one piece.
+const LONGEST_CALL: u64 = 0x7fff_f000;
+
+/// Runs a cell. `observer` is told of progress about seven times a second, and may end the run with what it has.
+///
+/// # Errors
+/// Before anything is measured: bad input, a refusal of the safety rules, something this system lacks. What fails later
+/// is in [`FilesResult::stopped_by`], beside what was measured.
+pub fn run(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult, LiveError> {
+    check(config)?;
+    match &config.files {
+        FilesSpec::Made { .. } => run_made(config, observer),
+        FilesSpec::List { paths } => run_list(config, paths, observer),
+    }
+}
+
+fn check(config: &FilesConfig) -> Result<(), LiveError> {
+    if config.readers > MOST_READERS {
+        return Err(LiveError::bad("readers", format!("{} must be at most {MOST_READERS}", config.readers)));
+    }
+    if config.lists == 0 || (config.lists > 1 && config.lists < config.readers) {
+        let message = format!("{} must be 1, or at least one a reader ({})", config.lists, config.readers);
+        return Err(LiveError::bad("lists", message));
+    }
+    if let BlockBytes::Bytes(bytes) = config.block_bytes {
+        if bytes == 0 || bytes > LONGEST_CALL || (config.io != IoMode::Buffered && bytes % 512 != 0) {
+            let message = format!("{bytes} must be a multiple of 512 (or \"io\": \"buffered\"), and at most 2 GiB");
+            return Err(LiveError::bad("block_bytes", message));
+        }
+    }
+    let FilesMeasure { files, duration_s } = config.measure;
+    if duration_s.is_some_and(|s| !(s.is_finite() && s > 0.0)) {
+        return Err(LiveError::bad("measure.duration_s", "must be a finite number above 0"));
+    }
+    if files == Some(0) {
+        return Err(LiveError::bad("measure.files", "0 must be at least 1"));
+    }
+    if config.readers > 0 && config.order != Order::Once && files.is_none() && duration_s.is_none() {
+        let message = "give files or duration_s: only \"order\": \"once\" ends by itself";
+        return Err(LiveError::bad("measure", message));
+    }
+    if config.drop_caches {
+        page_cache::may_drop_everything().map_err(|e| LiveError::Unsupported {
+            key: "drop_caches".into(),
+            message: format!("the kernel's caches cannot be dropped here: {}", plain(&e)),
+        })?;
+    }
+    Ok(())
+}
+
+/// Files of raidlab's own: planned, written unless they are there, read.
+fn run_made(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult, LiveError> {
+    let FilesSpec::Made { directories, sizes, numbers, count, total_bytes, sync, keep } = &config.files else {
+        unreachable!("the caller looked")
+    };
+    let seed = Seed::new(config.seed).named("files");
+    let sizes = plan::sizes(sizes, *numbers, Wanted::of(*count, *total_bytes)?, seed)?;
+    if directories.is_empty() {
+        return Err(LiveError::bad("files.directories", "name at least one"));
+    }
+    let mut sets: Vec<Set> = Vec::with_capacity(directories.len());
+    for (i, directory) in directories.iter().enumerate() {
+        let key = format!("files.directories[{i}]");
+        if let Some(twin) = directories[..i].iter().find(|other| is_same(other, directory)) {
+            let message = format!("{} is {} once more: each needs its own", directory.display(), twin.display());
+            return Err(LiveError::bad(key, message));
+        }
+        sets.push(Set::claim(directory, &key, *keep)?);
+    }
+    let directory = plan::deal(&sizes, sets.len(), seed.named("places"));
+    let access: Vec<Access> = sets.iter().map(|set| set.access).collect();
+    let direct = choose(config, &access, |i| (format!("files.directories[{i}]"), &directories[i]))?;
+    let mut buffers = buffers(config, &sizes)?;
+
+    let files = planned(&sizes, &directory);
+    let missing = missing(config.seed, &mut sets, &files)?;
+    check_room(directories, &missing)?;
+    let mut result = FilesResult { size_bytes: sizes.clone(), directory, ..FilesResult::default() };
+    result.directories = directories.iter().zip(&direct).map(|(path, &direct)| facts_of(path, direct, true)).collect();
+    if !missing.is_empty()
+        && !fill(config.seed, &mut sets, &direct, &missing, (*sync, &mut buffers[0]), &mut result, observer)
+    {
+        return Ok(result);
+    }
+    for set in &mut sets {
+        if let Err(error) = set.finish() {
+            result.stopped_by = Some(error);
+            return Ok(result);
+        }
+    }
+    let readable = |file: &Planned| Readable {
+        path: sets[file.set as usize].file(file.number),
+        size_bytes: file.size_bytes,
+        direct: direct[file.set as usize],
+        key: format!("files.directories[{}]", file.set),
+    };
+    let readables: Vec<Readable> = files.iter().map(readable).collect();
+    read(config, &readables, buffers, &mut result, observer);
+    Ok(result)
+}
+
+/// Files of others: only read.
+fn run_list(config: &FilesConfig, paths: &[PathBuf], observer: Observer<'_>) -> Result<FilesResult, LiveError> {
+    if paths.is_empty() {
+        return Err(LiveError::bad("files.paths", "name at least one file"));
+    }
+    let mut result = FilesResult::default();
+    let mut readables: Vec<Readable> = Vec::with_capacity(paths.len());
+    // By directory, in order of appearance: what was found on its first file.
+    let mut known: Vec<(PathBuf, bool)> = Vec::new();
+    for (i, path) in paths.iter().enumerate() {
+        let key = format!("files.paths[{i}]");
+        let bad = |text: String| LiveError::bad(key.clone(), format!("{}: {text}", path.display()));
+        let status = std::fs::metadata(path).map_err(|e| bad(plain(&e)))?;
+        if !status.is_file() {
+            return Err(bad("not a regular file".into()));
+        }
+        let parent = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+        let at = match known.iter().position(|(directory, _)| *directory == parent) {
+            Some(at) => at,
+            None => {
+                let file = File::open(path).map_err(|e| bad(plain(&e)))?;
+                let direct = choose(config, &[direct::enable(&file, false)], |_| (key.clone(), path))?[0];
+                result.directories.push(facts_of(&parent, direct, false));
+                known.push((parent, direct));
+                known.len() - 1
+            }
+        };
+        result.size_bytes.push(status.len());
+        result.directory.push(at as u32);
+        readables.push(Readable { path: path.clone(), size_bytes: status.len(), direct: known[at].1, key });
+    }
+    let buffers = buffers(config, &result.size_bytes)?;
+    read(config, &readables, buffers, &mut result, observer);
+    Ok(result)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let numbers = |path: &Path| std::fs::metadata(path).ok().map(|status| (status.dev(), status.ino()));
+    numbers(one).is_some_and(|found| numbers(other) == Some(found))
+}
+
+fn planned(sizes: &[u64], directory: &[u32]) -> Vec<Planned> {
+    let mut next = 0;
+    let one = |(number, (&size_bytes, &set)): (usize, (&u64, &u32))| {
+        let first_sector = next;
+        next += sectors_of(size_bytes);
+        Planned { number: number as u32, size_bytes, set, first_sector }
+    };
+    sizes.iter().zip(directory).enumerate().map(one).collect()
+}
+
+/// The files that are not there already, in order; sets of an earlier run that differ are emptied.
+fn missing(seed: u64, sets: &mut [Set], files: &[Planned]) -> Result<Vec<Planned>, LiveError> {
+    for (i, set) in sets.iter_mut().enumerate() {
+        let of_set = files.iter().filter(|file| file.set as usize == i);
+        set.prepare(set::identity(seed, of_set.map(|f| (f.number, f.size_bytes, f.first_sector))))?;
+    }
+    let is_there = |file: &Planned| {
+        let set = &sets[file.set as usize];
+        let found = std::fs::symlink_metadata(set.file(file.number));
+        set.complete && found.is_ok_and(|status| status.is_file() && status.len() == file.size_bytes)
+    };
+    let missing: Vec<Planned> = files.iter().filter(|file| !is_there(file)).copied().collect();
+    for file in &missing {
+        sets[file.set as usize].begin_again(file.number)?;
+    }
+    Ok(missing)
+}
+
+/// Writes what is missing; whether the run goes on.
+fn fill(
+    seed: u64,
+    sets: &mut [Set],
+    direct: &[bool],
+    missing: &[Planned],
+    (sync, buffer): (SyncRule, &mut Mapping),
+    result: &mut FilesResult,
+    observer: Observer<'_>,
+) -> bool {
+    let total: u64 = missing.iter().map(|file| file.size_bytes).sum::<u64>().max(1);
+    let clock = Clock::start();
+    let (mut done, mut told) = (0, 0);
+    let mut progress = |bytes: u64| {
+        done += bytes;
+        let elapsed = clock.now().as_ns();
+        if elapsed < told + 150_000_000 {
+            return ControlFlow::Continue(());
+        }
+        told = elapsed;
+        let (fraction, elapsed) = ((done as f64 / total as f64).min(1.0), Duration::from_ns(elapsed));
+        observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
+    };
+    let mut filler = Filler { sets, direct, seed, sync, buffer, clock };
+    let (filled, outcome) = filler.run(missing, &mut progress);
+    result.fill = Some(filled);
+    match outcome {
+        Ok(flow) => result.interrupted = flow.is_break(),
+        Err(error) => result.stopped_by = Some(error),
+    }
+    !result.interrupted && result.stopped_by.is_none()
+}
+
+/// Empties the page cache of the files, then lets the readers read.
+fn read(
+    config: &FilesConfig,
+    files: &[Readable],
+    buffers: Vec<Mapping>,
+    result: &mut FilesResult,
+    observer: Observer<'_>,
+) {
+    if config.readers == 0 {
+        return;
+    }
+    match empty_cache(config, files, observer) {
+        Ok(ControlFlow::Continue(())) => {}
+        Ok(ControlFlow::Break(())) => {
+            result.interrupted = true;
+            return;
+        }
+        Err(error) => {
+            result.stopped_by = Some(error);
+            return;
+        }
+    }
+    let seed = Seed::new(config.seed).named("files");
+    let sizes: Vec<u64> = files.iter().map(|file| file.size_bytes).collect();
+    let lists = plan::lists(&sizes, config.lists as usize, seed);
+    let list_of = |reader: usize| &lists[reader % lists.len()];
+    let sequence =
+        |reader: usize| Sequence::new(list_of(reader), config.order, seed.named("readers").child(reader as u64));
+    let available = (config.order == Order::Once)
+        .then(|| (0..config.readers as usize).map(|reader| list_of(reader).len() as u64).sum());
+    let extent = Extent { warmup_files: config.warmup.files, measure: config.measure, available };
+    let readers = buffers.into_iter().skip(1).enumerate().map(|(i, buffer)| (sequence(i), buffer)).collect();
+    let (found, outcome) = readers::run(files, readers, extent, observer);
+    result.read = found;
+    match outcome {
+        Ok(flow) => result.interrupted = flow.is_break(),
+        Err(error) => result.stopped_by = Some(error),
+    }
+}

@@ -1,0 +1,145 @@
+//! The places files lie in, and the memory they are read into: what is allowed, what is there.
+//!
+//! Invariant: whether a place can be read past the page cache is tried there, never assumed.
+
+use super::config::{BlockBytes, FilesConfig, IoMode};
+use super::fill::{sectors_of, Planned};
+use super::read;
+use super::readers::Readable;
+use super::result::DirectoryFacts;
+use super::LONGEST_CALL;
+use crate::config::{Progress, Stage};
+use crate::engine::Clock;
+use crate::error::LiveError;
+use crate::memory::{available_bytes, Mapping, PAGE_BYTES};
+use crate::page_cache;
+use crate::safety::mounts;
+use crate::safety::numbers::DevNumbers;
+use crate::target::direct::Access;
+use crate::target::{facts, DeviceFacts, FilesystemFacts};
+use raidlab_types::Duration;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Whether each place is read past the page cache.
+pub(super) fn choose<'a>(
+    config: &FilesConfig,
+    access: &[Access],
+    place: impl Fn(usize) -> (String, &'a PathBuf),
+) -> Result<Vec<bool>, LiveError> {
+    let one = |(i, access): (usize, &Access)| match (config.io, access) {
+        (IoMode::Buffered, _) | (IoMode::Auto, Access::Buffered) => Ok(false),
+        (IoMode::Direct, Access::Buffered) => {
+            let (key, path) = place(i);
+            let message = format!(
+                "{} lies in a file system without direct I/O: \"io\" must be \"auto\" or \"buffered\"",
+                path.display()
+            );
+            Err(LiveError::Unsupported { key, message })
+        }
+        (_, Access::Direct { align_bytes }) => match config.block_bytes {
+            BlockBytes::Bytes(bytes) if bytes % u64::from(*align_bytes) != 0 => {
+                let (_, path) = place(i);
+                let message =
+                    format!("{bytes} must be a multiple of {align_bytes} for direct I/O in {}", path.display());
+                Err(LiveError::bad("block_bytes", message))
+            }
+            _ => Ok(true),
+        },
+    };
+    access.iter().enumerate().map(one).collect()
+}
+
+/// Memory of every reader, and one more to fill with.
+pub(super) fn buffers(config: &FilesConfig, sizes: &[u64]) -> Result<Vec<Mapping>, LiveError> {
+    let largest = sizes.iter().copied().max().unwrap_or(0).max(1);
+    let wanted = match config.block_bytes {
+        BlockBytes::Whole if largest > LONGEST_CALL => {
+            let message = format!("a file of {largest} bytes cannot be read in one call: give a number of bytes");
+            return Err(LiveError::bad("block_bytes", message));
+        }
+        BlockBytes::Whole => largest.next_multiple_of(PAGE_BYTES as u64),
+        BlockBytes::Bytes(bytes) => bytes,
+    };
+    let number = u64::from(config.readers) + 1;
+    if available_bytes().is_some_and(|available| wanted.saturating_mul(number) > available / 10 * 9) {
+        let message = format!("{number} buffers of {wanted} bytes exceed the memory that is available");
+        return Err(LiveError::bad("block_bytes", message));
+    }
+    let take = |i: u64| {
+        // Content is made in whole sectors.
+        let bytes = if i == 0 { wanted.next_multiple_of(PAGE_BYTES as u64) } else { wanted };
+        let mut buffer = Mapping::new(bytes as usize)?;
+        // Touched here, so that no page fault falls into a measurement.
+        buffer.bytes_mut().chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1);
+        Ok(buffer)
+    };
+    let taken: std::io::Result<Vec<Mapping>> = (0..number).map(take).collect();
+    taken.map_err(|e| LiveError::io("block_bytes", "memory", &format!("taking {number} buffers of {wanted} bytes"), &e))
+}
+
+/// Whether the file systems have room, before anything is written.
+pub(super) fn check_room(directories: &[PathBuf], missing: &[Planned]) -> Result<(), LiveError> {
+    for (i, directory) in directories.iter().enumerate() {
+        let needed: u64 = missing.iter().filter(|f| f.set as usize == i).map(|f| sectors_of(f.size_bytes) * 4096).sum();
+        let free = free_bytes(directory);
+        if free.is_some_and(|free| needed > free) {
+            let message = format!("{} has {} bytes free; {needed} are needed", directory.display(), free.unwrap_or(0));
+            return Err(LiveError::bad(format!("files.directories[{i}]"), message));
+        }
+    }
+    Ok(())
+}
+
+fn free_bytes(directory: &Path) -> Option<u64> {
+    let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
+    // SAFETY: all zeroes is a valid `statvfs`; the call writes at most that, and reads a string that ends.
+    unsafe {
+        let mut answer: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut answer) == 0).then(|| answer.f_bavail as u64 * answer.f_frsize as u64)
+    }
+}
+
+pub(super) fn facts_of(directory: &Path, direct: bool, ours: bool) -> DirectoryFacts {
+    let mount = mounts::containing(directory);
+    let numbers = std::fs::metadata(directory).ok().map(|status| DevNumbers::of(status.dev()));
+    let beneath = numbers.and_then(|numbers| facts::device_beneath(numbers, mount.as_ref()));
+    DirectoryFacts {
+        path: facts::absolute(directory).display().to_string(),
+        io: if direct { "direct" } else { "buffered" },
+        filesystem: mount.map(FilesystemFacts::from),
+        st_dev: numbers.map(|numbers| numbers.to_string()),
+        device: beneath.and_then(DeviceFacts::of),
+        made_by_raidlab: ours,
+    }
+}
+
+/// Writes back and drops every file's pages; then, if so asked, everything the kernel holds.
+pub(super) fn empty_cache(
+    config: &FilesConfig,
+    files: &[Readable],
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, LiveError> {
+    let clock = Clock::start();
+    let mut told = 0;
+    for file in files {
+        let path = &file.path;
+        let fail =
+            |doing: &str, e: &std::io::Error| LiveError::io(file.key.clone(), path.display().to_string(), doing, e);
+        let opened = read::open(path, false).map_err(|e| fail("opening it", &e))?;
+        page_cache::evict(&opened).map_err(|e| fail("dropping it from the page cache", &e))?;
+        let elapsed = clock.now().as_ns();
+        if elapsed >= told + 150_000_000 {
+            told = elapsed;
+            let elapsed = Duration::from_ns(elapsed);
+            if observer(Progress { stage: Stage::Filling, fraction: 1.0, requests: 0, elapsed }).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+    if config.drop_caches {
+        page_cache::drop_everything().map_err(|e| LiveError::io("drop_caches", "the kernel", "dropping caches", &e))?;
+    }
+    Ok(ControlFlow::Continue(()))
+}

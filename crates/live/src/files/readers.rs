@@ -1,0 +1,177 @@
+//! Several readers at once: one thread each, each with its own sequence of files.
+//!
+//! Purpose: the time a file takes when 1, 2, ... n others are being read. All start together. Every start of a file
+//! takes a ticket: the first ones are warm-up, the next count, and then no more are given. So the numbers of both are
+//! exact, however fast each reader is.
+//!
+//! Invariants:
+//! - A file begun is read to its end and counts, unless the run is stopped; then those in flight are dropped.
+//! - The first error stops all readers; what they have measured stays.
+
+use super::config::FilesMeasure;
+use super::plan::Sequence;
+use super::read::{read_file, Wanted};
+use super::result::{ReadRecord, ReadResult};
+use crate::config::{Progress, Stage};
+use crate::engine::Clock;
+use crate::error::LiveError;
+use crate::memory::Mapping;
+use raidlab_types::Duration;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
+
+/// Between two reports of progress.
+const PULSE: std::time::Duration = std::time::Duration::from_millis(150);
+
+/// A file that may be read.
+#[derive(Debug, Clone)]
+pub(super) struct Readable {
+    pub path: PathBuf,
+    pub size_bytes: u64,
+    pub direct: bool,
+    /// Key of the cell that leads to it.
+    pub key: String,
+}
+
+/// What all readers share.
+struct Shared<'a> {
+    files: &'a [Readable],
+    clock: Clock,
+    tickets: AtomicU64,
+    warmup: u64,
+    /// Tickets beyond this are not given.
+    last_ticket: u64,
+    limit_ns: u64,
+    /// When the first file that counts was begun, plus one; 0 before.
+    opened_ns: AtomicU64,
+    stop: AtomicBool,
+    failure: Mutex<Option<LiveError>>,
+    running: AtomicU64,
+    barrier: Barrier,
+}
+
+/// How long to read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    pub warmup_files: u64,
+    pub measure: FilesMeasure,
+    /// All that there is to read, where it ends by itself.
+    pub available: Option<u64>,
+}
+
+/// Reads with one thread a sequence. `buffers` gives each its memory.
+pub(super) fn run(
+    files: &[Readable],
+    readers: Vec<(Sequence, Mapping)>,
+    extent: Extent,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> (ReadResult, Result<ControlFlow<()>, LiveError>) {
+    let shared = Shared {
+        files,
+        clock: Clock::start(),
+        tickets: AtomicU64::new(0),
+        warmup: extent.warmup_files,
+        last_ticket: extent.measure.files.map_or(u64::MAX, |n| extent.warmup_files.saturating_add(n)),
+        limit_ns: extent.measure.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
+        opened_ns: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        failure: Mutex::new(None),
+        running: AtomicU64::new(readers.len() as u64),
+        barrier: Barrier::new(readers.len()),
+    };
+    let mut outcome = ControlFlow::Continue(());
+    let mut records = Vec::new();
+    std::thread::scope(|scope| {
+        let main = std::thread::current();
+        let start = |(reader, (sequence, buffer)): (usize, (Sequence, Mapping))| {
+            let (shared, main) = (&shared, main.clone());
+            scope.spawn(move || {
+                let records = shared.read(reader as u32, sequence, buffer);
+                shared.running.fetch_sub(1, Ordering::Release);
+                main.unpark();
+                records
+            })
+        };
+        let threads: Vec<_> = readers.into_iter().enumerate().map(start).collect();
+        while shared.running.load(Ordering::Acquire) > 0 {
+            std::thread::park_timeout(PULSE);
+            if outcome.is_continue() && observer(shared.progress(&extent)).is_break() {
+                outcome = ControlFlow::Break(());
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        records = threads.into_iter().flat_map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect();
+    });
+    let warmup = shared.tickets.load(Ordering::Relaxed).min(shared.warmup);
+    let failure = shared.failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    (ReadResult::of(records, warmup), failure.map_or(Ok(outcome), Err))
+}
+
+impl Shared<'_> {
+    fn read(&self, reader: u32, sequence: Sequence, mut buffer: Mapping) -> Vec<ReadRecord> {
+        let mut records = Vec::with_capacity(1024);
+        self.barrier.wait();
+        for file in sequence {
+            let Some(ticket) = self.ticket() else { break };
+            let Readable { path, size_bytes, direct, key } = &self.files[file as usize];
+            let wanted = Wanted { reader, file, path, size_bytes: *size_bytes, direct: *direct };
+            match read_file(wanted, &mut buffer, self.clock, &|| self.stopped()) {
+                Ok(Some(record)) if ticket >= self.warmup => records.push(record),
+                Ok(_) => {}
+                Err(failure) => {
+                    let target = path.display().to_string();
+                    let error =
+                        LiveError::Io { key: key.clone(), target, errno: failure.errno, message: failure.message };
+                    self.fail(error);
+                }
+            }
+        }
+        records
+    }
+
+    /// Leave to begin a file, with its number.
+    fn ticket(&self) -> Option<u64> {
+        if self.stopped() {
+            return None;
+        }
+        let opened = self.opened_ns.load(Ordering::Relaxed);
+        let now = self.clock.now().as_ns();
+        if opened > 0 && now.saturating_sub(opened - 1) >= self.limit_ns {
+            return None;
+        }
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        if ticket >= self.last_ticket {
+            return None;
+        }
+        if ticket >= self.warmup {
+            // Whoever is first; a neighbour may already have been.
+            let _ = self.opened_ns.compare_exchange(0, now + 1, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        Some(ticket)
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn fail(&self, error: LiveError) {
+        // The first cause is the one worth telling.
+        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn progress(&self, extent: &Extent) -> Progress {
+        let begun = self.tickets.load(Ordering::Relaxed);
+        let now = self.clock.now();
+        let wanted = extent.measure.files.map(|n| n + extent.warmup_files).into_iter().chain(extent.available).min();
+        let by_count = wanted.map_or(0.0, |n| begun as f64 / n.max(1) as f64);
+        let opened = self.opened_ns.load(Ordering::Relaxed);
+        let measured = if opened > 0 { now.as_ns().saturating_sub(opened - 1) } else { 0 };
+        let by_time = if self.limit_ns < u64::MAX { measured as f64 / self.limit_ns.max(1) as f64 } else { 0.0 };
+        let fraction = by_count.max(by_time).min(1.0);
+        let elapsed = Duration::from_ns(now.as_ns());
+        Progress { stage: Stage::Running, fraction, requests: begun, elapsed }
+    }
+}
