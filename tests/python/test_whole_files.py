@@ -1,0 +1,108 @@
+"""Whole files through Python: the request, the answer's names and sums, what is refused, an early end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raidlab.errors import CellFailedError, RefusedError
+from raidlab.run.files import FilesRequest, GivenFiles, MadeFiles, measure_files
+
+TEN_SIZES = {"kind": "table", "bytes": [size * 25_000 for size in range(2, 12)], "weights": [1] * 10}
+
+
+def made(*directories: Path, count: int = 40, keep: bool = False) -> MadeFiles:
+    return MadeFiles(directories, TEN_SIZES, numbers="even", count=count, keep=keep)
+
+
+def test_a_request_says_all_that_the_contract_has() -> None:
+    cell = json.loads(FilesRequest(made(Path("/a")), readers=3, lists=12, measure_files=5).text())
+    assert cell["files"]["directories"] == ["/a"] and cell["files"]["count"] == 40
+    assert "total_bytes" not in cell["files"], "only one of the two may stand there"
+    assert cell["measure"] == {"files": 5}
+    assert set(cell) == {
+        "engine", "seed", "files", "readers", "lists", "order", "block_bytes", "io", "drop_caches", "warmup", "measure",
+    }  # fmt: skip
+
+
+def test_every_figure_agrees_with_the_records(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    files = made(tmp_path / "a", tmp_path / "b")
+    result = measure_files(FilesRequest(files, readers=2, lists=4, io="buffered"))
+    assert result.stopped_by is None and not result.interrupted
+    assert result.fill is not None and result.fill.files == 40
+    assert result.fill.bytes == result.size_bytes.sum() == 40 * 162_500
+    assert np.bincount(result.directory).tolist() == [20, 20]
+    read = result.read
+    assert read.files == read.total.total == 20, "two lists of four"
+    assert read.bytes == read.records["size_bytes"].sum() == 20 * 162_500
+    assert (read.records["size_bytes"] == result.size_bytes[read.records["file"]]).all()
+    assert read.total_mean_ns == pytest.approx(float(read.records["total_ns"].mean()))
+    assert (read.records["open_ns"] <= read.records["first_byte_ns"]).all()
+    assert (read.records["first_byte_ns"] <= read.records["total_ns"]).all()
+    ends = read.records["start_ns"] + read.records["total_ns"]
+    assert read.elapsed_ns == ends.max() - read.records["start_ns"].min()
+    assert read.mb_s == pytest.approx(read.bytes / 1e6 / (read.elapsed_ns / 1e9))
+    assert read.in_flight is not None and 0 < read.in_flight <= 2
+    kind = result.facts["directories"][0]["filesystem"]["kind"]
+    verdict, evidence = read.page_cache
+    assert (verdict == "INVALID") == (kind in ("tmpfs", "ramfs")), evidence
+    assert not list((tmp_path / "a").iterdir()), "nothing is left"
+
+
+def test_memory_is_never_taken_for_a_disk() -> None:
+    shm = Path("/dev/shm")
+    if not shm.is_dir():
+        pytest.skip("no /dev/shm here")
+    directory = shm / f"raidlab-test-{np.random.default_rng().integers(1 << 40)}"
+    directory.mkdir()
+    try:
+        read = measure_files(FilesRequest(made(directory, count=10))).read
+        assert read.cached_share == 1.0
+        assert read.page_cache[0] == "INVALID"
+    finally:
+        directory.rmdir()
+
+
+def test_kept_files_serve_again_and_only_ours_are_written(tmp_path: Path) -> None:
+    kept = FilesRequest(made(tmp_path, keep=True), readers=0)
+    first = measure_files(kept)
+    assert first.fill is not None and first.read.files == 0
+    again = measure_files(FilesRequest(made(tmp_path), order="random", measure_files=100, warmup_files=7, readers=3))
+    assert again.fill is None and (again.read.files, again.read.warmup_files) == (100, 7)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "raidlab-files").mkdir()
+    (tmp_path / "raidlab-files" / "f00000000").write_text("precious")
+    with pytest.raises(RefusedError, match="was not made by raidlab"):
+        measure_files(kept)
+    assert (tmp_path / "raidlab-files" / "f00000000").read_text() == "precious"
+
+
+def test_given_files_are_read_and_mistakes_name_their_key(tmp_path: Path) -> None:
+    path = tmp_path / "theirs"
+    path.write_bytes(b"x" * 100_000)
+    result = measure_files(FilesRequest(GivenFiles([path]), block_bytes="whole"))
+    assert (result.read.bytes, result.fill) == (100_000, None)
+    with pytest.raises(CellFailedError, match=r"files\.paths\[1\]"):
+        measure_files(FilesRequest(GivenFiles([path, tmp_path / "none"])))
+    with pytest.raises(CellFailedError, match="block_bytes"):
+        measure_files(FilesRequest(GivenFiles([path]), block_bytes=0))
+
+
+def test_a_file_that_vanishes_and_an_early_end_keep_what_was_measured(tmp_path: Path) -> None:
+    endless = FilesRequest(made(tmp_path), order="shuffled", duration_s=600)
+
+    def remove(share: float) -> bool:
+        if share > 0:
+            (tmp_path / "raidlab-files" / "f00000003").unlink(missing_ok=True)
+        return True
+
+    result = measure_files(endless, remove)
+    assert result.stopped_by is not None and "f00000003: opening it: No such file" in result.stopped_by
+    assert result.read.files > 0
+    result = measure_files(endless, lambda share: share == 0)
+    assert result.interrupted and result.stopped_by is None and result.read.files > 0
