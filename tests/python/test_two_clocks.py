@@ -1,4 +1,4 @@
-"""One array, two clocks: a request's member operations are the same in the simulator and on real members.
+"""One array, two clocks: a request's member operations are the same in the simulator, on real and on emulated members.
 
 Under policies that look at no state (which copy is first, which accesses are fewest), what a request asks of the
 members is a function of the request alone, whatever completes when; so both engines must list the same operations for
@@ -28,7 +28,9 @@ TREES = [
 ]
 
 
-def operations(engine: str, tree: str, missing: list[int], members: list[dict[str, object]]) -> np.ndarray:
+def operations(
+    engine: str, tree: str, missing: list[int], members: list[dict[str, object]], **more: object
+) -> np.ndarray:
     """Columns of the member operations of the first requests, one row an operation."""
     request = {
         "engine": engine,
@@ -45,6 +47,7 @@ def operations(engine: str, tree: str, missing: list[int], members: list[dict[st
             "address": {"kind": "uniform", "align_bytes": 4096},
         },
         "measure": {"requests": 2 * REQUESTS},
+        **more,
     }
     columns = _core.member_operations(json.dumps(request), REQUESTS)
     return np.column_stack([columns[name] for name in ("request", "leaf", "write", "lba", "sectors")])
@@ -57,9 +60,8 @@ def test_the_two_clocks_ask_the_same_of_the_members(tree: str, degraded: bool, t
     if degraded and facts["tolerance"] == 0:
         pytest.skip("a level without redundancy serves nothing when a member is missing")
     missing = [0] if degraded else []
-    simulated = operations(
-        "sim", tree, missing, [{"kind": "fixed", "capacity_bytes": MEMBER_BYTES, "read_us": 90, "write_us": 70}]
-    )
+    model = {"kind": "fixed", "capacity_bytes": MEMBER_BYTES, "read_us": 90, "write_us": 70}
+    simulated = operations("sim", tree, missing, [model])
     files = [
         {"kind": "file", "path": str(tmp_path / f"member{leaf}"), "size_bytes": MEMBER_BYTES}
         for leaf in range(facts["leaves"])
@@ -67,3 +69,5 @@ def test_the_two_clocks_ask_the_same_of_the_members(tree: str, degraded: bool, t
     measured = operations("live", tree, missing, files)
     assert len(np.unique(simulated[:, 0])) == REQUESTS
     np.testing.assert_array_equal(simulated, measured)
+    emulated = operations("live", tree, missing, [{"kind": "emulated", "device": model}], speed=1000.0)
+    np.testing.assert_array_equal(simulated, emulated)

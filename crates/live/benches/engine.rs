@@ -32,6 +32,7 @@ fn cell(tree: Tree, targets: Vec<TargetSpec>, read_fraction: f64, align_bytes: u
         destroy: Vec::new(),
         faults: Vec::new(),
         trace_requests: 0,
+        emulation: Default::default(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::target::TargetSpec;
 use raidlab_array::{Policy, Tree};
+use raidlab_device::PairPricing;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
 use raidlab_types::{Duration, LeafId};
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ pub struct LiveConfig {
     pub tree: Tree,
     /// Its policies.
     pub policy: Policy,
-    /// One a leaf in depth-first order, or a single `memory` for all.
+    /// One a leaf in depth-first order, or a single one for all that lies in no file or device of its own.
     pub targets: Vec<TargetSpec>,
     /// Leaves that are not there; their targets are not touched.
     pub missing: Vec<LeafId>,
@@ -36,6 +37,24 @@ pub struct LiveConfig {
     pub faults: Vec<Fault>,
     /// Requests, from the first on, whose member operations are to be listed in the result.
     pub trace_requests: u64,
+    /// How emulated members are driven.
+    pub emulation: Emulation,
+}
+
+/// How emulated members are driven.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Emulation {
+    /// How many times faster than the system's clock the run's clock goes; other than 1 only where all members are
+    /// emulated. All times of the result are the run's.
+    pub speed: f64,
+    /// How read-modify-write pairs are priced: queued or head.
+    pub pair_pricing: PairPricing,
+}
+
+impl Default for Emulation {
+    fn default() -> Emulation {
+        Emulation { speed: 1.0, pair_pricing: PairPricing::Queued }
+    }
 }
 
 /// What is written, and whether what is read is checked.

@@ -1,6 +1,6 @@
 //! The real clock: io_uring engine, buffers and targets, driving the same array and load.
 //!
-//! Purpose: to run a cell on real members (files, block devices, memory), with real parity computed, through the very
+//! Purpose: to run a cell on real members (files, block devices, memory, modelled disks), with real parity computed, through the very
 //! [`raidlab_array::Array`] and [`raidlab_load::Load`] that the simulator drives, and to record what came of it together
 //! with what each target is.
 //!
@@ -8,7 +8,8 @@
 //! - Reading is the default. A block device that is mounted or held is never written; any other only when the user has
 //!   named that very device; files are only overwritten when raidlab made them (`safety`, `target`).
 //! - Results measured are never lost: what stops a run in its middle stands beside them.
-//! - In steady state nothing is allocated per request, and there is no system call but the ring's.
+//! - In steady state nothing is allocated per request, and there is no system call but the ring's (and those that move
+//!   the content of emulated members, where it lies in a file).
 //!
 //! Code map: [`run()`] is the door; `target` opens and fills members, `safety` says which devices may be overwritten,
 //! `engine` is the loop, `memory` its buffers, `content` what is written and checked.
@@ -42,6 +43,7 @@
 //!     destroy: Vec::new(),
 //!     faults: Vec::new(),
 //!     trace_requests: 0,
+//!     emulation: Default::default(),
 //! };
 //! let result = run(&config, &mut |progress| {
 //!     eprintln!("{:3.0} %", 100.0 * progress.fraction);
@@ -58,6 +60,7 @@ mod engine;
 mod errno;
 mod error;
 pub mod files;
+mod lateness;
 mod memory;
 mod page_cache;
 mod result;
@@ -65,9 +68,12 @@ mod run;
 mod safety;
 mod target;
 
-pub use config::{Content, Fault, FaultKind, LiveConfig, Progress, Stage};
+pub use config::{Content, Emulation, Fault, FaultKind, LiveConfig, Progress, Stage};
 pub use content::{Mismatch, VerifyReport};
 pub use error::LiveError;
-pub use result::{ArrayInput, EngineFacts, FailedMember, LiveResult, MemberCounts, TracedOperation};
+pub use lateness::Lateness;
+pub use result::{
+    ArrayInput, Check, EngineFacts, FailedMember, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
+};
 pub use run::run;
-pub use target::{DeviceFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};
+pub use target::{DeviceFacts, EmulatedContent, EmulatedFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};

@@ -2,6 +2,7 @@
 
 use crate::content::VerifyReport;
 use crate::error::LiveError;
+use crate::lateness::Lateness;
 use crate::target::TargetFacts;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::{Duration, Extent, LeafId, OpError, OpId, OpKind, Request};
@@ -30,6 +31,8 @@ pub struct LiveResult {
     pub stopped_by: Option<LiveError>,
     /// Members that were found gone, with the reason, in that order.
     pub failed_members: Vec<FailedMember>,
+    /// What the engine judges itself.
+    pub checks: Vec<Check>,
     /// What was checked; none unless the content was to be verified.
     pub verify: Option<VerifyReport>,
     /// Member operations of the first requests, as they were started; as many requests as were asked for.
@@ -87,14 +90,60 @@ pub struct MemberCounts {
     pub others: u64,
     /// Operations that failed.
     pub failed: u64,
-    /// Time from submission to completion, summed over operations.
+    /// Time from submission to completion, summed over operations; of an emulated member the time to the start of
+    /// service, as in the simulator.
     pub wait_ns: u64,
+    /// What an emulated member's disk did meanwhile.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub mechanics: Option<Mechanics>,
+}
+
+/// Time in service of a modelled disk, in the simulator's words; `busy_ns` is the sum of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Mechanics {
+    /// Time in service.
+    pub busy_ns: u64,
+    /// Moving the arm and switching heads.
+    pub seek_ns: u64,
+    /// Waiting for sectors to come round.
+    pub rotation_ns: u64,
+    /// Moving bytes.
+    pub transfer_ns: u64,
+    /// Work of the controller.
+    pub overhead_ns: u64,
+    /// Spent on prepaid writes, of which there are none live.
+    pub paired_ns: u64,
+}
+
+/// A verdict of the engine on its own run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Its name.
+    pub name: &'static str,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// A sentence with the figures it rests on.
+    pub evidence: String,
+    /// What to do about it; empty for a pass.
+    pub mend: String,
+}
+
+/// What a check may say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Verdict {
+    /// As it should be.
+    Pass,
+    /// To be read with care.
+    Warn,
+    /// Not to be used.
+    Invalid,
 }
 
 /// How operations were carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EngineFacts {
-    /// `io_uring`, or `memory` where no member needs a system call.
+    /// `io_uring`, or `memory` or `emulated` where no member needs the ring.
     pub interface: &'static str,
     /// Whether all buffers were registered with the kernel beforehand.
     pub registered_buffers: bool,
@@ -102,4 +151,8 @@ pub struct EngineFacts {
     pub sector_bytes: u32,
     /// The parity kernels that ran.
     pub parity_backend: &'static str,
+    /// How many times faster than the system's clock the run's clock went.
+    pub speed: f64,
+    /// How late completions of emulated members were; none without such members.
+    pub lateness: Option<Lateness>,
 }

@@ -4,13 +4,14 @@
 //! their sizes, fill what raidlab has made, run. So bad input costs nothing, and nothing is written before all of it
 //! has been found good.
 
-use crate::config::{Content, LiveConfig, Progress, Stage};
+use crate::config::{Content, Emulation, LiveConfig, Progress, Stage};
 use crate::engine::{Ended, Engine, Offered, Sweep};
 use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
-use crate::target::{self, Filling, Intent, Target, TargetSpec};
+use crate::target::{self, EmulatedContent, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
 use raidlab_array::{Array, Layout, MemberState};
+use raidlab_device::PairPricing;
 use raidlab_load::{Load, StepOp, Volume, WorkloadSpec};
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
 use std::ops::ControlFlow;
@@ -19,6 +20,9 @@ type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Most sectors whose content can be verified: the table takes eight bytes for each.
 const MOST_VERIFIED: u64 = 1 << 28;
+/// Least and greatest speed of a run's clock.
+const SLOWEST: f64 = 0.001;
+const FASTEST: f64 = 10_000.0;
 /// Requests of a sweep in flight.
 const SWEEP_DEPTH: u64 = 8;
 
@@ -30,6 +34,7 @@ const SWEEP_DEPTH: u64 = 8;
 pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
     let specs = target_specs(config)?;
     check_members(config)?;
+    check_emulation(config, &specs)?;
     target::memory::check_total(&specs)?;
     let writes = config.content == Content::Verify || writes(&config.workload);
     let targets = open_all(config, &specs, Intent { writes, destroy: &config.destroy, buffered: false })?;
@@ -53,7 +58,7 @@ fn target_specs(config: &LiveConfig) -> Result<Vec<TargetSpec>, LiveError> {
     config.tree.validate().map_err(|e| LiveError::bad("tree", e.to_string()))?;
     let leaves = config.tree.leaves();
     match &config.targets[..] {
-        [one @ (TargetSpec::Memory { .. } | TargetSpec::Null { .. })] => Ok(vec![one.clone(); leaves]),
+        [one] if one.is_shareable() => Ok(vec![one.clone(); leaves]),
         many if many.len() == leaves => Ok(many.to_vec()),
         many => {
             let message = format!("{} targets for {leaves} members: one each is needed", many.len());
@@ -77,6 +82,33 @@ fn check_members(config: &LiveConfig) -> Result<(), LiveError> {
     }
     for (i, fault) in config.faults.iter().enumerate() {
         inside(fault.leaf, format!("faults[{i}].leaf"))?;
+    }
+    Ok(())
+}
+
+/// Speed, pricing and content, of which emulated members want their own.
+fn check_emulation(config: &LiveConfig, specs: &[TargetSpec]) -> Result<(), LiveError> {
+    let Emulation { speed, pair_pricing } = config.emulation;
+    let is_missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
+    let present = || specs.iter().enumerate().filter(|(leaf, _)| !is_missing(*leaf)).map(|(_, spec)| spec);
+    if !(speed.is_finite() && (SLOWEST..=FASTEST).contains(&speed)) {
+        return Err(LiveError::bad("speed", format!("{speed}; accepted: a number from {SLOWEST} to {FASTEST}")));
+    }
+    if speed != 1.0 && !present().all(TargetSpec::is_emulated) {
+        let message = format!("{speed}: real members go no faster; accepted: 1, or emulated members only");
+        return Err(LiveError::bad("speed", message));
+    }
+    if pair_pricing == PairPricing::Prepaid && present().any(TargetSpec::is_emulated) {
+        let message = "prepaid: on a real clock a disk cannot write what it has not been given; accepted: queued, head";
+        return Err(LiveError::bad("pair_pricing", message));
+    }
+    let keeps_nothing = |spec: &TargetSpec| match spec {
+        TargetSpec::Emulated { content, .. } => *content == EmulatedContent::None,
+        _ => false,
+    };
+    if config.content == Content::Verify && present().any(keeps_nothing) {
+        let message = "verify: emulated members with content \"none\" keep nothing; accepted: \"memory\" or a file";
+        return Err(LiveError::bad("content", message));
     }
     Ok(())
 }
@@ -139,6 +171,7 @@ fn compile(
                 | TargetSpec::Memory { size_bytes }
                 | TargetSpec::Null { size_bytes },
             ) => *size_bytes,
+            (None, TargetSpec::Emulated { device, .. }) => target::capacity_bytes(device).unwrap_or(smallest),
             (None, TargetSpec::Block { .. }) => smallest,
         };
         bytes / u64::from(sector_bytes)
@@ -220,22 +253,26 @@ impl Run<'_> {
     fn result(self, engine: &Engine, sector_bytes: u32) -> LiveResult {
         let recorder = self.load.recorder().clone();
         let (interface, registered_buffers) = engine.interface();
+        let lateness = engine.lateness();
         LiveResult {
             elapsed: recorder.elapsed(),
             recorder,
             backlog: self.load.backlog(),
             hold: self.load.hold(),
-            members: engine.counts().to_vec(),
+            members: engine.counts(),
             targets: engine.targets().iter().map(|t| t.as_ref().map(|t| t.facts.clone())).collect(),
             engine: EngineFacts {
                 interface,
                 registered_buffers,
                 sector_bytes,
                 parity_backend: raidlab_parity::backend().name(),
+                speed: self.config.emulation.speed,
+                lateness,
             },
             interrupted: self.interrupted,
             stopped_by: self.stopped_by,
             failed_members: engine.failed_members().to_vec(),
+            checks: lateness.and_then(|lateness| lateness.check()).into_iter().collect(),
             verify: engine.verify_report(),
             trace: engine.trace().to_vec(),
             inputs: engine.inputs().to_vec(),

@@ -4,7 +4,7 @@ mod common;
 
 use common::{config, requests, run, workload, Place};
 use raidlab_array::{Rotation, Tree};
-use raidlab_live::{LiveConfig, TargetSpec};
+use raidlab_live::{EmulatedContent, Emulation, LiveConfig, TargetSpec};
 use raidlab_load::SizeSpec;
 use raidlab_types::{KIB, MIB};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -41,12 +41,18 @@ fn allocations(cell: &LiveConfig) -> u64 {
 fn a_longer_run_allocates_no_more() {
     let place = Place::new();
     let memory = vec![TargetSpec::Memory { size_bytes: 4 * MIB }];
-    for (targets, n) in [(memory, 200_000), (place.files(5, 4 * MIB), 20_000)] {
+    let text = r#"{"kind":"fixed","capacity_bytes":4194304,"read_us":100,"write_us":100}"#;
+    let device = Box::new(serde_json::from_str(text).expect("a device"));
+    let emulated = vec![TargetSpec::Emulated { device, content: EmulatedContent::Memory }];
+    for (targets, n, speed) in
+        [(memory, 200_000, 1.0), (place.files(5, 4 * MIB), 20_000, 1.0), (emulated, 100_000, 1000.0)]
+    {
         let tree = Tree::parity(1, 5, 64 * KIB, Rotation::LeftSymmetric);
         let cell = |n| LiveConfig {
             targets: targets.clone(),
             workload: workload(0.5, SizeSpec::Fixed { bytes: 8 * KIB }),
             limits: requests(n),
+            emulation: Emulation { speed, ..Emulation::default() },
             ..config(tree.clone())
         };
         run(&cell(1000));

@@ -3,7 +3,8 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use raidlab_live::LiveResult;
+use raidlab_device::Totals;
+use raidlab_live::{LiveResult, MemberCounts};
 use raidlab_load::{Backlog, HoldReport, Recorder, Tally, Times};
 use raidlab_sim::{MemberResult, SimResult, StationResult};
 
@@ -94,7 +95,10 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     out.set_item("hold", hold(py, result.hold)?)?;
     out.set_item("members", plain(py, &result.members)?)?;
     out.set_item("stations", PyList::empty(py))?;
-    out.set_item("stages", py.None())?;
+    // Only modelled disks say where their time went; what the host spent is real, and in the times.
+    let totals: Option<Vec<Totals>> = result.members.iter().map(totals_of).collect();
+    let requests = result.recorder.all().requests;
+    out.set_item("stages", totals.map(|totals| stages(py, requests, 0, totals.iter())).transpose()?)?;
     out.set_item("sector_bytes", result.engine.sector_bytes)?;
     out.set_item("backlog", backlog(py, &result.backlog)?)?;
     let facts = PyDict::new(py);
@@ -103,9 +107,28 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     facts.set_item("failed_members", plain(py, &result.failed_members)?)?;
     out.set_item("facts", facts)?;
     out.set_item("stopped_by", result.stopped_by.as_ref().map(ToString::to_string))?;
-    out.set_item("checks", PyList::empty(py))?;
+    out.set_item("checks", plain(py, &result.checks)?)?;
     out.set_item("interrupted", result.interrupted)?;
     Ok(out)
+}
+
+/// An emulated member in the words of a simulated one.
+fn totals_of(m: &MemberCounts) -> Option<Totals> {
+    let mechanics = m.mechanics?;
+    Some(Totals {
+        reads: m.reads,
+        writes: m.writes,
+        others: m.others,
+        read_bytes: m.read_bytes,
+        write_bytes: m.write_bytes,
+        busy_ns: mechanics.busy_ns,
+        seek_ns: mechanics.seek_ns,
+        rotation_ns: mechanics.rotation_ns,
+        transfer_ns: mechanics.transfer_ns,
+        overhead_ns: mechanics.overhead_ns,
+        paired_ns: mechanics.paired_ns,
+        wait_ns: m.wait_ns,
+    })
 }
 
 fn member<'py>(py: Python<'py>, m: &MemberResult) -> PyResult<Bound<'py, PyDict>> {
@@ -139,17 +162,22 @@ fn station<'py>(py: Python<'py>, s: &StationResult) -> PyResult<Bound<'py, PyDic
 }
 
 /// Means a request of where its time went: the host's work, waiting for members, their arms, rotation and transfer.
-fn stages<'py>(py: Python<'py>, result: &SimResult) -> PyResult<Bound<'py, PyDict>> {
-    let requests = result.recorder.all().requests.max(1) as f64;
-    let sum = |f: fn(&MemberResult) -> u64| result.members.iter().map(f).sum::<u64>() as f64 / requests;
+fn stages<'py, 'a>(
+    py: Python<'py>,
+    requests: u64,
+    host_cpu_ns: u64,
+    members: impl Iterator<Item = &'a Totals> + Clone,
+) -> PyResult<Bound<'py, PyDict>> {
+    let requests = requests.max(1) as f64;
+    let sum = |f: fn(&Totals) -> u64| members.clone().map(f).sum::<u64>() as f64 / requests;
     let out = PyDict::new(py);
-    out.set_item("host_cpu_ns", result.stations.iter().map(|s| s.busy_ns).sum::<u64>() as f64 / requests)?;
-    out.set_item("accesses", sum(|m| m.totals.reads + m.totals.writes))?;
-    out.set_item("queue_ns", sum(|m| m.totals.wait_ns))?;
-    out.set_item("disconnect_ns", sum(|m| m.totals.seek_ns + m.totals.rotation_ns))?;
-    out.set_item("transfer_ns", sum(|m| m.totals.transfer_ns))?;
-    out.set_item("overhead_ns", sum(|m| m.totals.overhead_ns))?;
-    out.set_item("paired_ns", sum(|m| m.totals.paired_ns))?;
+    out.set_item("host_cpu_ns", host_cpu_ns as f64 / requests)?;
+    out.set_item("accesses", sum(|t| t.reads + t.writes))?;
+    out.set_item("queue_ns", sum(|t| t.wait_ns))?;
+    out.set_item("disconnect_ns", sum(|t| t.seek_ns + t.rotation_ns))?;
+    out.set_item("transfer_ns", sum(|t| t.transfer_ns))?;
+    out.set_item("overhead_ns", sum(|t| t.overhead_ns))?;
+    out.set_item("paired_ns", sum(|t| t.paired_ns))?;
     Ok(out)
 }
 
@@ -164,7 +192,8 @@ pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyR
     out.set_item("members", PyList::new(py, members)?)?;
     let stations: Vec<_> = result.stations.iter().map(|s| station(py, s)).collect::<PyResult<_>>()?;
     out.set_item("stations", PyList::new(py, stations)?)?;
-    out.set_item("stages", stages(py, result)?)?;
+    let (requests, host_cpu_ns) = (result.recorder.all().requests, result.stations.iter().map(|s| s.busy_ns).sum());
+    out.set_item("stages", stages(py, requests, host_cpu_ns, result.members.iter().map(|m| &m.totals))?)?;
     out.set_item("sector_bytes", result.sector_bytes)?;
     out.set_item("user_bytes", result.user_bytes)?;
     out.set_item("backlog", backlog(py, &result.backlog)?)?;

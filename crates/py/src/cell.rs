@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
-use raidlab_live::{Content, Fault, LiveConfig, LiveError, Stage, TargetSpec};
+use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, TargetSpec};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, Progress, SimConfig, SimError};
 use raidlab_types::{Instant, OpKind, Operation, Request};
@@ -37,6 +37,9 @@ pub(crate) struct CellSpec {
     /// Live: members that are to break.
     #[serde(default)]
     pub faults: Vec<Fault>,
+    /// Live, over emulated members: how many times faster their time goes.
+    #[serde(default)]
+    pub speed: Option<f64>,
     #[serde(default)]
     pub pair_pricing: PairPricing,
     #[serde(default)]
@@ -100,10 +103,15 @@ impl CellSpec {
             destroy: self.destroy,
             faults: self.faults,
             trace_requests: 0,
+            emulation: Emulation { speed: self.speed.unwrap_or(1.0), pair_pricing: self.pair_pricing },
         })
     }
 
     fn sim(self, py: Python<'_>) -> PyResult<SimConfig> {
+        if let Some(speed) = self.speed {
+            let message = format!("{speed}: virtual time has no speed; accepted: only with engine \"live\"");
+            return Err(cell_error(py, "speed", &message));
+        }
         let devices: Vec<DeviceSpec> = self.members(py)?;
         let limits = self.limits();
         Ok(SimConfig {

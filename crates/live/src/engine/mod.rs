@@ -5,22 +5,27 @@
 //! what the array wants done, and hands it to the kernel in one call that also waits. Computations run inline.
 //!
 //! Invariants:
-//! - Times are those at which the engine saw things: completions of a turn share its reading of the clock.
+//! - Times are those at which the engine saw things: completions of a turn share its reading of the clock, but for those
+//!   of emulated members, each of which has its own.
 //! - Memory named by an operation in flight is neither moved nor used otherwise; the ring is dropped before any memory.
 //! - In steady state a turn allocates nothing: requests, flights and windows have slots that are used again.
 //! - An error that is no member's failure ends the run, after what is in flight has come back.
 //!
 //! Code map: `ring` talks to the kernel, `flight` knows what an operation moves, `store` carries it out, `compute` runs
 //! parity, `source` offers requests,
-//! `requests` gives them memory and content and ends them, `faults` breaks members on purpose, `clock` tells the time.
+//! `requests` gives them memory and content and ends them, `faults` breaks members on purpose, `spindles` are emulated
+//! members, `clock` tells the time and `pace` makes it go faster.
 
 mod clock;
 mod compute;
 mod faults;
 mod flight;
+mod pace;
 mod requests;
 mod ring;
 mod source;
+mod spindles;
+mod steal;
 mod store;
 
 pub(crate) use clock::{Clock, PromptWakes};
@@ -29,16 +34,19 @@ pub(crate) use source::{Offered, Source, Sweep};
 use crate::config::{LiveConfig, Progress, Stage, PULSE};
 use crate::content::{Stamper, Verifier, VerifyReport};
 use crate::error::{plain, LiveError};
+use crate::lateness::Lateness;
 use crate::memory::{available_bytes, Block, Pool, Use};
-use crate::result::{ArrayInput, FailedMember, MemberCounts, TracedOperation};
+use crate::result::{ArrayInput, FailedMember, Mechanics, MemberCounts, TracedOperation};
 use crate::target::{Store, Target};
 use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
+use pace::Pace;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestTag, Seed};
 use requests::take;
 use ring::Ring;
+use spindles::Spindles;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
@@ -65,6 +73,7 @@ pub(crate) struct Engine {
     /// Before `pool` and `targets`, so that it is dropped before the memory it knows.
     ring: Option<Ring>,
     targets: Vec<Option<Target>>,
+    spindles: Option<Spindles>,
     pool: Pool,
     /// By request tag.
     slots: Vec<Option<Slot>>,
@@ -87,6 +96,7 @@ pub(crate) struct Engine {
     failed_members: Vec<FailedMember>,
     failure: Option<LiveError>,
     sector_bytes: usize,
+    pace: Pace,
     now: Instant,
     /// Requests that have entered since the stage began.
     begun: u64,
@@ -118,6 +128,7 @@ impl Engine {
         let mut pool = Pool::new(Seed::new(config.seed).named("content"), most);
         let sink = take(&mut pool, &mut ring, store::SINK_BYTES, Use::Any)?;
         let sector_bytes = array.layout().sector_bytes();
+        let spindles = Spindles::new(&targets, &config.emulation, sector_bytes, config.seed)?;
         let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
         Ok(Engine {
             faults: Faults::new(&config.faults, targets.len()),
@@ -125,6 +136,7 @@ impl Engine {
             array,
             ring,
             targets,
+            spindles,
             pool,
             slots: Vec::new(),
             scratch: Vec::new(),
@@ -140,6 +152,7 @@ impl Engine {
             failed_members: Vec::new(),
             failure: None,
             sector_bytes: sector_bytes as usize,
+            pace: Pace::start(config.emulation.speed),
             now: Instant::ZERO,
             begun: 0,
             traced: 0,
@@ -161,8 +174,18 @@ impl Engine {
     }
 
     /// What members did while it counted.
-    pub fn counts(&self) -> &[MemberCounts] {
-        &self.counts
+    pub fn counts(&self) -> Vec<MemberCounts> {
+        let of_disk = |leaf: LeafId| {
+            let spindles = self.spindles.as_ref()?;
+            // A disk that is not there does nothing, as in the simulator.
+            spindles.mechanics(leaf).or_else(|| self.targets[leaf as usize].is_none().then(Mechanics::default))
+        };
+        self.counts.iter().map(|&counts| MemberCounts { mechanics: of_disk(counts.leaf), ..counts }).collect()
+    }
+
+    /// How late completions of emulated members were while it counted.
+    pub fn lateness(&self) -> Option<Lateness> {
+        self.spindles.as_ref().map(Spindles::lateness)
     }
 
     /// Members found gone.
@@ -195,8 +218,10 @@ impl Engine {
 
     /// Whether a ring is in use, and whether it knows all memory.
     pub fn interface(&self) -> (&'static str, bool) {
+        let emulated = self.spindles.as_ref().is_some_and(|spindles| spindles.are_all(&self.targets));
         match &self.ring {
             Some(ring) => ("io_uring", ring.all_registered()),
+            None if emulated => ("emulated", true),
             None => ("memory", true),
         }
     }
@@ -212,17 +237,19 @@ impl Engine {
         self.faults.arm(running);
         (self.begun, self.traced) = (0, if running { self.trace_requests } else { 0 });
         let _prompt = PromptWakes::new();
-        let clock = Clock::start();
-        let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + PULSE, Ended::AsPlanned);
+        self.restart(running);
+        let pulse = self.pace.real(PULSE);
+        let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + pulse, Ended::AsPlanned);
         loop {
-            self.now = clock.now();
+            self.now = self.pace.now();
             self.measuring = source.is_measuring();
             self.reap();
             self.pump();
+            self.deliver();
             requests += self.ended.len() as u64;
             self.tell(source);
             if self.now >= next_pulse {
-                next_pulse = self.now + PULSE;
+                next_pulse = self.now + pulse;
                 let fraction = source.fraction(self.now, requests);
                 let progress = Progress { stage, fraction, requests, elapsed: self.now.since(Instant::ZERO) };
                 if observer(progress).is_break() && outcome == Ended::AsPlanned {
@@ -236,6 +263,9 @@ impl Engine {
             self.pump();
             if self.failure.is_none() && self.ended.is_empty() {
                 if source.is_finished() && self.array.in_flight() == 0 {
+                    if running {
+                        self.watch_steal(false);
+                    }
                     return Ok(outcome);
                 }
                 self.wait(source.poll_timeout());
@@ -247,6 +277,23 @@ impl Engine {
                 self.drain();
                 return Err(error);
             }
+        }
+    }
+
+    /// The clock starts anew, and what goes by it.
+    fn restart(&mut self, running: bool) {
+        if let Some(spindles) = &mut self.spindles {
+            spindles.restart();
+        }
+        if running {
+            self.watch_steal(true);
+        }
+        self.pace.restart();
+    }
+
+    fn watch_steal(&mut self, on: bool) {
+        if let Some(spindles) = &mut self.spindles {
+            spindles.watch_steal(on);
         }
     }
 
@@ -304,13 +351,15 @@ impl Engine {
 
     /// Submits what is queued and waits until something completes, or `timeout`.
     fn wait(&mut self, timeout: Option<Instant>) {
+        if self.spindles.is_some() {
+            return self.watch(timeout);
+        }
         let limit = timeout.map_or(LONGEST_WAIT, |at| at.since(self.now)).as_ns().min(LONGEST_WAIT.as_ns());
         if limit <= WATCHFUL.as_ns() {
             return self.submit();
         }
         let limit = Duration::from_ns(limit) - WATCHFUL;
-        let idle = self.ring.as_ref().is_none_or(|ring| ring.in_flight() == 0);
-        assert!(!(idle && self.array.in_flight() > 0), "the array waits for an operation that was lost");
+        self.assert_none_lost();
         let result = match &mut self.ring {
             Some(ring) => ring.submit_and_wait(limit),
             None => {
@@ -319,6 +368,24 @@ impl Engine {
             }
         };
         self.check_enter(result);
+    }
+
+    /// As [`Self::wait`] where members are emulated: watches the clock until the next completion is due.
+    fn watch(&mut self, timeout: Option<Instant>) {
+        self.assert_none_lost();
+        self.submit();
+        if self.ring.as_ref().is_some_and(|ring| ring.in_flight() > 0) {
+            return;
+        }
+        let due = self.spindles.as_ref().map_or(Instant::MAX, Spindles::next_due);
+        let longest = self.now + self.pace.real(LONGEST_WAIT);
+        self.pace.watch(due.min(longest).min(timeout.unwrap_or(Instant::MAX)));
+    }
+
+    fn assert_none_lost(&self) {
+        let with_disks = self.spindles.as_ref().map_or(0, Spindles::in_flight);
+        let is_idle = with_disks == 0 && self.ring.as_ref().is_none_or(|ring| ring.in_flight() == 0);
+        assert!(!(is_idle && self.array.in_flight() > 0), "the array waits for an operation that was lost");
     }
 
     fn submit(&mut self) {

@@ -1,4 +1,5 @@
-//! Carrying out one operation on one member: in memory at once, on a file or device through the ring.
+//! Carrying out one operation on one member: in memory at once, on a file or device through the ring, on an emulated one
+//! by its disk, which says when, while its bytes move at once.
 //!
 //! What the system's errors mean is in [`crate::errno`]: unreadable sectors cost an extent, most others the member, and
 //! those that say "the run is set up wrongly" end it.
@@ -11,10 +12,12 @@ use super::Engine;
 use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
 use crate::result::{FailedMember, MemberCounts, TracedOperation};
-use crate::target::Store;
+use crate::target::{Kept, Store};
 use raidlab_array::{Piece, Space};
 use raidlab_types::{LeafId, OpError, OpKind, Operation};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 
 /// Length of the memory that what nobody wants is read to.
 pub(super) const SINK_BYTES: usize = 1 << 20;
@@ -43,7 +46,53 @@ impl Engine {
                 self.done(&operation, 0, Ok(()));
             }
             Some(Store::Null) => self.done(&operation, 0, Ok(())),
+            Some(Store::Emulated(..)) => self.hand_over(operation, places),
             None => self.done(&operation, 0, Err(OpError::MemberGone)),
+        }
+    }
+
+    /// Gives an operation to its emulated disk, and moves its bytes while that is at work, as a disk would.
+    fn hand_over(&mut self, operation: Operation, places: Places) {
+        self.now = self.pace.now();
+        let Some(spindles) = &mut self.spindles else { unreachable!("an emulated member has a disk") };
+        let number = spindles.hand_over(self.now, operation);
+        let Some(Store::Emulated(_, kept)) = self.targets[operation.leaf as usize].as_ref().map(|t| &t.store) else {
+            return;
+        };
+        let pieces = self.array.pieces(operation.id);
+        let moved = match kept {
+            Kept::Nothing => Ok(()),
+            Kept::Memory(mapping) => {
+                // SAFETY: as for a member in memory.
+                unsafe { copy(&operation, pieces, places, mapping.as_ptr()) };
+                Ok(())
+            }
+            // SAFETY: the same places.
+            Kept::File(file) => unsafe { transfer(&operation, pieces, places, file) },
+        };
+        let Err(error) = moved else { return };
+        let failed = match error.raw_os_error() {
+            None => self.cut_short(&operation),
+            Some(errno) => self.blame(&operation, errno),
+        };
+        if let (Some(error), Some(spindles)) = (failed, &mut self.spindles) {
+            spindles.fail(number, error);
+        }
+    }
+
+    /// Delivers what emulated disks have completed, the earliest first, and lets the array go on after each.
+    pub(super) fn deliver(&mut self) {
+        if self.spindles.is_none() {
+            return;
+        }
+        loop {
+            self.now = self.pace.now();
+            let Some(served) = self.spindles.as_mut().and_then(|spindles| spindles.take_due(self.now)) else { return };
+            if let (true, Some(spindles)) = (self.measuring, &mut self.spindles) {
+                spindles.record(self.now, &served);
+            }
+            self.done(&served.operation, served.completion.wait().as_ns(), served.result);
+            self.pump();
         }
     }
 
@@ -111,32 +160,45 @@ impl Engine {
             Progress::More => self.push(id),
             Progress::EndOfTarget => {
                 self.flights.end(id);
-                let what = format!("it ends within {}: was it truncated?", self.bytes_of(&operation));
-                self.fail_on(operation.leaf, 0, &what);
+                self.cut_short(&operation);
             }
         }
     }
 
+    /// The target ends within the operation, which ends the run.
+    fn cut_short(&mut self, operation: &Operation) -> Option<OpError> {
+        let what = format!("it ends within {}: was it truncated?", self.bytes_of(operation));
+        self.fail_on(operation.leaf, 0, &what);
+        None
+    }
+
     fn refused(&mut self, id: u32, operation: Operation, errno: i32) {
-        let error = io::Error::from_raw_os_error(errno);
-        let verdict = meaning(operation.kind, errno);
-        if verdict == Meaning::Again {
+        if meaning(operation.kind, errno) == Meaning::Again {
             return self.push(id);
         }
         let age = self.flights.get(id).age(self.now).as_ns();
         self.flights.end(id);
-        match verdict {
-            Meaning::Unreadable => self.done(&operation, age, Err(OpError::Media(operation.extent))),
+        if let Some(error) = self.blame(&operation, errno) {
+            self.done(&operation, age, Err(error));
+        }
+    }
+
+    /// What an error number of the system means for an operation; none if it ends the run.
+    fn blame(&mut self, operation: &Operation, errno: i32) -> Option<OpError> {
+        let error = io::Error::from_raw_os_error(errno);
+        match meaning(operation.kind, errno) {
+            Meaning::Unreadable => Some(OpError::Media(operation.extent)),
             Meaning::Fatal => {
-                let what = format!("{} at {}: {}", verb(operation.kind), self.bytes_of(&operation), plain(&error));
+                let what = format!("{} at {}: {}", verb(operation.kind), self.bytes_of(operation), plain(&error));
                 self.fail_on(operation.leaf, errno, &what);
+                None
             }
             _ => {
                 if !self.failed_members.iter().any(|m| m.leaf == operation.leaf) {
                     let reason = format!("{}: {}", verb(operation.kind), plain(&error));
                     self.failed_members.push(FailedMember { leaf: operation.leaf, reason });
                 }
-                self.done(&operation, age, Err(OpError::MemberGone));
+                Some(OpError::MemberGone)
             }
         }
     }
@@ -205,4 +267,44 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
         }
         at = at.wrapping_add(len);
     }
+}
+
+/// As [`copy`], between memory and a file.
+///
+/// # Safety
+/// As for [`copy`].
+unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file: &File) -> io::Result<()> {
+    let bytes = |sectors: u64| sectors * places.sector_bytes as u64;
+    let (mut at, len) = (bytes(operation.extent.lba), bytes(operation.extent.sectors));
+    match operation.kind {
+        // The model has said what it costs; the file outlives nothing.
+        OpKind::Flush => return Ok(()),
+        OpKind::Discard | OpKind::WriteZeroes => return write_zeroes(file, at, len),
+        OpKind::Read | OpKind::Write => {}
+    }
+    for piece in pieces {
+        let len = bytes(u64::from(piece.sectors));
+        if piece.space != Space::Discard {
+            let memory = places.at(piece.space, piece.offset);
+            // SAFETY: the caller's memory, which nothing else touches.
+            let memory = unsafe { std::slice::from_raw_parts_mut(memory, len as usize) };
+            match operation.kind {
+                OpKind::Read => file.read_exact_at(memory, at)?,
+                _ => file.write_all_at(memory, at)?,
+            }
+        }
+        at += len;
+    }
+    Ok(())
+}
+
+fn write_zeroes(file: &File, mut at: u64, len: u64) -> io::Result<()> {
+    const ZEROES: [u8; 4096] = [0; 4096];
+    let end = at + len;
+    while at < end {
+        let step = ZEROES.len().min((end - at) as usize);
+        file.write_all_at(&ZEROES[..step], at)?;
+        at += step as u64;
+    }
+    Ok(())
 }

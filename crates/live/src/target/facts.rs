@@ -25,7 +25,7 @@ pub struct TargetFacts {
     pub size_bytes: u64,
     /// Least sector it allows.
     pub sector_bytes: u32,
-    /// `direct`, `buffered`, `memory` or `null`.
+    /// `direct`, `buffered`, `memory`, `null` or `emulated`.
     pub io: &'static str,
     /// The file system it lies in.
     pub filesystem: Option<FilesystemFacts>,
@@ -41,6 +41,17 @@ pub struct TargetFacts {
     pub allocated_bytes: Option<u64>,
     /// What was found on a block device that the user named for overwriting, or that nothing was found.
     pub overwritten_signature: Option<String>,
+    /// The model of an emulated member.
+    pub emulated: Option<EmulatedFacts>,
+}
+
+/// What stands behind an emulated member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EmulatedFacts {
+    /// The model's own name, if its file gives one.
+    pub device: Option<String>,
+    /// `none`, `memory` or `file`.
+    pub content: &'static str,
 }
 
 /// The file system a file lies in.
@@ -96,6 +107,7 @@ impl TargetFacts {
             made_by_raidlab: true,
             allocated_bytes: None,
             overwritten_signature: None,
+            emulated: None,
         }
     }
 

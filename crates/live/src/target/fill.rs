@@ -9,7 +9,7 @@
 //! - The caller sees to it that the target may be written; nothing here asks again.
 
 use super::trailer::{Trailer, TRAILER_BYTES};
-use super::{Store, Target};
+use super::{Kept, Store, Target};
 use crate::config::{Progress, Stage, PULSE};
 use crate::error::LiveError;
 use crate::memory::{fill_random, Mapping, PAGE_BYTES};
@@ -36,6 +36,7 @@ impl Target {
     pub fn bytes_to_fill(&self, filling: &Filling) -> u64 {
         match filling {
             Filling::Random(_) if !self.needs_fill => 0,
+            _ if matches!(self.store, Store::Emulated(_, Kept::Nothing)) => 0,
             _ => self.facts.size_bytes,
         }
     }
@@ -50,9 +51,11 @@ impl Target {
             return Ok(ControlFlow::Continue(()));
         }
         let done = match &mut self.store {
-            Store::Null => ControlFlow::Continue(()),
-            Store::Memory(mapping) => fill_memory(mapping.bytes_mut(), filling, progress),
-            Store::Fd(file) => {
+            Store::Null | Store::Emulated(_, Kept::Nothing) => ControlFlow::Continue(()),
+            Store::Memory(mapping) | Store::Emulated(_, Kept::Memory(mapping)) => {
+                fill_memory(mapping.bytes_mut(), filling, progress)
+            }
+            Store::Fd(file) | Store::Emulated(_, Kept::File(file)) => {
                 let (ours, size_bytes) = (self.facts.made_by_raidlab, self.facts.size_bytes);
                 fill_file(file, ours, size_bytes, filling, progress).map_err(|e| {
                     LiveError::io(format!("{}.path", self.key), self.name(), "filling it before the run", &e)

@@ -1,6 +1,6 @@
 //! `memory`: anonymous memory of this process. The engine copies; no system call is made.
 
-use super::{Store, Target, TargetFacts, TargetSpec};
+use super::{emulated, EmulatedContent, Store, Target, TargetFacts, TargetSpec};
 use crate::error::LiveError;
 use crate::memory::{available_bytes, Mapping};
 
@@ -20,7 +20,14 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
 
 /// Checks that all members in memory together leave some for the rest.
 pub(crate) fn check_total(specs: &[TargetSpec]) -> Result<(), LiveError> {
-    let size = |spec: &TargetSpec| if let TargetSpec::Memory { size_bytes } = spec { *size_bytes } else { 0 };
+    let size = |spec: &TargetSpec| match spec {
+        TargetSpec::Memory { size_bytes } => *size_bytes,
+        // A model that makes no sense is refused when it is opened.
+        TargetSpec::Emulated { device, content: EmulatedContent::Memory } => {
+            emulated::capacity_bytes(device).unwrap_or(0)
+        }
+        _ => 0,
+    };
     let total: u64 = specs.iter().map(size).fold(0, u64::saturating_add);
     match available_bytes() {
         Some(available) if total > available => {

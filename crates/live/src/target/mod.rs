@@ -11,6 +11,7 @@
 
 mod block;
 pub(crate) mod direct;
+mod emulated;
 pub(crate) mod facts;
 mod file;
 mod fill;
@@ -18,11 +19,14 @@ pub(crate) mod memory;
 mod null;
 mod trailer;
 
-pub use facts::{DeviceFacts, FilesystemFacts, TargetFacts};
+pub use emulated::EmulatedContent;
+pub(crate) use emulated::{capacity_bytes, Kept};
+pub use facts::{DeviceFacts, EmulatedFacts, FilesystemFacts, TargetFacts};
 pub(crate) use fill::{fill_all, Filling};
 
 use crate::error::LiveError;
 use crate::memory::Mapping;
+use raidlab_device::DeviceSpec;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -30,10 +34,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// The kinds there are, as a cell names them.
-pub const TARGETS: [&str; 4] = ["file", "block", "memory", "null"];
+pub const TARGETS: [&str; 5] = ["file", "block", "memory", "null", "emulated"];
 
 /// A member of the array: `members[i]` in the cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TargetSpec {
     /// A regular file, made and filled by raidlab; others are only ever read.
@@ -61,6 +65,39 @@ pub enum TargetSpec {
         /// How large it claims to be.
         size_bytes: u64,
     },
+    /// A modelled disk, driven by the real clock: it answers when that disk would.
+    Emulated {
+        /// The model, which sets size and sector.
+        device: Box<DeviceSpec>,
+        /// Whether its bytes are kept, and where.
+        #[serde(default)]
+        content: EmulatedContent,
+    },
+}
+
+impl TargetSpec {
+    /// Whether one specification may stand for all members: nothing of it is one member's alone.
+    pub(crate) fn is_shareable(&self) -> bool {
+        match self {
+            TargetSpec::Memory { .. } | TargetSpec::Null { .. } => true,
+            TargetSpec::Emulated { content, .. } => !matches!(content, EmulatedContent::File(_)),
+            TargetSpec::File { .. } | TargetSpec::Block { .. } => false,
+        }
+    }
+
+    /// Whether its members are modelled disks.
+    pub(crate) fn is_emulated(&self) -> bool {
+        matches!(self, TargetSpec::Emulated { .. })
+    }
+
+    /// The file or device that it names.
+    fn path(&self) -> Option<&PathBuf> {
+        match self {
+            TargetSpec::File { path, .. } | TargetSpec::Block { path, .. } => Some(path),
+            TargetSpec::Emulated { content: EmulatedContent::File(path), .. } => Some(path),
+            TargetSpec::Emulated { .. } | TargetSpec::Memory { .. } | TargetSpec::Null { .. } => None,
+        }
+    }
 }
 
 /// What a run will do to its targets.
@@ -80,6 +117,18 @@ pub(crate) enum Store {
     Fd(File),
     Memory(Mapping),
     Null,
+    /// A modelled disk, and what it keeps.
+    Emulated(Box<DeviceSpec>, Kept),
+}
+
+impl Store {
+    /// The file or device behind it.
+    fn file(&self) -> Option<&File> {
+        match self {
+            Store::Fd(file) | Store::Emulated(_, Kept::File(file)) => Some(file),
+            Store::Memory(_) | Store::Null | Store::Emulated(..) => None,
+        }
+    }
 }
 
 /// An open target.
@@ -100,6 +149,7 @@ pub(crate) fn open(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<T
         TargetSpec::Block { path, destroy } => block::open(path, *destroy, key, intent),
         TargetSpec::Memory { size_bytes } => memory::open(*size_bytes, key),
         TargetSpec::Null { size_bytes } => null::open(*size_bytes, key),
+        TargetSpec::Emulated { device, content } => emulated::open(device, content, key, intent),
     }
 }
 
@@ -112,7 +162,7 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if let Store::Fd(file) = &self.store {
+        if let Some(file) = self.store.file() {
             // A process that was being started meanwhile may hold a copy of the descriptor for a moment longer.
             // SAFETY: no memory is involved.
             unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
@@ -122,9 +172,9 @@ impl Drop for Target {
 
 /// Whether `spec` names the very file or device that `other` is.
 pub(crate) fn is_same(spec: &TargetSpec, other: &Target) -> bool {
-    let (TargetSpec::File { path, .. } | TargetSpec::Block { path, .. }) = spec else { return false };
+    let Some(path) = spec.path() else { return false };
     let Ok(status) = std::fs::metadata(path) else { return false };
-    let Store::Fd(file) = &other.store else { return false };
+    let Some(file) = other.store.file() else { return false };
     let Ok(open) = file.metadata() else { return false };
     match status.rdev() {
         0 => (status.dev(), status.ino()) == (open.dev(), open.ino()),
@@ -143,6 +193,11 @@ mod tests {
             r#"{"kind":"block","path":"/dev/x","destroy":true}"#,
             r#"{"kind":"memory","size_bytes":4096}"#,
             r#"{"kind":"null","size_bytes":4096}"#,
+            concat!(
+                r#"{"kind":"emulated","device":{"kind":"fixed","capacity_bytes":4096,"sector_bytes":512,"#,
+                r#""read_us":1.0,"write_us":1.0,"read_ns_per_byte":0.0,"write_ns_per_byte":0.0,"servers":1,"#,
+                r#""scheduler":"fifo"},"content":{"file":"/x/y"}}"#
+            ),
         ];
         for (kind, text) in TARGETS.iter().zip(texts) {
             let spec: TargetSpec = serde_json::from_str(text).expect("a target as the cell contract writes it");

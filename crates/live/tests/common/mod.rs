@@ -56,6 +56,7 @@ pub fn config(tree: Tree) -> LiveConfig {
         destroy: Vec::new(),
         faults: Vec::new(),
         trace_requests: 0,
+        emulation: Default::default(),
     }
 }
 

@@ -1,0 +1,68 @@
+//! The run's clock where time may go faster: the system's, so many times over.
+//!
+//! Purpose: at `speed` 5 an emulated disk does in a second what it would do in five. The engine knows only this clock, so
+//! arrivals, warm-up, durations and all times reported are the disk's, directly comparable with the simulator; only what
+//! concerns people and the system (reports of progress, the longest wait) is in real time, by [`Pace::real`].
+//!
+//! Invariant: it never goes back. A double tells nanoseconds apart for a hundred days of the run's time.
+
+use super::clock::Clock;
+use raidlab_types::{Duration, Instant};
+
+/// A clock and how fast it goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    clock: Clock,
+    speed: f64,
+}
+
+impl Pace {
+    /// Starts at zero.
+    pub fn start(speed: f64) -> Pace {
+        Pace { clock: Clock::start(), speed }
+    }
+
+    /// Starts anew, as fast as before.
+    pub fn restart(&mut self) {
+        self.clock = Clock::start();
+    }
+
+    /// The run's time.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        let now = self.clock.now();
+        if self.speed == 1.0 {
+            return now;
+        }
+        Instant::from_ns((now.as_ns() as f64 * self.speed) as u64)
+    }
+
+    /// A length of real time, on this clock.
+    pub fn real(&self, length: Duration) -> Duration {
+        Duration::from_s_f64(length.as_s_f64() * self.speed)
+    }
+
+    /// Watches the clock until it has come to `until`: sleeping would end tens of microseconds late.
+    #[inline]
+    pub fn watch(&self, until: Instant) {
+        while self.now() < until {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_so_many_times_faster() {
+        let (slow, fast) = (Pace::start(1.0), Pace::start(1000.0));
+        let before = slow.now();
+        fast.watch(fast.now() + Duration::from_ms(1000));
+        let real = slow.now().since(before);
+        assert!(real >= Duration::from_us(999), "a second of the fast clock is a millisecond: {real:?}");
+        assert!(fast.now().as_ns() >= 1000 * real.as_ns(), "started before, read after");
+        assert_eq!(fast.real(Duration::from_ms(1)), Duration::from_ms(1000));
+    }
+}

@@ -1,0 +1,239 @@
+//! Emulated members: modelled disks that the real clock drives.
+//!
+//! Purpose: what `crates/sim/src/run.rs` does with a virtual clock, with one that does not wait. An operation is handed to
+//! its disk when the array asks for it; the earliest completion is delivered as soon as the clock has passed it.
+//!
+//! Being late. The engine is never early, and late by what it was doing meanwhile. The model takes care that a disk does
+//! not wait for its host: what was queued starts where the operation before it *ended*, not where the engine noticed
+//! ([`Device`]: "service starts at the later of arrival and the moment a server became free, even if the driver polls
+//! late"), so a saturated disk is as fast as in the simulator. Only what follows from a completion (the write after the
+//! read of a read-modify-write, the next request of a closed loop) comes as late as that completion was delivered, as
+//! on a real host. How late completions are delivered is recorded, and judges the run ([`Lateness`]).
+//!
+//! Invariants:
+//! - One completion is taken at a time, the earliest of all disks, and what the array wants done about it is handed over
+//!   before the next: under `head` pricing the write of a pair must reach its disk before the disk goes on.
+//! - A completion is never delivered before it is due, and each operation handed over is delivered once.
+//! - Nothing is allocated for an operation once as many have been on their way before.
+
+use super::steal::Steal;
+use crate::config::Emulation;
+use crate::error::LiveError;
+use crate::lateness::Lateness;
+use crate::result::Mechanics;
+use crate::target::{Store, Target};
+use raidlab_device::{Completion, Device};
+use raidlab_load::Times;
+use raidlab_types::{Instant, LeafId, OpError, OpId, Operation, Seed};
+
+const NONE: u32 = u32::MAX;
+
+/// An operation on its way through a disk.
+#[derive(Debug, Clone, Copy)]
+struct Visit {
+    operation: Operation,
+    /// What became of its bytes.
+    result: Result<(), OpError>,
+    next_free: u32,
+}
+
+/// An operation that its disk has completed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Served {
+    pub operation: Operation,
+    pub result: Result<(), OpError>,
+    pub completion: Completion,
+}
+
+/// All modelled disks of an array.
+#[derive(Debug)]
+pub(super) struct Spindles {
+    /// By leaf, as they were made; none where the member is something else.
+    fresh: Vec<Option<Device>>,
+    devices: Vec<Option<Device>>,
+    /// When each wants to be polled: never where it is idle.
+    due: Vec<Instant>,
+    /// The earliest of `due`, and whose it is.
+    next: (Instant, LeafId),
+    visits: Vec<Visit>,
+    free: u32,
+    in_flight: usize,
+    mechanics: Vec<Mechanics>,
+    late: Times,
+    service_ns: u64,
+    steal: Steal,
+}
+
+impl Spindles {
+    /// The disks of these targets for an array with such sectors; none if no target is emulated.
+    pub fn new(
+        targets: &[Option<Target>],
+        emulation: &Emulation,
+        sector_bytes: u32,
+        seed: u64,
+    ) -> Result<Option<Spindles>, LiveError> {
+        // The simulator's own seeds: the same disks turn from the same angles.
+        let seed = Seed::new(seed).named("device");
+        let mut fresh: Vec<Option<Device>> = Vec::with_capacity(targets.len());
+        for (leaf, target) in targets.iter().enumerate() {
+            let seed = seed.child(leaf as u64);
+            let Some(Target { store: Store::Emulated(spec, _), key, .. }) = target else {
+                fresh.push(None);
+                continue;
+            };
+            let is_twin = |other: &Option<Target>| match other.as_ref().map(|t| &t.store) {
+                Some(Store::Emulated(theirs, _)) => theirs == spec,
+                _ => false,
+            };
+            let twin = targets[..leaf].iter().position(is_twin).and_then(|i| fresh[i].as_ref());
+            let device = match twin {
+                Some(twin) => twin.twin(seed),
+                None => Device::new(spec, sector_bytes, emulation.pair_pricing, seed)
+                    .map_err(|e| LiveError::bad(format!("{key}.device.{}", e.key), e.message))?,
+            };
+            fresh.push(Some(device));
+        }
+        if fresh.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        Ok(Some(Spindles {
+            devices: fresh.clone(),
+            due: vec![Instant::MAX; fresh.len()],
+            next: (Instant::MAX, 0),
+            visits: Vec::new(),
+            free: NONE,
+            in_flight: 0,
+            mechanics: vec![Mechanics::default(); fresh.len()],
+            late: Times::new(),
+            service_ns: 0,
+            steal: Steal::default(),
+            fresh,
+        }))
+    }
+
+    /// Whether every member that is there is a modelled disk.
+    pub fn are_all(&self, targets: &[Option<Target>]) -> bool {
+        targets.iter().zip(&self.fresh).all(|(target, device)| target.is_none() || device.is_some())
+    }
+
+    /// The clock starts anew: so do the disks, which must be idle.
+    pub fn restart(&mut self) {
+        debug_assert_eq!(self.in_flight, 0);
+        self.devices.clone_from(&self.fresh);
+    }
+
+    /// Gives an operation to its disk at `now`; returns its number.
+    pub fn hand_over(&mut self, now: Instant, operation: Operation) -> u32 {
+        let visit = Visit { operation, result: Ok(()), next_free: NONE };
+        let number = match self.free {
+            NONE => {
+                self.visits.push(visit);
+                self.visits.len() as u32 - 1
+            }
+            number => {
+                self.free = self.visits[number as usize].next_free;
+                self.visits[number as usize] = visit;
+                number
+            }
+        };
+        let leaf = operation.leaf;
+        let Some(device) = &mut self.devices[leaf as usize] else { unreachable!("an emulated member has a device") };
+        // A disk knows operations by number: what names them to the array is used again and says nothing to a disk.
+        device.handle_op(now, Operation { id: OpId(u64::from(number)), ..operation });
+        self.in_flight += 1;
+        self.schedule(leaf);
+        number
+    }
+
+    /// The operation will fail when its time has come.
+    pub fn fail(&mut self, number: u32, error: OpError) {
+        self.visits[number as usize].result = Err(error);
+    }
+
+    /// When the next completion is due; never if nothing is on its way.
+    #[inline]
+    pub fn next_due(&self) -> Instant {
+        self.next.0
+    }
+
+    /// Operations on their way.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// The earliest completion that is due at `now`.
+    #[inline]
+    pub fn take_due(&mut self, now: Instant) -> Option<Served> {
+        while self.next.0 <= now {
+            let leaf = self.next.1;
+            // A disk may have nothing to hand out: then it has only gone on to its next operation.
+            let completion = self.devices[leaf as usize].as_mut().and_then(|device| device.poll_done(now));
+            self.schedule(leaf);
+            if let Some(completion) = completion {
+                return Some(self.served(completion));
+            }
+        }
+        None
+    }
+
+    fn served(&mut self, completion: Completion) -> Served {
+        let number = completion.id.0 as u32;
+        let visit = &mut self.visits[number as usize];
+        visit.next_free = self.free;
+        self.free = number;
+        self.in_flight -= 1;
+        Served { operation: visit.operation, result: visit.result, completion }
+    }
+
+    /// Records what was delivered at `now`.
+    #[inline]
+    pub fn record(&mut self, now: Instant, served: &Served) {
+        let done = &served.completion;
+        let busy_ns = done.done.since(done.started).as_ns();
+        self.late.record(now.since(done.done).as_ns());
+        self.service_ns += busy_ns;
+        let sum = &mut self.mechanics[served.operation.leaf as usize];
+        sum.busy_ns += busy_ns;
+        sum.seek_ns += done.seek.as_ns();
+        sum.rotation_ns += done.rotation.as_ns();
+        sum.transfer_ns += done.transfer.as_ns();
+        sum.overhead_ns += done.overhead.as_ns();
+    }
+
+    /// Watches what the machine's owner takes of it, from here on or until here.
+    pub fn watch_steal(&mut self, on: bool) {
+        self.steal.watch(on);
+    }
+
+    /// What a member's disk did while it counted; none if it is no modelled disk.
+    pub fn mechanics(&self, leaf: LeafId) -> Option<Mechanics> {
+        self.fresh[leaf as usize].as_ref().map(|_| self.mechanics[leaf as usize])
+    }
+
+    /// How late completions were delivered while it counted.
+    pub fn lateness(&self) -> Lateness {
+        let count = self.late.count();
+        Lateness {
+            count,
+            mean_ns: self.late.mean_ns() as u64,
+            p50_ns: self.late.percentile_ns(50.0),
+            p99_ns: self.late.percentile_ns(99.0),
+            max_ns: self.late.percentile_ns(100.0),
+            mean_service_ns: self.service_ns.checked_div(count).unwrap_or(0),
+            steal_share: self.steal.share(),
+        }
+    }
+
+    #[inline]
+    fn schedule(&mut self, leaf: LeafId) {
+        let at = self.devices[leaf as usize].as_ref().and_then(Device::poll_timeout).unwrap_or(Instant::MAX);
+        self.due[leaf as usize] = at;
+        if (at, leaf) < self.next {
+            self.next = (at, leaf);
+        } else if leaf == self.next.1 {
+            // The earliest was put off: dozens of disks at most, and a lower one goes first.
+            let all = self.due.iter().enumerate();
+            self.next = all.map(|(leaf, &at)| (at, leaf as LeafId)).min().unwrap_or((Instant::MAX, 0));
+        }
+    }
+}
