@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from raidlab.cli import layout, plan_io, report, run, study, version
+from raidlab.cli import fio, layout, plan_io, report, run, study, version
 from raidlab.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, InputError, RaidlabError
 
 # Typer's own Rich output would import Rich for every `--help`, which costs more than all the rest.
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.add_typer(study.app, name="study")
+app.add_typer(fio.app, name="fio")
 app.command("report")(report.report)
 app.command("layout")(layout.layout)
 app.command("plan-io", epilog=plan_io.EXAMPLES)(plan_io.plan_io)

@@ -21,6 +21,8 @@ from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSi
 # depth 1 would be spent before depth 256 has started. So both parts grow with the depth.
 WARMUP_ROUNDS = 4
 MEASURE_ROUNDS = 20
+# The sector of plain targets as long as nobody has asked them.
+PLAIN_SECTOR_BYTES = 512
 
 
 def cell_request(
@@ -85,6 +87,49 @@ def cell_request(
                 "parity_us_per_kib": host.parity_per_kib / 1000,
             }
     return json.dumps(request, sort_keys=True)
+
+
+def direct_request(
+    loaded: LoadedStudy,
+    cell: Cell,
+    *,
+    targets: list[dict[str, Any]],
+    quick: bool,
+    sector_bytes: int = PLAIN_SECTOR_BYTES,
+    hold_target_ns: int | None = None,
+) -> dict[str, Any]:
+    """The request for a cell of a study over plain targets instead of its array, one a volume.
+
+    Parameters
+    ----------
+    loaded : LoadedStudy
+    cell : Cell
+    targets : list of dict
+        As the direct engine takes them.
+    quick : bool
+    sector_bytes : int
+        What is aligned where the study aligns to sectors.
+    hold_target_ns : int, optional
+
+    Returns
+    -------
+    dict
+        The words of a cell of the direct engine.
+    """
+    spent = budget(loaded.study, cell.target, quick=quick)
+    depth = max(cell.load.depth, 1)
+    return {
+        "engine": "direct",
+        "seed": cell.seed,
+        "targets": targets,
+        "workers": 1,
+        "interface": "auto",
+        "buffered": False,
+        "load": _load(cell.workload.load or loaded.study.load, cell, hold_target_ns),
+        "workload": _workload(cell.workload, sector_bytes),
+        "warmup": _amount(spent.warmup, WARMUP_ROUNDS * depth),
+        "measure": _amount(spent.measure, MEASURE_ROUNDS * depth),
+    }
 
 
 def _policy(policy: Policy) -> dict[str, Any]:

@@ -19,15 +19,20 @@ from raidlab.formats.fio.values import WAITING_ENGINES
 
 @dataclass(frozen=True)
 class JobLoad:
-    """The load of one clone."""
+    """The load of one clone: a depth, and a rate of arrivals or a percentile to be held."""
 
     depth: int
     rate_per_s: float | None = None
     arrival: str = "uniform"
+    held_ns: int | None = None
+    percentile: float = 0.0
 
     def times(self, clones: int) -> dict[str, Any]:
         """The load of so many clones together, as a cell says it."""
         depth = self.depth * clones
+        if self.held_ns is not None:
+            hold = {"percentile": self.percentile, "target_ms": self.held_ns / 1e6}
+            return {"kind": "hold", **hold, "initial_depth": clones, "max_depth": depth}
         if self.rate_per_s is None:
             return {"kind": "closed", "depth": depth}
         arrival = {"kind": self.arrival, "rate_per_s": self.rate_per_s * clones}
@@ -52,6 +57,13 @@ def load_of(job: Job, mean_bytes: float, least_bytes: int) -> JobLoad | Problem:
     """
     depth = depth_of(job)
     given = [(option, rate) for option, rate in (("rate", job.rate), ("rate_iops", job.rate_iops)) if rate is not None]
+    if job.latency_target_ns is not None:
+        if given:
+            return job.problem(given[0][0], "a job either keeps a rate or holds a percentile", "one of them")
+        if job.latency_percentile == 100.0:
+            message = "raidlab holds a percentile within a time, not all requests"
+            return job.problem("latency_target_ns", message, "with latency_percentile=... below 100")
+        return JobLoad(depth, held_ns=job.latency_target_ns, percentile=job.latency_percentile)
     if not given:
         return JobLoad(depth)
     if len(given) > 1:

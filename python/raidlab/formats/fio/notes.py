@@ -58,12 +58,17 @@ def _order(job: Job, *, shared: bool, files: int) -> list[str]:
             f"numjobs={job.numjobs} in order over one file: fio's clones all begin at its front; here each has a part "
             "of its own, since only one run may write a file"
         )
-    if shared and files > 1:
+    if shared and files > 1 and job.file_service_type == "roundrobin" and job.rw.random:
         notes.append("filename: fio takes its files in turn; here each request's file is drawn")
     return notes
 
 
 def _pace(job: Job) -> list[str]:
+    if job.latency_target_ns is not None:
+        return [
+            "latency_target: fio looks for a depth in windows and counts from submission; raidlab adjusts the depth "
+            "all the time, up to iodepth, and counts from the intended start"
+        ]
     if job.rate is None and job.rate_iops is None:
         return []
     notes = ["rate: response times count from the intended arrival; fio's count from submission"]

@@ -87,8 +87,8 @@ def extent(text: str, kb_base: int = 1024) -> Extent:
     return Extent(percent=percent)
 
 
-def time_ns(text: str) -> int:
-    """Read a time in nanoseconds; without a unit it is in seconds.
+def time_ns(text: str, unit: str = "s") -> int:
+    """Read a time in nanoseconds; ``unit`` holds where none is written.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def time_ns(text: str) -> int:
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
         raise ValueError("is not a time as fio reads one")
-    scale = _TIME_UNITS_NS.get(found[2].lower() or "s")
+    scale = _TIME_UNITS_NS.get(found[2].lower() or unit)
     if scale is None:
         raise ValueError(f"'{found[2]}' is not a unit of time")
     return _within(_whole(found[1]) * scale)

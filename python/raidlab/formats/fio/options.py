@@ -47,6 +47,11 @@ class Job:
     rate: ByDirection | None = None
     rate_iops: ByDirection | None = None
     rate_process: str = "linear"
+    latency_target_ns: int | None = None
+    latency_percentile: float = 100.0
+    latency_window_ns: int = 0
+    latency_run: bool = False
+    file_service_type: str = "roundrobin"
     random_distribution: Distribution = _UNIFORM
     norandommap: bool = False
     size: Extent | None = None
@@ -115,6 +120,13 @@ def _share(text: str, _kb_base: int) -> int:
     return percent
 
 
+def _percentile(text: str, _kb_base: int) -> float:
+    value = numbers.number(text)
+    if not 0 < value < 100:
+        raise ValueError("no depth holds all requests within a time; raidlab holds a percentile")
+    return value
+
+
 def _word(words: tuple[str, ...], what: str) -> Reading:
     return lambda text, _base: values.one_of(text, words, what)
 
@@ -140,6 +152,7 @@ def _files(attribute: str) -> _Option:
 
 
 _TIME_OPTION = (lambda text, _base: numbers.time_ns(text), numbers.TIME_ACCEPTED)
+_MICROSECONDS_OPTION = (lambda text, _base: numbers.time_ns(text, "us"), numbers.TIME_ACCEPTED.replace("seconds", "us"))
 _EXTENT_ACCEPTED = f"{numbers.SIZE_ACCEPTED}, or a percentage such as 50%"
 _BOTH_ACCEPTED = f"{numbers.SIZE_ACCEPTED}; 'read,write' for each direction"
 _PERCENT_ACCEPTED = "a whole number from 0 to 100"
@@ -158,6 +171,13 @@ HONOURED: dict[str, _Option] = {
     "rate": _Option("rate", _both(_at_least_one), "bytes a second, such as 10m; 'read,write' for each direction"),
     "rate_iops": _Option("rate_iops", _both(_at_least_one), "requests a second; 'read,write' for each direction"),
     "rate_process": _Option("rate_process", _word(("linear", "poisson"), "process"), "linear, poisson"),
+    "latency_target": _Option("latency_target_ns", *_MICROSECONDS_OPTION),
+    "latency_window": _Option("latency_window_ns", *_MICROSECONDS_OPTION),
+    "latency_percentile": _Option("latency_percentile", _percentile, "a number above 0 and below 100"),
+    "latency_run": _switch("latency_run"),
+    "file_service_type": _Option(
+        "file_service_type", _word(("roundrobin", "random"), "way of taking files"), "roundrobin, random"
+    ),
     "random_distribution": _Option(
         "random_distribution", lambda text, _base: values.distribution(text), "random, zipf:THETA"
     ),
@@ -217,7 +237,6 @@ _WHY_REFUSED = {
     "ss": "raidlab judges by itself whether a run was steady",
     "steadystate": "raidlab judges by itself whether a run was steady",
     "flow": "raidlab does not balance jobs against each other",
-    "latency_target": "raidlab holds a percentile in a study: load.hold",
     "zonemode": "raidlab knows no zones",
     "nrfiles": "raidlab takes the files that filename names",
     "filesize": "raidlab takes size for the part of the file that is used",

@@ -1,0 +1,354 @@
+"""A cell of the direct engine as a job of fio's.
+
+Invariants:
+
+- What is written without a comment above it means the same to fio; what fio only approximates has a comment that says
+  so; what it cannot do at all is a `CannotExportError` with the key of the cell.
+- Reading a job that was written without such a comment gives the same cell back (``tests/python/test_fio_export.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from raidlab.formats.fio.shares import split_of
+from raidlab.formats.fio.values import escaped
+
+# What an open loop without a limit of its own keeps in flight in fio, which must have one.
+OPEN_DEPTH = 256
+_LEAST_SECTOR_BYTES = 512
+_UNITS = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
+
+
+class CannotExportError(ValueError):
+    """Something of a cell that fio cannot do.
+
+    Parameters
+    ----------
+    key : str
+        The key of the cell at fault, such as ``workload.address.kind``.
+    message : str
+    value : str
+    accepted : str
+    """
+
+    def __init__(self, key: str, message: str, value: str, accepted: str) -> None:
+        super().__init__(message)
+        self.key, self.message, self.value, self.accepted = key, message, value, accepted
+
+
+@dataclass
+class _Job:
+    """A job as it is being written: options in order, and what is not exact about them."""
+
+    options: dict[str, str | None] = field(default_factory=dict)
+    comments: list[str] = field(default_factory=list)
+
+    def text(self, title: str) -> str:
+        lines = [f"# {comment}" for comment in self.comments]
+        lines += [f"[{section_name(title)}]"]
+        lines += [name if value is None else f"{name}={value}" for name, value in self.options.items()]
+        return "\n".join(lines) + "\n"
+
+
+def export_cell(title: str, cell: Mapping[str, Any], *, comments: Sequence[str] = (), stonewall: bool = False) -> str:
+    """Write a cell as a job.
+
+    Parameters
+    ----------
+    title : str
+        The job's name.
+    cell : mapping
+        A cell of the direct engine. The path of a target may hold ``${NAME}``; a target without ``size_bytes`` is used
+        whole.
+    comments : sequence of str
+        To stand above the job.
+    stonewall : bool
+        Whether it waits for the jobs before it.
+
+    Returns
+    -------
+    str
+        A section of a job file.
+
+    Raises
+    ------
+    CannotExportError
+        With the key that fio cannot do.
+    """
+    job = _Job(comments=list(comments))
+    if stonewall:
+        job.options["stonewall"] = None
+    _pattern(job, cell)
+    _sizes(job, cell)
+    _load(job, cell)
+    _places(job, cell)
+    _amount(job, cell)
+    _around(job, cell)
+    return job.text(title)
+
+
+def section_name(title: str) -> str:
+    """A name that fio takes for a section of a job."""
+    plain = re.sub(r"[\[\];#\s]+", " ", title).strip() or "job"
+    return f"job {plain}" if plain.startswith("global") else plain
+
+
+def short_bytes(count: int) -> str:
+    """A size as fio writes it.
+
+    Examples
+    --------
+    >>> short_bytes(65536), short_bytes(1000)
+    ('64k', '1000')
+    """
+    for scale, unit in _UNITS:
+        if count and count % scale == 0:
+            return f"{count // scale}{unit}"
+    return str(count)
+
+
+def _pattern(job: _Job, cell: Mapping[str, Any]) -> None:
+    workload = cell["workload"]
+    share = _read_share(job, workload)
+    address = workload["address"]
+    way = {1.0: "read", 0.0: "write"}.get(share, "rw")
+    drawn = address["kind"] not in ("sequential", "strided")
+    job.options["rw"] = f"rand{way}" if drawn else way
+    if way == "rw":
+        percent = round(100 * share)
+        job.options["rwmixread"] = str(percent)
+        if abs(percent - 100 * share) > 1e-9:
+            job.comments.append(f"rwmixread: fio takes whole percentages only; asked for {100 * share:.4g} %")
+        if not drawn:
+            job.comments.append("rw: fio keeps one place for reads and one for writes; raidlab goes on from one place")
+
+
+def _read_share(job: _Job, workload: Mapping[str, Any]) -> float:
+    """The share of reads; that of a task's steps where there is a task, told as an approximation."""
+    steps = workload.get("task")
+    if not steps:
+        return float(workload["read_fraction"])
+    for number, step in enumerate(steps):
+        for key in ("size", "address"):
+            if step.get(key) not in (None, workload[key]):
+                message = "fio has no chains of requests, and no mix of several sizes or places in one job"
+                accepted = "steps of the workload's own size and address, or a workload for each"
+                raise CannotExportError(f"workload.task[{number}].{key}", message, str(step[key]), accepted)
+    if len(steps) > 1:
+        job.comments.append(
+            f"task: fio has no chains of requests; these {len(steps)} steps are independent requests in the same mix, "
+            "and a depth counts requests instead of tasks"
+        )
+    return _reads_among(steps)
+
+
+def _reads_among(steps: Sequence[Mapping[str, Any]]) -> float:
+    return len([step for step in steps if step["op"] == "read"]) / len(steps)
+
+
+def _sizes(job: _Job, cell: Mapping[str, Any]) -> None:
+    workload = cell["workload"]
+    sector_bytes = cell.get("sector_bytes") or _LEAST_SECTOR_BYTES
+    split, inexact = split_of(workload["size"], sector_bytes)
+    if inexact:
+        job.comments.append(inexact)
+    if len(split) == 1:
+        job.options["bs"] = short_bytes(split[0][0])
+    else:
+        job.options["bssplit"] = ":".join(f"{short_bytes(length)}/{share}" for length, share in split)
+    least = min(length for length, _ in split)
+    _address(job, cell, least, [length for length, _ in split], sector_bytes)
+
+
+def _address(job: _Job, cell: Mapping[str, Any], least: int, lengths: list[int], sector_bytes: int) -> None:
+    address = cell["workload"]["address"]
+    kind = address["kind"]
+    align = address.get("align_bytes") or sector_bytes
+    if kind == "aligned_stripe":
+        align = _stripe_align(address, lengths)
+    if kind == "hot_members":
+        accepted = "uniform, zipf, sequential, strided or aligned_stripe"
+        raise CannotExportError("workload.address.kind", "fio knows no columns of chunks", kind, accepted)
+    if kind == "zipf":
+        if address["theta"] == 1:
+            job.comments.append("zipf: fio takes no theta of 1")
+        theta = 1.0001 if address["theta"] == 1 else address["theta"]
+        job.options["random_distribution"] = f"zipf:{theta:.10g}"
+    if kind in ("uniform", "aligned_stripe"):
+        # raidlab draws with replacement; fio's map of blocks visited would not.
+        job.options["norandommap"] = None
+    if kind == "strided":
+        gap = address["stride_bytes"] - least
+        if gap <= 0 or len(lengths) > 1:
+            message = "fio leaves gaps only, between requests of one size"
+            value = short_bytes(address["stride_bytes"])
+            raise CannotExportError("workload.address.stride", message, value, "a fixed size below the stride")
+        job.options["rw"] = f"{job.options['rw']}:{short_bytes(gap)}"
+    elif kind != "sequential" and align != least:
+        job.options["blockalign"] = short_bytes(align)
+        if kind == "zipf":
+            job.comments.append("zipf: fio counts its places by the least size, raidlab by the alignment")
+
+
+def _stripe_align(address: Mapping[str, Any], lengths: list[int]) -> int:
+    """Where aligned requests begin: on a chunk, or on a stripe if all are whole stripes."""
+    stripe, chunk = int(address["stripe_bytes"]), int(address["chunk_bytes"])
+    if all(length % stripe == 0 for length in lengths):
+        return stripe
+    if all(length <= chunk for length in lengths):
+        return chunk
+    message = "fio aligns all requests of a job alike: to chunks or to stripes"
+    accepted = "sizes of at most a chunk, or whole stripes"
+    raise CannotExportError("workload.size", message, ", ".join(short_bytes(length) for length in lengths), accepted)
+
+
+def _load(job: _Job, cell: Mapping[str, Any]) -> None:
+    load = cell["load"]
+    threads = cell.get("interface") == "threads"
+    job.options["ioengine"] = "null" if _is_null(cell) else "psync" if threads else "io_uring"
+    if load["kind"] == "closed":
+        depth = int(load["depth"])
+    elif load["kind"] == "open":
+        depth = _open(job, cell)
+    else:
+        depth = _held(job, load)
+    clones = depth if threads else int(cell.get("workers", 1))
+    streams = int(cell["workload"]["address"].get("streams", 1))
+    if cell["workload"]["address"]["kind"] in ("sequential", "strided") and (clones > 1 or streams > 1):
+        clones = _in_order(job, clones, streams, threads=threads)
+    if depth % clones:
+        job.comments.append(f"depth {depth} cannot be shared out over {clones} jobs evenly: one job has all of it")
+        clones = 1
+    job.options["iodepth"] = str(depth // clones)
+    job.options["numjobs"] = str(clones)
+    if "rate_iops" in job.options:
+        rates = str(job.options["rate_iops"]).split(",")
+        job.options["rate_iops"] = ",".join(str(max(round(int(rate) / clones), 1)) for rate in rates)
+
+
+def _in_order(job: _Job, clones: int, streams: int, *, threads: bool) -> int:
+    """Clones for requests in order: fio's would each begin at the front."""
+    if streams > 1:
+        message = "fio's jobs all begin at the front of a file"
+        raise CannotExportError("workload.address.streams", message, str(streams), "1, and a job for each part of it")
+    if threads:
+        message = "fio keeps requests in order only within one job, whose waiting engine has a depth of 1"
+        raise CannotExportError("interface", message, "threads", "io_uring, or depth 1")
+    job.comments.append(f"{clones} workers of raidlab go through the file together; fio does so only with one job")
+    return 1
+
+
+def _open(job: _Job, cell: Mapping[str, Any]) -> int:
+    load, arrival = cell["load"], cell["load"]["arrival"]
+    if arrival["kind"] not in ("poisson", "uniform"):
+        message = "fio's arrivals are evenly spaced or Poisson"
+        raise CannotExportError("load.arrival.kind", message, arrival["kind"], "poisson, uniform")
+    per_s = float(arrival["rate_per_s"])
+    split, _ = split_of(cell["workload"]["size"], cell.get("sector_bytes") or _LEAST_SECTOR_BYTES)
+    # fio multiplies rate_iops by the least size and paces bytes.
+    mean = sum(length * share for length, share in split) / 100
+    per_s *= mean / min(length for length, _ in split)
+    workload = cell["workload"]
+    steps = workload.get("task")
+    reads = _reads_among(steps) if steps else float(workload["read_fraction"])
+    paced = [per_s * reads, per_s * (1 - reads)] if 0 < reads < 1 else [per_s]
+    whole = [max(round(rate), 1) for rate in paced]
+    if any(abs(rate - asked) > 1e-6 for rate, asked in zip(whole, paced, strict=True)):
+        job.comments.append(f"rate_iops: whole numbers only; asked for {', '.join(f'{rate:.6g}' for rate in paced)}")
+    job.options["rate_iops"] = ",".join(str(rate) for rate in whole)
+    if arrival["kind"] == "poisson":
+        job.options["rate_process"] = "poisson"
+    job.options["io_submit_mode"] = "offload"
+    job.comments.append("rate: fio's times count from submission, raidlab's from the intended arrival")
+    if load.get("max_in_flight") is None:
+        job.comments.append(f"iodepth: raidlab sets no limit to what is in flight, fio must have one ({OPEN_DEPTH})")
+    return int(load.get("max_in_flight") or OPEN_DEPTH)
+
+
+def _held(job: _Job, load: Mapping[str, Any]) -> int:
+    job.options["latency_target"] = f"{round(load['target_ms'] * 1000)}us"
+    job.options["latency_window"] = "1s"
+    job.options["latency_percentile"] = f"{load['percentile']:g}"
+    job.options["latency_run"] = "1"
+    job.comments.append(
+        "hold: fio looks for a depth in windows of a second; raidlab adjusts it all the time and reports its mean"
+    )
+    return int(load["max_depth"])
+
+
+def _is_null(cell: Mapping[str, Any]) -> bool:
+    return all(target["kind"] == "null" for target in cell["targets"])
+
+
+def _places(job: _Job, cell: Mapping[str, Any]) -> None:
+    targets = cell["targets"]
+    for number, target in enumerate(targets):
+        if target["kind"] not in ("file", "block") and not _is_null(cell):
+            message = "fio goes to files and devices"
+            raise CannotExportError(f"targets[{number}].kind", message, target["kind"], "file, block or null")
+    for number, target in enumerate(targets):
+        if re.search(r"[;#\n]", str(target.get("path", ""))):
+            message = "a job file cannot name it: ';' and '#' begin a comment"
+            raise CannotExportError(f"targets[{number}].path", message, str(target["path"]), "another name for it")
+    sizes = {(target.get("size_bytes"), target.get("offset_bytes", 0)) for target in targets}
+    if len(sizes) > 1:
+        message = "fio takes the same part of all files of a job"
+        raise CannotExportError("targets", message, f"{len(sizes)} different parts", "targets of one size")
+    size, offset = sizes.pop()
+    if not _is_null(cell):
+        job.options["filename"] = ":".join(escaped(str(target["path"])) for target in targets)
+    if size is not None:
+        # fio shares size out over the files.
+        job.options["size"] = short_bytes(size * len(targets))
+    if offset:
+        job.options["offset"] = short_bytes(offset)
+    if len(targets) > 1 and str(job.options["rw"]).startswith("rand"):
+        job.options["file_service_type"] = "random"
+        if cell["workload"].get("volumes") == "even":
+            job.comments.append("volumes: fio draws each request's file; raidlab keeps the same depth on each")
+    if _is_null(cell):
+        return
+    job.options["direct"] = "0" if cell.get("buffered") else "1"
+
+
+def _amount(job: _Job, cell: Mapping[str, Any]) -> None:
+    warmup, measure = cell.get("warmup", {}), cell["measure"]
+    if warmup.get("duration_s"):
+        job.options["ramp_time"] = _time(warmup["duration_s"])
+    if warmup.get("requests"):
+        job.comments.append(
+            f"warmup: fio has no warm-up by number of requests; left out: {warmup['requests']} requests"
+        )
+    if measure.get("duration_s"):
+        job.options["runtime"] = _time(measure["duration_s"])
+    if measure.get("requests"):
+        split, _ = split_of(cell["workload"]["size"], cell.get("sector_bytes") or _LEAST_SECTOR_BYTES)
+        clones = int(job.options["numjobs"] or 1)
+        mean = sum(length * share for length, share in split) / 100
+        if measure["requests"] % clones:
+            job.comments.append(f"measure: {measure['requests']} requests, rounded up to {clones} equal parts")
+        job.options["io_size"] = short_bytes(-(-int(measure["requests"] * mean) // clones))
+    else:
+        job.options["time_based"] = None
+
+
+def _time(seconds: float) -> str:
+    """A time as fio takes it: a whole number of seconds, milliseconds or microseconds."""
+    for scale, unit in ((1, ""), (1000, "ms")):
+        if float(seconds * scale).is_integer():
+            return f"{int(seconds * scale)}{unit}"
+    return f"{max(round(seconds * 1e6), 1)}us"
+
+
+def _around(job: _Job, cell: Mapping[str, Any]) -> None:
+    writes = str(job.options["rw"]).startswith(("rw", "write", "randrw", "randwrite"))
+    if writes and not _is_null(cell):
+        # raidlab never writes the same bytes twice.
+        job.options["refill_buffers"] = None
+        if cell.get("compressible_percent"):
+            job.options["buffer_compress_percentage"] = str(cell["compressible_percent"])
+    job.options["randseed"] = str(cell["seed"])
