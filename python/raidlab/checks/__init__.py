@@ -19,6 +19,7 @@ from raidlab.checks import (
     overloaded,
     shared_device,
     single_run,
+    target_never_reached,
     too_short,
 )
 from raidlab.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
@@ -30,6 +31,7 @@ CHECKS = (
     buffered_io,
     equal_capacity,
     overloaded,
+    target_never_reached,
     too_short,
     single_run,
     generator_limited,

@@ -28,7 +28,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     shares = []
     for point in analysis.points:
         null_rate = rates.get((point.array, point.workload, point.depth, point.rate_per_s))
-        if point.target == "live" and null_rate:
+        if point.target == "live" and null_rate and point.total("all_requests"):
             shares.append((point.per_s("all_requests") / null_rate, null_rate, point))
     if not shares:
         return

@@ -12,15 +12,13 @@ from raidlab.checks.finding import PASS, WARN, Finding
 from raidlab.metrics import Analysis
 
 NAME = "overloaded"
-# Arrivals are random, so the rate served in a short run differs a little from the rate offered.
-_KEPT_UP = 0.95
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when an array serves less than 95 % of the rate offered."""
     for target in dict.fromkeys(point.target for point in analysis.points):
         points = [point for point in analysis.points if point.target == target and point.load == "open"]
-        behind = [point for point in points if point.per_s("all_requests") < _KEPT_UP * point.rate_per_s]
+        behind = [point for point in points if not point.keeps_up]
         if not points:
             continue
         if not behind:

@@ -26,7 +26,9 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 target,
                 WARN,
                 "Each cell was run once: nothing shows how much a repeat would differ.",
-                "Raise live.repeats in the study, or leave out --quick.",
+                "Leave out --quick, or raise live.quick.repeats."
+                if analysis.run.facts["quick"]
+                else "Raise live.repeats.",
             )
         elif repeats > 1:
             spreads = sorted(spread_percent(point.each_per_s("all_bytes")) or 0.0 for point in points)

@@ -33,5 +33,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             verdict = PASS
         evidence = f"The fewest requests behind a percentile are {fewest:.0f} ({where})"
         evidence += f"; {few} of {len(points)} points have fewer than {_COMFORTABLE_REQUESTS}." if few else "."
-        mend = "" if verdict == PASS else f"Raise measure of [{target}] in the study, or leave out --quick."
+        raised = "Raise quick.measure of" if analysis.run.facts["quick"] else "Raise measure of"
+        otherwise = ", or leave out --quick" if analysis.run.facts["quick"] else ""
+        mend = "" if verdict == PASS else f"{raised} [{target}] in the study{otherwise}."
         yield Finding(NAME, target, verdict, evidence, mend)

@@ -12,9 +12,11 @@ from typing import Any
 
 from raidlab.study.units import format_bytes
 
+_WIDTH, _MARGIN = 80, 5
+
 
 def layout_lines(found: dict[str, Any]) -> list[str]:
-    """The map, a line a row of chunks, a column a member.
+    """The map, a line a row of chunks, a column a member; in blocks of members where 80 columns do not hold all.
 
     Parameters
     ----------
@@ -36,12 +38,17 @@ def layout_lines(found: dict[str, Any]) -> list[str]:
     # A tree that stripes nowhere is mapped in bytes: a row is then as long as one likes.
     row = f"chunks of {format_bytes(int(found['cell_bytes']))}" if found["cell_bytes"] > 1 else "no striping"
     head = f"{row}; a column a member, numbered from 0"
-    names = "     " + "".join(f"  {index:>{width}}" for index in range(len(columns)))
-    rows = [
-        f"{row:>3}  " + "".join(f"  {text:>{width}}" for text in texts)
-        for row, texts in enumerate(zip(*columns, strict=True))
-    ]
-    return [head, names, *rows]
+    lines = [head]
+    fitting = max(1, (_WIDTH - _MARGIN) // (width + 2))
+    for first in range(0, len(columns), fitting):
+        block = columns[first : first + fitting]
+        lines += [""] if first else []
+        lines.append(" " * _MARGIN + "".join(f"  {first + index:>{width}}" for index in range(len(block))))
+        lines += [
+            f"{row:>3}  " + "".join(f"  {text:>{width}}" for text in texts)
+            for row, texts in enumerate(zip(*block, strict=True))
+        ]
+    return lines
 
 
 def _cell(cell: dict[str, Any], *, named: bool) -> str:

@@ -12,7 +12,9 @@ TREE_HELP = "A tree, such as raid5:5, 'raid6(6, chunk=64KiB)' or 'stripe(4*mirro
 
 def layout(
     tree: Annotated[str, typer.Argument(metavar="TREE", help=TREE_HELP)],
-    rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="How many rows of chunks to draw.")] = 6,
+    rows: Annotated[
+        int, typer.Option("--rows", min=1, max=200, help="How many rows of chunks to draw, at most 200.")
+    ] = 6,
     as_json: Annotated[bool, typer.Option("--json", help="Print the map as JSON.")] = False,
 ) -> None:
     """Draw where an array's chunks lie.

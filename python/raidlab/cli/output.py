@@ -24,15 +24,7 @@ from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
 
 _WIDTH = 80
-_COLUMNS = (
-    ("dsk", 3),
-    ("MB/s", 6),
-    ("IOPS", 6),
-    ("p50 ms", 6),
-    ("p90 ms", 6),
-    ("p99 ms", 6),
-    ("MB/s/dsk", 8),
-)
+_PERCENTILES = (50, 90, 99)
 _VERDICT_STYLE = {"PASS": "green", "WARN": "yellow", "INVALID": "bold red"}
 
 
@@ -62,11 +54,16 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
                 f"{finding.verdict} {finding.check} ({finding.target}): ", style=_VERDICT_STYLE[finding.verdict]
             )
             out.print(text.append(Text(f"{finding.evidence} {finding.mend}", style="default")))
-    passed = [finding.check for finding in findings if finding.verdict == PASS]
+    worse = {finding.check for finding in findings if finding.verdict != PASS}
+    passed = [
+        f"{finding.check} ({finding.target})" if finding.check in worse else finding.check
+        for finding in findings
+        if finding.verdict == PASS
+    ]
     if passed:
         out.print(Text(f"PASS {', '.join(dict.fromkeys(passed))}", style=_VERDICT_STYLE[PASS]))
     if analysis.run.study.compare:
-        for answer in answers(analysis):
+        for answer in answers(analysis, findings):
             out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(answer.sentence, style="not bold")))
 
 
@@ -88,14 +85,20 @@ def _full(comparisons: list[Comparison]) -> Text:
     compare = comparisons[0].compare
     held = next((row.held for comparison in comparisons for row in comparison.rows if row.held is not None), None)
     names = max(len(row.array) for comparison in comparisons for row in comparison.rows)
-    columns = [*_COLUMNS, (f"vs {compare.reference}", 9), *([(f"=p{held.percentile:g}", 6)] if held else [])]
+    unit = _time_unit([row.values for comparison in comparisons for row in comparison.rows])
+    columns = [
+        *(("dsk", 3), ("MB/s", 6), ("IOPS", 6)),
+        *((f"p{percentile} {unit[0]}", 6) for percentile in _PERCENTILES),
+        *(("MB/s/dsk", 8), (f"vs {compare.reference}", 9)),
+        *([(f"=p{held.percentile:g}", 6)] if held else []),
+    ]
     first = min(names + 2, _WIDTH - sum(width for _, width in columns) - len(columns))
     heading = f"{'':<{first}}" + "".join(f" {title[:width]:>{width}}" for title, width in columns)
     text = Text(f"{compare.title}\n").append(f"{heading}\n", style="dim")
     for comparison in comparisons:
         text.append(f"{comparison.workload}", style="bold").append(f"  at {comparison.load}\n", style="dim")
         for row in comparison.rows:
-            cells = zip(_cells(row, held is not None), columns, strict=True)
+            cells = zip(_cells(row, unit, held is not None), columns, strict=True)
             line = f"{'  ' + row.array:<{first}.{first}}" + "".join(f" {cell:>{width}}" for cell, (_, width) in cells)
             text.append(f"{line}\n", style="dim" if row.array == compare.reference else "")
     text.append(f"'vs {compare.reference}' is {PER_WORDS[compare.per]}", style="dim")
@@ -104,17 +107,31 @@ def _full(comparisons: list[Comparison]) -> Text:
     return text.append("\n")
 
 
-def _cells(row: Row, with_held: bool) -> list[str]:
+def _time_unit(points: list[dict[str, float | None]]) -> tuple[str, float]:
+    """The unit in which a table's response times are readable, and how many of it a millisecond has."""
+    known = [time for values in points if (time := values["response_time_ms_p99"]) is not None]
+    return ("us", 1000.0) if known and max(known) < 1 else ("ms", 1.0)
+
+
+def _times(values: dict[str, float | None], unit: tuple[str, float]) -> list[str]:
+    found = [values[f"response_time_ms_p{percentile}"] for percentile in _PERCENTILES]
+    return [short(None if time is None else time * unit[1]) for time in found]
+
+
+def _cells(row: Row, unit: tuple[str, float], with_held: bool) -> list[str]:
     values = row.values
     cells = [
         str(row.point.disks),
         short(values["throughput_mb_s"]),
         short(values["iops"]),
-        *(short(values[f"response_time_ms_p{percentile}"]) for percentile in (50, 90, 99)),
+        *_times(values, unit),
         short(values["throughput_per_disk_mb_s"]),
         percent(values["relative_throughput_percent"]),
     ]
-    return [*cells, percent(row.held.relative_percent if row.held else None)] if with_held else cells
+    if not with_held:
+        return cells
+    more = ">" if row.held and row.held.is_lower_bound and row.held.relative_percent is not None else ""
+    return [*cells, more + percent(row.held.relative_percent if row.held else None)]
 
 
 def _shares(comparisons: list[Comparison]) -> Table:
@@ -136,13 +153,14 @@ def _points(analysis: Analysis, target: str) -> Table:
     table = _table("")
     for heading in ("array", "workload", "load"):
         table.add_column(heading, overflow="fold")
-    for heading in ("MB/s", "IOPS", "p50 ms", "p90", "p99"):
+    unit = _time_unit([analysis.values[index] for index, point in enumerate(analysis.points) if point.target == target])
+    for heading in ("MB/s", "IOPS", *(f"p{percentile} {unit[0]}" for percentile in _PERCENTILES)):
         table.add_column(heading, justify="right")
     for index, point in enumerate(analysis.points):
         values = analysis.values[index]
         if point.target == target and point.is_swept:
             figures = [short(values[kind]) for kind in ("throughput_mb_s", "iops")]
-            times = [short(values[f"response_time_ms_p{percentile}"]) for percentile in (50, 90, 99)]
+            times = _times(values, unit)
             load = f"{point.rate_per_s:g}/s" if point.load == "open" else f"{point.load} {point.depth}"
             table.add_row(point.array, point.workload, load, *figures, *times)
     return table

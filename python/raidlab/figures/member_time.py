@@ -14,7 +14,7 @@ import altair as alt
 
 from raidlab.figures.figure import Figure, Panel, data_of
 from raidlab.figures.per_table import figure_per_table
-from raidlab.figures.style import COLOURS, PANEL_WIDTH
+from raidlab.figures.style import PANEL_WIDTH
 from raidlab.metrics import Analysis
 from raidlab.study.expand import IDLE_DEPTH
 from raidlab.study.schema import Compare
@@ -26,14 +26,16 @@ PARTS = {
     "stage_transfer_ns": "transfer",
     "stage_paired_ns": "turn and write back",
 }
+# None of the colours that arrays have.
+_PART_COLOURS = ("#8C8C8C", "#54278F", "#A79FD0", "#B5305F")
 _BAR_STEP = 30
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each table of the study and each target with simulated idle cells; a panel for each workload."""
     caption = (
-        "Time of all members a request touches, added up, with one request outstanding: the less, the"
-        " more requests the same members can serve."
+        "Time of all members a request touches, added up, with one request outstanding. At random places, the less this"
+        " is, the more requests the same members can serve; sequential requests in flight together save part of it."
     )
     return figure_per_table(analysis, KIND, "What one request costs the members", caption, _panels)
 
@@ -60,7 +62,7 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
 
 def _chart(rows: list[dict[str, Any]], names: list[str], title: str) -> alt.Chart:
     present = [part for part in PARTS.values() if any(row["part"] == part and row["ms"] > 0 for row in rows)]
-    colours = dict(zip(PARTS.values(), (COLOURS[6], COLOURS[0], COLOURS[4], COLOURS[1]), strict=True))
+    colours = dict(zip(PARTS.values(), _PART_COLOURS, strict=True))
     chart: alt.Chart = (
         alt.Chart(data_of([row for row in rows if row["part"] in present]))
         .mark_bar(height=18)

@@ -40,7 +40,8 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
             KIND,
             key_of(KIND, group, target),
             f"Throughput {per}relative to {compare.reference}",
-            f"Bars: at {loads}. Upright mark: what counting accesses predicts."
+            f"Bars: at {loads}; lines across their ends: the 95 % interval over repeats, where there are repeats."
+            " Upright mark: what counting accesses predicts."
             " Diamond: where all arrays keep the same response-time target.",
             tuple(Panel(found.workload, _chart(found)) for found in comparisons),
         )
@@ -51,25 +52,36 @@ def _chart(comparison: Comparison) -> Chart:
     colours = colours_of(names)
     bars: list[dict[str, Any]] = []
     marks: list[dict[str, Any]] = []
+    ranges: list[dict[str, Any]] = []
     for row in comparison.rows:
         relative, model = row.values["relative_throughput_percent"], row.values["access_count_model_percent"]
         if relative is not None:
             bars.append({"array": row.array, "percent": relative, "label": f"{relative:.0f} %"})
+        if relative is not None and row.relative_interval_percent is not None:
+            low, high = row.relative_interval_percent
+            ranges.append({"array": row.array, "low": low, "high": high})
         if model is not None:
             marks.append({"array": row.array, "percent": model, "what": MODEL})
-        if row.held is not None and row.held.relative_percent is not None:
+        if row.held is not None and row.held.relative_percent is not None and not row.held.is_lower_bound:
             what = HELD.format(percentile=row.held.percentile)
             marks.append({"array": row.array, "percent": row.held.relative_percent, "what": what})
     kinds = list(dict.fromkeys(mark["what"] for mark in marks))
     largest = max((item["percent"] for item in [*bars, *marks]), default=100.0)
+    # An interval may be wider than what is worth drawing; it is cut at the edge of the panel.
+    edge = max(125.0, largest * 1.25)
+    ranges = [{**item, "low": max(item["low"], 0.0), "high": min(item["high"], edge)} for item in ranges]
     place = alt.Y("array:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=140))
-    axis = alt.X(
-        "percent:Q",
-        title=f"% of {comparison.compare.reference}",
-        # Room at the right for the figure behind the longest bar.
-        scale=alt.Scale(domain=[0, max(125.0, largest * 1.25)], nice=False),
-        axis=alt.Axis(tickCount=5),
-    )
+
+    def axis_at(field: str) -> alt.X:
+        return alt.X(
+            f"{field}:Q",
+            title=f"% of {comparison.compare.reference}",
+            # Room at the right for the figure behind the longest bar.
+            scale=alt.Scale(domain=[0, edge], nice=False),
+            axis=alt.Axis(tickCount=5),
+        )
+
+    axis = axis_at("percent")
     bar = alt.Chart(data_of(bars)).encode(y=place, x=axis)
     drawn = bar.mark_bar(height=18, opacity=0.85).encode(
         color=alt.Color("array:N", legend=None, scale=alt.Scale(domain=names, range=[colours[name] for name in names]))
@@ -92,5 +104,10 @@ def _chart(comparison: Comparison) -> Chart:
         for is_model, look in looks.items()
         if (drawn_marks := [mark for mark in marks if (mark["what"] == MODEL) == is_model])
     ]
-    chart = alt.LayerChart(layer=[drawn, *pointed, text])
+    spans = (
+        [alt.Chart(data_of(ranges)).mark_rule(strokeWidth=1.5).encode(y=place, x=axis_at("low"), x2="high:Q")]
+        if ranges
+        else []
+    )
+    chart = alt.LayerChart(layer=[drawn, *spans, *pointed, text])
     return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=comparison.workload)

@@ -2,9 +2,11 @@
 
 Invariants:
 
-- All arrays of a comparison stand at the same load: the heaviest of the sweep that every one of them has run.
+- All arrays of a comparison stand at the same load: the heaviest of the sweep that every one of them has run; in an
+  open loop the heaviest that every one of them keeps up with, if there is one.
 - The figures at an equal percentile of response time come from the study's own search, averaged over repeats as
-  throughputs, and are None where no depth met the target.
+  throughputs, and are None where no depth met the target. Where the deepest queue did not reach the target they are
+  lower bounds (`Held.is_lower_bound`), and against a reference for which that is so there is no share.
 - Open and closed loop never share a comparison: a workload has one or the other.
 """
 
@@ -22,8 +24,9 @@ from raidlab.results import Run
 from raidlab.stats import ratio_interval
 from raidlab.study.schema import Compare
 
-# The engine's word for a search whose target is missed even with one request outstanding.
-ALWAYS_EXCEEDED = "always_exceeded"
+# The engine's words for a search whose target is missed even with one request outstanding, and for one whose deepest
+# queue stays below it.
+ALWAYS_EXCEEDED, NEVER_EXCEEDED = "always_exceeded", "never_exceeded"
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class Held:
     relative_percent: float | None
     bound: str | None
     rates: tuple[float, ...]
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether the deepest queue tried did not reach the target, so that more would have been possible."""
+        return self.bound == NEVER_EXCEEDED
 
 
 @dataclass(frozen=True)
@@ -119,15 +127,16 @@ def comparisons_of(run: Run, points: list[Point], values: dict[int, dict[str, fl
 
 
 def heaviest_common_load(points: list[Point]) -> tuple[str, int, float] | None:
-    """The heaviest load of the sweep that all arrays have run; None when there is none."""
+    """The heaviest load of the sweep that all arrays have run, and keep up with if any is; None when there is none."""
     arrays = {point.array for point in points}
     loads = {(point.load, point.depth, point.rate_per_s) for point in points if point.is_swept}
-    common = [
-        load
-        for load in loads
-        if {point.array for point in points if (point.load, point.depth, point.rate_per_s) == load} == arrays
-    ]
-    return max(common, default=None)
+    common = {}
+    for load in loads:
+        there = [point for point in points if (point.load, point.depth, point.rate_per_s) == load]
+        if {point.array for point in there} == arrays:
+            common[load] = all(point.keeps_up for point in there)
+    kept_up = [load for load, kept in common.items() if kept]
+    return max(kept_up or common, default=None)
 
 
 def _compare(
@@ -171,7 +180,8 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
         for array, rows in by_array.items()
         if (rate := _rate(rows)) is not None
     }
-    reference = per_basis.get(compare.reference)
+    bounds = {array: _bound(rows) for array, rows in by_array.items()}
+    reference = None if bounds.get(compare.reference) == NEVER_EXCEEDED else per_basis.get(compare.reference)
     held = {}
     for array, rows in by_array.items():
         rate, own = _rate(rows), per_basis.get(array)
@@ -181,12 +191,18 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
             throughput_mb_s=None if rate is None else rate / 1e6,
             depth=_mean(row["depth"] for row in rows),
             relative_percent=None if own is None or not reference else 100 * own / reference,
-            bound=rows[0]["bound"],
+            bound=bounds[array],
             rates=()
             if rate is None
             else tuple(row["throughput_bytes_per_s"] / share_basis(points[array], compare.per) for row in rows),
         )
     return held
+
+
+def _bound(rows: list[dict[str, Any]]) -> str | None:
+    """How the searches of all repeats ended: the one word that limits what may be said of them."""
+    words = [row["bound"] for row in rows]
+    return next((word for word in (ALWAYS_EXCEEDED, NEVER_EXCEEDED) if word in words), words[0])
 
 
 def _percent_interval(own: tuple[float, ...], reference: tuple[float, ...]) -> tuple[float, float] | None:

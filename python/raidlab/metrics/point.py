@@ -20,6 +20,9 @@ from raidlab.histogram import Histogram
 from raidlab.results import Run
 from raidlab.study.expand import NULL
 
+# Arrivals are random, so the rate served in a short run differs a little from the rate offered.
+_KEPT_UP = 0.95
+
 KEYS = ["target", "array", "group", "workload", "load", "depth", "rate_per_s"]
 
 
@@ -80,6 +83,11 @@ class Point:
     def is_swept(self) -> bool:
         """Whether the study lists this load, rather than a search having passed by."""
         return any(row["purpose"] == "sweep" for row in self.rows)
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether an open loop's rate is served as it is offered; a closed loop offers what is served."""
+        return self.load != "open" or self.per_s("all_requests") >= _KEPT_UP * self.rate_per_s
 
     def total(self, column: str) -> float:
         """The sum of a column over the repeats."""

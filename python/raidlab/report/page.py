@@ -73,7 +73,7 @@ def render(analysis: Analysis, figures: list[Figure], findings: list[Finding]) -
     return environment.get_template("page.html.j2").render(
         study=analysis.run.study,
         facts=facts,
-        answers=answers(analysis),
+        answers=answers(analysis, findings),
         shared=next((found for found in findings if found.check == "shared_device" and found.verdict != PASS), None),
         targets=_targets(analysis, figures),
         findings=findings,

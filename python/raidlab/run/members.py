@@ -77,7 +77,7 @@ def check_room(directories: list[Path], count: int, member_bytes: int) -> None:
                 "--on",
                 f"the member files need {format_bytes(need)} and {format_bytes(usage.free)} are free",
                 value=f"'{directory}'",
-                accepted="another directory, --quick, or a smaller live.member_size",
+                accepted="another directory, or a smaller live.member_size (or live.quick.member_size with --quick)",
             )
 
 

@@ -1,0 +1,109 @@
+"""What the first sentence of a report says, and what it must not say."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from raidlab.checks import INVALID, Finding
+from raidlab.metrics import Analysis, Comparison, Held, Row
+from raidlab.metrics.comparison import NEVER_EXCEEDED
+from raidlab.metrics.point import Point
+from raidlab.report import answers
+
+RATES = {"raid0": (100.0, 101.0, 99.0)}
+
+
+def row(
+    array: str, rates: tuple[float, ...], reference: tuple[float, ...], held: Held | None = None, requests: float = 1000
+) -> Row:
+    percent = 100 * sum(rates) / sum(reference)
+    place = cast(Point, SimpleNamespace(load="closed", keeps_up=True, total=lambda _: requests))
+    return Row(array, place, {"relative_throughput_percent": percent, "response_time_ms_p90": None}, held, rates, None)
+
+
+def held(percent: float, bound: str = "between") -> Held:
+    return Held(90, 20.0, percent, 4.0, percent, bound, (percent, percent * 1.001))
+
+
+def sentence(rows: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> str:
+    compare = SimpleNamespace(group="all", reference="raid0", per="disk")
+    comparison = Comparison(cast(Any, compare), target, "small writes", "queue depth 8", tuple(rows))
+    study = SimpleNamespace(compare=[compare])
+    analysis = SimpleNamespace(comparisons=[comparison], run=SimpleNamespace(study=study))
+    return answers(cast(Analysis, analysis), findings)[0].sentence
+
+
+def closed(**arrays: tuple[float, ...]) -> list[Row]:
+    reference = arrays["raid0"]
+    return [row(array, rates, reference) for array, rates in arrays.items()]
+
+
+def test_only_who_is_ahead_of_the_reference_leads() -> None:
+    text = sentence(closed(raid0=(100, 101, 99), raid10=(120, 121, 119), raid5=(30, 31, 29)))
+    assert "raid10 leads in small writes (120 %, 95 % interval" in text
+
+
+def test_who_is_behind_the_reference_only_comes_closest() -> None:
+    text = sentence(closed(raid0=(100, 101, 99), raid10=(50, 51, 49), raid5=(30, 31, 29)))
+    assert "raid10 comes closest in small writes (50 %" in text
+    assert "lead" not in text
+
+
+def test_a_noisy_best_keeps_up_at_most() -> None:
+    text = sentence(closed(raid0=(100, 60, 140), raid10=(90, 70, 130), raid5=(10, 11, 9)))
+    assert "raid10 keeps up in small writes" in text
+
+
+def test_one_that_is_better_than_another_is_never_left_out_of_the_tie() -> None:
+    # raid6's repeats scatter so much that it cannot be told from the best; raid5 lies between and can.
+    rows = closed(raid0=(10, 10, 10), raid10=(112, 112.5, 112.2), raid5=(100, 100.5, 100.2), raid6=(60, 130, 86))
+    text = sentence(rows)
+    assert "raid10 leads" in text
+    assert "raid6" not in text
+
+
+def test_no_difference_is_an_answer() -> None:
+    text = sentence(closed(raid0=(100, 101, 99), raid10=(101, 100, 102), raid5=(99, 101, 100)))
+    assert "no difference is shown in small writes" in text
+
+
+def test_live_cells_run_once_answer_nothing() -> None:
+    assert sentence(closed(raid0=(100,), raid10=(150,))) == "Each cell was run once, so no difference can be shown."
+    assert "raid10 leads" in sentence(closed(raid0=(100,), raid10=(150,)), target="sim")
+
+
+def test_few_requests_answer_nothing() -> None:
+    reference = (100.0, 101.0, 99.0)
+    rows = [row("raid0", reference, reference), row("raid10", (50.0, 51.0, 49.0), reference, requests=35)]
+    assert sentence(rows).endswith("as a share of raid0: too few requests to say in small writes.")
+
+
+def test_an_invalid_target_answers_nothing() -> None:
+    finding = Finding("too_short", "live", INVALID, "Too few.", "More.")
+    assert (
+        sentence(closed(raid0=(100, 1), raid10=(150, 1)), findings=(finding,)) == "No answer: too_short says INVALID."
+    )
+    other = Finding("too_short", "sim", INVALID, "Too few.", "More.")
+    assert "No answer" not in sentence(closed(raid0=(100, 101), raid10=(150, 151)), findings=(other,))
+
+
+@pytest.mark.parametrize(("bound", "basis"), [("between", "at the same p90"), (NEVER_EXCEEDED, "at queue depth 8")])
+def test_equal_response_time_is_claimed_only_where_it_was_met(bound: str, basis: str) -> None:
+    reference = (100.0, 101.0, 99.0)
+    rows = [
+        row("raid0", reference, reference, held(100)),
+        row("raid10", (50.0, 51.0, 49.0), reference, held(60, bound)),
+    ]
+    assert basis in sentence(rows)
+
+
+def test_overload_is_no_response_time() -> None:
+    point = {"load": "open", "keeps_up": False}
+    place = cast(Point, SimpleNamespace(**point))
+    rows = [Row(name, place, {"response_time_ms_p90": 900.0}, None, (), None) for name in ("raid0", "raid5")]
+    text = sentence(rows)
+    assert "raid0 and raid5 cannot keep up" in text
+    assert "900" not in text
