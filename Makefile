@@ -21,7 +21,7 @@ $(VENV)/.packages: requirements-dev.lock
 
 $(VENV)/.built: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
 	@echo "building raidlab (two to four minutes the first time)"
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet >/dev/null
 	@touch $@
 
 setup: $(VENV)/.built ## Set up the virtual environment and build raidlab into it
