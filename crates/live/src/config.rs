@@ -4,7 +4,7 @@ use crate::target::TargetSpec;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
-use raidlab_types::{Duration, LeafId};
+use raidlab_types::{Duration, Instant, LeafId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -124,4 +124,13 @@ pub struct Progress {
     pub requests: u64,
     /// Time the stage has taken.
     pub elapsed: Duration,
+}
+
+/// Share that is done, 0 to 1, as far as it can be foreseen.
+pub(crate) fn fraction(limits: &Limits, now: Instant, requests: u64) -> f64 {
+    let Limits { warmup, measure } = limits;
+    let by_count = measure.requests.map(|n| requests as f64 / (n + warmup.requests.unwrap_or(0)) as f64);
+    let seconds = now.since(Instant::ZERO).as_s_f64();
+    let by_time = measure.duration_s.map(|s| seconds / (s + warmup.duration_s.unwrap_or(0.0)));
+    by_count.unwrap_or(0.0).max(by_time.unwrap_or(0.0)).min(1.0)
 }

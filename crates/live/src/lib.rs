@@ -56,6 +56,7 @@
 
 mod config;
 mod content;
+pub mod direct;
 mod engine;
 mod errno;
 mod error;

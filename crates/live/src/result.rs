@@ -140,6 +140,20 @@ pub enum Verdict {
     Invalid,
 }
 
+impl MemberCounts {
+    /// Counts an operation that is over, so long after it was submitted.
+    #[inline]
+    pub(crate) fn add(&mut self, kind: OpKind, bytes: u64, wait_ns: u64, ok: bool) {
+        self.wait_ns += wait_ns;
+        match kind {
+            _ if !ok => self.failed += 1,
+            OpKind::Read => (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + bytes),
+            OpKind::Write => (self.writes, self.write_bytes) = (self.writes + 1, self.write_bytes + bytes),
+            _ => self.others += 1,
+        }
+    }
+}
+
 /// How operations were carried out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EngineFacts {

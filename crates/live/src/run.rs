@@ -37,8 +37,10 @@ pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, Li
     check_emulation(config, &specs)?;
     target::memory::check_total(&specs)?;
     let writes = config.content == Content::Verify || writes(&config.workload);
-    let targets = open_all(config, &specs, Intent { writes, destroy: &config.destroy, buffered: false })?;
-    let sector_bytes = sector(config, &targets)?;
+    let missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
+    let intent = Intent { writes, destroy: &config.destroy, buffered: false };
+    let targets = target::open_all(&specs, "members", &missing, intent)?;
+    let sector_bytes = target::sector(config.sector_bytes, &targets)?;
     let layout = compile(config, &specs, &targets, sector_bytes)?;
     let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
     let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
@@ -114,43 +116,10 @@ fn check_emulation(config: &LiveConfig, specs: &[TargetSpec]) -> Result<(), Live
 }
 
 /// Whether the workload writes at all.
-fn writes(workload: &WorkloadSpec) -> bool {
+pub(crate) fn writes(workload: &WorkloadSpec) -> bool {
     match &workload.task {
         Some(steps) => steps.iter().any(|step| step.op == StepOp::Write),
         None => workload.read_fraction < 1.0,
-    }
-}
-
-/// Opens every target but those of missing members.
-fn open_all(config: &LiveConfig, specs: &[TargetSpec], intent: Intent<'_>) -> Result<Vec<Option<Target>>, LiveError> {
-    let mut targets: Vec<Option<Target>> = Vec::with_capacity(specs.len());
-    for (leaf, spec) in specs.iter().enumerate() {
-        if config.missing.contains(&(leaf as LeafId)) {
-            targets.push(None);
-            continue;
-        }
-        let key = format!("members[{leaf}]");
-        let twin = targets.iter().flatten().find(|other| target::is_same(spec, other));
-        if let Some(twin) = twin {
-            let message = format!("{} already stands at {}: every member needs its own", twin.name(), twin.key);
-            return Err(LiveError::bad(format!("{key}.path"), message));
-        }
-        targets.push(Some(target::open(spec, &key, intent)?));
-    }
-    Ok(targets)
-}
-
-/// The array's sector: the largest that a member needs, or what was asked for if that is larger.
-fn sector(config: &LiveConfig, targets: &[Option<Target>]) -> Result<u32, LiveError> {
-    let largest = targets.iter().flatten().map(|t| t.facts.sector_bytes).max();
-    let Some(needed) = largest else {
-        return Err(LiveError::bad("missing", "all members are missing"));
-    };
-    match config.sector_bytes {
-        Some(asked) if !asked.is_power_of_two() => {
-            Err(LiveError::bad("sector_bytes", format!("{asked} must be a power of two")))
-        }
-        asked => Ok(asked.unwrap_or(0).max(needed)),
     }
 }
 

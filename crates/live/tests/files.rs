@@ -85,7 +85,7 @@ fn what_is_no_file_or_no_place_is_bad_input() {
     let device = error(&at("/dev/null".into()));
     assert!(device.message().contains("not a regular file"), "{device}");
     let twice = LiveConfig { targets: vec![over(&place, 1, 1.0).targets[0].clone(); 2], ..over(&place, 2, 1.0) };
-    assert!(error(&twice).message().contains("every member needs its own"));
+    assert!(error(&twice).message().contains("every one must be named once"));
 }
 
 #[test]

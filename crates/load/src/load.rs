@@ -224,6 +224,13 @@ impl Load {
         Request { tag: RequestTag::from(slot), volume, kind, extent, force_unit_access: false }
     }
 
+    /// Whether only a completion can let another request in: a closed loop at its depth. Asking spares a poll in vain.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        let open = matches!(self.pace, Pace::Open { .. });
+        !open && self.ready.is_empty() && self.slab.len() >= self.limit as usize
+    }
+
     /// When to poll again if nothing completes before: the next intended arrival, or the end of the measurement.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
@@ -249,13 +256,14 @@ impl Load {
         }
     }
 
-    /// The request completed at `now`, or failed.
+    /// The request completed at `now`, or failed. True if it was counted: it ended while the window was open.
     ///
     /// # Panics
     /// Where no such request is in flight: the driver has lost count.
     #[inline]
-    pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+    pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) -> bool {
         self.recorder.observe(now);
+        let counted = self.recorder.is_measuring();
         let task = self.slab.in_flight(tag);
         task.in_flight = false;
         let Task { intended, issued, bytes, lane, step, kind, .. } = *task;
@@ -275,6 +283,7 @@ impl Load {
             _ => true,
         };
         self.recorder.advance(now, settled);
+        counted
     }
 
     #[inline]

@@ -39,7 +39,7 @@ fn tally<'py>(py: Python<'py>, tally: &Tally) -> PyResult<Bound<'py, PyDict>> {
 }
 
 /// What every engine's recorder answers.
-fn recorded(py: Python<'_>, out: &Bound<'_, PyDict>, recorder: &Recorder) -> PyResult<()> {
+pub(crate) fn recorded(py: Python<'_>, out: &Bound<'_, PyDict>, recorder: &Recorder) -> PyResult<()> {
     let (all, tasks) = (recorder.all(), recorder.tasks());
     out.set_item("requests", all.requests)?;
     out.set_item("tasks", tasks.requests)?;
@@ -58,7 +58,7 @@ fn recorded(py: Python<'_>, out: &Bound<'_, PyDict>, recorder: &Recorder) -> PyR
     out.set_item("snapshots", snapshots)
 }
 
-fn hold<'py>(py: Python<'py>, report: Option<HoldReport>) -> PyResult<Option<Bound<'py, PyDict>>> {
+pub(crate) fn hold<'py>(py: Python<'py>, report: Option<HoldReport>) -> PyResult<Option<Bound<'py, PyDict>>> {
     report
         .map(|h| {
             let out = PyDict::new(py);
@@ -71,7 +71,7 @@ fn hold<'py>(py: Python<'py>, report: Option<HoldReport>) -> PyResult<Option<Bou
         .transpose()
 }
 
-fn backlog<'py>(py: Python<'py>, b: &Backlog) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn backlog<'py>(py: Python<'py>, b: &Backlog) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("max_waiting", b.max_waiting)?;
     out.set_item("final_waiting", b.final_waiting)?;

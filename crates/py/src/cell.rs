@@ -70,6 +70,7 @@ fn other_door<'py>(
     }
     // What is no JSON text at all is for the general door to complain of.
     match serde_json::from_str::<Named>(request).ok().and_then(|named| named.engine).as_deref() {
+        Some("direct") => crate::direct::run(py, request, progress).map(Some),
         Some("files") => crate::files::run(py, request, progress).map(Some),
         _ => Ok(None),
     }

@@ -8,6 +8,7 @@
 
 mod answer;
 mod cell;
+mod direct;
 mod doors;
 mod error;
 mod files;

@@ -11,6 +11,11 @@ impl Clock {
         Clock(std::time::Instant::now())
     }
 
+    /// What times are read from.
+    pub fn source() -> &'static str {
+        "clock_gettime"
+    }
+
     #[inline]
     pub fn now(&self) -> Instant {
         Instant::from_ns(self.0.elapsed().as_nanos() as u64)

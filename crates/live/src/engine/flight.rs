@@ -3,16 +3,15 @@
 //! Invariants:
 //! - A flight's vectors do not move while an entry that names them is in the ring (their heap memory is the flight's own
 //!   and is touched only between completion and resubmission).
-//! - Neighbouring pieces are one vector; a transfer takes at most [`MOST_VECTORS`] of them and [`MOST_BYTES`] at once, and
+//! - Neighbouring pieces are one vector; a transfer takes at most [`MOST_VECTORS`] of them and `ring::MOST_BYTES` at once, and
 //!   what is left of it, or of a short one, goes in the next entry.
 
+use super::ring::transfer;
 use io_uring::{opcode, squeue, types};
 use raidlab_types::{Duration, Instant, OpKind, Operation};
 
 /// IOV_MAX of Linux.
 const MOST_VECTORS: usize = 1024;
-/// Below MAX_RW_COUNT, and a multiple of every page size. The kernel itself splits at the device's limit.
-const MOST_BYTES: u64 = 1 << 30;
 
 const NONE: u32 = u32::MAX;
 
@@ -122,11 +121,8 @@ impl Flight {
     fn read(&self, file: types::Fixed) -> squeue::Entry {
         let rest = &self.vectors[self.first..];
         if let [only] = rest {
-            let (start, len) = (only.iov_base.cast(), (only.iov_len as u64).min(MOST_BYTES) as u32);
-            return match self.registered {
-                Some(index) => opcode::ReadFixed::new(file, start, len, index).offset(self.offset).build(),
-                None => opcode::Read::new(file, start, len).offset(self.offset).build(),
-            };
+            let memory = (only.iov_base.cast(), only.iov_len as u64);
+            return transfer(false, file, memory, self.registered, self.offset, 0);
         }
         opcode::Readv::new(file, rest.as_ptr(), rest.len().min(MOST_VECTORS) as u32).offset(self.offset).build()
     }
@@ -135,13 +131,8 @@ impl Flight {
         let flags = if self.operation.force_unit_access { libc::RWF_DSYNC } else { 0 };
         let rest = &self.vectors[self.first..];
         if let [only] = rest {
-            let (start, len) = (only.iov_base.cast_const().cast(), (only.iov_len as u64).min(MOST_BYTES) as u32);
-            return match self.registered {
-                Some(index) => {
-                    opcode::WriteFixed::new(file, start, len, index).offset(self.offset).rw_flags(flags).build()
-                }
-                None => opcode::Write::new(file, start, len).offset(self.offset).rw_flags(flags).build(),
-            };
+            let memory = (only.iov_base.cast(), only.iov_len as u64);
+            return transfer(true, file, memory, self.registered, self.offset, flags);
         }
         let count = rest.len().min(MOST_VECTORS) as u32;
         opcode::Writev::new(file, rest.as_ptr(), count).offset(self.offset).rw_flags(flags).build()

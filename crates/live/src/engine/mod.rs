@@ -16,13 +16,13 @@
 //! `requests` gives them memory and content and ends them, `faults` breaks members on purpose, `spindles` are emulated
 //! members, `clock` tells the time and `pace` makes it go faster.
 
-mod clock;
+pub(crate) mod clock;
 mod compute;
 mod faults;
 mod flight;
 mod pace;
 mod requests;
-mod ring;
+pub(crate) mod ring;
 mod source;
 mod spindles;
 mod steal;
@@ -122,7 +122,7 @@ impl Engine {
             _ => -1,
         };
         let fds: Vec<i32> = targets.iter().map(fd_of).collect();
-        let mut ring = if fds.iter().any(|&fd| fd >= 0) { Some(Ring::new(&fds)?) } else { None };
+        let mut ring = if fds.iter().any(|&fd| fd >= 0) { Some(Ring::new(&fds, false)?) } else { None };
         // Some is left for the rest of the system: running it out of memory would cost more than this run.
         let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9);
         let mut pool = Pool::new(Seed::new(config.seed).named("content"), most);

@@ -9,7 +9,7 @@
 //! Reference: J. Axboe, *Efficient IO with io_uring*, 2019; io_uring_setup(2), io_uring_enter(2), io_uring_register(2).
 
 use crate::error::{plain, LiveError};
-use io_uring::{squeue, types, IoUring};
+use io_uring::{opcode, squeue, types, IoUring};
 use raidlab_types::Duration;
 use std::io;
 use std::os::fd::RawFd;
@@ -18,6 +18,9 @@ use std::os::fd::RawFd;
 const ENTRIES: u32 = 1024;
 /// Room for completions, and so the most that may be in flight.
 const MOST_IN_FLIGHT: u32 = ENTRIES * 4;
+/// Most bytes of one entry: below MAX_RW_COUNT, and a multiple of every page size. The kernel itself splits at the
+/// device's limit.
+pub(crate) const MOST_BYTES: u64 = 1 << 30;
 /// Slots for registered buffers, one a slab of memory.
 const BUFFERS: u32 = 1024;
 /// Longest buffer the kernel registers.
@@ -40,13 +43,14 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring that knows `files` by their position (-1 for none).
-    pub fn new(files: &[RawFd]) -> Result<Ring, LiveError> {
+    /// A ring that knows `files` by their position (-1 for none). With `poll_completions` the devices are asked for
+    /// completions and raise no interrupts; that needs O_DIRECT and a driver that can.
+    pub fn new(files: &[RawFd], poll_completions: bool) -> Result<Ring, LiveError> {
         let unsupported = |what: &str, e: io::Error| LiveError::Unsupported {
             key: "engine".into(),
             message: format!("io_uring {what} ({}); live runs need it, Linux 5.11 or later", plain(&e)),
         };
-        let ring = set_up().map_err(|e| unsupported("is not available here", e))?;
+        let ring = set_up(poll_completions).map_err(|e| unsupported("is not available here", e))?;
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             let old = io::Error::from(io::ErrorKind::Unsupported);
             return Err(unsupported("of this kernel is too old", old));
@@ -150,10 +154,13 @@ impl Drop for Ring {
 
 /// The cheapest ring this kernel offers: work deferred to the waiting thread (6.1), else without interrupts (5.19), else
 /// plain.
-fn set_up() -> io::Result<IoUring> {
+fn set_up(poll_completions: bool) -> io::Result<IoUring> {
     let sized = || {
         let mut builder = IoUring::builder();
         builder.setup_cqsize(MOST_IN_FLIGHT);
+        if poll_completions {
+            builder.setup_iopoll();
+        }
         builder
     };
     let invalid = |e: &io::Error| e.raw_os_error() == Some(libc::EINVAL);
@@ -163,6 +170,25 @@ fn set_up() -> io::Result<IoUring> {
             other => other,
         },
         other => other,
+    }
+}
+
+/// The entry that moves `len` bytes between memory (in the registered buffer of this index, if any) and `file`.
+#[inline]
+pub(crate) fn transfer(
+    writes: bool,
+    file: types::Fixed,
+    (start, len): (*mut u8, u64),
+    registered: Option<u16>,
+    offset: u64,
+    flags: i32,
+) -> squeue::Entry {
+    let len = len.min(MOST_BYTES) as u32;
+    match (writes, registered) {
+        (false, Some(index)) => opcode::ReadFixed::new(file, start, len, index).offset(offset).build(),
+        (false, None) => opcode::Read::new(file, start, len).offset(offset).build(),
+        (true, Some(index)) => opcode::WriteFixed::new(file, start, len, index).offset(offset).rw_flags(flags).build(),
+        (true, None) => opcode::Write::new(file, start, len).offset(offset).rw_flags(flags).build(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where requests come from: the offered load, or a sweep over all volumes.
 
+use crate::config::fraction;
 use raidlab_load::{Limits, Load};
 use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
 
@@ -58,11 +59,7 @@ impl Source for Offered<'_> {
     }
 
     fn fraction(&self, now: Instant, requests: u64) -> f64 {
-        let Limits { warmup, measure } = &self.limits;
-        let by_count = measure.requests.map(|n| requests as f64 / (n + warmup.requests.unwrap_or(0)) as f64);
-        let seconds = now.since(Instant::ZERO).as_s_f64();
-        let by_time = measure.duration_s.map(|s| seconds / (s + warmup.duration_s.unwrap_or(0.0)));
-        by_count.unwrap_or(0.0).max(by_time.unwrap_or(0.0)).min(1.0)
+        fraction(&self.limits, now, requests)
     }
 }
 

@@ -11,7 +11,7 @@ use super::ring::Ring;
 use super::Engine;
 use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
-use crate::result::{FailedMember, MemberCounts, TracedOperation};
+use crate::result::{FailedMember, TracedOperation};
 use crate::target::{Kept, Store};
 use raidlab_array::{Piece, Space};
 use raidlab_types::{LeafId, OpError, OpKind, Operation};
@@ -207,7 +207,7 @@ impl Engine {
     fn done(&mut self, operation: &Operation, wait_ns: u64, result: Result<(), OpError>) {
         if self.measuring {
             let bytes = operation.extent.sectors * self.sector_bytes as u64;
-            count(&mut self.counts[operation.leaf as usize], operation.kind, bytes, wait_ns, result.is_ok());
+            self.counts[operation.leaf as usize].add(operation.kind, bytes, wait_ns, result.is_ok());
         }
         self.finish(operation.id, result);
     }
@@ -221,16 +221,6 @@ impl Engine {
         let target = self.targets[leaf as usize].as_ref();
         let (key, target) = target.map_or(("members".into(), String::new()), |t| (t.key.clone(), t.name()));
         self.fail(LiveError::Io { key, target, errno, message: message.to_string() });
-    }
-}
-
-fn count(counts: &mut MemberCounts, kind: OpKind, bytes: u64, wait_ns: u64, ok: bool) {
-    counts.wait_ns += wait_ns;
-    match kind {
-        _ if !ok => counts.failed += 1,
-        OpKind::Read => (counts.reads, counts.read_bytes) = (counts.reads + 1, counts.read_bytes + bytes),
-        OpKind::Write => (counts.writes, counts.write_bytes) = (counts.writes + 1, counts.write_bytes + bytes),
-        _ => counts.others += 1,
     }
 }
 

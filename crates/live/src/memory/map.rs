@@ -12,6 +12,8 @@ pub(crate) struct Mapping {
 
 // SAFETY: the mapping is owned memory without ties to a thread.
 unsafe impl Send for Mapping {}
+// SAFETY: a shared reference gives no more than the address.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// `len` bytes of zeroes, in huge pages where the kernel likes.

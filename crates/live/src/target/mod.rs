@@ -153,6 +153,44 @@ pub(crate) fn open(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<T
     }
 }
 
+/// Opens all of these but those that are missing; `root` is the key of their list. No two may be the same.
+pub(crate) fn open_all(
+    specs: &[TargetSpec],
+    root: &str,
+    is_missing: &dyn Fn(usize) -> bool,
+    intent: Intent<'_>,
+) -> Result<Vec<Option<Target>>, LiveError> {
+    let mut targets: Vec<Option<Target>> = Vec::with_capacity(specs.len());
+    for (i, spec) in specs.iter().enumerate() {
+        if is_missing(i) {
+            targets.push(None);
+            continue;
+        }
+        let key = format!("{root}[{i}]");
+        let twin = targets.iter().flatten().find(|other| is_same(spec, other));
+        if let Some(twin) = twin {
+            let message = format!("{} already stands at {}: every one must be named once", twin.name(), twin.key);
+            return Err(LiveError::bad(format!("{key}.path"), message));
+        }
+        targets.push(Some(open(spec, &key, intent)?));
+    }
+    Ok(targets)
+}
+
+/// The sector of all together: the largest that one of them needs, or what was asked for if that is larger.
+pub(crate) fn sector(asked: Option<u32>, targets: &[Option<Target>]) -> Result<u32, LiveError> {
+    let largest = targets.iter().flatten().map(|t| t.facts.sector_bytes).max();
+    let Some(needed) = largest else {
+        return Err(LiveError::bad("missing", "all members are missing"));
+    };
+    match asked {
+        Some(asked) if !asked.is_power_of_two() => {
+            Err(LiveError::bad("sector_bytes", format!("{asked} must be a power of two")))
+        }
+        asked => Ok(asked.unwrap_or(0).max(needed)),
+    }
+}
+
 impl Target {
     /// How a sentence names it.
     pub fn name(&self) -> String {
@@ -171,7 +209,7 @@ impl Drop for Target {
 }
 
 /// Whether `spec` names the very file or device that `other` is.
-pub(crate) fn is_same(spec: &TargetSpec, other: &Target) -> bool {
+fn is_same(spec: &TargetSpec, other: &Target) -> bool {
     let Some(path) = spec.path() else { return false };
     let Ok(status) = std::fs::metadata(path) else { return false };
     let Some(file) = other.store.file() else { return false };

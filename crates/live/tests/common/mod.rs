@@ -4,6 +4,7 @@
 pub mod loops;
 
 use raidlab_array::{Policy, Rotation, Tree};
+use raidlab_live::direct::{DirectConfig, DirectResult, Interface};
 use raidlab_live::{Content, LiveConfig, LiveResult, TargetSpec};
 use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{Duration, KIB, MIB};
@@ -100,4 +101,30 @@ pub fn assert_verified(name: &str, result: &LiveResult) {
     assert_eq!(report.mismatch_count, 0, "{name}: {:#?}", report.mismatches);
     assert!(report.sectors_checked > 0 && report.sectors_written > 0, "{name}");
     assert!(result.elapsed > Duration::ZERO, "{name}");
+}
+
+/// 4 KiB random requests, half of them reads, at depth 16 straight to these targets, briefly.
+pub fn direct(targets: Vec<TargetSpec>) -> DirectConfig {
+    DirectConfig {
+        targets,
+        workers: 1,
+        cpus: Vec::new(),
+        interface: Interface::Auto,
+        buffered: false,
+        busy: false,
+        poll_completions: false,
+        batch: None,
+        compressible_percent: 0,
+        sector_bytes: None,
+        destroy: Vec::new(),
+        load: LoadSpec::Closed { depth: 16 },
+        workload: workload(0.5, SizeSpec::Fixed { bytes: 4 * KIB }),
+        limits: requests(2000),
+        seed: 1,
+    }
+}
+
+/// Runs it; it must start.
+pub fn run_direct(config: &DirectConfig) -> DirectResult {
+    raidlab_live::direct::run(config, &mut |_| ControlFlow::Continue(())).expect("the cell runs")
 }

@@ -1,0 +1,94 @@
+//! The direct engine: plain targets, each a volume of the load, without an array between.
+//!
+//! Purpose: to measure targets as they are, with a meter that costs next to nothing: the reference that arrays are held
+//! against, and `raidlab measure`. Load, record, targets, memory and content are those of the array's engine.
+//!
+//! A thread a worker; each has its own load (a share of the depth or rate), ring, memory and record. The calling thread
+//! supervises: it tells the observer how far the run is, and stops the workers when told to.
+//!
+//! Invariants:
+//! - Every request submitted is counted once: as completed, as failed, or as in flight at the end.
+//! - What was measured is kept, whatever stops the run.
+//! - Where something had to be given up (io_uring, registered memory), the result says so.
+//!
+//! Code map: `crew` sets workers up and watches over them, `worker` is the loop of one, `slots` its requests on their way,
+//! `transport` hands them to the ring or to `threads`, `shared` is what threads tell one another, `result` the answer.
+
+mod config;
+mod crew;
+mod result;
+mod shared;
+mod slots;
+mod threads;
+mod transport;
+mod worker;
+
+pub use config::{DirectConfig, Interface};
+pub use result::{DirectFacts, DirectResult, RequestCounts, Warning};
+
+use crate::config::Progress;
+use crate::error::LiveError;
+use crate::run::writes;
+use crate::target::{self, Filling, Intent, Target, TargetSpec};
+use crew::Crew;
+use raidlab_load::{Load, LoadSpec, Volume};
+use raidlab_types::Seed;
+use std::ops::ControlFlow;
+
+type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// Runs a cell over plain targets. `observer` is told of progress about seven times a second, and may end the run with
+/// what it has.
+///
+/// # Errors
+/// Before the load runs: bad input, a refusal of the safety rules, a missing interface, a target that cannot be opened or
+/// filled. What fails later is in [`DirectResult::stopped_by`], beside what was measured.
+pub fn run(config: &DirectConfig, observer: Observer<'_>) -> Result<DirectResult, LiveError> {
+    check(config)?;
+    target::memory::check_total(&config.targets)?;
+    let intent = Intent { writes: writes(&config.workload), destroy: &config.destroy, buffered: config.buffered };
+    let targets = target::open_all(&config.targets, "targets", &|_| false, intent)?;
+    let sector_bytes = target::sector(config.sector_bytes, &targets)?;
+    let mut targets: Vec<Target> = targets.into_iter().flatten().collect();
+    let volume = |t: &Target| Volume { capacity_sectors: t.facts.size_bytes / u64::from(sector_bytes) };
+    let volumes: Vec<Volume> = targets.iter().map(volume).collect();
+    let seed = Seed::new(config.seed);
+    let load = Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed.named("load"))?;
+    let fill_seed = seed.named("fill");
+    let filling = |number| Filling::Random(fill_seed.child(number).draws());
+    let numbered = targets.iter_mut().enumerate().map(|(i, target)| (i as u64, target));
+    let stopped = target::fill_all(numbered, &filling, observer)?.is_break();
+    Crew::new(config, &targets, sector_bytes).run(load, stopped, observer)
+}
+
+/// What can be checked before anything is opened.
+fn check(config: &DirectConfig) -> Result<(), LiveError> {
+    if config.targets.is_empty() || config.targets.len() > 1 << 16 {
+        let message = format!("{} targets: there must be between 1 and 65536", config.targets.len());
+        return Err(LiveError::bad("targets", message));
+    }
+    if let Some(i) = config.targets.iter().position(TargetSpec::is_emulated) {
+        let message = "an emulated disk is a member of a tree: its engine is \"live\", with {\"kind\": \"member\"}";
+        return Err(LiveError::bad(format!("targets[{i}].kind"), message));
+    }
+    if config.workers != 1 {
+        return Err(LiveError::bad("workers", format!("{} must be 1", config.workers)));
+    }
+    if config.batch == Some(0) {
+        return Err(LiveError::bad("batch", "0 must be at least 1"));
+    }
+    if config.compressible_percent > 100 {
+        let message = format!("{} must lie between 0 and 100", config.compressible_percent);
+        return Err(LiveError::bad("compressible_percent", message));
+    }
+    Ok(())
+}
+
+/// The most requests that may be in flight at once, as far as the load says.
+fn most_in_flight(load: &LoadSpec) -> Option<u32> {
+    match load {
+        LoadSpec::Closed { depth } => Some(*depth),
+        LoadSpec::Open { max_in_flight, .. } => *max_in_flight,
+        LoadSpec::Hold { max_depth, .. } => Some(*max_depth),
+    }
+}

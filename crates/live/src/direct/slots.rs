@@ -1,0 +1,126 @@
+//! The requests on their way: where each stands, and the memory it moves.
+//!
+//! Purpose: found by its tag, which the load gives out again, the last freed first; so memory that was just used is used
+//! next. A slot keeps its memory between requests: one block for what is read, one of random bytes for what is written.
+//!
+//! Invariants:
+//! - A slot's block is not given away or taken back while its request is in flight.
+//! - Blocks for writes never receive what a read brings, so what is written stays incompressible.
+
+use crate::memory::{Block, Use};
+use raidlab_types::{Instant, OpKind};
+
+/// A request on its way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    /// Where the memory of the rest begins.
+    pub start: *mut u8,
+    /// Where on the target the rest begins.
+    pub offset: u64,
+    /// Bytes still to move.
+    pub left: u64,
+    /// Of the whole request.
+    pub bytes: u64,
+    pub issued: Instant,
+    /// Index of the registered buffer that holds its memory.
+    pub registered: Option<u16>,
+    /// Index of its site.
+    pub site: u16,
+    pub writes: bool,
+    reading: Option<Block>,
+    writing: Option<Block>,
+}
+
+impl Slot {
+    const EMPTY: Slot = Slot {
+        start: std::ptr::null_mut(),
+        offset: 0,
+        left: 0,
+        bytes: 0,
+        issued: Instant::ZERO,
+        registered: None,
+        site: 0,
+        writes: false,
+        reading: None,
+        writing: None,
+    };
+
+    pub fn kind(&self) -> OpKind {
+        if self.writes {
+            OpKind::Write
+        } else {
+            OpKind::Read
+        }
+    }
+
+    /// Its block for this purpose.
+    #[inline]
+    pub fn block(&mut self, purpose: Use) -> &mut Option<Block> {
+        match purpose {
+            Use::Write => &mut self.writing,
+            Use::Any => &mut self.reading,
+        }
+    }
+
+    /// Takes note that so many bytes have moved; true once all have.
+    #[inline]
+    pub fn advance(&mut self, moved: u64) -> bool {
+        self.left -= moved;
+        if self.left == 0 {
+            return true;
+        }
+        self.offset += moved;
+        self.start = self.start.wrapping_add(moved as usize);
+        false
+    }
+}
+
+/// All of them, by tag.
+#[derive(Debug, Default)]
+pub(super) struct Slots(Vec<Slot>);
+
+impl Slots {
+    /// Room for `count` without growing.
+    pub fn with_room(count: usize) -> Slots {
+        Slots(vec![Slot::EMPTY; count])
+    }
+
+    /// The slot of this tag, made if it is not there yet.
+    #[inline]
+    pub fn begin(&mut self, tag: u32) -> &mut Slot {
+        if tag as usize >= self.0.len() {
+            self.grow(tag);
+        }
+        &mut self.0[tag as usize]
+    }
+
+    #[cold]
+    fn grow(&mut self, tag: u32) {
+        self.0.resize(tag as usize + 1, Slot::EMPTY);
+    }
+
+    #[inline]
+    pub fn get(&mut self, tag: u32) -> &mut Slot {
+        &mut self.0[tag as usize]
+    }
+
+    /// Every slot there is.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.0.iter_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_transfer_goes_on_where_it_ended() {
+        let mut slots = Slots::default();
+        let slot = slots.begin(3);
+        (slot.start, slot.offset, slot.left) = (0x1000 as *mut u8, 8192, 4096);
+        assert!(!slot.advance(1024));
+        assert_eq!((slot.start as usize, slot.offset, slot.left), (0x1400, 9216, 3072));
+        assert!(slots.get(3).advance(3072));
+    }
+}

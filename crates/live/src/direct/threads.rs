@@ -1,0 +1,160 @@
+//! Where io_uring is absent or forbidden: threads that each wait for one `pread` or `pwrite` at a time.
+//!
+//! Purpose: the same requests at the same depth, for systems (containers, old kernels) that allow no ring. A request
+//! costs two locks and up to two wakes more than in the ring, so results say that they were measured this way.
+//!
+//! Invariants:
+//! - At most as many requests are in service as there are threads; the rest wait in order of arrival.
+//! - Threads end before this is dropped, so no memory is written to after that.
+
+use super::slots::Slot;
+use raidlab_types::Duration;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Most threads of a run: beyond, they would measure the scheduler.
+pub(super) const MOST_THREADS: u32 = 256;
+/// They do two calls and keep nothing.
+const STACK_BYTES: usize = 64 << 10;
+
+/// What a thread is to do.
+#[derive(Clone, Copy)]
+struct Job {
+    tag: u32,
+    fd: RawFd,
+    writes: bool,
+    start: *mut u8,
+    len: usize,
+    offset: i64,
+}
+
+// SAFETY: the memory it names is nobody else's until the job has come back.
+unsafe impl Send for Job {}
+
+#[derive(Default)]
+struct Jobs {
+    queue: VecDeque<Job>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Desk {
+    jobs: Mutex<Jobs>,
+    job_there: Condvar,
+    done: Mutex<VecDeque<(u32, i64)>>,
+    done_there: Condvar,
+}
+
+/// The threads of one worker.
+pub(super) struct Threads {
+    desk: Arc<Desk>,
+    handles: Vec<JoinHandle<()>>,
+    /// Taken from the desk and not yet reaped.
+    ready: VecDeque<(u32, i64)>,
+    in_flight: u32,
+}
+
+impl Threads {
+    /// So many threads, waiting for work.
+    pub fn new(count: u32) -> io::Result<Threads> {
+        let desk = Arc::new(Desk::default());
+        let mut threads =
+            Threads { desk, handles: Vec::new(), ready: VecDeque::with_capacity(count as usize), in_flight: 0 };
+        for _ in 0..count {
+            let desk = threads.desk.clone();
+            let builder = std::thread::Builder::new().name("raidlab-io".into()).stack_size(STACK_BYTES);
+            threads.handles.push(builder.spawn(move || work(&desk))?);
+        }
+        Ok(threads)
+    }
+
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    pub fn start(&mut self, tag: u32, slot: &Slot, fd: RawFd) {
+        let Slot { start, offset, left, writes, .. } = *slot;
+        let len = left.min(crate::engine::ring::MOST_BYTES) as usize;
+        self.in_flight += 1;
+        lock(&self.desk.jobs).queue.push_back(Job { tag, fd, writes, start, len, offset: offset as i64 });
+        self.desk.job_there.notify_one();
+    }
+
+    pub fn reap(&mut self) -> Option<(u32, i64)> {
+        if self.ready.is_empty() && self.in_flight > 0 {
+            std::mem::swap(&mut self.ready, &mut lock(&self.desk.done));
+        }
+        let done = self.ready.pop_front()?;
+        self.in_flight -= 1;
+        Some(done)
+    }
+
+    /// Waits until something has come back, at most `limit` long.
+    pub fn wait(&mut self, limit: Duration) {
+        if !self.ready.is_empty() {
+            return;
+        }
+        let done = lock(&self.desk.done);
+        let limit = std::time::Duration::from_nanos(limit.as_ns());
+        let waited = self.desk.done_there.wait_timeout_while(done, limit, |done| done.is_empty());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        lock(&self.desk.jobs).closed = true;
+        self.desk.job_there.notify_all();
+        self.handles.drain(..).for_each(|handle| drop(handle.join()));
+    }
+}
+
+/// A thread that panicked holding a lock has changed nothing that is not whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn work(desk: &Desk) {
+    while let Some(job) = next(desk) {
+        let result = carry_out(&job);
+        let mut done = lock(&desk.done);
+        done.push_back((job.tag, result));
+        // Only the first of several tells: the worker takes all there are.
+        if done.len() == 1 {
+            desk.done_there.notify_one();
+        }
+    }
+}
+
+/// The next job; none once the desk is closed and empty.
+fn next(desk: &Desk) -> Option<Job> {
+    let mut jobs = lock(&desk.jobs);
+    loop {
+        if let Some(job) = jobs.queue.pop_front() {
+            return Some(job);
+        }
+        if jobs.closed {
+            return None;
+        }
+        jobs = desk.job_there.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Bytes moved, or minus an error number.
+fn carry_out(job: &Job) -> i64 {
+    let Job { fd, writes, start, len, offset, .. } = *job;
+    // SAFETY: whoever started the job keeps the memory until it comes back, and the descriptor open.
+    let moved = unsafe {
+        match writes {
+            true => libc::pwrite(fd, start.cast(), len, offset),
+            false => libc::pread(fd, start.cast(), len, offset),
+        }
+    };
+    if moved < 0 {
+        return -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
+    }
+    moved as i64
+}

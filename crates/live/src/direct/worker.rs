@@ -1,0 +1,401 @@
+//! One worker: one thread, one load, one ring, and the targets dealt to it.
+//!
+//! Purpose: to offer requests to targets and to see them come back, as often and as cheaply as can be. A turn takes what
+//! has come back, offers new requests, hands them over in one call, and waits in that call.
+//!
+//! Invariants:
+//! - The clock is read for every request when it is offered and when it is seen to have come back, and never runs
+//!   backwards between two events.
+//! - Nothing is allocated, locked or asked of the system for a request, but for the ring's own call (threads: for their
+//!   desk), once as many requests have been in flight as ever will be.
+//! - Memory named by a request in flight is not touched; the transport is dropped before the memory it knows.
+//! - A request that fails ends the run, after what is in flight has come back.
+
+use super::result::RequestCounts;
+use super::shared::Shared;
+use super::slots::Slots;
+use super::transport::Transport;
+use crate::content::Stamper;
+use crate::engine::clock::{Clock, PromptWakes};
+use crate::errno::{meaning, verb, Meaning};
+use crate::error::{plain, LiveError};
+use crate::memory::{Block, Pool, Use};
+use crate::result::MemberCounts;
+use raidlab_load::Load;
+use raidlab_types::{Duration, Instant, Request, RequestKind};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+
+/// Longest wait for completions: how late an interruption may be noticed.
+const LONGEST_WAIT: Duration = Duration::from_ms(100);
+/// How long before an arrival the worker stops sleeping and watches the clock: waking up takes about as long.
+const WATCHFUL: Duration = Duration::from_us(60);
+
+/// Where a volume of the worker's load is.
+#[derive(Debug, Clone)]
+pub(super) struct Site {
+    /// Number of the target.
+    pub target: u32,
+    /// First sector of the target that belongs to it.
+    pub first_lba: u64,
+    pub reach: Reach,
+    /// Key and name of the target, for sentences.
+    pub key: String,
+    pub name: String,
+}
+
+/// How a target is reached.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reach {
+    /// Completes at once.
+    Null,
+    /// Memory from here on.
+    Memory(*mut u8),
+    /// Index among the registered files, and descriptor.
+    File(u32, RawFd),
+}
+
+// SAFETY: a mapping of the targets', which outlive all workers; each worker has its own part of it.
+unsafe impl Send for Reach {}
+// SAFETY: as above; a shared reference gives no more than the address.
+unsafe impl Sync for Reach {}
+
+/// How it goes about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    pub batch: usize,
+    pub busy: bool,
+    pub sector_bytes: u32,
+    /// Distinguishes the sectors it writes from those of other workers.
+    pub number: u32,
+}
+
+/// A worker at work.
+pub(super) struct Worker<'a> {
+    load: Load,
+    clock: Clock,
+    now: Instant,
+    shared: &'a Shared,
+    manner: Manner,
+    sites: &'a [Site],
+    /// Before `pool`, so that it is dropped before the memory it knows.
+    transport: Option<Transport>,
+    pool: Pool,
+    slots: Slots,
+    /// What needed no waiting and has not been told to the load yet.
+    at_once: VecDeque<u32>,
+    stamper: Stamper,
+    sequence: u64,
+    counts: RequestCounts,
+    members: Vec<MemberCounts>,
+    failure: Option<LiveError>,
+}
+
+/// What a worker leaves.
+pub(super) struct Outcome {
+    pub load: Load,
+    pub counts: RequestCounts,
+    /// One a site, in order.
+    pub members: Vec<MemberCounts>,
+    pub all_registered: bool,
+    pub failure: Option<LiveError>,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(
+        load: Load,
+        sites: &'a [Site],
+        transport: Option<Transport>,
+        (pool, stamper): (Pool, Stamper),
+        manner: Manner,
+        shared: &'a Shared,
+    ) -> Worker<'a> {
+        let room = (load.depth() as usize).min(1 << 16);
+        let member = |site: &Site| MemberCounts { leaf: site.target, ..MemberCounts::default() };
+        Worker {
+            load,
+            clock: Clock::start(),
+            now: Instant::ZERO,
+            shared,
+            manner,
+            sites,
+            transport,
+            pool,
+            slots: Slots::with_room(room),
+            at_once: VecDeque::with_capacity(room),
+            stamper,
+            sequence: u64::from(manner.number) << 48,
+            counts: RequestCounts::default(),
+            members: sites.iter().map(member).collect(),
+            failure: None,
+        }
+    }
+
+    /// Takes the memory that `requests` at once of `bytes` need, so that none has to be taken later.
+    pub fn prepare(&mut self, bytes: usize, uses: &[Use]) -> Result<(), LiveError> {
+        for slot in self.slots.iter_mut() {
+            for &purpose in uses {
+                *slot.block(purpose) = Some(take(&mut self.pool, &mut self.transport, bytes, purpose)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drives the load to its end, or until something fails or the run is stopped.
+    pub fn drive(mut self, clock: Clock) -> Outcome {
+        let _prompt = PromptWakes::new();
+        self.clock = clock;
+        loop {
+            self.take_back();
+            let more = self.begin_requests();
+            if self.shared.is_stopped() {
+                self.load.interrupt(self.now);
+            }
+            self.shared.report(self.manner.number, self.counts.completed);
+            let idle = self.at_once.is_empty() && !self.transport.as_ref().is_some_and(Transport::is_busy);
+            if idle && self.load.is_finished() {
+                break;
+            }
+            self.hand_over(idle && !more, more);
+        }
+        let all_registered = self.transport.as_ref().is_none_or(Transport::all_registered);
+        let counts = RequestCounts { in_flight: self.load.in_flight() as u64, ..self.counts };
+        Outcome { load: self.load, counts, members: self.members, all_registered, failure: self.failure }
+    }
+
+    #[inline]
+    fn read_clock(&mut self) -> Instant {
+        self.now = self.now.max(self.clock.now());
+        self.now
+    }
+
+    /// Tells the load of all that has come back, each with a time of its own.
+    fn take_back(&mut self) {
+        for _ in 0..self.manner.batch {
+            let Some(tag) = self.at_once.pop_front() else { break };
+            self.finish(tag, true);
+        }
+        for _ in 0..self.manner.batch {
+            let Some((tag, result)) = self.transport.as_mut().and_then(Transport::reap) else { break };
+            self.came_back(tag, result);
+        }
+        while let Some(tag) = self.transport.as_mut().and_then(Transport::readmit) {
+            self.launch(tag);
+        }
+    }
+
+    #[inline]
+    fn came_back(&mut self, tag: u32, result: i64) {
+        if result < 0 {
+            return self.refused(tag, -result as i32);
+        }
+        if self.slots.get(tag).advance(result as u64) {
+            self.finish(tag, true);
+        } else {
+            self.short(tag, result as u64);
+        }
+    }
+
+    /// A transfer moved less than was asked: the rest is asked for, unless the target ends there.
+    #[cold]
+    fn short(&mut self, tag: u32, moved: u64) {
+        if moved > 0 {
+            return self.launch(tag);
+        }
+        let what = format!("it ends within {}: was it truncated?", self.bytes_of(tag));
+        self.fail(tag, 0, what);
+    }
+
+    #[cold]
+    fn refused(&mut self, tag: u32, errno: i32) {
+        let kind = self.slots.get(tag).kind();
+        if meaning(kind, errno) == Meaning::Again {
+            return self.launch(tag);
+        }
+        let error = io::Error::from_raw_os_error(errno);
+        let what = format!("{} {}: {}", verb(kind), self.bytes_of(tag), plain(&error));
+        self.fail(tag, errno, what);
+    }
+
+    fn bytes_of(&mut self, tag: u32) -> String {
+        let slot = self.slots.get(tag);
+        format!("{} bytes from byte {} on", slot.left, slot.offset)
+    }
+
+    /// A request that cannot be served ends the run. The first cause is the one worth telling.
+    fn fail(&mut self, tag: u32, errno: i32, message: String) {
+        let site = &self.sites[self.slots.get(tag).site as usize];
+        let error = LiveError::Io { key: site.key.clone(), target: site.name.clone(), errno, message };
+        self.failure.get_or_insert(error);
+        self.finish(tag, false);
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.shared.stop();
+        self.load.interrupt(self.now);
+    }
+
+    /// A request is over.
+    #[inline]
+    fn finish(&mut self, tag: u32, ok: bool) {
+        let now = self.read_clock();
+        let counted = self.load.handle_done(now, u64::from(tag), ok);
+        if ok {
+            self.counts.completed += 1;
+        } else {
+            self.counts.failed += 1;
+        }
+        if counted {
+            let slot = self.slots.get(tag);
+            self.members[slot.site as usize].add(slot.kind(), slot.bytes, now.since(slot.issued).as_ns(), ok);
+        }
+    }
+
+    /// Takes as many new requests as the load has and the batch allows; true if the load may have more.
+    fn begin_requests(&mut self) -> bool {
+        for _ in 0..self.manner.batch {
+            let now = self.read_clock();
+            let Some(request) = self.load.poll_request(now) else { return false };
+            self.begin(request);
+            if self.load.is_full() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives a request memory and content, and starts it.
+    #[inline]
+    fn begin(&mut self, request: Request) {
+        let Request { tag, volume, kind, extent, .. } = request;
+        let tag = tag as u32;
+        let (site, writes) = (&self.sites[volume as usize], kind == RequestKind::Write);
+        let sector_bytes = u64::from(self.manner.sector_bytes);
+        let bytes = extent.sectors * sector_bytes;
+        let lba = site.first_lba + extent.lba;
+        self.counts.submitted += 1;
+        let slot = self.slots.begin(tag);
+        let purpose = if writes { Use::Write } else { Use::Any };
+        let block = match *slot.block(purpose) {
+            Some(block) if block.len() as u64 >= bytes => block,
+            _ => {
+                let old = slot.block(purpose).take();
+                match self.enlarge(tag, bytes as usize, purpose, old) {
+                    Some(block) => block,
+                    None => return,
+                }
+            }
+        };
+        let slot = self.slots.get(tag);
+        (slot.start, slot.registered) = (block.as_ptr(), block.registered);
+        (slot.offset, slot.left, slot.bytes) = (lba * sector_bytes, bytes, bytes);
+        (slot.issued, slot.site, slot.writes) = (self.now, volume as u16, writes);
+        if writes {
+            self.sequence += 1;
+            // SAFETY: the block is at least that long and this slot's alone.
+            let content = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes as usize) };
+            self.stamper.stamp(content, site.target, lba, self.sequence);
+        }
+        match site.reach {
+            Reach::Null => self.at_once.push_back(tag),
+            Reach::Memory(first) => {
+                // SAFETY: the load keeps requests within the volume, which is this part of the mapping; no block lies in it.
+                unsafe {
+                    let there = first.add((lba * sector_bytes) as usize);
+                    let (from, to) = if writes { (block.as_ptr(), there) } else { (there, block.as_ptr()) };
+                    std::ptr::copy_nonoverlapping(from, to, bytes as usize);
+                }
+                self.at_once.push_back(tag);
+            }
+            Reach::File(..) => self.launch(tag),
+        }
+    }
+
+    /// A larger block for a slot; without one the run ends, and the request with it.
+    #[cold]
+    fn enlarge(&mut self, tag: u32, bytes: usize, purpose: Use, old: Option<Block>) -> Option<Block> {
+        old.into_iter().for_each(|block| self.pool.give_back(block));
+        match take(&mut self.pool, &mut self.transport, bytes, purpose) {
+            Ok(block) => {
+                *self.slots.get(tag).block(purpose) = Some(block);
+                Some(block)
+            }
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                self.stop();
+                None
+            }
+        }
+    }
+
+    /// Starts what is left of a request on its file.
+    #[inline]
+    fn launch(&mut self, tag: u32) {
+        let slot = self.slots.get(tag);
+        let Reach::File(index, fd) = self.sites[slot.site as usize].reach else { return };
+        let Some(transport) = &mut self.transport else { return };
+        // SAFETY: a slot's block stays its own, and is touched again only when the tag has come back.
+        let result = unsafe { transport.start(tag, slot, (index, fd)) };
+        self.check(result);
+    }
+
+    /// Hands over what was started; waits if nothing can be done before something comes back or is due.
+    #[inline]
+    fn hand_over(&mut self, idle: bool, more: bool) {
+        if idle {
+            return self.sleep();
+        }
+        let Some(transport) = &mut self.transport else { return };
+        // What can be done here and now comes first: batches cut short, and requests that needed no waiting.
+        let at_once = more || !self.at_once.is_empty() || self.manner.busy;
+        let limit = if at_once { None } else { wait_limit(&self.load, self.now) };
+        let result = match limit {
+            Some(limit) => transport.submit_and_wait(limit),
+            None if transport.is_busy() => transport.submit(),
+            None => Ok(()),
+        };
+        self.check(result);
+    }
+
+    /// Nothing is in flight: waits for the next arrival, first asleep, then watching the clock.
+    fn sleep(&mut self) {
+        self.read_clock();
+        match wait_limit(&self.load, self.now) {
+            Some(limit) => std::thread::sleep(std::time::Duration::from_nanos(limit.as_ns())),
+            None => std::hint::spin_loop(),
+        }
+        self.read_clock();
+    }
+
+    #[inline]
+    fn check(&mut self, result: io::Result<()>) {
+        if let Err(e) = result {
+            self.broken(&e);
+        }
+    }
+
+    #[cold]
+    fn broken(&mut self, e: &io::Error) {
+        let message = format!("io_uring_enter failed: {}", plain(e));
+        let errno = e.raw_os_error().unwrap_or(0);
+        let error = LiveError::Io { key: "engine".into(), target: "io_uring".into(), errno, message };
+        self.failure.get_or_insert(error);
+        self.stop();
+    }
+}
+
+/// How long may be waited before something is due; none if that is so near that it must be watched for.
+#[inline]
+fn wait_limit(load: &Load, now: Instant) -> Option<Duration> {
+    let limit = load.poll_timeout().map_or(LONGEST_WAIT, |at| at.since(now)).as_ns().min(LONGEST_WAIT.as_ns());
+    (limit > WATCHFUL.as_ns()).then(|| Duration::from_ns(limit - WATCHFUL.as_ns()))
+}
+
+/// A block from the pool, in memory the ring knows if it can.
+fn take(pool: &mut Pool, transport: &mut Option<Transport>, bytes: usize, purpose: Use) -> Result<Block, LiveError> {
+    let register = |start, len| transport.as_mut().and_then(|transport| transport.register(start, len));
+    pool.take(bytes, purpose, register)
+        .map_err(|e| LiveError::io("workload.size", "memory", &format!("taking {bytes} bytes for a request"), &e))
+}

@@ -1,0 +1,165 @@
+//! The direct engine over each kind of target: every request is counted once, what is written arrives, what goes wrong is
+//! said once and keeps what was measured.
+
+mod common;
+
+use common::{direct, requests, run_direct, workload, Place};
+use raidlab_live::direct::{DirectConfig, DirectResult, Interface};
+use raidlab_live::{LiveError, TargetSpec};
+use raidlab_load::{AddressSpec, ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_types::{KIB, MIB};
+use std::ops::ControlFlow;
+
+/// Submitted = completed + failed + in flight, and the record agrees with the targets.
+fn adds_up(result: &DirectResult) {
+    let counts = result.requests;
+    assert_eq!(counts.submitted, counts.completed + counts.failed + counts.in_flight, "{counts:?}");
+    let all = result.recorder.all();
+    let sum = |of: fn(&raidlab_live::MemberCounts) -> u64| result.members.iter().map(of).sum::<u64>();
+    assert_eq!(all.requests, sum(|m| m.reads) + sum(|m| m.writes));
+    assert_eq!(all.bytes, sum(|m| m.read_bytes) + sum(|m| m.write_bytes));
+    assert_eq!(all.failed, sum(|m| m.failed));
+    assert!(counts.completed >= all.requests);
+}
+
+#[test]
+fn every_kind_of_target_serves_and_adds_up() {
+    let place = Place::new();
+    let kinds = [
+        TargetSpec::Null { size_bytes: 4 * MIB },
+        TargetSpec::Memory { size_bytes: 4 * MIB },
+        TargetSpec::File { path: place.path("file"), size_bytes: 4 * MIB },
+    ];
+    for target in kinds {
+        for interface in [Interface::Auto, Interface::Threads] {
+            let config = DirectConfig { interface, ..direct(vec![target.clone()]) };
+            let result = run_direct(&config);
+            adds_up(&result);
+            assert_eq!(result.recorder.all().requests, 2000);
+            assert!(result.recorder.read().requests > 800 && result.recorder.write().requests > 800);
+            assert_eq!(result.stopped_by, None);
+            let is_file = matches!(target, TargetSpec::File { .. });
+            let threads = result.warnings.iter().any(|w| w.name == "threads_instead_of_io_uring");
+            assert_eq!(threads, is_file && interface == Interface::Threads, "{:?}", result.warnings);
+        }
+    }
+}
+
+#[test]
+fn several_targets_are_volumes_of_one_load() {
+    let place = Place::new();
+    let mut targets = place.files(2, 4 * MIB);
+    targets.push(TargetSpec::Memory { size_bytes: 2 * MIB });
+    let config = DirectConfig {
+        workload: WorkloadSpec {
+            volumes: VolumeSpec::Weights(vec![1.0, 0.0, 3.0]),
+            ..workload(0.5, SizeSpec::Fixed { bytes: 4 * KIB })
+        },
+        ..direct(targets)
+    };
+    let result = run_direct(&config);
+    adds_up(&result);
+    let served: Vec<u64> = result.members.iter().map(|m| m.reads + m.writes).collect();
+    assert_eq!((served[1], served.iter().sum::<u64>()), (0, 2000));
+    // 500 of 2000 with chance 1/4: five standard deviations are 97.
+    assert!(served[0].abs_diff(500) < 97, "{served:?}");
+}
+
+#[test]
+fn sizes_of_all_kinds_and_sequences_run() {
+    let place = Place::new();
+    let size = SizeSpec::Exponential { mean_bytes: 100e3 };
+    let address = AddressSpec::Sequential { streams: 3, align_bytes: None };
+    for target in place.files(1, 8 * MIB).into_iter().chain([TargetSpec::Memory { size_bytes: 8 * MIB }]) {
+        let config = DirectConfig {
+            workload: WorkloadSpec { address: address.clone(), ..workload(0.5, size.clone()) },
+            load: LoadSpec::Closed { depth: 7 },
+            batch: Some(2),
+            ..direct(vec![target])
+        };
+        let result = run_direct(&config);
+        adds_up(&result);
+        assert_eq!((result.recorder.all().requests, result.engine.batch), (2000, Some(2)));
+    }
+}
+
+#[test]
+fn an_open_loop_admits_nothing_before_its_time() {
+    for (target, rate_per_s) in
+        [(TargetSpec::Null { size_bytes: MIB }, 20_000.0), (TargetSpec::Memory { size_bytes: MIB }, 5_000.0)]
+    {
+        let config = DirectConfig {
+            load: LoadSpec::Open { arrival: ArrivalSpec::Uniform { rate_per_s }, max_in_flight: None },
+            limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(4001), duration_s: None } },
+            ..direct(vec![target])
+        };
+        let result = run_direct(&config);
+        adds_up(&result);
+        // The last of 4001 arrivals stands at 4001 gaps after the start of the clock, and none is admitted early.
+        let opened = result.recorder.opened().expect("it opened at the first poll");
+        let closed_ns = (opened + result.recorder.elapsed()).as_ns();
+        assert!(closed_ns as f64 >= 4001e9 / rate_per_s - 1.0, "closed at {closed_ns} ns");
+        assert!(result.backlog.max_in_flight >= 1);
+    }
+}
+
+#[test]
+fn a_file_cut_short_ends_the_run_with_one_sentence_and_keeps_what_was_measured() {
+    let place = Place::new();
+    for interface in [Interface::IoUring, Interface::Threads] {
+        let path = place.path(if interface == Interface::Threads { "threads" } else { "ring" });
+        let config = DirectConfig {
+            interface,
+            workload: workload(1.0, SizeSpec::Fixed { bytes: 4 * KIB }),
+            limits: Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(60.0) } },
+            ..direct(vec![TargetSpec::File { path: path.clone(), size_bytes: 4 * MIB }])
+        };
+        run_direct(&DirectConfig { limits: requests(10), ..config.clone() });
+        let mut cut = false;
+        let result = raidlab_live::direct::run(&config, &mut |progress| {
+            if progress.requests > 100 && !cut {
+                std::fs::OpenOptions::new().write(true).open(&path).and_then(|f| f.set_len(8192)).expect("cut");
+                cut = true;
+            }
+            ControlFlow::Continue(())
+        })
+        .expect("it starts");
+        adds_up(&result);
+        let error = result.stopped_by.clone().expect("it stops");
+        assert!(error.message().contains("truncated"), "{error}");
+        assert_eq!(error.key(), "targets[0]");
+        assert!(result.recorder.all().requests > 100 && result.requests.failed > 0);
+        assert!(!result.interrupted);
+    }
+}
+
+#[test]
+fn stopping_keeps_what_was_measured() {
+    let config = DirectConfig {
+        limits: Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(60.0) } },
+        ..direct(vec![TargetSpec::Null { size_bytes: MIB }])
+    };
+    let result = raidlab_live::direct::run(&config, &mut |_| ControlFlow::Break(())).expect("it runs");
+    adds_up(&result);
+    assert!(result.interrupted && result.recorder.all().requests > 0);
+}
+
+#[test]
+fn bad_input_names_its_key() {
+    let key = |config: DirectConfig| match raidlab_live::direct::run(&config, &mut |_| ControlFlow::Continue(())) {
+        Err(LiveError::BadInput { key, .. }) => key,
+        other => panic!("{other:?}"),
+    };
+    let null = || direct(vec![TargetSpec::Null { size_bytes: MIB }]);
+    assert_eq!(key(direct(vec![])), "targets");
+    let device = serde_json::from_str(r#"{"kind":"fixed","read_us":100,"write_us":100,"capacity_bytes":1048576}"#);
+    let disk = TargetSpec::Emulated { device: device.expect("a device"), content: Default::default() };
+    assert_eq!(key(direct(vec![disk])), "targets[0].kind");
+    assert_eq!(key(DirectConfig { workers: 0, ..null() }), "workers");
+    assert_eq!(key(DirectConfig { batch: Some(0), ..null() }), "batch");
+    assert_eq!(key(DirectConfig { compressible_percent: 101, ..null() }), "compressible_percent");
+    assert_eq!(key(DirectConfig { cpus: vec![100_000], ..null() }), "cpus");
+    assert_eq!(key(DirectConfig { sector_bytes: Some(1000), ..null() }), "sector_bytes");
+    assert_eq!(key(DirectConfig { load: LoadSpec::Closed { depth: 0 }, ..null() }), "load.depth");
+    assert_eq!(key(direct(vec![TargetSpec::Null { size_bytes: 100 }])), "targets[0].size_bytes");
+}
