@@ -39,7 +39,7 @@ def run_study(
     study : str, pathlib.Path or LoadedStudy
         A study's name, its file, or one already loaded.
     on : sequence of str, optional
-        ``sim``, ``original``, ``memory``, directories or block devices; the study's own choice by default.
+        ``sim``, ``original``, ``emulated``, ``memory``, directories or block devices; by default what the study says.
     out : str or pathlib.Path
         Where the run folder is made.
     seed : int, optional
@@ -119,10 +119,9 @@ def write_report(run: Run | str | Path) -> Path:
 
 def _check_sections(loaded: LoadedStudy, targets: list[Target]) -> None:
     """A target without its table in the study is refused before anything is made."""
-    sections = {"sim": loaded.study.sim, "original": loaded.study.original, "live": loaded.study.live}
     for target in targets:
-        if sections[target.name] is None:
-            having = [name for name, section in sections.items() if section is not None]
+        if not loaded.study.has_target(target.name):
+            having = [name for name in ("sim", "original", "emulated", "live") if loaded.study.has_target(name)]
             raise InputError.one(
                 "--on",
                 f"the study '{loaded.study.name}' has no table [{target.name}]",

@@ -16,6 +16,7 @@ from raidlab.checks import (
     equal_capacity,
     generator_limited,
     incomplete,
+    lateness,
     overloaded,
     shared_device,
     single_run,
@@ -35,6 +36,7 @@ CHECKS = (
     too_short,
     single_run,
     generator_limited,
+    lateness,
     engine,
 )
 

@@ -13,22 +13,23 @@ from raidlab.stats import spread_percent
 
 NAME = "single_run"
 _LARGE_SPREAD_PERCENT = 20.0
+_ON_THE_CLOCK = ("emulated", "live")
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """WARN for live targets that were run once; say how far repeats lie apart otherwise."""
+    """WARN for targets on the real clock that were run once; say how far repeats lie apart otherwise."""
     for target in dict.fromkeys(point.target for point in analysis.points):
         points = [point for point in analysis.points if point.target == target and point.is_swept]
         repeats = min((len(point.rows) for point in points), default=0)
-        if repeats == 1 and target == "live":
+        if repeats == 1 and target in _ON_THE_CLOCK:
             yield Finding(
                 NAME,
                 target,
                 WARN,
                 "Each cell was run once: nothing shows how much a repeat would differ.",
-                "Leave out --quick, or raise live.quick.repeats."
+                f"Leave out --quick, or raise {target}.quick.repeats."
                 if analysis.run.facts["quick"]
-                else "Raise live.repeats.",
+                else f"Raise {target}.repeats.",
             )
         elif repeats > 1:
             spreads = sorted(spread_percent(point.each_per_s("all_bytes")) or 0.0 for point in points)
@@ -37,7 +38,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 f"Each cell was run {repeats} times; the throughputs of its repeats range over {median:.1f} % of their "
                 f"mean in the median cell and {worst:.0f} % in the worst."
             )
-            if target == "live" and worst > _LARGE_SPREAD_PERCENT:
+            if target in _ON_THE_CLOCK and worst > _LARGE_SPREAD_PERCENT:
                 yield Finding(
                     NAME, target, WARN, evidence, "Measure longer, repeat more, and keep other work off the machine."
                 )

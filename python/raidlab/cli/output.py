@@ -237,8 +237,8 @@ def print_study(loaded: LoadedStudy) -> None:
         target = load.hold.target
         at = format_time_ns(target) if isinstance(target, int) else f"{target.times_idle:g} x idle {target.of}"
         out.print(f"hold: p{load.hold.percentile:g} at {at}")
-    for name in ("sim", "original", "live"):
-        if getattr(study, name) is not None:
+    for name in ("sim", "original", "emulated", "live"):
+        if study.has_target(name):
             full, quick = (expand(study, name, seed=study.seed, quick=quick) for quick in (False, True))
             on = "by default" if name in {engine_of(word) for word in study.default_targets} else "when asked"
             out.print(

@@ -44,7 +44,8 @@ def run(
         typer.Option(
             "--on",
             metavar="TARGET",
-            help="sim, original (the hardware the study describes), memory, a directory to make member files in, "
+            help="sim, original (the hardware the study describes), emulated (modelled disks on the real clock), "
+            "memory, a directory to make member files in, "
             "or a block device; may be repeated. The study's own choice by default.",
             autocompletion=complete_target,
         ),

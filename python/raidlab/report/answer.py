@@ -23,7 +23,12 @@ from raidlab.stats import differs, ratio_interval
 NOTHING_SHOWN_PERCENT = 5.0
 # Of fewer, the 90th percentile has no upper end at 95 %: 0.9^36 is the first power below 2.5 %.
 LEAST_REQUESTS = 36
-TARGET_WORDS = {"sim": "Simulated", "original": "Simulated on the study's hardware", "live": "Measured here"}
+TARGET_WORDS = {
+    "sim": "Simulated",
+    "original": "Simulated on the study's hardware",
+    "emulated": "Measured on emulated disks",
+    "live": "Measured here",
+}
 PER_WORDS = {"disk": "per disk", "user_capacity": "per user capacity", "array": "for the whole array"}
 # What the best of the others does against the reference: ahead, level, behind.
 _VERBS = {"ahead": ("leads", "lead"), "level": ("keeps up", "keep up"), "behind": ("comes closest", "come closest")}
@@ -80,7 +85,8 @@ def _sentence(target: str, comparisons: list[Comparison]) -> str:
     closed = [comparison for comparison in comparisons if comparison.rows[0].point.load != "open"]
     opened = [comparison for comparison in comparisons if comparison.rows[0].point.load == "open"]
     sentences = []
-    if closed and target == "live" and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows):
+    on_the_clock = target in ("emulated", "live")
+    if closed and on_the_clock and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows):
         sentences.append("Each cell was run once, so no difference can be shown.")
     elif closed:
         sentences.append(_by_throughput(closed))

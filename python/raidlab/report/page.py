@@ -81,7 +81,7 @@ def render(analysis: Analysis, figures: list[Figure], findings: list[Finding]) -
         members=_members(facts),
         metrics=METRICS,
         command=shlex.join(rerun_command(facts)),
-        has_live=any(point.target == "live" for point in analysis.points),
+        has_live=any(point.target in ("live", "emulated") for point in analysis.points),
         has_held=not analysis.run.holds.is_empty(),
         cells=analysis.run.cells.height,
         requests=int(analysis.run.cells["all_requests"].sum()),
@@ -100,8 +100,11 @@ def target_title(analysis: Analysis, target: str) -> str:
     if target == "live":
         kinds = sorted({member["kind"] for member in facts["live_members"]})
         return f"{TARGET_WORDS[target]}: {', '.join(kinds)} members"
-    section = study.sim if target == "sim" else study.original
+    section = study.original if target == "original" else study.sim
     parameters = facts["devices"][target]
+    if target == "emulated":
+        name = parameters.get("name") or "a modelled device"
+        return f"{TARGET_WORDS[target]}: {name}, at speed {study.emulated.speed:g}"
     name = (section.hardware if section is not None else None) or parameters.get("name") or "a modelled device"
     return f"{TARGET_WORDS[target]}: {name}"
 

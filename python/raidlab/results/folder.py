@@ -98,7 +98,8 @@ class RunWriter:
         """
         if isinstance(outcome, CellOutcome):
             record = self._cell_record(outcome, member_bytes, sector_bytes)
-            self._live_engine = (outcome.answer.get("facts") or {}).get("engine") or self._live_engine
+            if outcome.cell.target in ("live", NULL):
+                self._live_engine = (outcome.answer.get("facts") or {}).get("engine") or self._live_engine
         else:
             record = self._hold_record(outcome)
         self._parts.write(json.dumps(record, default=_plain, separators=(",", ":")) + "\n")
@@ -146,7 +147,7 @@ class RunWriter:
             "purpose": cell.purpose,
             "seed": cell.seed,
             # The order of a simulated cell depends on which worker was free first, and means nothing.
-            "order": outcome.order if cell.target in ("live", NULL) else 0,
+            "order": outcome.order if cell.target in ("live", "emulated", NULL) else 0,
             "members": facts["leaves"],
             "user_bytes": facts["user_bytes"],
             "member_bytes": member_bytes,
@@ -180,7 +181,7 @@ class _Ranks:
     def __init__(self, loaded: LoadedStudy) -> None:
         self._arrays = {array.name: index for index, array in enumerate(loaded.study.array)}
         self._workloads = {workload.name: index for index, workload in enumerate(loaded.study.workload)}
-        self._targets = {name: index for index, name in enumerate(("sim", "original", "live", NULL))}
+        self._targets = {name: index for index, name in enumerate(("sim", "original", "emulated", "live", NULL))}
         self._loads = {name: index for index, name in enumerate(("closed", "open", "hold"))}
 
     def of_cell(self, cell: Cell) -> list[float]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from raidlab.errors import CellFailedError
+from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
 from raidlab.run.interrupt import StopFlag, catching_interrupts
 from raidlab.run.members import Members, check_devices, live_members
 from raidlab.run.outcome import CellOutcome, Outcome
@@ -78,9 +79,14 @@ class Execution:
                 self._make_ready(members)
             for target in self.targets:
                 if self.status == "complete":
-                    yield from self._live(target, members) if target.is_live else self._simulated(target)
+                    yield from self._on(target, members)
             if live is not None and live.kind != "memory" and self.status == "complete":
                 yield from self._null()
+
+    def _on(self, target: Target, members: Members) -> Iterator[Outcome]:
+        if target.is_live:
+            return self._live(target, members)
+        return self._emulated() if target.name == EMULATED else self._simulated(target)
 
     def _make_ready(self, members: Members) -> None:
         """Let the engine open, claim and fill all members, by one request to the widest array.
@@ -113,6 +119,8 @@ class Execution:
     def prepare(self) -> None:
         """Check, before anything is made, that the live target is fit for this study."""
         for target in self.targets:
+            if target.name == EMULATED:
+                check_emulated(self.loaded)
             if not target.is_live:
                 continue
             live = self._live_section
@@ -149,6 +157,25 @@ class Execution:
 
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
         yield from self._run(expansion, PoolRunner(self._stop), text_of, f"simulating {model.name}")
+
+    def _emulated(self) -> Iterator[Outcome]:
+        """Modelled disks on the real clock, one cell at a time: two would take the processor from each other."""
+        model = check_emulated(self.loaded)
+        with emulated_members(self.loaded, model, self._widest()) as members:
+
+            def text_of(cell: Cell, hold_target_ns: int | None) -> str:
+                return cell_request(
+                    self.loaded,
+                    cell,
+                    members=members if len(members) == 1 else members[: self._leaves(cell.array.name)],
+                    sector_bytes=model.sector_bytes,
+                    quick=self.quick,
+                    hold_target_ns=hold_target_ns,
+                )
+
+            expansion = expand(self.loaded.study, EMULATED, seed=self.seed, quick=self.quick)
+            title = f"emulating {model.name} at speed {self.loaded.study.emulated.speed:g}"
+            yield from self._run(expansion, InlineRunner(self._stop), text_of, title)
 
     def _live_text(self, cell: Cell, members: Members, hold_target_ns: int | None = None, *, once: bool = False) -> str:
         return cell_request(

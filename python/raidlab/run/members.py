@@ -51,19 +51,31 @@ def live_members(target: Target, count: int, member_bytes: int) -> Iterator[Memb
         yield [{"kind": "block", "path": str(place.path), "destroy": place.given_up} for place in target.places]
     else:
         directories = [place.path for place in target.places if place.path is not None]
-        check_room(directories, count, member_bytes)
-        made: list[Path] = []
-        try:
-            for directory in directories:
-                made.append(Path(tempfile.mkdtemp(prefix="raidlab-members-", dir=directory)))
-            files = [made[index % len(made)] / f"member-{index:02}.dat" for index in range(count)]
+        smaller = "a smaller live.member_size (or live.quick.member_size with --quick)"
+        with member_files(directories, count, member_bytes, ("--on", smaller)) as files:
             yield [{"kind": "file", "path": str(file), "size_bytes": member_bytes} for file in files]
-        finally:
-            for directory in made:
-                shutil.rmtree(directory, ignore_errors=True)
 
 
-def check_room(directories: list[Path], count: int, member_bytes: int) -> None:
+@contextmanager
+def member_files(
+    directories: list[Path], count: int, member_bytes: int, words: tuple[str, str]
+) -> Iterator[list[Path]]:
+    """Name ``count`` files in fresh subdirectories, dealt out in turn, and remove them afterwards.
+
+    ``words`` says where the directories were named, and what else than another one would be accepted.
+    """
+    check_room(directories, count, member_bytes, words)
+    made: list[Path] = []
+    try:
+        for directory in directories:
+            made.append(Path(tempfile.mkdtemp(prefix="raidlab-members-", dir=directory)))
+        yield [made[index % len(made)] / f"member-{index:02}.dat" for index in range(count)]
+    finally:
+        for directory in made:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def check_room(directories: list[Path], count: int, member_bytes: int, words: tuple[str, str]) -> None:
     """Refuse member files that do not fit, before a file system fills up: that would hurt others than raidlab."""
     asked: dict[int, int] = {}
     for index in range(count):
@@ -74,10 +86,10 @@ def check_room(directories: list[Path], count: int, member_bytes: int) -> None:
         usage = shutil.disk_usage(directory)
         if need > usage.free - usage.total * _SPARE_SHARE:
             raise InputError.one(
-                "--on",
+                words[0],
                 f"the member files need {format_bytes(need)} and {format_bytes(usage.free)} are free",
                 value=f"'{directory}'",
-                accepted="another directory, or a smaller live.member_size (or live.quick.member_size with --quick)",
+                accepted=f"another directory, or {words[1]}",
             )
 
 

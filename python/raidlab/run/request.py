@@ -57,7 +57,7 @@ def cell_request(
     """
     study = loaded.study
     spent = budget(study, cell.target, quick=quick)
-    live = cell.target in ("live", NULL)
+    live = cell.target in ("live", NULL, "emulated")
     depth = max(cell.load.depth, 1)
     request: dict[str, Any] = {
         "engine": "live" if live else "sim",
@@ -72,10 +72,13 @@ def cell_request(
         "warmup": {} if once else _amount(spent.warmup, WARMUP_ROUNDS * depth),
         "measure": {"requests": 1} if once else _amount(spent.measure, MEASURE_ROUNDS * depth),
     }
+    if cell.target not in ("live", NULL):
+        request["pair_pricing"] = study.pair_pricing(cell.target, cell.array)
+    if cell.target == "emulated":
+        request["speed"] = study.emulated.speed
     if not live:
         section = study.sim if cell.target == "sim" else study.original
         assert section is not None, "checked when the study was loaded"
-        request["pair_pricing"] = cell.array.pair_pricing or section.pair_pricing
         if section.host is not None:
             host = section.host
             request["host"] = {

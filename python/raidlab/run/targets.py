@@ -1,4 +1,4 @@
-"""What ``--on`` means: the simulator, the hardware a study describes, memory, directories, block devices.
+"""What ``--on`` means: the simulator, the hardware a study describes, emulated disks, memory, directories, devices.
 
 Invariants:
 
@@ -21,7 +21,7 @@ from raidlab.errors import InputError, RefusedError
 from raidlab.study.check import TARGET_WORDS
 from raidlab.study.find import did_you_mean, looks_like_path
 
-ACCEPTED = "sim, original, memory, a directory (a new one ends in '/') or a block device named in --destroy"
+ACCEPTED = "sim, original, emulated, memory, a directory (a new one ends in '/') or a block device named in --destroy"
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class LivePlace:
 
 @dataclass(frozen=True)
 class Target:
-    """One thing a study runs on: ``sim``, ``original`` or ``live`` with its places."""
+    """One thing a study runs on: ``sim``, ``original``, ``emulated``, or ``live`` with its places."""
 
     name: str
     places: tuple[LivePlace, ...] = ()
 
     @property
     def is_live(self) -> bool:
-        """Whether real bytes move."""
+        """Whether its members are real."""
         return self.name == "live"
 
     @property
@@ -72,7 +72,7 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
     Returns
     -------
     list of Target
-        Simulated targets first, in the order given, then at most one live target.
+        Modelled targets first, in the order given, then at most one live target.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
     targets: list[Target] = []
     places: list[LivePlace] = []
     for word in dict.fromkeys(words):
-        if word in ("sim", "original"):
+        if word in ("sim", "original", "emulated"):
             targets.append(Target(word))
         elif word == "memory":
             places.append(LivePlace("memory"))

@@ -19,12 +19,13 @@ from typing import Any
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.find import device_names, did_you_mean, looks_like_path
 from raidlab.study.places import Place
-from raidlab.study.schema import Array, Compare, Live, Modelled, Policy
+from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import IdleMultiple, Load, Workload
 
 Report = Callable[..., None]
-TARGET_WORDS = ("sim", "original", "memory")
+TARGET_WORDS = ("sim", "original", "emulated", "memory")
+KEEPING_WORDS = ("none", "memory")
 
 
 @dataclass
@@ -39,8 +40,10 @@ class Parts:
     policy: Policy | None
     sim: Modelled | None
     original: Modelled | None
+    emulated: Emulated | None
     live: Live | None
     has_section: dict[str, bool]
+    emulates_device: bool
     array_names: set[str]
 
 
@@ -90,8 +93,8 @@ def check_parts(parts: Parts, file: Path, report: Report) -> Geometry:
 
 
 def engine_of(target: str) -> str:
-    """The section of the study that a word of ``on`` runs under: ``sim``, ``original`` or ``live``."""
-    return target if target in ("sim", "original") else "live"
+    """The section of the study that a word of ``on`` runs under: ``sim``, ``original``, ``emulated`` or ``live``."""
+    return target if target in ("sim", "original", "emulated") else "live"
 
 
 def _check_targets(parts: Parts, report: Report) -> None:
@@ -101,8 +104,10 @@ def _check_targets(parts: Parts, report: Report) -> None:
                 ("on", index),
                 f"is not a target{did_you_mean(word, TARGET_WORDS)}",
                 word,
-                "'sim', 'original', 'memory' or a path such as './work/'",
+                "'sim', 'original', 'emulated', 'memory' or a path such as './work/'",
             )
+        elif word == "emulated" and not (parts.has_section["sim"] or parts.emulates_device):
+            report(("on", index), "needs a table [sim], or a device in [emulated], that says which disk", word)
         elif not parts.has_section.get(word, True):
             report(("on", index), f"needs a table [{word}] that says which device is modelled", word)
 
@@ -118,14 +123,26 @@ def _check_names(parts: Parts, report: Report) -> None:
 
 
 def _load_devices(parts: Parts, file: Path, geometry: Geometry, report: Report) -> None:
-    for target, section in (("sim", parts.sim), ("original", parts.original)):
-        if section is None:
+    for target, section in (("sim", parts.sim), ("original", parts.original), ("emulated", parts.emulated)):
+        if section is None or section.device is None:
             continue
         try:
             geometry.devices[target] = load_device(section.device, file)
         except ValueError as error:
             known = ", ".join(device_names())
             report((target, "device"), str(error), section.device, f"{known or 'a name in devices/'}, or a path")
+    emulated = parts.emulated
+    if emulated is None:
+        return
+    if emulated.device is None and "sim" in geometry.devices:
+        geometry.devices["emulated"] = geometry.devices["sim"]
+    if emulated.content not in KEEPING_WORDS and not looks_like_path(emulated.content):
+        report(
+            ("emulated", "content"),
+            f"says nowhere to keep anything{did_you_mean(emulated.content, KEEPING_WORDS)}",
+            emulated.content,
+            "'none', 'memory' or a directory such as './work/'",
+        )
 
 
 def _parse_trees(parts: Parts, geometry: Geometry, report: Report) -> None:

@@ -15,7 +15,7 @@ import hashlib
 import random
 from dataclasses import dataclass, replace
 
-from raidlab.study.schema import Amount, Array, Live, Modelled, Study
+from raidlab.study.schema import Amount, Array, Emulated, Live, Modelled, Study
 from raidlab.study.workload import Hold, IdleMultiple, Load, Workload
 
 IDLE_DEPTH = 1
@@ -94,9 +94,8 @@ class Budget:
 
 
 def budget(study: Study, target: str, *, quick: bool) -> Budget:
-    """The budget of a target (``sim``, ``original`` or ``live``)."""
-    modelled = study.sim if target == "sim" else study.original
-    section: Live | Modelled | None = study.live if target in ("live", NULL) else modelled
+    """The budget of a target (``sim``, ``original``, ``emulated`` or ``live``)."""
+    section: Emulated | Live | Modelled | None = study.live if target == NULL else getattr(study, target)
     assert section is not None, "a target without a section is refused before expansion"
     if not quick:
         return Budget(section.warmup, section.measure, section.repeats)
@@ -112,7 +111,7 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
     ----------
     study : Study
     target : str
-        ``sim``, ``original`` or ``live``.
+        ``sim``, ``original``, ``emulated`` or ``live``.
     seed : int
         The root seed.
     quick : bool

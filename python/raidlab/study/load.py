@@ -23,7 +23,7 @@ from raidlab.study.check import Geometry, Parts, check_parts
 from raidlab.study.explain import explain
 from raidlab.study.find import find_study
 from raidlab.study.places import Place, line_index, line_of, written
-from raidlab.study.schema import Array, Compare, Live, Modelled, Policy, Study
+from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy, Study
 from raidlab.study.workload import Load, Workload
 
 _Part = TypeVar("_Part", bound=BaseModel)
@@ -159,8 +159,10 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         policy=one(Policy, document.get("policy", {})),
         sim=one(Modelled, document.get("sim")),
         original=one(Modelled, document.get("original")),
+        emulated=one(Emulated, document.get("emulated", {})),
         live=one(Live, document.get("live")),
         has_section={key: isinstance(document.get(key), dict) for key in ("sim", "original")},
+        emulates_device="device" in (document.get("emulated") or {}),
         array_names=raw_names,
     )
 

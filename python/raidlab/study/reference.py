@@ -99,9 +99,15 @@ def _default(value: Any, accepts: str) -> str:
         shown = value.model_dump(exclude_none=True, exclude_defaults=True)
         if "kind" in shown:
             return f"`{shown['kind']}`"
-        words = {"duration": format_time_ns}
-        return ", ".join(f"{key} {words.get(key, str)(item)}" for key, item in shown.items()) or "as below"
+        return ", ".join(_shown(shown)) or "as below"
     return format_bytes(value) if accepts == "size" else f"`{value}`"
+
+
+def _shown(table: dict[str, Any]) -> Iterator[str]:
+    """The keys of a table, those of tables within it behind their names."""
+    words = {"duration": format_time_ns}
+    for key, item in table.items():
+        yield f"{key} {', '.join(_shown(item)) if isinstance(item, dict) else words.get(key, str)(item)}"
 
 
 def _first_line(model: type[BaseModel]) -> str:

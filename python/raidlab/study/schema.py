@@ -76,7 +76,7 @@ class Array(Table):
     policy: Policy | None = None
     """A policy of its own; the study's when left out."""
     pair_pricing: PairPricing | None = None
-    """Simulator: how its read-modify-write pairs are priced; the target's when left out."""
+    """On modelled disks: how its read-modify-write pairs are priced; the target's when left out."""
 
 
 class Amount(Table):
@@ -158,6 +158,27 @@ class Live(Table):
     """The budget of ``--quick``."""
 
 
+class Emulated(Table):
+    """Emulated spindles: modelled disks that answer in their own time, on the real clock of this machine."""
+
+    device: str | dict[str, Any] | None = None
+    """A device file or table, as in ``[sim]``; that of ``[sim]`` when left out."""
+    speed: Annotated[float, Field(ge=0.001, le=10_000)] = 1.0
+    """How many times faster their time goes than the clock; all times, also those below, are theirs."""
+    content: str = "none"
+    """Where their bytes are kept: ``none``, ``memory``, or a directory to make a file for each in."""
+    pair_pricing: Literal["queued", "head"] | None = None
+    """How read-modify-write pairs are priced, for all arrays; as in ``[sim]`` when left out."""
+    warmup: Amount = Amount(duration="2s")
+    """Run before measuring."""
+    measure: Amount = Amount(duration="10s")
+    """Run while measuring."""
+    repeats: Count = 3
+    """How often each cell is run, each time with another seed, in shuffled order."""
+    quick: QuickBudget = QuickBudget(warmup=Amount(duration="1s"), measure=Amount(duration="5s"))
+    """The budget of ``--quick``."""
+
+
 class Compare(Table):
     """A table of the result: the arrays of one group beside a reference."""
 
@@ -185,7 +206,7 @@ class Study(Table):
     description: str = ""
     """A sentence or two more."""
     on: Annotated[list[str], Field(min_length=1)] | None = None
-    """Where it runs by default: ``sim``, ``original``, ``memory``, or paths; what it models when left out."""
+    """Where it runs by default: ``sim``, ``original``, ``emulated``, ``memory``, paths; what it models if left out."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """The root of all randomness."""
     array: Annotated[list[Array], Field(min_length=1)]
@@ -200,6 +221,8 @@ class Study(Table):
     """The simulator's target."""
     original: Modelled | None = None
     """The hardware a published study describes."""
+    emulated: Emulated = Emulated()
+    """The modelled disks on the real clock."""
     live: Live = Live()
     """Runs on real members."""
     compare: list[Compare] = []
@@ -211,3 +234,16 @@ class Study(Table):
         if self.on is not None:
             return self.on
         return ["sim"] if self.sim else ["original"] if self.original else []
+
+    def has_target(self, target: str) -> bool:
+        """Whether it says enough to run on ``sim``, ``original``, ``emulated`` or ``live``."""
+        if target == "emulated":
+            return self.sim is not None or self.emulated.device is not None
+        return getattr(self, target) is not None
+
+    def pair_pricing(self, target: str, array: Array) -> PairPricing:
+        """How read-modify-write pairs of an array are priced on a target of modelled disks."""
+        if target == "emulated" and self.emulated.pair_pricing is not None:
+            return self.emulated.pair_pricing
+        section = self.original if target == "original" else self.sim
+        return array.pair_pricing or (section.pair_pricing if section is not None else "queued")
