@@ -67,7 +67,9 @@ mod page_cache;
 mod result;
 mod run;
 mod safety;
+pub mod streams;
 mod target;
+mod workers;
 
 pub use config::{Content, Emulation, Fault, FaultKind, LiveConfig, Progress, Stage};
 pub use content::{Mismatch, VerifyReport};

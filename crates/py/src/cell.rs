@@ -72,6 +72,7 @@ fn other_door<'py>(
     match serde_json::from_str::<Named>(request).ok().and_then(|named| named.engine).as_deref() {
         Some("direct") => crate::direct::run(py, request, progress).map(Some),
         Some("files") => crate::files::run(py, request, progress).map(Some),
+        Some("streams") => crate::streams::run(py, request, progress).map(Some),
         _ => Ok(None),
     }
 }

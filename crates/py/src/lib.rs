@@ -13,6 +13,7 @@ mod doors;
 mod error;
 mod files;
 mod search;
+mod streams;
 
 use pyo3::prelude::*;
 

@@ -30,7 +30,7 @@ mod set;
 pub use config::{BlockBytes, FilesConfig, FilesMeasure, FilesSpec, FilesWarmup, IoMode, Numbers, Order, SyncRule};
 pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord, ReadResult, CACHE_UNKNOWN};
 
-use crate::config::{Progress, Stage};
+use crate::config::{Progress, Stage, PULSE};
 use crate::engine::Clock;
 use crate::error::{plain, LiveError};
 use crate::memory::Mapping;
@@ -237,7 +237,7 @@ fn fill(
     let mut progress = |bytes: u64| {
         done += bytes;
         let elapsed = clock.now().as_ns();
-        if elapsed < told + 150_000_000 {
+        if elapsed < told + PULSE.as_ns() {
             return ControlFlow::Continue(());
         }
         told = elapsed;

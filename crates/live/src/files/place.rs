@@ -8,7 +8,7 @@ use super::read;
 use super::readers::Readable;
 use super::result::DirectoryFacts;
 use super::LONGEST_CALL;
-use crate::config::{Progress, Stage};
+use crate::config::{Progress, Stage, PULSE};
 use crate::engine::Clock;
 use crate::error::LiveError;
 use crate::memory::{available_bytes, Mapping, PAGE_BYTES};
@@ -130,7 +130,7 @@ pub(super) fn empty_cache(
         let opened = read::open(path, false).map_err(|e| fail("opening it", &e))?;
         page_cache::evict(&opened).map_err(|e| fail("dropping it from the page cache", &e))?;
         let elapsed = clock.now().as_ns();
-        if elapsed >= told + 150_000_000 {
+        if elapsed >= told + PULSE.as_ns() {
             told = elapsed;
             let elapsed = Duration::from_ns(elapsed);
             if observer(Progress { stage: Stage::Filling, fraction: 1.0, requests: 0, elapsed }).is_break() {

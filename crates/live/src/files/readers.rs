@@ -16,14 +16,12 @@ use crate::config::{Progress, Stage};
 use crate::engine::Clock;
 use crate::error::LiveError;
 use crate::memory::Mapping;
+use crate::workers::run_watched;
 use raidlab_types::Duration;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
-
-/// Between two reports of progress.
-const PULSE: std::time::Duration = std::time::Duration::from_millis(150);
 
 /// A file that may be read.
 #[derive(Debug, Clone)]
@@ -48,7 +46,6 @@ struct Shared<'a> {
     opened_ns: AtomicU64,
     stop: AtomicBool,
     failure: Mutex<Option<LiveError>>,
-    running: AtomicU64,
     barrier: Barrier,
 }
 
@@ -78,32 +75,21 @@ pub(super) fn run(
         opened_ns: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         failure: Mutex::new(None),
-        running: AtomicU64::new(readers.len() as u64),
         barrier: Barrier::new(readers.len()),
     };
     let mut outcome = ControlFlow::Continue(());
-    let mut records = Vec::new();
-    std::thread::scope(|scope| {
-        let main = std::thread::current();
-        let start = |(reader, (sequence, buffer)): (usize, (Sequence, Mapping))| {
-            let (shared, main) = (&shared, main.clone());
-            scope.spawn(move || {
-                let records = shared.read(reader as u32, sequence, buffer);
-                shared.running.fetch_sub(1, Ordering::Release);
-                main.unpark();
-                records
-            })
-        };
-        let threads: Vec<_> = readers.into_iter().enumerate().map(start).collect();
-        while shared.running.load(Ordering::Acquire) > 0 {
-            std::thread::park_timeout(PULSE);
-            if outcome.is_continue() && observer(shared.progress(&extent)).is_break() {
-                outcome = ControlFlow::Break(());
-                shared.stop.store(true, Ordering::Relaxed);
-            }
+    let shared_ref = &shared;
+    let work = |(reader, (sequence, buffer)): (usize, (Sequence, Mapping))| {
+        move || shared_ref.read(reader as u32, sequence, buffer)
+    };
+    let works = readers.into_iter().enumerate().map(work).collect();
+    let records = run_watched(works, &mut || {
+        if outcome.is_continue() && observer(shared.progress(&extent)).is_break() {
+            outcome = ControlFlow::Break(());
+            shared.stop.store(true, Ordering::Relaxed);
         }
-        records = threads.into_iter().flat_map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect();
     });
+    let records = records.concat();
     let warmup = shared.tickets.load(Ordering::Relaxed).min(shared.warmup);
     let failure = shared.failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     (ReadResult::of(records, warmup), failure.map_or(Ok(outcome), Err))

@@ -52,8 +52,13 @@ fn statx_alignment(file: &File) -> Option<u32> {
     })
 }
 
+/// Least multiple of offsets, lengths and addresses with O_DIRECT: what the file system says, or a page.
+pub(crate) fn alignment(file: &File) -> u32 {
+    statx_alignment(file).filter(|&align| align > 0).unwrap_or(PAGE_BYTES as u32)
+}
+
 /// Switches O_DIRECT on or off; whether the file system took it.
-pub(crate) fn set_direct(file: &File, on: bool) -> bool {
+fn set_direct(file: &File, on: bool) -> bool {
     let fd = file.as_raw_fd();
     // SAFETY: flags of an open descriptor; no memory is involved.
     unsafe {

@@ -1,0 +1,136 @@
+//! What a run of streams is told.
+
+use crate::config::Content;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// A cell of the engine `streams`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamsConfig {
+    /// Root of all randomness.
+    pub seed: u64,
+    /// All start together.
+    pub streams: Vec<StreamSpec>,
+    /// Block devices that may be overwritten: exactly these, by path or as `major:minor`.
+    #[serde(default)]
+    pub destroy: Vec<PathBuf>,
+    /// Whether what arrives is compared with what was sent.
+    #[serde(default)]
+    pub content: Content,
+    /// No block is begun later than this after the start.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
+}
+
+/// One stream: `streams[i]` in the cell.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamSpec {
+    /// What it is called in the result.
+    pub name: String,
+    /// Where its bytes come from.
+    pub from: EndpointSpec,
+    /// Where they go.
+    pub to: EndpointSpec,
+    /// Bytes moved at once.
+    pub block_bytes: u64,
+    /// How many bytes in all.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// How many blocks in all; instead of `bytes`.
+    #[serde(default)]
+    pub count: Option<u64>,
+    /// Pace: block i is handed over no earlier than i + 1 blocks are due.
+    #[serde(default)]
+    pub rate_mb_s: Option<f64>,
+    /// Blocks under way between the two ends; with one, they take turns.
+    #[serde(default = "two")]
+    pub buffers: u32,
+}
+
+fn two() -> u32 {
+    2
+}
+
+/// An end of a stream: `streams[i].from` and `streams[i].to`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum EndpointSpec {
+    /// Hands a block over, or takes it, at once and without looking at it.
+    Null,
+    /// Memory of this process, used round and round.
+    Memory {
+        /// How much.
+        #[serde(default = "memory_bytes")]
+        size_bytes: u64,
+    },
+    /// A regular file. Written only if raidlab made it; made if it is not there.
+    File {
+        /// Where.
+        path: PathBuf,
+        /// Where in it the stream begins.
+        #[serde(default)]
+        offset_bytes: u64,
+        /// Through the page cache, even where it can be gone past.
+        #[serde(default)]
+        buffered: bool,
+    },
+    /// A block device.
+    Block {
+        /// Its device file.
+        path: PathBuf,
+        /// Where on it the stream begins.
+        #[serde(default)]
+        offset_bytes: u64,
+        /// Through the page cache, even where it can be gone past.
+        #[serde(default)]
+        buffered: bool,
+        /// The user has named this very device for overwriting.
+        #[serde(default)]
+        destroy: bool,
+    },
+    /// What a tape drive does: memory at a constant rate, with a buffer of its own; when that runs dry (or full), the drive
+    /// stops, and takes its time to start again.
+    Tape {
+        /// While it runs.
+        rate_mb_s: f64,
+        /// What it holds between the stream and the tape.
+        #[serde(default = "tape_buffer_bytes")]
+        buffer_bytes: u64,
+        /// From the arrival of data (or of room) to running again.
+        #[serde(default)]
+        start_stop_ms: f64,
+    },
+}
+
+fn memory_bytes() -> u64 {
+    64 << 20
+}
+
+fn tape_buffer_bytes() -> u64 {
+    1 << 20
+}
+
+impl EndpointSpec {
+    /// The word a cell uses.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            EndpointSpec::Null => "null",
+            EndpointSpec::Memory { .. } => "memory",
+            EndpointSpec::File { .. } => "file",
+            EndpointSpec::Block { .. } => "block",
+            EndpointSpec::Tape { .. } => "tape",
+        }
+    }
+
+    /// Whether handing over (or taking) a block is no wait for anything.
+    pub(super) fn is_passive(&self, is_source: bool) -> bool {
+        match self {
+            EndpointSpec::Null => true,
+            // A source in memory hands over the very bytes; a sink copies them.
+            EndpointSpec::Memory { .. } => is_source,
+            _ => false,
+        }
+    }
+}

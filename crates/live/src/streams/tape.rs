@@ -1,0 +1,166 @@
+//! A tape drive: constant rate, a buffer, and a penalty for every stop.
+//!
+//! Purpose: what a real drive does to a stream, without one. A drive runs at one rate only. It has a buffer; when the
+//! host is too slow and the buffer runs dry (recording) or full (playing), the tape stops, and must be positioned before
+//! it runs again. So a stream slightly too slow loses far more than the difference.
+//!
+//! Invariants: pure state machines, times are arguments in nanoseconds. Bytes never pass the head faster than the rate.
+//! The first start is no stop.
+
+/// What a drive is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Drive {
+    pub ns_per_byte: f64,
+    pub buffer_bytes: u64,
+    pub start_stop_ns: u64,
+}
+
+impl Drive {
+    fn time_of(&self, bytes: u64) -> u64 {
+        // Rounded up: never faster than the rate.
+        (bytes as f64 * self.ns_per_byte).ceil() as u64
+    }
+}
+
+/// A drive that records.
+#[derive(Debug, Clone)]
+pub(super) struct Recording {
+    drive: Drive,
+    /// When all that it holds will be on tape; none before the first block.
+    busy_until_ns: Option<u64>,
+    /// How often it ran dry.
+    pub stops: u64,
+}
+
+impl Recording {
+    pub fn new(drive: Drive) -> Recording {
+        Recording { drive, busy_until_ns: None, stops: 0 }
+    }
+
+    /// A block arrives; the answer is when it is taken: when what is not yet on tape fits the buffer.
+    pub fn take(&mut self, now_ns: u64, bytes: u64) -> u64 {
+        let start = match self.busy_until_ns {
+            None => now_ns,
+            Some(until) if now_ns > until => {
+                self.stops += 1;
+                now_ns + self.drive.start_stop_ns
+            }
+            Some(until) => until,
+        };
+        let until = start + self.drive.time_of(bytes);
+        self.busy_until_ns = Some(until);
+        until.saturating_sub(self.drive.time_of(self.drive.buffer_bytes)).max(now_ns)
+    }
+
+    /// When everything will be on tape.
+    pub fn drained_ns(&self) -> u64 {
+        self.busy_until_ns.unwrap_or(0)
+    }
+}
+
+/// A drive that plays.
+#[derive(Debug, Clone)]
+pub(super) struct Playing {
+    drive: Drive,
+    /// Since when it has been running, and how much had come off the tape before.
+    running: Option<(u64, u64)>,
+    taken_bytes: u64,
+    /// How often it ran full.
+    pub stops: u64,
+}
+
+impl Playing {
+    pub fn new(drive: Drive) -> Playing {
+        Playing { drive, running: None, taken_bytes: 0, stops: 0 }
+    }
+
+    /// A block is asked for; the answer is when it is there.
+    pub fn give(&mut self, now_ns: u64, bytes: u64) -> u64 {
+        let (since_ns, before) = *self.running.get_or_insert((now_ns, 0));
+        // A buffer smaller than the block is helped out by the block's own memory.
+        let most = self.taken_bytes + self.drive.buffer_bytes.max(bytes);
+        let reaches = |total: u64| since_ns + self.drive.time_of(total.saturating_sub(before));
+        let wanted = self.taken_bytes + bytes;
+        let there_ns = if wanted > before { reaches(wanted).max(now_ns) } else { now_ns };
+        let full_ns = reaches(most.max(before));
+        if full_ns < there_ns {
+            // It has stood still since; now there is room.
+            self.stops += 1;
+            self.running = Some((there_ns + self.drive.start_stop_ns, most.max(before)));
+        }
+        self.taken_bytes = wanted;
+        there_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 byte a microsecond, a buffer of 1000, 50 ms to start again.
+    const DRIVE: Drive = Drive { ns_per_byte: 1000.0, buffer_bytes: 1000, start_stop_ns: 50_000_000 };
+
+    #[test]
+    fn a_host_in_time_keeps_the_tape_running() {
+        let mut tape = Recording::new(DRIVE);
+        let mut now = 0;
+        for _ in 0..1000 {
+            now = tape.take(now, 500);
+        }
+        assert_eq!(tape.stops, 0);
+        assert_eq!(tape.drained_ns(), 500_000 * 1000, "exactly the rate");
+        assert_eq!(now, tape.drained_ns() - 1000 * 1000, "a buffer ahead");
+        let (mut tape, mut now) = (Playing::new(DRIVE), 0);
+        for _ in 0..1000 {
+            now = tape.give(now, 500);
+        }
+        assert_eq!((tape.stops, now), (0, 500_000 * 1000));
+    }
+
+    #[test]
+    fn a_host_too_late_pays_for_every_stop() {
+        // Blocks of 500 us of tape, brought every 2 ms: each finds the tape standing.
+        let mut tape = Recording::new(DRIVE);
+        let mut now = 0;
+        for _ in 0..10 {
+            now = tape.take(now, 500) + 2_000_000;
+        }
+        // Once the tape has not yet started when the next block comes, the buffer fills before it runs.
+        assert!(tape.stops >= 1 && tape.stops < 10, "{}", tape.stops);
+        assert!(tape.drained_ns() >= 10 * 500_000 + tape.stops * DRIVE.start_stop_ns);
+        // Fetched every 2 ms, the buffer of 1 ms is full each time but the first.
+        let (mut tape, mut now, mut taken) = (Playing::new(DRIVE), 0, 0);
+        for _ in 0..10 {
+            let there = tape.give(now, 500);
+            taken += 500;
+            assert!(there >= taken * 1000, "never faster than the rate");
+            now = there + 2_000_000;
+        }
+        assert!(tape.stops >= 1, "{}", tape.stops);
+        assert!(now >= 10 * 2_000_000 + tape.stops.saturating_sub(1) * DRIVE.start_stop_ns);
+    }
+
+    #[test]
+    fn no_pattern_of_asking_goes_faster_than_the_tape() {
+        let mut random = raidlab_types::Seed::new(11).draws();
+        for _ in 0..200 {
+            let drive = Drive {
+                ns_per_byte: 0.5 + random.unit() * 20.0,
+                buffer_bytes: random.below(5000),
+                start_stop_ns: random.below(3) * 100_000,
+            };
+            let (mut recording, mut playing) = (Recording::new(drive), Playing::new(drive));
+            let (mut now, mut at, mut total) = (0, 0, 0);
+            for _ in 0..100 {
+                let bytes = 1 + random.below(3000);
+                total += bytes;
+                now = recording.take(now + random.below(30_000), bytes);
+                assert!(recording.drained_ns() as f64 >= total as f64 * drive.ns_per_byte);
+                let held = recording.drained_ns() - now;
+                assert!(held as f64 <= drive.buffer_bytes as f64 * drive.ns_per_byte + 2.0, "beyond its buffer");
+                at = playing.give(at + random.below(30_000), bytes);
+                assert!(at as f64 >= total as f64 * drive.ns_per_byte - 1.0);
+            }
+        }
+    }
+}
