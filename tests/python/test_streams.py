@@ -1,0 +1,94 @@
+"""Streams through Python: endpoints as one writes them, the answer's sums, the pace, what is refused, an early end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raidlab.errors import CellFailedError, InputError, RefusedError
+from raidlab.run.streams import (
+    Block,
+    File,
+    Memory,
+    Null,
+    Stream,
+    StreamsRequest,
+    Tape,
+    endpoint,
+    measure_streams,
+)
+
+MIB = 1024 * 1024
+
+
+def test_endpoints_are_read_as_one_writes_them(tmp_path: Path) -> None:
+    assert endpoint("null") == Null()
+    assert endpoint("tape:10MB/s,buffer=256KiB,stop=1500ms") == Tape(10.0, 256 * 1024, 1500.0)
+    assert endpoint(str(tmp_path / "new")) == File(tmp_path / "new")
+    for text, sentence in [
+        ("tape:fast", "tape:fast"),
+        ("tape:10MB,speed=3", "neither 'stop' nor 'buffer'"),
+        (str(tmp_path), "is a directory"),
+    ]:
+        with pytest.raises(InputError, match=sentence):
+            endpoint(text)
+
+
+def test_streams_at_once_agree_with_their_sums(tmp_path: Path) -> None:
+    copy = Stream("copy", File(tmp_path / "source"), File(tmp_path / "sink"), bytes=4 * MIB)
+    idle = Stream("null", Null(), Null(), bytes=64 * MIB, block_bytes=4096)
+    result = measure_streams(StreamsRequest([copy, idle], verify=True))
+    assert result.stopped_by is None and not result.interrupted
+    assert [stream.bytes for stream in result.streams] == [4 * MIB, 64 * MIB]
+    assert result.bytes == 68 * MIB
+    assert result.elapsed_ns == max(stream.start_ns + stream.elapsed_ns for stream in result.streams)
+    for stream in result.streams:
+        assert int(stream.series["bytes"].sum()) == stream.bytes
+        assert stream.source.time.total == stream.sink.time.total == stream.blocks
+        assert stream.mb_s == pytest.approx(stream.bytes / 1e6 / (stream.elapsed_ns / 1e9))
+        assert stream.late is None
+    copied, null = result.streams
+    assert copied.overlapped and not null.overlapped
+    assert (copied.blocks_checked, copied.mismatch_count, null.blocks_checked) == (16, 0, 0)
+    kinds = [end["kind"] for end in result.facts["endpoints"]]
+    assert kinds == ["file", "file", "null", "null"]
+    source = result.facts["endpoints"][0]["target"]
+    assert result.page_cache is not None
+    assert (result.page_cache[0] == "INVALID") == (source["filesystem"]["kind"] in ("tmpfs", "ramfs"))
+    assert list(tmp_path.iterdir()) == [], "what was made is gone"
+
+
+def test_a_pace_and_a_tape_are_never_beaten() -> None:
+    paced = Stream("paced", Memory(MIB), Null(), bytes=2 * MIB, rate_mb_s=20)
+    taped = Stream("taped", Memory(MIB), Tape(20), bytes=2 * MIB)
+    result = measure_streams(StreamsRequest([paced, taped]))
+    for stream in result.streams:
+        assert stream.mb_s is not None and stream.mb_s <= 20
+    assert result.streams[0].late is not None and result.streams[0].late.total == result.streams[0].blocks
+    assert result.streams[1].sync_ns > 0
+    assert result.page_cache is None
+
+
+def test_what_is_not_raidlabs_is_not_written(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_bytes(b"precious" * MIB)
+    with pytest.raises(RefusedError, match="was not made by raidlab"):
+        measure_streams(StreamsRequest([Stream("over", Memory(), File(theirs), bytes=MIB)]))
+    assert theirs.read_bytes() == b"precious" * MIB
+    read = measure_streams(StreamsRequest([Stream("read", File(theirs), Null(), bytes=8 * MIB)]))
+    assert read.bytes == 8 * MIB and theirs.exists(), "somebody else's file stays"
+    with pytest.raises(CellFailedError, match=r"streams\[0\]\.to\.path"):
+        measure_streams(StreamsRequest([Stream("no device", Memory(), Block(theirs), bytes=MIB)]))
+    with pytest.raises(CellFailedError, match=r"streams\[0\]\.block_bytes"):
+        measure_streams(StreamsRequest([Stream("small", Memory(), Null(), bytes=MIB, block_bytes=7)]))
+
+
+def test_an_early_end_keeps_what_was_measured() -> None:
+    endless = Stream("endless", Tape(50), Null(), bytes=1 << 50)
+    result = measure_streams(StreamsRequest([endless]), lambda _share: False)
+    assert result.interrupted and 0 < result.bytes < 1 << 50
+    timed = measure_streams(StreamsRequest([endless], duration_s=0.2))
+    assert not timed.interrupted and timed.stopped_by is None
+    assert timed.mb_s is not None and 0 < timed.mb_s <= 50
+    assert float(timed.streams[0].series_mb_s.max()) < 60
