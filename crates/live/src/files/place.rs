@@ -82,23 +82,34 @@ pub(super) fn buffers(config: &FilesConfig, sizes: &[u64]) -> Result<Vec<Mapping
 /// Whether the file systems have room, before anything is written.
 pub(super) fn check_room(directories: &[PathBuf], missing: &[Planned]) -> Result<(), LiveError> {
     for (i, directory) in directories.iter().enumerate() {
-        let needed: u64 = missing.iter().filter(|f| f.set as usize == i).map(|f| sectors_of(f.size_bytes) * 4096).sum();
-        let free = free_bytes(directory);
-        if free.is_some_and(|free| needed > free) {
-            let message = format!("{} has {} bytes free; {needed} are needed", directory.display(), free.unwrap_or(0));
+        let files = missing.iter().filter(|f| f.set as usize == i);
+        let (number, bytes) = files.fold((0, 0), |(n, b), f| (n + 1, b + sectors_of(f.size_bytes) * PAGE_BYTES as u64));
+        let Some(room) = room_in(directory) else { continue };
+        let short = [("bytes", bytes, room.bytes), ("files", number, room.files)];
+        if let Some((what, needed, free)) = short.into_iter().find(|(_, needed, free)| needed > free) {
+            let message = format!("{} has room for {free} {what} more; {needed} are needed", directory.display());
             return Err(LiveError::bad(format!("files.directories[{i}]"), message));
         }
     }
     Ok(())
 }
 
-fn free_bytes(directory: &Path) -> Option<u64> {
+/// What a file system has left.
+struct Room {
+    bytes: u64,
+    files: u64,
+}
+
+fn room_in(directory: &Path) -> Option<Room> {
     let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
     // SAFETY: all zeroes is a valid `statvfs`; the call writes at most that, and reads a string that ends.
-    unsafe {
+    let answer = unsafe {
         let mut answer: libc::statvfs = std::mem::zeroed();
-        (libc::statvfs(path.as_ptr(), &mut answer) == 0).then(|| answer.f_bavail as u64 * answer.f_frsize as u64)
-    }
+        (libc::statvfs(path.as_ptr(), &mut answer) == 0).then_some(answer)
+    }?;
+    // File systems without a table of inodes say that they have none at all.
+    let files = if answer.f_files == 0 { u64::MAX } else { answer.f_favail };
+    Some(Room { bytes: answer.f_bavail.saturating_mul(answer.f_frsize), files })
 }
 
 pub(super) fn facts_of(directory: &Path, direct: bool, ours: bool) -> DirectoryFacts {
