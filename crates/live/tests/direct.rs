@@ -4,7 +4,7 @@
 mod common;
 
 use common::{direct, requests, run_direct, workload, Place};
-use raidlab_live::direct::{DirectConfig, DirectResult, Interface};
+use raidlab_live::direct::{DirectConfig, DirectResult, Interface, Span};
 use raidlab_live::{LiveError, TargetSpec};
 use raidlab_load::{AddressSpec, ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{KIB, MIB};
@@ -162,4 +162,59 @@ fn bad_input_names_its_key() {
     assert_eq!(key(DirectConfig { sector_bytes: Some(1000), ..null() }), "sector_bytes");
     assert_eq!(key(DirectConfig { load: LoadSpec::Closed { depth: 0 }, ..null() }), "load.depth");
     assert_eq!(key(direct(vec![TargetSpec::Null { size_bytes: 100 }])), "targets[0].size_bytes");
+}
+
+#[test]
+fn a_span_is_all_that_is_touched() {
+    let place = Place::new();
+    let path = place.path("file");
+    let target = TargetSpec::File { path: path.clone(), size_bytes: 4 * MIB };
+    run_direct(&direct(vec![target.clone()]));
+    let before = std::fs::read(&path).unwrap();
+    let span = Span { offset_bytes: MIB, size_bytes: Some(MIB) };
+    let config = DirectConfig {
+        spans: vec![span],
+        workload: workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }),
+        ..direct(vec![target.clone()])
+    };
+    adds_up(&run_direct(&config));
+    let after = std::fs::read(&path).unwrap();
+    let differs = |from: u64, to: u64| before[from as usize..to as usize] != after[from as usize..to as usize];
+    assert!(!differs(0, MIB) && differs(MIB, 2 * MIB) && !differs(2 * MIB, before.len() as u64));
+    for (span, key) in [
+        (Span { offset_bytes: 100, size_bytes: None }, "spans[0].offset_bytes"),
+        (Span { offset_bytes: 4 * MIB, size_bytes: None }, "spans[0].offset_bytes"),
+        (Span { offset_bytes: 3 * MIB, size_bytes: Some(2 * MIB) }, "spans[0].size_bytes"),
+        (Span { offset_bytes: 0, size_bytes: Some(100) }, "spans[0].size_bytes"),
+    ] {
+        let error =
+            raidlab_live::direct::run(&DirectConfig { spans: vec![span], ..direct(vec![target.clone()]) }, &mut |_| {
+                ControlFlow::Continue(())
+            });
+        assert_eq!(error.unwrap_err().key(), key);
+    }
+    let two = DirectConfig { spans: vec![span; 2], ..direct(vec![target]) };
+    let error = raidlab_live::direct::run(&two, &mut |_| ControlFlow::Continue(()));
+    assert_eq!(error.unwrap_err().key(), "spans");
+}
+
+#[test]
+fn requests_smaller_than_a_page_are_made_where_they_are_asked_for() {
+    let place = Place::new();
+    for buffered in [true, false] {
+        let config = DirectConfig {
+            sector_bytes: Some(512),
+            buffered,
+            workload: workload(0.5, SizeSpec::Fixed { bytes: 512 }),
+            ..direct(place.files(1, MIB))
+        };
+        match raidlab_live::direct::run(&config, &mut |_| ControlFlow::Continue(())) {
+            Ok(result) => {
+                adds_up(&result);
+                assert_eq!((result.stopped_by, result.engine.sector_bytes), (None, 512));
+            }
+            // Past the page cache of a disk whose sectors are larger it cannot be.
+            Err(error) => assert!(!buffered && error.key().starts_with("workload"), "{error:?}"),
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::cell::{live_error, Teller};
 use crate::error::from_json;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use raidlab_live::direct::{DirectConfig, DirectResult, Interface};
+use raidlab_live::direct::{DirectConfig, DirectResult, Interface, Span};
 use raidlab_live::{Stage, TargetSpec};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use serde::Deserialize;
@@ -20,6 +20,8 @@ struct DirectSpec {
     _engine: String,
     seed: u64,
     targets: Vec<TargetSpec>,
+    #[serde(default)]
+    spans: Vec<Span>,
     #[serde(default = "one")]
     workers: u32,
     #[serde(default)]
@@ -55,6 +57,7 @@ impl From<DirectSpec> for DirectConfig {
     fn from(spec: DirectSpec) -> DirectConfig {
         DirectConfig {
             targets: spec.targets,
+            spans: spec.spans,
             workers: spec.workers,
             cpus: spec.cpus,
             interface: spec.interface,

@@ -1,5 +1,6 @@
 //! What a run of the direct engine is told.
 
+use super::span::Span;
 use crate::target::TargetSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,10 @@ use std::path::PathBuf;
 /// Plain targets, each a volume of the load, and how to drive them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectConfig {
-    /// Volume `i` is the whole of target `i`.
+    /// Volume `i` is target `i`, or the part of it that `spans[i]` names.
     pub targets: Vec<TargetSpec>,
+    /// One a target; empty: the whole of each.
+    pub spans: Vec<Span>,
     /// Threads that drive them, at least 1.
     pub workers: u32,
     /// Worker `i` runs on processor `cpus[i % n]`; empty: wherever the system puts it.

@@ -8,6 +8,7 @@ use super::config::{DirectConfig, Interface};
 use super::most_in_flight;
 use super::result::{DirectFacts, DirectResult, Warning};
 use super::shared::Shared;
+use super::span::Sectors;
 use super::threads::{Threads, MOST_THREADS};
 use super::transport::Transport;
 use super::worker::{Manner, Outcome, Reach, Site, Worker};
@@ -28,6 +29,8 @@ use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
 pub(super) struct Crew<'a> {
     config: &'a DirectConfig,
     targets: &'a [Target],
+    /// The part of each target that is its volume.
+    parts: &'a [Sectors],
     sector_bytes: u32,
     shared: Shared,
     warnings: Mutex<Vec<Warning>>,
@@ -43,9 +46,9 @@ struct Start {
 }
 
 impl<'a> Crew<'a> {
-    pub fn new(config: &'a DirectConfig, targets: &'a [Target], sector_bytes: u32) -> Crew<'a> {
+    pub fn new(config: &'a DirectConfig, targets: &'a [Target], parts: &'a [Sectors], sector_bytes: u32) -> Crew<'a> {
         let shared = Shared::new(config.workers as usize);
-        Crew { config, targets, sector_bytes, shared, warnings: Mutex::new(Vec::new()) }
+        Crew { config, targets, parts, sector_bytes, shared, warnings: Mutex::new(Vec::new()) }
     }
 
     /// Runs the load to its end. `stopped`: it was already ended while targets were filled.
@@ -89,7 +92,8 @@ impl<'a> Crew<'a> {
                 Store::Memory(mapping) => Reach::Memory(mapping.as_ptr()),
                 Store::Fd(file) => Reach::File(i as u32, file.as_raw_fd()),
             };
-            Site { target: i as u32, first_lba: 0, reach, key: target.key.clone(), name: target.name() }
+            let (target_number, first_lba) = (i as u32, self.parts[i].first);
+            Site { target: target_number, first_lba, reach, key: target.key.clone(), name: target.name() }
         };
         self.targets.iter().enumerate().map(site).collect()
     }

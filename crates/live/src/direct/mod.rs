@@ -12,19 +12,21 @@
 //! - Where something had to be given up (io_uring, registered memory), the result says so.
 //!
 //! Code map: `crew` sets workers up and watches over them, `worker` is the loop of one, `slots` its requests on their way,
-//! `transport` hands them to the ring or to `threads`, `shared` is what threads tell one another, `result` the answer.
+//! `transport` hands them to the ring or to `threads`, `span` says which part of a target is its volume, `shared` is what threads tell one another, `result` the answer.
 
 mod config;
 mod crew;
 mod result;
 mod shared;
 mod slots;
+mod span;
 mod threads;
 mod transport;
 mod worker;
 
 pub use config::{DirectConfig, Interface};
 pub use result::{DirectFacts, DirectResult, RequestCounts, Warning};
+pub use span::Span;
 
 use crate::config::Progress;
 use crate::error::LiveError;
@@ -48,17 +50,17 @@ pub fn run(config: &DirectConfig, observer: Observer<'_>) -> Result<DirectResult
     target::memory::check_total(&config.targets)?;
     let intent = Intent { writes: writes(&config.workload), destroy: &config.destroy, buffered: config.buffered };
     let targets = target::open_all(&config.targets, "targets", &|_| false, intent)?;
-    let sector_bytes = target::sector(config.sector_bytes, &targets)?;
+    let sector_bytes = target::sector_at_least(config.sector_bytes, &targets)?;
     let mut targets: Vec<Target> = targets.into_iter().flatten().collect();
-    let volume = |t: &Target| Volume { capacity_sectors: t.facts.size_bytes / u64::from(sector_bytes) };
-    let volumes: Vec<Volume> = targets.iter().map(volume).collect();
+    let parts = span::volumes(&config.spans, &targets, sector_bytes)?;
+    let volumes: Vec<Volume> = parts.iter().map(|part| Volume { capacity_sectors: part.count }).collect();
     let seed = Seed::new(config.seed);
     let load = Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed.named("load"))?;
     let fill_seed = seed.named("fill");
     let filling = |number| Filling::Random(fill_seed.child(number).draws());
     let numbered = targets.iter_mut().enumerate().map(|(i, target)| (i as u64, target));
     let stopped = target::fill_all(numbered, &filling, observer)?.is_break();
-    Crew::new(config, &targets, sector_bytes).run(load, stopped, observer)
+    Crew::new(config, &targets, &parts, sector_bytes).run(load, stopped, observer)
 }
 
 /// What can be checked before anything is opened.

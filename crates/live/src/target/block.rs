@@ -39,7 +39,8 @@ pub(super) fn open(path: &Path, named: bool, key: &str, intent: Intent<'_>) -> R
         Access::Buffered => block,
     };
     facts.overwritten_signature = signature;
-    Ok(Target { key: key.to_string(), facts, store: Store::Fd(file), needs_fill: false })
+    let least_sector_bytes = facts.sector_bytes;
+    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store: Store::Fd(file), needs_fill: false })
 }
 
 fn open_to_read(path: &Path, key: &str) -> Result<File, LiveError> {

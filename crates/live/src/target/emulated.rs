@@ -61,7 +61,8 @@ pub(super) fn open(
     let mut facts = TargetFacts::of_memory(size_bytes, 0);
     describe(&mut facts, spec, name);
     let store = Store::Emulated(Box::new(spec.clone()), kept);
-    Ok(Target { key: key.to_string(), facts, store, needs_fill })
+    let least_sector_bytes = facts.sector_bytes;
+    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store, needs_fill })
 }
 
 /// Capacity of the modelled disk in bytes.

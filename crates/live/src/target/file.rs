@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Least sector of a file: smaller writes make the file system read the rest of its block first.
 const SECTOR_BYTES: u32 = 4096;
+/// What the page cache takes is counted in sectors of this, as on any block device.
+const LEAST_SECTOR_BYTES: u32 = 512;
 
 pub(super) fn open(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
     if size_bytes < u64::from(SECTOR_BYTES) {
@@ -159,10 +161,12 @@ fn finish(
     let access = direct::enable(&file, intent.buffered);
     let mut facts = TargetFacts::of_file(path, &file, size_bytes, access)
         .map_err(|e| LiveError::io(path_key(key), path.display().to_string(), "reading its attributes", &e))?;
-    facts.sector_bytes = match access {
-        Access::Direct { align_bytes } => align_bytes.max(SECTOR_BYTES),
-        Access::Buffered => SECTOR_BYTES,
+    let least_sector_bytes = match access {
+        Access::Direct { align_bytes } => align_bytes,
+        Access::Buffered => LEAST_SECTOR_BYTES,
     };
+    facts.sector_bytes = least_sector_bytes.max(SECTOR_BYTES);
     facts.made_by_raidlab = origin.ours;
-    Ok(Target { key: key.to_string(), facts, store: Store::Fd(file), needs_fill: origin.needs_fill })
+    let needs_fill = origin.needs_fill;
+    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store: Store::Fd(file), needs_fill })
 }

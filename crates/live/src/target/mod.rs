@@ -137,6 +137,8 @@ pub(crate) struct Target {
     /// Key of its specification.
     pub key: String,
     pub facts: TargetFacts,
+    /// The smallest sector that works at all; [`TargetFacts::sector_bytes`] is the smallest that works well.
+    pub least_sector_bytes: u32,
     pub store: Store,
     /// It was made by raidlab and does not yet hold random bytes.
     pub needs_fill: bool,
@@ -189,6 +191,13 @@ pub(crate) fn sector(asked: Option<u32>, targets: &[Option<Target>]) -> Result<u
         }
         asked => Ok(asked.unwrap_or(0).max(needed)),
     }
+}
+
+/// The same where requests are a user's own: one smaller than what works well is taken if it works at all.
+pub(crate) fn sector_at_least(asked: Option<u32>, targets: &[Option<Target>]) -> Result<u32, LiveError> {
+    let least = targets.iter().flatten().map(|t| t.least_sector_bytes).max().unwrap_or(0);
+    let well = sector(asked, targets)?;
+    Ok(asked.map_or(well, |asked| asked.max(least)))
 }
 
 impl Target {

@@ -106,6 +106,7 @@ pub fn assert_verified(name: &str, result: &LiveResult) {
 /// 4 KiB random requests, half of them reads, at depth 16 straight to these targets, briefly.
 pub fn direct(targets: Vec<TargetSpec>) -> DirectConfig {
     DirectConfig {
+        spans: Vec::new(),
         targets,
         workers: 1,
         cpus: Vec::new(),
