@@ -104,6 +104,19 @@ class RefusedError(RaidlabError):
 
 
 class CellFailedError(RaidlabError):
-    """The engine could not finish a cell (an I/O error, a device that vanished)."""
+    """The engine could not run or finish a cell (an I/O error, a device that vanished).
+
+    Attributes
+    ----------
+    kind : str
+        The engine's word: ``bad_input``, ``unsupported`` or ``io``.
+    key : str
+        Where in the cell the fault lies; empty when it arose while the cell ran.
+    """
 
     exit_code = EXIT_FAILED
+
+    def __init__(self, message: str, kind: str = "io", key: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.key = key

@@ -28,7 +28,8 @@ MAY_KNOW = {
     "figures": {"study", "metrics", "stats", "results"},
     "report": {"study", "metrics", "stats", "checks", "figures", "results"},
     "api": {"study", "formats", "run", "results", "metrics", "report"},
-    "cli": {"study", "formats", "run", "results", "metrics", "checks", "report", "api"},
+    "measure": {"study", "formats", "run", "results", "stats"},
+    "cli": {"measure", "study", "formats", "run", "results", "metrics", "checks", "report", "api"},
     "__init__": {"api", "results", "study"},
     "__main__": {"cli"},
 }

@@ -92,7 +92,9 @@ def test_every_metric_has_a_value_and_names_its_unit(small_run: Run) -> None:
     table = table.filter(pl.col("swept"))
     for metric in METRICS:
         assert metric.kind in table.columns
-        assert table[metric.kind].null_count() == 0, metric.kind
+        # What a run costs this machine is not for the simulator to say.
+        expected = table.height if metric.kind.startswith(("cpu_", "context_", "device_")) else 0
+        assert table[metric.kind].null_count() == expected, metric.kind
         assert metric.unit and metric.meaning and metric.title
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.checks.finding import PASS, WARN, Finding
+from raidlab.checks.knobs import is_measurement
 from raidlab.metrics import Analysis
 
 NAME = "buffered_io"
@@ -15,18 +16,20 @@ NAME = "buffered_io"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when a member is not opened with O_DIRECT."""
-    ways = [member["io"] for member in analysis.run.facts["live_members"] if member["kind"] != "memory"]
+    ways = [member["io"] for member in analysis.run.live_members() if member["kind"] not in ("memory", "null")]
     if not ways:
         return
     buffered = ways.count("buffered")
+    what = "targets" if is_measurement(analysis) else "members"
     if buffered:
         yield Finding(
             NAME,
             "live",
             WARN,
-            f"{buffered} of {len(ways)} members are not opened with O_DIRECT: the page cache stands between the array "
-            "and the disk.",
-            "Use a file system that supports O_DIRECT (ext4 and xfs do), or block devices.",
+            f"{buffered} of {len(ways)} {what} are not opened with O_DIRECT: the page cache stands between raidlab and "
+            "the disk.",
+            "Use a file system that supports O_DIRECT (ext4 and xfs do), or block devices"
+            f"{', and leave out --buffered' if is_measurement(analysis) else ''}.",
         )
     else:
-        yield Finding(NAME, "live", PASS, f"All {len(ways)} members are opened with O_DIRECT.")
+        yield Finding(NAME, "live", PASS, f"All {len(ways)} {what} are opened with O_DIRECT.")

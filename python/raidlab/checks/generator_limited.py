@@ -1,34 +1,54 @@
 """Is raidlab itself the bottleneck?
 
-The same requests are run once more over members in memory, where nothing but raidlab's own work is left: the array's
-planning, the parity kernels, the bookkeeping, and the copying of every byte, which a device does by itself. So what
-that takes of a request's time in the measurement is an upper bound of what raidlab can have added to it; being a bound,
-it can warn but cannot prove a result invalid.
+The same requests are run once more where nothing but raidlab's own work is left. For arrays that is over members in
+memory: the array's planning, the parity kernels, the bookkeeping, and the copying of every byte, which a device does by
+itself; being a bound, it can warn but cannot prove a result invalid. For plain targets it is a target that completes at
+once: what is left is the meter and nothing else, and where that takes most of a request's time, the figure is the
+meter's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raidlab.checks.finding import PASS, WARN, Finding
-from raidlab.metrics import Analysis
+from raidlab.checks.finding import INVALID, PASS, WARN, Finding
+from raidlab.checks.knobs import is_measurement
+from raidlab.metrics import Analysis, Point
 from raidlab.study.expand import NULL
 
 NAME = "generator_limited"
 _WARN_SHARE = 0.05
+_INVALID_SHARE = 0.5
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """WARN when raidlab's own cost can be more than 5 % of the measured time of a request."""
-    rates = {
-        (row["array"], row["workload"], row["depth"], row["rate_per_s"]): row["all_requests"] * 1e9 / row["elapsed_ns"]
+    """WARN when raidlab's own cost can be more than 5 % of a request's time; INVALID beyond 50 % on plain targets."""
+    if is_measurement(analysis):
+        yield from _plain_targets(analysis)
+    else:
+        yield from _arrays(analysis)
+
+
+def _rates(analysis: Analysis) -> dict[tuple[str, str], tuple[float, int, float]]:
+    """What raidlab alone does, by array and workload, with the depth and the rate at which it was asked."""
+    return {
+        (row["array"], row["workload"]): (
+            row["all_requests"] * 1e9 / row["elapsed_ns"],
+            row["depth"],
+            row["rate_per_s"],
+        )
         for row in analysis.run.cells.iter_rows(named=True)
-        if row["target"] == NULL and row["elapsed_ns"]
+        if row["target"] == NULL and row["elapsed_ns"] and row["all_requests"]
     }
+
+
+def _arrays(analysis: Analysis) -> Iterator[Finding]:
+    rates = _rates(analysis)
     shares = []
     for point in analysis.points:
-        null_rate = rates.get((point.array, point.workload, point.depth, point.rate_per_s))
-        if point.target == "live" and null_rate and point.total("all_requests"):
+        null_rate, depth, rate = rates.get((point.array, point.workload), (0.0, 0, 0.0))
+        at_that_load = (point.depth, point.rate_per_s) == (depth, rate)
+        if point.target == "live" and null_rate and at_that_load and point.total("all_requests"):
             shares.append((point.per_s("all_requests") / null_rate, null_rate, point))
     if not shares:
         return
@@ -41,3 +61,32 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     )
     mend = "Read these figures as a lower bound of what the devices can do."
     yield Finding(NAME, "live", WARN if above else PASS, evidence, mend if above else "")
+
+
+def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
+    rates = _rates(analysis)
+    # Each point against the meter with as many threads: what a device completes faster, it cannot count.
+    found: list[tuple[float, float, Point]] = [
+        (
+            point.per_s("all_requests") / rates[point.array, point.workload][0],
+            *rates[point.array, point.workload][:1],
+            point,
+        )
+        for point in analysis.points
+        if point.target == "live" and (point.array, point.workload) in rates
+    ]
+    if not found:
+        return
+    share, null_rate, point = max(found, key=lambda entry: entry[0])
+    verdict = INVALID if share > _INVALID_SHARE else WARN if share > _WARN_SHARE else PASS
+    evidence = (
+        f"With nothing to wait for, raidlab does {null_rate:,.0f} requests/s with the same settings; "
+        f"{point.per_s('all_requests'):,.0f} were measured ({point.array}, {point.level}): its own work is at most "
+        f"{min(share, 1.0):.1%} of a request's time."
+    )
+    mend = {
+        PASS: "",
+        WARN: "Give it more threads with --workers, or read the figures as a lower bound.",
+        INVALID: "The meter is the limit: give it more threads with --workers.",
+    }[verdict]
+    yield Finding(NAME, "live", verdict, evidence, mend)

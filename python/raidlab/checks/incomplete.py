@@ -16,11 +16,14 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     if facts["status"] == "complete":
         yield Finding(NAME, "run", PASS, f"All {analysis.run.cells.height} cells were run.")
         return
+    cells = analysis.run.cells
+    whole = cells.filter(~cells["interrupted"]).height
+    cut = ", and what one measured that was cut short" if whole < cells.height else ""
     reason = f": {facts['failure']}" if facts.get("failure") else ""
     yield Finding(
         NAME,
         "run",
         WARN,
-        f"The run was {facts['status']}{reason}; the {analysis.run.cells.height} cells run until then are shown.",
-        "Run the study again.",
+        f"The run was {facts['status']}{reason}; the {whole} cells run until then are shown{cut}.",
+        "Run it again.",
     )

@@ -2,36 +2,35 @@
 
 Members that share a disk do not work side by side: more members bring no more disk, and a redundant write that goes to
 "two members" goes twice to one disk. Ratios between arrays then show the work each level causes, not what real arrays
-of separate disks would do.
+of separate disks would do. Targets that are measured at once measure each other when they share one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from raidlab.checks.finding import PASS, WARN, Finding
+from raidlab.checks.knobs import is_measurement
 from raidlab.metrics import Analysis
 
 NAME = "shared_device"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """WARN when members share physical devices."""
-    members = analysis.run.facts["live_members"]
-    if not members:
+    """WARN when members that are used together share physical devices, or lie in memory."""
+    members = analysis.run.live_members()
+    stored = [member for member in members if member["kind"] not in ("memory", "null")]
+    in_memory = sum(1 for member in members if member["kind"] == "memory")
+    if in_memory:
+        yield _in_memory(analysis, in_memory, len(members))
+    if not stored:
         return
-    if all(member["kind"] == "memory" for member in members):
-        yield Finding(
-            NAME,
-            "live",
-            WARN,
-            f"All {len(members)} members are in memory: the live figures are the cost of raidlab and of the kernel, "
-            "not of disks.",
-            "Use --on with a directory or with devices to measure storage.",
-        )
+    if is_measurement(analysis):
+        yield from _targets(analysis)
         return
-    disks = sorted({disk for member in members for disk in member["disks"]})
-    if len(disks) == 1:
+    disks = _disks(members)
+    if len(members) > 1 and len(disks) == 1:
         yield Finding(
             NAME,
             "live",
@@ -52,3 +51,42 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         )
     else:
         yield Finding(NAME, "live", PASS, f"Each of the {len(members)} members has a physical device of its own.")
+
+
+def _in_memory(analysis: Analysis, count: int, of: int) -> Finding:
+    what = "targets" if is_measurement(analysis) else "members"
+    which = f"All {of} {what} are" if count == of else f"{count} of {of} {what} are"
+    if of == 1:
+        which = "The only target is" if is_measurement(analysis) else "The only member is"
+    return Finding(
+        NAME,
+        "live",
+        WARN,
+        f"{which} in memory: the live figures are the cost of raidlab and of the kernel, not of disks.",
+        "Name a directory or devices to measure storage.",
+    )
+
+
+def _targets(analysis: Analysis) -> Iterator[Finding]:
+    """Only what is measured at the same time can get in each other's way."""
+    sharing = []
+    for subject in analysis.run.facts["measure"]["subjects"]:
+        members = [member for member in analysis.run.live_members(subject["name"]) if member["disks"]]
+        disks = _disks(members)
+        if len(members) > 1 and len(disks) < len(members):
+            sharing.append(f"{len(members)} of {subject['name']} lie on {', '.join(disks)}")
+    if sharing:
+        yield Finding(
+            NAME,
+            "live",
+            WARN,
+            f"Targets that are measured at once share physical devices and so each other's throughput: "
+            f"{'; '.join(sharing)}.",
+            "Measure them one after the other with --each, or give targets on separate disks.",
+        )
+    else:
+        yield Finding(NAME, "live", PASS, "No two targets that are measured at once lie on one physical device.")
+
+
+def _disks(members: list[dict[str, Any]]) -> list[str]:
+    return sorted({disk for member in members for disk in member["disks"]})

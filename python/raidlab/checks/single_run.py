@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.checks.finding import PASS, WARN, Finding
+from raidlab.checks.knobs import knob
 from raidlab.metrics import Analysis
 from raidlab.stats import spread_percent
 
@@ -27,9 +28,12 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 target,
                 WARN,
                 "Each cell was run once: nothing shows how much a repeat would differ.",
-                f"Leave out --quick, or raise {target}.quick.repeats."
-                if analysis.run.facts["quick"]
-                else f"Raise {target}.repeats.",
+                knob(
+                    analysis,
+                    f"Raise {target}.repeats.",
+                    f"Leave out --quick, or raise {target}.quick.repeats.",
+                    "Raise --repeats.",
+                ),
             )
         elif repeats > 1:
             spreads = sorted(spread_percent(point.each_per_s("all_bytes")) or 0.0 for point in points)

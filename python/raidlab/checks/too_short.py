@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.checks.finding import INVALID, PASS, WARN, Finding
+from raidlab.checks.knobs import knob
 from raidlab.metrics import Analysis
 
 NAME = "too_short"
@@ -33,7 +34,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             verdict = PASS
         evidence = f"The fewest requests behind a percentile are {fewest:.0f} ({where})"
         evidence += f"; {few} of {len(points)} points have fewer than {_COMFORTABLE_REQUESTS}." if few else "."
-        raised = "Raise quick.measure of" if analysis.run.facts["quick"] else "Raise measure of"
-        otherwise = ", or leave out --quick" if analysis.run.facts["quick"] else ""
-        mend = "" if verdict == PASS else f"{raised} [{target}] in the study{otherwise}."
+        more = knob(
+            analysis,
+            f"Raise measure of [{target}] in the study.",
+            f"Raise quick.measure of [{target}] in the study, or leave out --quick.",
+            "Raise --runtime.",
+        )
+        mend = "" if verdict == PASS else more
         yield Finding(NAME, target, verdict, evidence, mend)

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from raidlab.cli import fio, layout, plan_io, report, run, study, version
+from raidlab.cli import fio, layout, measure, plan_io, report, run, study, version
 from raidlab.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, InputError, RaidlabError
 
 # Typer's own Rich output would import Rich for every `--help`, which costs more than all the rest.
@@ -20,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("measure", epilog=measure.EXAMPLES)(measure.measure)
 app.add_typer(study.app, name="study")
 app.add_typer(fio.app, name="fio")
 app.command("report")(report.report)

@@ -25,7 +25,7 @@ from raidlab.study.units import format_time_ns
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
-_VERDICT_STYLE = {"PASS": "green", "WARN": "yellow", "INVALID": "bold red"}
+VERDICT_STYLE = {"PASS": "green", "WARN": "yellow", "INVALID": "bold red"}
 
 
 def console() -> Console:
@@ -50,9 +50,7 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
             out.print(_points(analysis, target))
     for finding in findings:
         if finding.verdict != PASS:
-            text = Text(
-                f"{finding.verdict} {finding.check} ({finding.target}): ", style=_VERDICT_STYLE[finding.verdict]
-            )
+            text = Text(f"{finding.verdict} {finding.check} ({finding.target}): ", style=VERDICT_STYLE[finding.verdict])
             out.print(text.append(Text(f"{finding.evidence} {finding.mend}", style="default")))
     worse = {finding.check for finding in findings if finding.verdict != PASS}
     passed = [
@@ -61,7 +59,7 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
         if finding.verdict == PASS
     ]
     if passed:
-        out.print(Text(f"PASS {', '.join(dict.fromkeys(passed))}", style=_VERDICT_STYLE[PASS]))
+        out.print(Text(f"PASS {', '.join(dict.fromkeys(passed))}", style=VERDICT_STYLE[PASS]))
     if analysis.run.study.compare:
         for answer in answers(analysis, findings):
             out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(answer.sentence, style="not bold")))

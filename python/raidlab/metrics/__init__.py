@@ -17,7 +17,10 @@ import polars as pl
 
 from raidlab.metrics import (
     access_count_model_percent,
+    context_switches_per_request,
+    device_bytes_percent,
     iops,
+    processor_time_us,
     relative_throughput_percent,
     response_time,
     storage_efficiency_percent,
@@ -38,6 +41,9 @@ METRICS: tuple[Metric, ...] = (
     relative_throughput_percent.METRIC,
     access_count_model_percent.METRIC,
     storage_efficiency_percent.METRIC,
+    *processor_time_us.METRICS,
+    context_switches_per_request.METRIC,
+    *device_bytes_percent.METRICS,
 )
 
 

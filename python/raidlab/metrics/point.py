@@ -76,8 +76,13 @@ class Point:
         """How many physical disks lie below the array; members in memory share the one processor."""
         if self.target != "live":
             return self.members
-        known = self.run.facts["live_members"][: self.members]
+        known = self.run.live_members(self.array)[: self.members]
         return max(1, len({disk for member in known for disk in member["disks"]}))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its cells ran to their end."""
+        return not any(row["interrupted"] for row in self.rows)
 
     @property
     def is_swept(self) -> bool:
@@ -102,6 +107,17 @@ class Point:
         elapsed_s = self.total("elapsed_ns") / 1e9
         return self.total(column) / elapsed_s if elapsed_s else 0.0
 
+    def counted(self, column: str) -> float | None:
+        """The sum of a column over the repeats; None where it was not counted in all of them."""
+        values = [row.get(column) for row in self.rows]
+        return None if None in values else float(sum(value for value in values if value is not None))
+
+    def device_bytes(self, operation: str) -> float | None:
+        """Bytes that the devices below read or wrote, by the kernel's counters; None where no device was counted."""
+        devices = self.run.devices.filter(pl.col("cell").is_in(self.cells))
+        found = devices[f"{operation}_bytes"].drop_nulls()
+        return float(found.sum()) if found.len() else None
+
     def weighted_mean(self, column: str) -> float | None:
         """The mean of a column over all requests of all repeats; None where it was not recorded."""
         known = [(row[column], row["all_requests"]) for row in self.rows if row[column] is not None]
@@ -114,9 +130,10 @@ class Point:
         return self.run.histogram(self.cells)
 
 
-def points_of(run: Run) -> list[Point]:
-    """All points of a run."""
-    whole = run.cells.filter(~pl.col("interrupted") & (pl.col("target") != NULL))
+def points_of(run: Run, *, cut: bool = False) -> list[Point]:
+    """All points of a run; with ``cut``, those of the cells that were stopped before their end instead."""
+    chosen = pl.col("interrupted") if cut else ~pl.col("interrupted")
+    whole = run.cells.filter(chosen & (pl.col("target") != NULL))
     found = whole.partition_by(KEYS, as_dict=True, maintain_order=True)
     return [
         Point(run=run, rows=tuple(part.iter_rows(named=True)), **dict(zip(KEYS, key, strict=True)))

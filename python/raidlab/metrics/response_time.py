@@ -20,12 +20,12 @@ def response_time_ms_mean(point: Point) -> float | None:
     return None if mean_ns is None else mean_ns / NS_PER_MS
 
 
-def _percentile(percentile: int) -> Metric:
+def _percentile(percentile: float) -> Metric:
     return Metric(
-        kind=f"response_time_ms_p{percentile}",
-        title=f"p{percentile} response time",
+        kind=f"response_time_ms_p{percentile:g}".replace(".", "_"),
+        title=f"p{percentile:g} response time",
         unit="ms",
-        meaning=f"{percentile} % of the requests took at most this, counted from their intended arrival",
+        meaning=f"{percentile:g} % of the requests took at most this, counted from their intended arrival",
         compute=lambda point, reference: response_time_ms(point, percentile),
     )
 
@@ -34,6 +34,7 @@ METRICS = (
     _percentile(50),
     _percentile(90),
     _percentile(99),
+    _percentile(99.9),
     Metric(
         kind="response_time_ms_mean",
         title="mean response time",

@@ -111,13 +111,20 @@ class RunWriter:
         self._parts.close()
         shutil.rmtree(self.folder)
 
-    def finish(self, status: str, failure: str | None, live_members: list[dict[str, Any]]) -> Path:
-        """Turn the parts into tables and write ``run.json``; returns the folder."""
+    def finish(
+        self,
+        status: str,
+        failure: str | None,
+        live_members: list[dict[str, Any]],
+        more: dict[str, Any] | None = None,
+    ) -> Path:
+        """Turn the parts into tables and write ``run.json``, with ``more`` facts; returns the folder."""
         self._parts.close()
         finish_tables(self.folder)
         started, finished = self._started, _now()
         facts = {
             **self._facts,
+            **(more or {}),
             "status": status,
             "failure": failure,
             "live_members": live_members,

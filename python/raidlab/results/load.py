@@ -54,6 +54,11 @@ class Run:
         return self._frame("members")
 
     @cached_property
+    def devices(self) -> pl.DataFrame:
+        """One row a cell and device below its targets, by the kernel's counters."""
+        return self._frame("devices")
+
+    @cached_property
     def stations(self) -> pl.DataFrame:
         """One row a cell and station of the simulator."""
         return self._frame("stations")
@@ -77,6 +82,15 @@ class Run:
     def study(self) -> Study:
         """The study, as it was when it ran."""
         return Study.model_validate(tomllib.loads(self.facts["study"]["text"]))
+
+    def live_members(self, array: str | None = None) -> list[dict[str, Any]]:
+        """Facts of the live members, or of those that one array runs on.
+
+        The arrays of a study share their members, from the first; the targets of a measurement may have their own.
+        """
+        members: list[dict[str, Any]] = self.facts["live_members"]
+        positions = self.facts.get("members_of", {}).get(array)
+        return members if positions is None else [members[position] for position in positions]
 
     def tree(self, array: str) -> dict[str, Any]:
         """The tree of an array."""

@@ -15,9 +15,17 @@ from typing import Any
 
 import polars as pl
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 OPERATIONS = ("all", "read", "write")
 TIMES = ("response", "service")
+# What a cell cost this machine: processor time of raidlab's threads, their switches, what the kernel's counters say
+# of the devices below.
+ACCOUNTS = {
+    "cpu_user_ns": "user_ns",
+    "cpu_system_ns": "system_ns",
+    "voluntary_switches": "voluntary_switches",
+    "involuntary_switches": "involuntary_switches",
+}
 # Means a request: host work, accesses to members, and the time of all members it touched, added up.
 STAGES = ("host_cpu_ns", "accesses", "queue_ns", "overhead_ns", "disconnect_ns", "transfer_ns", "paired_ns")
 MEMBER_COUNTS = (
@@ -60,6 +68,7 @@ CELL_COLUMNS: dict[str, Any] = {
     "hold_depth_final": pl.Float64,
     "hold_share_within_target": pl.Float64,
     **{f"stage_{stage}": pl.Float64 for stage in STAGES},
+    **dict.fromkeys(ACCOUNTS, pl.UInt64),
     "interrupted": pl.Boolean,
 }
 HISTOGRAM_COLUMNS: dict[str, Any] = {
@@ -73,6 +82,14 @@ MEMBER_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,
     "leaf": pl.UInt32,
     **dict.fromkeys(MEMBER_COUNTS, pl.UInt64),
+}
+DEVICE_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "device": pl.String,
+    "read_bytes": pl.UInt64,
+    "write_bytes": pl.UInt64,
+    "reads": pl.UInt64,
+    "writes": pl.UInt64,
 }
 STATION_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,
@@ -114,6 +131,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "cells": CELL_COLUMNS,
     "histograms": HISTOGRAM_COLUMNS,
     "members": MEMBER_COLUMNS,
+    "devices": DEVICE_COLUMNS,
     "stations": STATION_COLUMNS,
     "snapshots": SNAPSHOT_COLUMNS,
     "holds": HOLD_COLUMNS,
@@ -135,6 +153,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
     """
     identity, answer = record["identity"], record["answer"]
     hold, stages = answer.get("hold") or {}, answer.get("stages") or {}
+    accounting = answer.get("accounting") or {}
     row: dict[str, Any] = {
         "cell": cell,
         **identity,
@@ -144,6 +163,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
         "hold_depth_mean": hold.get("depth_mean"),
         "hold_depth_final": hold.get("depth_final"),
         "hold_share_within_target": hold.get("share_within_target"),
+        **{column: accounting.get(key) for column, key in ACCOUNTS.items()},
         "interrupted": bool(answer.get("interrupted", False)),
     }
     histograms: list[dict[str, Any]] = []
@@ -169,6 +189,11 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
         "members": [
             {"cell": cell, "leaf": member["leaf"], **{count: member.get(count) for count in MEMBER_COUNTS}}
             for member in answer.get("members", [])
+        ],
+        "devices": [
+            {"cell": cell, "device": device["name"]}
+            | {count: device.get(count) for count in ("read_bytes", "write_bytes", "reads", "writes")}
+            for device in accounting.get("devices") or []
         ],
         "stations": [
             {

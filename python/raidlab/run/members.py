@@ -68,11 +68,24 @@ def member_files(
     made: list[Path] = []
     try:
         for directory in directories:
-            made.append(Path(tempfile.mkdtemp(prefix="raidlab-members-", dir=directory)))
+            made.append(_made_folder(words[0], directory))
         yield [made[index % len(made)] / f"member-{index:02}.dat" for index in range(count)]
     finally:
         for directory in made:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def _made_folder(option: str, directory: Path) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="raidlab-members-", dir=directory))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError.one(
+            option,
+            f"no folder can be made in it: {reason}",
+            value=f"'{directory}'",
+            accepted="a directory you may write to",
+        ) from None
 
 
 def check_room(directories: list[Path], count: int, member_bytes: int, words: tuple[str, str]) -> None:
@@ -101,14 +114,15 @@ def check_devices(target: Target, count: int) -> int:
             f"the widest array has {count} members, and {len(target.places)} block devices are given",
             accepted=f"at least {count} devices, or a study with narrower arrays",
         )
-    return min(_device_bytes(place.path) for place in target.places if place.path is not None)
+    return min(device_bytes("--on", place.path) for place in target.places if place.path is not None)
 
 
-def _device_bytes(path: Path) -> int:
+def device_bytes(option: str, path: Path) -> int:
+    """The size of a block device; ``option`` is what an error names."""
     number = path.stat().st_rdev
     # The kernel counts sectors of 512 bytes here, whatever the device's own are.
     entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/size")
     try:
         return int(entry.read_text()) * 512
     except (OSError, ValueError):
-        raise InputError.one("--on", "has no size that can be read", value=f"'{path}'") from None
+        raise InputError.one(option, "has no size that can be read", value=f"'{path}'") from None

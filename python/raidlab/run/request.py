@@ -64,13 +64,13 @@ def cell_request(
         "seed": cell.seed,
         "sector_bytes": sector_bytes,
         "tree": loaded.geometry.trees[cell.array.name],
-        "policy": _policy(cell.array.policy or study.policy),
+        "policy": policy_text(cell.array.policy or study.policy),
         "members": members,
         "missing": [],
-        "load": _load(cell.workload.load or study.load, cell, hold_target_ns),
-        "workload": _workload(cell.workload, sector_bytes),
-        "warmup": {} if once else _amount(spent.warmup, WARMUP_ROUNDS * depth),
-        "measure": {"requests": 1} if once else _amount(spent.measure, MEASURE_ROUNDS * depth),
+        "load": load_text(cell.workload.load or study.load, cell, hold_target_ns),
+        "workload": workload_text(cell.workload, sector_bytes),
+        "warmup": {} if once else amount_text(spent.warmup, WARMUP_ROUNDS * depth),
+        "measure": {"requests": 1} if once else amount_text(spent.measure, MEASURE_ROUNDS * depth),
     }
     if cell.target not in ("live", NULL):
         request["pair_pricing"] = study.pair_pricing(cell.target, cell.array)
@@ -128,14 +128,15 @@ def direct_request(
         "workers": 1,
         "interface": "auto",
         "buffered": False,
-        "load": _load(cell.workload.load or loaded.study.load, cell, hold_target_ns),
-        "workload": _workload(cell.workload, sector_bytes),
-        "warmup": _amount(spent.warmup, WARMUP_ROUNDS * depth),
-        "measure": _amount(spent.measure, MEASURE_ROUNDS * depth),
+        "load": load_text(cell.workload.load or loaded.study.load, cell, hold_target_ns),
+        "workload": workload_text(cell.workload, sector_bytes),
+        "warmup": amount_text(spent.warmup, WARMUP_ROUNDS * depth),
+        "measure": amount_text(spent.measure, MEASURE_ROUNDS * depth),
     }
 
 
-def _policy(policy: Policy) -> dict[str, Any]:
+def policy_text(policy: Policy) -> dict[str, Any]:
+    """A policy in the engine's words."""
     return {
         "mirror_read": policy.mirror_read.model_dump(),
         "parity_write": policy.parity_write,
@@ -144,7 +145,8 @@ def _policy(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _load(load: Load, cell: Cell, hold_target_ns: int | None) -> dict[str, Any]:
+def load_text(load: Load, cell: Cell, hold_target_ns: int | None) -> dict[str, Any]:
+    """A cell's load in the engine's words."""
     if cell.load.kind == "open":
         assert load.open is not None, "an open cell comes from an open load"
         arrival: dict[str, Any] = {"kind": load.open.arrival, "rate_per_s": cell.load.rate_per_s}
@@ -163,7 +165,8 @@ def _load(load: Load, cell: Cell, hold_target_ns: int | None) -> dict[str, Any]:
     return {"kind": "closed", "depth": cell.load.depth}
 
 
-def _workload(workload: Workload, sector_bytes: int) -> dict[str, Any]:
+def workload_text(workload: Workload, sector_bytes: int) -> dict[str, Any]:
+    """A workload in the engine's words."""
     text: dict[str, Any] = {
         "read_fraction": workload.read,
         "size": _size(workload.size),
@@ -218,7 +221,8 @@ def _step(step: Step, workload: Workload, sector_bytes: int) -> dict[str, Any]:
     return text
 
 
-def _amount(amount: Amount, least_requests: int) -> dict[str, Any]:
+def amount_text(amount: Amount, least_requests: int) -> dict[str, Any]:
+    """How much is run, in the engine's words; never fewer requests than ``least_requests``."""
     text: dict[str, Any] = {}
     if amount.requests is not None:
         text["requests"] = max(amount.requests, least_requests)

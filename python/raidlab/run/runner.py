@@ -52,18 +52,22 @@ def run_request(request: str, on_progress: Callable[[float], bool] | None = None
     try:
         return dict(_core.run_cell(request, on_progress))
     except _core.CellError as error:
-        raise (RefusedError if error.kind == "refused" else CellFailedError)(str(error)) from None
+        if error.kind == "refused":
+            raise RefusedError(str(error)) from None
+        raise CellFailedError(str(error), kind=error.kind, key=error.key) from None
 
 
 class InlineRunner:
     """One request at a time, in this process, in the order they were submitted: for live targets.
 
-    Two live cells at once would share the disks and measure each other.
+    Two live cells at once would share the disks and measure each other. A cell that was ended early is not like the
+    others: it ends the run, and what it measured till then is given by `close`, marked as interrupted.
     """
 
     def __init__(self, stop: StopFlag) -> None:
         self._queue: deque[tuple[Hashable, str]] = deque()
         self._stop = stop
+        self._cut: list[tuple[Hashable, Answer]] = []
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
@@ -77,7 +81,8 @@ class InlineRunner:
             raise KeyboardInterrupt
         key, request = self._queue.popleft()
         answer = run_request(request, lambda _share: not self._stop())
-        # The engine has ended this cell early; it is not like the others.
+        if answer["requests"] and (answer.get("stopped_by") or answer.get("interrupted")):
+            self._cut.append((key, {**answer, "interrupted": True}))
         if answer.get("stopped_by"):
             raise CellFailedError(f"{key}: {answer['stopped_by']}")
         if answer.get("interrupted"):
@@ -85,9 +90,10 @@ class InlineRunner:
         return key, answer
 
     def close(self) -> list[tuple[Hashable, Answer]]:
-        """Drop what is queued."""
+        """Drop what is queued; the cell that was ended early, if one was."""
         self._queue.clear()
-        return []
+        cut, self._cut = self._cut, []
+        return cut
 
 
 class PoolRunner:

@@ -1,0 +1,188 @@
+"""``raidlab measure``: how fast is this, measured so that the figures can be believed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """\b
+Examples:
+  raidlab measure /dev/nvme0n1
+  raidlab measure /mnt/disk/ --rw randrw --read 70% --depth 1,8,32
+  raidlab measure /dev/sdx --rw randwrite --destroy /dev/sdx --precision 2.5%
+  raidlab measure /dev/md0 --size exponential:8KiB --hold p90=20ms
+  raidlab measure 'raid5(5)@/mnt/disk/' --rate 1000/s
+  raidlab measure null"""
+
+TARGET_HELP = (
+    "A file (read only, unless raidlab made it), a directory (a file is made in it and removed), a block device, "
+    "memory, null (completes at once: measures raidlab itself), or TREE@PLACE[,PLACE...]: an array built over "
+    "directories, devices or memory."
+)
+
+
+def complete_target(incomplete: str) -> list[str]:
+    """Words that TARGET knows, for the shell."""
+    return [word for word in ("memory", "null") if word.startswith(incomplete)]
+
+
+def measure(
+    targets: Annotated[
+        list[str], typer.Argument(metavar="TARGET...", help=TARGET_HELP, autocompletion=complete_target)
+    ],
+    rw: Annotated[
+        str | None,
+        typer.Option(
+            "--rw",
+            metavar="WORD",
+            help="read, write, rw, randread, randwrite or randrw: fio's words for --read and --address together.",
+        ),
+    ] = None,
+    read: Annotated[
+        str | None, typer.Option("--read", metavar="SHARE", help="The share of reads, such as 70%. 100% by default.")
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="KIND",
+            help="uniform, sequential, zipf:0.99 or another kind of a study file. uniform by default.",
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size",
+            metavar="SIZE",
+            help="4KiB, exponential:8KiB, 'normal:8KiB,sd=2KiB', 'table:4KiB=3,64KiB=1'. 4KiB by default.",
+        ),
+    ] = None,
+    align: Annotated[
+        str | None,
+        typer.Option(
+            "--align", metavar="SIZE", help="What requests start on; their size if it is fixed, else the sector."
+        ),
+    ] = None,
+    depth: Annotated[
+        str | None,
+        typer.Option(
+            "--depth",
+            "--depths",
+            metavar="LIST",
+            help="Closed loop: requests outstanding over all targets together; one or more, such as 1,8,32. "
+            "32 by default.",
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", metavar="LIST", help="Open loop: requests a second, such as 1000/s or 100,200."),
+    ] = None,
+    arrival: Annotated[
+        str | None,
+        typer.Option("--arrival", metavar="KIND", help="How they arrive: poisson, uniform or h2:cv2=4. poisson."),
+    ] = None,
+    hold: Annotated[
+        str | None,
+        typer.Option(
+            "--hold", metavar="PERCENTILE=TIME", help="Find the depth at which p90=20ms, say, is met; closed loop."
+        ),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option("--study", metavar="STUDY", help="Take workload, load and seed from a study instead of flags."),
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option("--workload", metavar="NAME", help="Which workload of --study; its first by default.")
+    ] = None,
+    runtime: Annotated[
+        str | None, typer.Option("--runtime", metavar="TIME", help="How long each repeat measures. 3s by default.")
+    ] = None,
+    warmup: Annotated[
+        str | None,
+        typer.Option("--warmup", metavar="TIME", help="How long it runs before, uncounted. 500ms by default."),
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option("--repeats", min=1, max=100, help="How often, in shuffled order. 3 by default.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            "--precision",
+            metavar="PERCENT",
+            help="Go on repeating (up to 25 times) until the 95% interval of each throughput is this narrow, to either "
+            "side.",
+        ),
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Several targets: one after the other, interleaved, not all at once.")
+    ] = False,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=1024, help="Threads that offer requests.")] = 1,
+    cpus: Annotated[
+        str | None, typer.Option("--cpus", metavar="LIST", help="Processors they are bound to, such as 0,2.")
+    ] = None,
+    interface: Annotated[
+        str, typer.Option("--interface", metavar="WORD", help="auto, io_uring or threads (pread and pwrite).")
+    ] = "auto",
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Most requests submitted or taken in one turn.")
+    ] = None,
+    buffered: Annotated[
+        bool, typer.Option("--buffered", help="Through the page cache: measures memory as long as it lasts.")
+    ] = False,
+    busy: Annotated[bool, typer.Option("--busy", help="Watch for completions instead of sleeping.")] = False,
+    poll_completions: Annotated[
+        bool, typer.Option("--poll-completions", help="Ask the device for completions; not every driver can.")
+    ] = False,
+    compressible: Annotated[
+        str, typer.Option("--compressible", metavar="SHARE", help="The share of what is written that compresses away.")
+    ] = "0%",
+    file_size: Annotated[
+        str, typer.Option("--file-size", metavar="SIZE", help="The size of the file made in each directory.")
+    ] = "512MiB",
+    destroy: Annotated[
+        list[str] | None,
+        typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The root of all randomness. 1 by default.")] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Keep the result in a run folder below this directory."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
+) -> None:
+    """Measure how fast targets are: throughput, response times, what they cost, and whether to believe it.
+
+    By default: random reads of 4 KiB, 32 outstanding, three repeats of three seconds. Nothing is written unless the
+    workload writes, and no block device is unless --destroy names it.
+    """
+    from raidlab.cli.measuring import measure_and_print
+    from raidlab.measure.asked import BudgetFlags, asked_of
+    from raidlab.measure.drive import Drive
+    from raidlab.measure.words import LoadFlags, WorkloadFlags, parse_cpus, parse_share
+
+    drive = Drive(
+        workers=workers,
+        cpus=parse_cpus(cpus),
+        interface=interface,
+        buffered=buffered,
+        busy=busy,
+        poll_completions=poll_completions,
+        batch=batch,
+        compressible_percent=round(100 * parse_share("--compressible", compressible)),
+    )
+    asked = asked_of(
+        targets,
+        WorkloadFlags(rw=rw, read=read, address=address, size=size, align=align),
+        LoadFlags(depth=depth, rate=rate, arrival=arrival, hold=hold),
+        BudgetFlags(runtime=runtime, warmup=warmup, repeats=repeats, precision=precision),
+        drive,
+        study=study,
+        workload=workload,
+        destroy=destroy or [],
+        file_size=file_size,
+        each=each,
+        seed=seed,
+    )
+    raise typer.Exit(measure_and_print(asked, out=out, as_json=as_json, argv=["raidlab", *sys.argv[1:]]))

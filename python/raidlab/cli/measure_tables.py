@@ -1,0 +1,243 @@
+"""The tables of ``raidlab measure``, at 80 columns.
+
+A figure stands over its interval: how far the 95 % interval over repeats reaches to either side, in per cent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from raidlab.checks import PASS, Finding
+from raidlab.cli.measure_json import COSTS, subject_targets
+from raidlab.cli.output import VERDICT_STYLE, console, percent, short
+from raidlab.metrics import Analysis
+from raidlab.metrics.point import Point, points_of
+from raidlab.metrics.result_rows import result_rows, target_rows
+from raidlab.study.units import format_bytes, format_time_ns
+from raidlab.study.workload import Workload
+
+_LABEL, _WIDTH = 24, 8
+# Milliseconds read better once the median request takes this long.
+_MS_FROM_NS = 1_000_000
+_TIMES = ("mean", "p50", "p90", "p99", "p99_9")
+# Said even when all is well: they are figures a reader wants.
+_ALWAYS_SAID = ("generator_limited",)
+
+Row = dict[str, Any]
+
+
+def print_measurement(analysis: Analysis, findings: list[Finding]) -> None:
+    """Print what was measured: a table of figures, one of costs, the targets' facts, what the checks say."""
+    out = console()
+    rows = result_rows(analysis.run)
+    out.print(Text(_question(analysis), style="bold"), soft_wrap=False)
+    out.print(_figures(analysis, [row for row in rows if row["purpose"] == "sweep"] or rows))
+    if any(value is not None for values in analysis.values.values() for value in (values[kind] for kind in COSTS)):
+        out.print(_costs(analysis))
+    _print_holds(out, analysis)
+    for member in analysis.run.live_members():
+        for sentence in _sentences(member):
+            out.print(Text(sentence))
+    _print_findings(out, findings)
+
+
+def _question(analysis: Analysis) -> str:
+    """What was asked, in words."""
+    study, live = analysis.run.study, analysis.run.study.live
+    text = workload_words(study.workload[0])
+    if live is not None and live.measure.duration is not None and live.warmup.duration is not None:
+        runtime, warmup = format_time_ns(live.measure.duration), format_time_ns(live.warmup.duration)
+        text += f"; {live.repeats} x {runtime}, each after {warmup} uncounted"
+    return text
+
+
+def workload_words(workload: Workload) -> str:
+    """A workload in words: "random reads of 4 KiB"."""
+    order = {"uniform": "random", "sequential": "sequential"}.get(workload.address.kind, workload.address.kind)
+    if workload.task is not None:
+        return f"{order} tasks of {len(workload.task)} requests"
+    kinds = {1.0: "reads", 0.0: "writes"}.get(workload.read, f"requests, {workload.read:.0%} reads")
+    size = workload.size
+    if size.kind == "fixed":
+        return f"{order} {kinds} of {format_bytes(size.bytes)}"
+    if size.kind == "table":
+        return f"{order} {kinds} of {len(size.bytes)} sizes"
+    return f"{order} {kinds} of {format_bytes(size.mean)} in the mean ({size.kind})"
+
+
+def _figures(analysis: Analysis, rows: list[Row]) -> Text:
+    medians = [row["response_time_ns_p50"] for row in rows if row["response_time_ns_p50"] is not None]
+    unit, scale = ("ms", 1e6) if medians and min(medians) >= _MS_FROM_NS else ("us", 1e3)
+    heads = ["IOPS", "MB/s", *(f"{name.replace('_', '.')}" for name in _TIMES)]
+    text = Text("\n").append(f"{'response times in ' + unit:<{_LABEL}}{_line(heads)}\n", style="dim")
+    points = {_key(point): point for point in [*points_of(analysis.run, cut=True), *points_of(analysis.run)]}
+    for subject in dict.fromkeys(row["subject"] for row in rows):
+        text.append(f"{subject}\n", style="bold")
+        mine = [row for row in rows if row["subject"] == subject]
+        both = len({row["operation"] for row in mine}) > 1
+        for row in mine:
+            label = f"  {_level(row)}{' ' + row['operation'] if both else ''}{'' if row['whole'] else ' (cut short)'}"
+            text.append(_two_lines(label, row, scale))
+        names = subject_targets(analysis, subject)
+        if len(names) > 1 and analysis.run.facts["measure"]["subjects"][0]["engine"] == "direct":
+            text.append(_targets(analysis, points[_key_of(mine[-1])], names, scale))
+    return text
+
+
+def _two_lines(label: str, row: Row, scale: float) -> Text:
+    names = ["iops", "throughput_mb_s", *(f"response_time_ns_{name}" for name in _TIMES)]
+    values = [row[name] for name in names]
+    values[2:] = [None if value is None else value / scale for value in values[2:]]
+    text = Text()
+    if len(label) >= _LABEL:
+        text.append(f"{label}\n")
+        label = ""
+    text.append(f"{label:<{_LABEL}}{_line([short(value) for value in values])}\n")
+    halves = [_half_width(row, name) for name in names]
+    if any(halves):
+        text.append(f"{'':<{_LABEL}}{_line([half or '' for half in halves])}\n", style="dim")
+    return text
+
+
+def _half_width(row: Row, name: str) -> str | None:
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    if not value or low is None or high is None:
+        return None
+    half = 100 * (high - low) / 2 / value
+    return f"±{half:.1f}%" if half < 10 else f"±{half:.0f}%" if half < 1000 else ">±999%"
+
+
+def _targets(analysis: Analysis, point: Point, names: list[str], scale: float) -> Text:
+    """Each target of several that were measured at once: how it shared in the last line above."""
+    text = Text(f"  of this, each target (mean: time at the target), {point.level}\n", style="dim")
+    for row in target_rows(analysis.run, point, names):
+        mean = row["service_time_ns_mean"]
+        figures = [short(row["iops"]), short(row["throughput_mb_s"]), short(None if mean is None else mean / scale)]
+        label = f"    {row['target']}"
+        text.append(f"{label}\n{'':<{_LABEL}}" if len(label) >= _LABEL else f"{label:<{_LABEL}}")
+        text.append(f"{_line(figures)}\n")
+    return text
+
+
+def _costs(analysis: Analysis) -> Text:
+    heads = ["user us", "sys us", "switches", "device read", "device written"]
+    widths = (9, 9, 10, 13, 16)
+    text = Text(f"{'a request cost':<{_LABEL}}", style="dim")
+    text.append("".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)) + "\n")
+    for index, point in enumerate(analysis.points):
+        if not point.is_swept:
+            continue
+        values = [analysis.values[index][kind] for kind in COSTS]
+        cells = [short(value) for value in values[:3]] + [percent(value) for value in values[3:]]
+        label = f"{point.array}, {_point_level(point)}"
+        if len(label) >= _LABEL:
+            text.append(f"{label}\n", style="not dim")
+            label = ""
+        line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        text.append(f"{label:<{_LABEL}}{line}\n", style="not dim")
+    return text
+
+
+def _line(cells: list[str]) -> str:
+    return "".join(f"{cell:>{_WIDTH}}" for cell in cells)
+
+
+def _level(row: Row) -> str:
+    return f"{row['rate_per_s']:g}/s offered" if row["load"] == "open" else f"depth {row['depth']}"
+
+
+def _point_level(point: Point) -> str:
+    return f"{point.rate_per_s:g}/s" if point.load == "open" else f"depth {point.depth}"
+
+
+def _key(point: Point) -> tuple[Any, ...]:
+    return point.array, point.load, point.depth, point.rate_per_s
+
+
+def _key_of(row: Row) -> tuple[Any, ...]:
+    return row["subject"], row["load"], row["depth"], row["rate_per_s"]
+
+
+def _print_holds(out: Console, analysis: Analysis) -> None:
+    """At which depth a response-time target is met."""
+    for row in analysis.run.holds.filter(analysis.run.holds["repeat"] == 0).iter_rows(named=True):
+        target = f"p{row['percentile']:g} = {format_time_ns(row['target_ns'])}"
+        words = {
+            "between": f"is met at depth {row['depth']:.1f}",
+            "never_exceeded": f"is met even at depth {row['depth']:g}, the deepest tried",
+            "always_exceeded": "is not met even at depth 1",
+        }.get(row["bound"], f"is met at depth {row['depth']}")
+        rate = "" if row["bound"] == "always_exceeded" else f", {short(row['throughput_bytes_per_s'] / 1e6)} MB/s"
+        out.print(Text(f"{row['array']}: {target} {words}{rate}"))
+
+
+def _sentences(member: dict[str, Any]) -> list[str]:
+    """What a target is, and the kernel's arrays below it."""
+    found = [_target_sentence(member)]
+    after = {(volume["kind"], volume["name"]): volume for volume in member.get("volumes_after", [])}
+    for volume in member.get("volumes", []):
+        found.append("  " + volume_sentence(volume))
+        later = after.get((volume["kind"], volume["name"]))
+        if later is not None and (later["state"], later["activity"]) != (volume["state"], volume["activity"]):
+            found.append(f"  afterwards {volume['name']} was {_state_words(later)}")
+    return found
+
+
+def _target_sentence(member: dict[str, Any]) -> str:
+    parts = [str(member.get("kind")), format_bytes(member["size_bytes"])]
+    if member.get("io") not in (None, member.get("kind"), "memory"):
+        parts.append(str(member["io"]))
+    system, device = member.get("filesystem"), member.get("device")
+    if system is not None and member.get("kind") == "file":
+        parts.append(system["kind"])
+    if device is not None:
+        parts.append(device["name"] + (f" ({device['scheduler']})" if device.get("scheduler") else ""))
+    if member.get("disks") and (device is None or member["disks"] != [device["disk"]]):
+        parts.append(f"on {', '.join(member['disks'])}")
+    return f"{member.get('name')}: {', '.join(parts)}"
+
+
+def volume_sentence(volume: dict[str, Any]) -> str:
+    """An array or volume of the kernel's in one line; what is not known is said with its reason.
+
+    Examples
+    --------
+    >>> volume_sentence({"kind": "md", "name": "md0", "level": "raid5", "chunk_bytes": 65536, "state": "optimal",
+    ...     "activity": "idle", "activity_share": None, "members": [{"state": "online"}] * 3, "unknown": {}})
+    'md0: md raid5, chunk 64 KiB, 3 of 3 members online, optimal'
+    """
+    parts = [f"{volume['kind']} {volume['level'] or 'of unknown level'}"]
+    if volume["chunk_bytes"]:
+        parts.append(f"chunk {format_bytes(volume['chunk_bytes'])}")
+    states = [member["state"] for member in volume["members"]]
+    if states and None not in states:
+        parts.append(f"{states.count('online')} of {len(states)} members online")
+    parts.append(_state_words(volume))
+    text = f"{volume['name']}: {', '.join(parts)}"
+    reasons: dict[str, list[str]] = {}
+    for fact, reason in volume["unknown"].items():
+        reasons.setdefault(reason, []).append(fact.replace("_", " "))
+    for reason, facts in reasons.items():
+        text += f"; {', '.join(facts)} could not be determined, because {reason}"
+    return text
+
+
+def _state_words(volume: dict[str, Any]) -> str:
+    text = volume["state"] or "state unknown"
+    if volume["activity"] not in (None, "idle"):
+        share = volume["activity_share"]
+        text += f", busy with {volume['activity']}" + (f" ({share:.0%} done)" if share is not None else "")
+    return text
+
+
+def _print_findings(out: Console, findings: list[Finding]) -> None:
+    for finding in findings:
+        if finding.verdict != PASS or finding.check in _ALWAYS_SAID:
+            text = Text(f"{finding.verdict} {finding.check}: ", style=VERDICT_STYLE[finding.verdict])
+            out.print(text.append(Text(f"{finding.evidence} {finding.mend}".strip(), style="default")))
+    quiet = [finding.check for finding in findings if finding.verdict == PASS and finding.check not in _ALWAYS_SAID]
+    if quiet:
+        out.print(Text(f"PASS {', '.join(dict.fromkeys(quiet))}", style=VERDICT_STYLE[PASS]))

@@ -1,0 +1,198 @@
+"""All that a measurement is told, and how flags and a study file say it.
+
+Invariant: with ``--study``, what is asked and how hard comes from the file alone; flags of the same kind beside it are
+refused, so that nobody wonders which of the two was in force. Times and repeats are the file's unless a flag says
+otherwise.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from raidlab.errors import InputError
+from raidlab.measure.drive import Drive
+from raidlab.measure.words import (
+    Document,
+    LoadFlags,
+    WorkloadFlags,
+    load_document,
+    parse_share,
+    parse_with,
+    workload_document,
+)
+from raidlab.study import LoadedStudy, load_study
+from raidlab.study.find import did_you_mean
+from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
+
+INTERFACES = ("auto", "io_uring", "threads")
+_DEFAULT_SEED = 1
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long and how often; times as text with a unit."""
+
+    warmup: str = "500ms"
+    runtime: str = "3s"
+    repeats: int = 3
+
+
+@dataclass(frozen=True)
+class BudgetFlags:
+    """The flags of the budget; None where one was not given."""
+
+    runtime: str | None = None
+    warmup: str | None = None
+    repeats: int | None = None
+    precision: str | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All that a measurement is told.
+
+    Attributes
+    ----------
+    targets : sequence of str
+        Files, directories, block devices, ``null``, ``memory``, arrays over such.
+    workload, load : dict
+        Tables of a study file.
+    budget : Budget
+    drive : Drive
+    destroy : sequence of str
+        Block devices that may be overwritten.
+    file_bytes : int
+        The size of the file made in each directory.
+    each : bool
+        One target after the other, interleaved, instead of all at once.
+    precision_percent : float or None
+        Repeat until the interval of every throughput is this narrow.
+    seed : int
+    notes : tuple of str
+        What to tell the user before it begins.
+    """
+
+    targets: Sequence[str]
+    workload: Document
+    load: Document
+    budget: Budget = field(default_factory=Budget)
+    drive: Drive = field(default_factory=Drive)
+    destroy: Sequence[str] = ()
+    file_bytes: int = 512 * 1024**2
+    each: bool = False
+    precision_percent: float | None = None
+    seed: int = _DEFAULT_SEED
+    notes: tuple[str, ...] = ()
+
+
+def asked_of(
+    targets: Sequence[str],
+    workload_flags: WorkloadFlags,
+    load_flags: LoadFlags,
+    budget_flags: BudgetFlags,
+    drive: Drive,
+    *,
+    study: str | None = None,
+    workload: str | None = None,
+    destroy: Sequence[str] = (),
+    file_size: str = "512MiB",
+    each: bool = False,
+    seed: int | None = None,
+) -> Asked:
+    """What the flags of ``raidlab measure`` ask for.
+
+    Raises
+    ------
+    InputError
+        With the flag, the value and what is accepted.
+    """
+    if drive.interface not in INTERFACES:
+        hint = did_you_mean(drive.interface, INTERFACES)
+        message = f"is not an interface{hint}"
+        raise InputError.one("--interface", message, value=f"'{drive.interface}'", accepted=", ".join(INTERFACES))
+    notes: tuple[str, ...] = ()
+    if study is None:
+        if workload is not None:
+            raise InputError.one("--workload", "names a workload of no study", accepted="it beside --study")
+        several = len(targets) if not each else 1
+        asked, load = workload_document(workload_flags, volumes=several), load_document(load_flags)
+        budget, study_seed = Budget(), _DEFAULT_SEED
+    else:
+        for flag in (*workload_flags.given, *load_flags.given):
+            raise InputError.one(flag, "says what --study says too", accepted=f"either --study or {flag}")
+        loaded = load_study(study)
+        asked, load = _tables(loaded, workload)
+        load, notes = _without_reference(load)
+        budget, study_seed = _budget(loaded), loaded.study.seed
+    return Asked(
+        targets=targets,
+        workload=asked,
+        load=load,
+        budget=_with_flags(budget, budget_flags),
+        drive=drive,
+        destroy=destroy,
+        file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
+        each=each,
+        precision_percent=_precision(budget_flags.precision),
+        seed=study_seed if seed is None else seed,
+        notes=notes,
+    )
+
+
+def _tables(loaded: LoadedStudy, name: str | None) -> tuple[Document, Document]:
+    """A workload of a study and its load, as the file has them."""
+    document = tomllib.loads(loaded.text)
+    names = [table["name"] for table in document["workload"]]
+    if name is not None and name not in names:
+        hint = did_you_mean(name, names)
+        message = f"'{loaded.study.name}' has no workload of this name{hint}"
+        raise InputError.one("--workload", message, value=f"'{name}'", accepted=", ".join(names))
+    found = dict(document["workload"][names.index(name) if name is not None else 0])
+    load = dict(found.pop("load", document.get("load", {})))
+    found.pop("arrays", None)
+    load.pop("quick_depths", None)
+    return found, load
+
+
+def _without_reference(load: Document) -> tuple[Document, tuple[str, ...]]:
+    """A target that is a multiple of another array's idle response means nothing here, where that array is not."""
+    if not isinstance(load.get("hold", {}).get("target"), dict):
+        return load, ()
+    left = {key: value for key, value in load.items() if key != "hold"}
+    if not left.get("depths"):
+        raise InputError.one(
+            "--study",
+            "holds a multiple of another array's idle response",
+            accepted="a load with depths, or a time to hold",
+        )
+    return left, ("the study's 'hold' is left out: it is a multiple of another array's idle response",)
+
+
+def _budget(loaded: LoadedStudy) -> Budget:
+    """The study's own times where it has a live section that says any."""
+    live = loaded.study.live
+    plain = Budget()
+    if live is None:
+        return plain
+    warmup = plain.warmup if live.warmup.duration is None else f"{live.warmup.duration}ns"
+    runtime = plain.runtime if live.measure.duration is None else f"{live.measure.duration}ns"
+    return Budget(warmup, runtime, live.repeats)
+
+
+def _with_flags(budget: Budget, flags: BudgetFlags) -> Budget:
+    for flag, text in (("--runtime", flags.runtime), ("--warmup", flags.warmup)):
+        if text is not None:
+            parse_with(parse_time_ns, flag, text, TIME_ACCEPTED)
+    return Budget(flags.warmup or budget.warmup, flags.runtime or budget.runtime, flags.repeats or budget.repeats)
+
+
+def _precision(text: str | None) -> float | None:
+    if text is None:
+        return None
+    # "2.5" means 2.5 %, as everywhere where a per cent is asked for; 0.025 would be read as a fortieth of a per cent.
+    share = parse_share("--precision", text if text.strip().endswith("%") else f"{text}%")
+    if share <= 0:
+        raise InputError.one("--precision", "must be above 0", value=f"'{text}'", accepted="such as 2.5%")
+    return 100 * share

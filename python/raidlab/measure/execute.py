@@ -1,0 +1,288 @@
+"""Measure: make targets ready, bound the meter's own cost, run every subject in shuffled order, repeat until sure.
+
+Invariants:
+
+- What is refused is refused before anything is measured: every target is opened once beforehand.
+- Only one cell runs at a time: two would measure each other.
+- Whatever ends a measurement early (Ctrl-C, a target that vanishes), the outcomes yielded before stand, and the cell
+  that was cut short is yielded too, marked as interrupted.
+- Files made for directories are gone when the generator is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from raidlab.errors import CellFailedError, InputError, RefusedError
+from raidlab.measure.drive import Drive
+from raidlab.measure.places import Place
+from raidlab.measure.plan import ARRAY_SECTOR_BYTES, DIRECT, Subject
+from raidlab.measure.request import NULL_BUDGET, Members, measure_request
+from raidlab.run.interrupt import StopFlag, catching_interrupts
+from raidlab.run.kernel_facts import volumes_below
+from raidlab.run.members import member_files
+from raidlab.run.outcome import CellOutcome, Outcome
+from raidlab.run.physical import disks_below
+from raidlab.run.progress import Progress, Silent
+from raidlab.run.runner import InlineRunner, run_request
+from raidlab.run.schedule import Schedule
+from raidlab.stats import mean_interval
+from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
+from raidlab.study.check import count_leaves
+from raidlab.study.expand import NULL, expand_null
+from raidlab.study.schema import Amount
+from raidlab.study.units import format_bytes
+
+# The interval of two values is too wide to be of use; more repeats than this show that no number will do.
+LEAST_FOR_PRECISION, MOST_REPEATS = 3, 25
+
+
+@dataclass
+class Measurement:
+    """A measurement under way.
+
+    Parameters
+    ----------
+    loaded : LoadedStudy
+        The study of the targets, from `raidlab.measure.plan`.
+    subjects : list of Subject
+    drive : Drive
+    precision_percent : float or None
+        Repeat until the 95 % interval of every throughput is narrower than this, to either side.
+    progress : Progress
+
+    Attributes
+    ----------
+    status : str
+        ``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken.
+    failure : str or None
+    live_members : list of dict
+        Facts of every target, subject by subject.
+    members_of : dict
+        The positions of each subject's targets in `live_members`.
+    """
+
+    loaded: LoadedStudy
+    subjects: list[Subject]
+    drive: Drive
+    precision_percent: float | None = None
+    progress: Progress = field(default_factory=Silent)
+    status: str = "complete"
+    failure: str | None = None
+    live_members: list[dict[str, Any]] = field(default_factory=list)
+    members_of: dict[str, list[int]] = field(default_factory=dict)
+    _members: dict[str, Members] = field(default_factory=dict)
+    _stop: StopFlag = field(default_factory=StopFlag)
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Measure, and yield each outcome when it is there."""
+        leaves = {name: count_leaves(tree) for name, tree in self.loaded.geometry.trees.items()}
+        with catching_interrupts(self._stop), made_members(self.subjects, leaves) as members:
+            self._members = members
+            self._make_ready()
+            yield from self._null()
+            yield from self._measure()
+            self._note_state_after()
+
+    def member_shape(self, array: str) -> tuple[int, int]:
+        """The size of a subject's smallest target, and the sector its sizes are counted in."""
+        sizes = [place.size_bytes for subject in self.subjects if subject.name == array for place in subject.places]
+        return min(sizes), ARRAY_SECTOR_BYTES
+
+    def _subject(self, cell: Cell) -> Subject:
+        return next(subject for subject in self.subjects if subject.name == cell.array.name)
+
+    def _make_ready(self) -> None:
+        """Have the engine open, claim and fill every target, by one request to each subject."""
+        made = [place for subject in self.subjects for place in subject.places if place.kind == "directory"]
+        if made:
+            self.progress.note(f"filling {len(made)} file(s) of {format_bytes(made[0].size_bytes)}")
+        for index, subject in enumerate(self.subjects):
+            if self.status != "complete":
+                return
+            array = self.loaded.study.array[index]
+            cell = make_cell("live", array, self.loaded.study.workload[0], LoadPoint("closed", depth=1), 0, 0, "ready")
+            once = (Amount(), Amount(requests=1))
+            text = measure_request(self.loaded, cell, subject, self._members[subject.name], self.drive, amounts=once)
+            answer = self._first(text, subject)
+            if answer is not None:
+                self._note_targets(subject, answer["facts"]["targets"])
+
+    def _first(self, text: str, subject: Subject) -> dict[str, Any] | None:
+        """The first request to a subject: what is wrong with its targets is the user's to know, in the user's words."""
+        try:
+            answer = run_request(text, lambda _share: not self._stop())
+        except (CellFailedError, RefusedError) as error:
+            said = in_words_of(subject, str(error))
+            if isinstance(error, RefusedError):
+                raise RefusedError(said) from None
+            if error.kind != "io":
+                raise InputError.one("", said) from None
+            raise CellFailedError(said, error.kind, error.key) from None
+        if answer.get("stopped_by"):
+            raise CellFailedError(in_words_of(subject, str(answer["stopped_by"])))
+        if answer.get("interrupted"):
+            self.status = "interrupted"
+            return None
+        return answer
+
+    def _note_targets(self, subject: Subject, targets: list[dict[str, Any] | None]) -> None:
+        first = len(self.live_members)
+        self.members_of[subject.name] = list(range(first, first + len(targets)))
+        for number, facts in enumerate(targets):
+            place = subject.places[number % len(subject.places)]
+            path = (facts or {}).get("path")
+            self.live_members.append(
+                {
+                    **(facts or {}),
+                    "name": place.word,
+                    "subject": subject.name,
+                    "disks": disks_below(Path(path)) if path else [],
+                    "volumes": volumes_below(Path(path)) if path else [],
+                }
+            )
+
+    def _note_state_after(self) -> None:
+        """The state of the kernel's arrays afterwards: one that began to rebuild meanwhile was measured rebuilding."""
+        for member in self.live_members:
+            path = Path(member["path"]) if member.get("path") else None
+            if member["volumes"] and path is not None and path.exists():
+                member["volumes_after"] = volumes_below(path)
+
+    def _null(self) -> Iterator[Outcome]:
+        """The same requests to targets that complete at once: what the meter itself can do, before anything else."""
+        study = self.loaded.study
+        plain = {subject.name: subject for subject in self.subjects if subject.engine == DIRECT}
+        cells = [
+            cell
+            for cell in expand_null(study, seed=study.seed).cells
+            if cell.array.name in plain and any(place.kind != NULL for place in plain[cell.array.name].places)
+        ]
+        if self.status != "complete" or not cells:
+            return
+
+        def text_of(cell: Cell, _hold_target_ns: int | None) -> str:
+            subject = plain[cell.array.name]
+            members = [{"kind": "null", "size_bytes": place.size_bytes} for place in subject.places]
+            closed = replace(cell, load=LoadPoint("closed", depth=max(cell.load.depth, 1)))
+            return measure_request(self.loaded, closed, subject, members, self.drive, amounts=NULL_BUDGET)
+
+        yield from self._run(Expansion(NULL, tuple(cells), ()), text_of, "bounding raidlab's own cost")
+
+    def _measure(self) -> Iterator[Outcome]:
+        study = self.loaded.study
+        expansion = expand(study, "live", seed=study.seed)
+        title = "measuring " + ", ".join(subject.name for subject in self.subjects)
+        rates: dict[tuple[str, LoadPoint], list[float]] = {}
+        repeat = max((cell.repeat for cell in expansion.cells), default=0)
+        while expansion.cells or expansion.holds:
+            if self.status != "complete":
+                return
+            for outcome in self._run(expansion, self._text_of, title):
+                if isinstance(outcome, CellOutcome) and not outcome.answer.get("interrupted"):
+                    key = (outcome.cell.array.name, outcome.cell.load)
+                    rates.setdefault(key, []).append(bytes_per_s(outcome.answer))
+                yield outcome
+            repeat += 1
+            expansion = Expansion("live", tuple(self._wanting(rates, repeat)), ())
+
+    def _wanting(self, rates: dict[tuple[str, LoadPoint], list[float]], repeat: int) -> Iterator[Cell]:
+        """One more repeat of each point whose interval is wider than asked."""
+        if self.precision_percent is None or repeat >= MOST_REPEATS:
+            return
+        study = self.loaded.study
+        for cell in expand(study, "live", seed=study.seed).cells:
+            found = rates.get((cell.array.name, cell.load), [])
+            if cell.repeat == 0 and (half_width_percent(found) or 100.0) > self.precision_percent:
+                yield make_cell("live", cell.array, cell.workload, cell.load, repeat, study.seed)
+
+    def _text_of(self, cell: Cell, hold_target_ns: int | None) -> str:
+        subject = self._subject(cell)
+        members = self._members[subject.name]
+        return measure_request(self.loaded, cell, subject, members, self.drive, hold_target_ns=hold_target_ns)
+
+    def _run(self, expansion: Expansion, text_of: Callable[[Cell, int | None], str], title: str) -> Iterator[Outcome]:
+        schedule = Schedule(expansion, text_of, InlineRunner(self._stop), self.loaded.study.seed)
+        self.progress.begin(title, schedule.expected_cells())
+        try:
+            for outcome in schedule.outcomes():
+                yield outcome
+                if isinstance(outcome, CellOutcome):
+                    self.progress.advance()
+        except KeyboardInterrupt:
+            self.status = "interrupted"
+        except CellFailedError as error:
+            self.status, self.failure = "failed", self._failed(str(error))
+        finally:
+            self.progress.end()
+        yield from schedule.leftovers()
+
+    def _failed(self, message: str) -> str:
+        for subject in self.subjects:
+            if message.startswith(f"live/{subject.name}/"):
+                return in_words_of(subject, message.partition(": ")[2])
+        return message
+
+
+def in_words_of(subject: Subject, message: str) -> str:
+    """An error of the engine with the user's own name of the target in place of the engine's key.
+
+    Examples
+    --------
+    >>> from raidlab.measure.places import Place
+    >>> in_words_of(Subject("total", "direct", "", (Place("a", "file", 1), Place("b", "file", 1))), "targets[1]: gone")
+    "TARGET: 'b': gone"
+    """
+    key, colon, rest = message.partition(": ")
+    for name in ("targets[", "members["):
+        if key.startswith(name) and colon:
+            number = int(key.removeprefix(name).partition("]")[0])
+            return f"TARGET: '{subject.places[number % len(subject.places)].word}': {rest}"
+    return f"TARGET: '{subject.name}': {message}"
+
+
+def half_width_percent(values: list[float]) -> float | None:
+    """Half the width of the 95 % interval of a mean, in percent of it; None for too few values to have one."""
+    interval = mean_interval(values) if len(values) >= LEAST_FOR_PRECISION else None
+    mean = sum(values) / len(values) if values else 0.0
+    return None if interval is None or not mean else 100 * (interval[1] - interval[0]) / 2 / mean
+
+
+def bytes_per_s(answer: dict[str, Any]) -> float:
+    """The throughput of a cell."""
+    elapsed_ns = int(answer["elapsed_ns"])
+    return int(answer["all"]["bytes"]) / (elapsed_ns / 1e9) if elapsed_ns else 0.0
+
+
+@contextmanager
+def made_members(subjects: Sequence[Subject], leaves: dict[str, int]) -> Iterator[dict[str, Members]]:
+    """The targets of each subject as the engine takes them; files stand for directories while the context lasts.
+
+    Parameters
+    ----------
+    subjects : sequence of Subject
+    leaves : dict
+        How many members each subject has.
+    """
+    spots = {subject.name: _spots(subject, leaves[subject.name]) for subject in subjects}
+    made = [place for found in spots.values() for place in found if place.kind == "directory"]
+    if not made:
+        yield {name: [place.member() for place in found] for name, found in spots.items()}
+        return
+    directories = [place.path for place in made if place.path is not None]
+    words = ("TARGET", "a smaller --file-size")
+    with member_files(directories, len(directories), made[0].size_bytes, words) as files:
+        unused = iter(files)
+        yield {
+            name: [place.member(next(unused) if place.kind == "directory" else None) for place in found]
+            for name, found in spots.items()
+        }
+
+
+def _spots(subject: Subject, leaves: int) -> list[Place]:
+    """The place of each member: plain targets have their own, an array's members are dealt over what is given."""
+    return [subject.places[number % len(subject.places)] for number in range(leaves)]

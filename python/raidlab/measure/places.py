@@ -1,0 +1,177 @@
+"""What a TARGET on the command line is: a file, a directory, a block device, memory, null, or an array over such.
+
+Invariants:
+
+- Looking at a target opens and changes nothing.
+- An existing file is only read, unless raidlab made it: the engine knows by the file's own mark.
+- A block device is written only when ``--destroy`` names that very device.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raidlab.errors import InputError, RefusedError
+from raidlab.run.members import device_bytes
+from raidlab.study.find import did_you_mean, looks_like_path
+from raidlab.study.units import format_bytes
+
+WORDS = ("null", "memory")
+ACCEPTED = "a file, a directory, a block device, null, memory, or an array over such: 'raid5(5)@/mnt/disk/'"
+# What `null` and `memory` claim to be. Nothing is kept for the first; the second is really filled.
+NULL_BYTES = 1024**4
+MEMORY_BYTES = 256 * 1024**2
+
+# Files are read in whole pages. The last page of a file that raidlab made holds its mark and is no part of the target.
+_PAGE_BYTES = 4096
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Place:
+    """One thing that requests go to.
+
+    Attributes
+    ----------
+    word : str
+        As the user wrote it.
+    kind : str
+        ``file``, ``directory``, ``block``, ``memory`` or ``null``.
+    path : pathlib.Path or None
+    size_bytes : int
+        What it holds; of a directory, the size of the file that raidlab makes there.
+    given_up : bool
+        Whether ``--destroy`` names it.
+    """
+
+    word: str
+    kind: str
+    size_bytes: int
+    path: Path | None = None
+    given_up: bool = False
+
+    def member(self, made: Path | None = None) -> dict[str, Any]:
+        """The target as the engine takes it; ``made`` is the file that stands for a directory."""
+        if self.kind == "block":
+            return {"kind": "block", "path": str(self.path), "destroy": self.given_up}
+        if self.kind in WORDS:
+            return {"kind": self.kind, "size_bytes": self.size_bytes}
+        return {"kind": "file", "path": str(made or self.path), "size_bytes": self.size_bytes}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A TARGET: one place, or an array (``tree``) over places."""
+
+    word: str
+    places: tuple[Place, ...]
+    tree: str | None = None
+
+
+def wanted_targets(words: Sequence[str], destroy: Sequence[str], *, writes: bool, file_bytes: int) -> list[Wanted]:
+    """Look at every TARGET.
+
+    Parameters
+    ----------
+    words : sequence of str
+    destroy : sequence of str
+        Block devices that may be overwritten.
+    writes : bool
+        Whether anything will be written.
+    file_bytes : int
+        The size of files made in directories.
+
+    Raises
+    ------
+    InputError
+        For a word that is no target.
+    RefusedError
+        For a block device that would be written and is not given up.
+    """
+    given_up = {Path(device).resolve() for device in destroy}
+    found = [_wanted(word, given_up, file_bytes) for word in words]
+    places = [place for wanted in found for place in wanted.places]
+    _check_once(places)
+    unused = given_up - {place.path.resolve() for place in places if place.path is not None}
+    if unused:
+        raise InputError.one(
+            "--destroy", "is no target", value=f"'{sorted(unused)[0]}'", accepted="only devices that are also targets"
+        )
+    for place in places:
+        if writes and place.kind == "block" and not place.given_up:
+            raise RefusedError(
+                f"TARGET: '{place.word}': is a block device, and this workload writes; nothing was touched; "
+                f"accepted: the same device named once more, --destroy {place.word}"
+            )
+    return found
+
+
+def short_name(word: str) -> str:
+    """A target's name in tables: the word, or the end of a long one."""
+    return word if len(word) <= _LONGEST_NAME else "..." + word[3 - _LONGEST_NAME :]
+
+
+def _wanted(word: str, given_up: set[Path], file_bytes: int) -> Wanted:
+    tree, at, rest = word.partition("@")
+    if at and os.sep not in tree and not Path(word).exists():
+        parts = [_place(part, given_up, file_bytes) for part in rest.split(",")]
+        kinds = sorted({part.kind for part in parts})
+        if len(kinds) > 1:
+            raise _error(word, f"{' and '.join(kinds)} members cannot be mixed in one array")
+        return Wanted(word, tuple(parts), tree)
+    return Wanted(word, (_place(word, given_up, file_bytes),))
+
+
+def _place(word: str, given_up: set[Path], file_bytes: int) -> Place:
+    if word == "null":
+        return Place(word, "null", NULL_BYTES)
+    if word == "memory":
+        return Place(word, "memory", MEMORY_BYTES)
+    path = Path(word)
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        hint = "" if looks_like_path(word) else did_you_mean(word, WORDS)
+        raise _error(word, f"there is no such file, directory or device{hint}") from None
+    except OSError as error:
+        raise _error(word, f"cannot be looked at: {error.strerror}", None) from None
+    if stat.S_ISDIR(status.st_mode):
+        return Place(word, "directory", file_bytes, path)
+    if stat.S_ISBLK(status.st_mode):
+        return Place(word, "block", _block_bytes(word, path), path, path.resolve() in given_up)
+    if stat.S_ISREG(status.st_mode):
+        usable = status.st_size // _PAGE_BYTES * _PAGE_BYTES - _PAGE_BYTES
+        if usable < _PAGE_BYTES:
+            size = format_bytes(status.st_size) if status.st_size else "nothing"
+            raise _error(word, f"holds {size}, which is too little to measure", "a file of at least 8 KiB")
+        return Place(word, "file", usable, path)
+    what = "a character device" if stat.S_ISCHR(status.st_mode) else "neither a file, a directory nor a block device"
+    raise _error(word, f"is {what}{did_you_mean(path.name, WORDS)}")
+
+
+def _block_bytes(word: str, path: Path) -> int:
+    size = device_bytes("TARGET", path)
+    if size == 0:
+        raise _error(word, "has a size of 0 (no medium, or not set up)", None)
+    return size
+
+
+def _check_once(places: list[Place]) -> None:
+    """Two volumes on one file or device would measure each other; two directories may well be one."""
+    seen: dict[Path, str] = {}
+    for place in places:
+        if place.path is None or place.kind == "directory":
+            continue
+        resolved = place.path.resolve()
+        if resolved in seen:
+            raise _error(place.word, f"is given twice (as '{seen[resolved]}' before)", "each target once")
+        seen[resolved] = place.word
+
+
+def _error(word: str, message: str, accepted: str | None = ACCEPTED) -> InputError:
+    return InputError.one("TARGET", message, value=f"'{word}'", accepted=accepted)

@@ -1,0 +1,255 @@
+"""From targets and flags to a study of them, so that everything that reads a study's run reads a measurement too.
+
+Each *subject* of a measurement is an array of that study: all targets at once (each a volume of its own, named
+``total``), one target by itself, or an array built over targets. The study's text is kept with the result.
+
+Invariants:
+
+- The study is valid by the schema, and its text gives it back.
+- A target's requests depend on the seed, the workload and the load, never on the target: two targets measured one
+  after the other see the same requests.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from raidlab.errors import InputError
+from raidlab.measure.asked import Budget
+from raidlab.measure.drive import Drive
+from raidlab.measure.places import Place, Wanted, short_name
+from raidlab.measure.words import Document
+from raidlab.study import LoadedStudy
+from raidlab.study.check import Geometry, chunk_sizes, count_leaves, typical_bytes, writes
+from raidlab.study.schema import Study
+from raidlab.study.units import format_bytes
+from raidlab.study.workload import Workload
+
+TOTAL = "total"
+DIRECT, ARRAY = "direct", "live"
+
+# The sector that arrays over targets have, as in a live study.
+ARRAY_SECTOR_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What one line of the result is about.
+
+    Attributes
+    ----------
+    name : str
+    engine : str
+        ``direct`` (plain targets) or ``live`` (an array over them).
+    tree : str
+    places : tuple of Place
+        One a volume, or what the array's members are dealt over.
+    """
+
+    name: str
+    engine: str
+    tree: str
+    places: tuple[Place, ...]
+
+
+@dataclass
+class TargetGeometry(Geometry):
+    """Sizes of targets, which need not be equal, in place of those of members."""
+
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+
+    def facts(self, array: str, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
+        """What `raidlab.results` asks of an array."""
+        if array not in self.sizes:
+            return super().facts(array, member_bytes, sector_bytes)
+        sizes = self.sizes[array]
+        return {"leaves": len(sizes), "user_bytes": sum(sizes), "storage_efficiency": 1.0}
+
+
+def subjects_of(wanted: Sequence[Wanted], *, each: bool) -> list[Subject]:
+    """What is measured by itself.
+
+    Parameters
+    ----------
+    wanted : sequence of Wanted
+    each : bool
+        One target after the other instead of all at once.
+    """
+    arrays = [target for target in wanted if target.tree is not None]
+    if arrays and len(wanted) > 1 and not each:
+        raise InputError.one(
+            "TARGET", "an array is measured by itself", value=f"'{arrays[0].word}'", accepted="one target, or --each"
+        )
+    if len(wanted) == 1 or each:
+        names = _unique([short_name(target.word) for target in wanted])
+        return [_subject(name, target) for name, target in zip(names, wanted, strict=True)]
+    places = tuple(place for target in wanted for place in target.places)
+    return [Subject(TOTAL, DIRECT, f"independent({len(places)})", places)]
+
+
+def _subject(name: str, target: Wanted) -> Subject:
+    if target.tree is None:
+        return Subject(name, DIRECT, "independent(1)", target.places)
+    return Subject(name, ARRAY, target.tree, target.places)
+
+
+def _unique(names: list[str]) -> list[str]:
+    """The same word twice (``memory memory``) makes two names."""
+    found: list[str] = []
+    for name in names:
+        count = sum(1 for other in found if other == name or other.startswith(f"{name} #"))
+        found.append(name if count == 0 else f"{name} #{count + 1}")
+    return found
+
+
+def study_of(
+    subjects: Sequence[Subject], *, words: Sequence[str], seed: int, workload: Document, load: Document, budget: Budget
+) -> LoadedStudy:
+    """The study that measures these subjects.
+
+    Parameters
+    ----------
+    subjects : sequence of Subject
+    words : sequence of str
+        The targets in the user's words.
+    seed : int
+    workload, load : dict
+        Tables of a study file.
+    budget : Budget
+    """
+    document: Document = {
+        "name": "measure",
+        "title": f"How fast is {', '.join(words)}?",
+        "on": list(words),
+        "seed": seed,
+        "array": [{"name": subject.name, "tree": subject.tree} for subject in subjects],
+        "workload": [workload],
+        "load": load,
+        "live": {
+            "warmup": {"duration": budget.warmup},
+            "measure": {"duration": budget.runtime},
+            "repeats": budget.repeats,
+        },
+    }
+    text = toml_text(document)
+    study = Study.model_validate(tomllib.loads(text))
+    geometry = TargetGeometry()
+    for subject in subjects:
+        geometry.trees[subject.name] = _parsed(subject.tree)
+        if subject.engine == DIRECT:
+            geometry.sizes[subject.name] = [place.size_bytes for place in subject.places]
+        _check_fit(subject, geometry.trees[subject.name], study.workload[0])
+    return LoadedStudy(study=study, file=Path("measure"), text=text, geometry=geometry)
+
+
+def check_depths(subjects: Sequence[Subject], load: Document) -> None:
+    """Several targets at once share the depth; each must get something of it."""
+    most = max((len(subject.places) for subject in subjects if subject.engine == DIRECT), default=1)
+    for depth in load.get("depths", []):
+        if depth < most:
+            raise InputError.one(
+                "--depth",
+                f"{depth} outstanding over {most} targets leaves some with nothing",
+                accepted=f"at least {most}, counted over all targets together, or --each",
+            )
+
+
+def check_drive(subjects: Sequence[Subject], drive: Drive) -> None:
+    """The array engine is one thread with a ring of its own; it takes none of the flags that drive plain targets."""
+    arrays = [subject for subject in subjects if subject.engine == ARRAY]
+    if arrays and drive.changed:
+        raise InputError.one(
+            drive.changed[0], "is not for arrays", value=f"'{arrays[0].name}'", accepted="it with plain targets only"
+        )
+
+
+def writes_at_all(workload: Document) -> bool:
+    """Whether a workload writes."""
+    return writes(Workload.model_validate(workload))
+
+
+def _parsed(tree: str) -> dict[str, Any]:
+    from raidlab import _core
+
+    try:
+        return dict(json.loads(_core.parse_tree(tree)))
+    except _core.CellError as error:
+        raise InputError.one("TARGET", str(error).removeprefix(f"'{tree}': "), value=f"'{tree}'") from None
+
+
+def _check_fit(subject: Subject, tree: dict[str, Any], workload: Workload) -> None:
+    """A request must fit into the smallest target, a chunk into sectors, members onto what is given."""
+    largest = typical_bytes(workload)
+    for place in subject.places:
+        if largest > place.size_bytes:
+            raise InputError.one(
+                "TARGET",
+                f"holds {format_bytes(place.size_bytes)}, and a request is {format_bytes(largest)}",
+                value=f"'{place.word}'",
+                accepted=f"a larger target, or a --size of at most {format_bytes(place.size_bytes)}",
+            )
+    if subject.engine == DIRECT:
+        return
+    for chunk in chunk_sizes(tree):
+        if chunk % ARRAY_SECTOR_BYTES:
+            accepted = f"a multiple of {ARRAY_SECTOR_BYTES} bytes"
+            raise InputError.one(
+                "TARGET", f"has a chunk of {chunk} bytes", value=f"'{subject.name}'", accepted=accepted
+            )
+    devices = [place for place in subject.places if place.kind == "block"]
+    if devices and count_leaves(tree) > len(devices):
+        raise InputError.one(
+            "TARGET",
+            f"has {count_leaves(tree)} members, and {len(devices)} block devices are given",
+            value=f"'{subject.name}'",
+            accepted="as many devices as members",
+        )
+    if any(place.kind in ("file", "null") for place in subject.places):
+        raise InputError.one(
+            "TARGET",
+            "an array cannot be built over files that exist, nor over null",
+            value=f"'{subject.name}'",
+            accepted="directories, block devices or memory",
+        )
+
+
+def toml_text(document: Document) -> str:
+    """A document as TOML: plain keys, then tables, then lists of tables.
+
+    Examples
+    --------
+    >>> print(toml_text({"name": "a", "load": {"depths": [1, 2]}, "array": [{"name": "b"}]}))
+    name = "a"
+    <BLANKLINE>
+    [load]
+    depths = [1, 2]
+    <BLANKLINE>
+    [[array]]
+    name = "b"
+    <BLANKLINE>
+    """
+    lines = [f"{key} = {_toml(value)}" for key, value in document.items() if not _is_table(value)]
+    for key, value in document.items():
+        tables = [value] if isinstance(value, dict) else value if _is_table(value) else []
+        for table in tables:
+            head = f"[{key}]" if isinstance(value, dict) else f"[[{key}]]"
+            lines += ["", head, *[f"{name} = {_toml(inner)}" for name, inner in table.items()]]
+    return "\n".join(lines) + "\n"
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(inner) for inner in value) + "]"
+    # TOML's basic strings and JSON's are written alike; so are its numbers, true and false.
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,266 @@
+"""The flags of ``raidlab measure`` in the words of a study file.
+
+Every flag stands for a key of a study's ``[[workload]]``, ``[load]`` or ``[live]``, and is validated by the very schema
+that validates the file; so a flag and a key that are called alike mean the same.
+
+Invariants:
+
+- A text of the form ``kind:value,key=value`` is the table ``{ kind = .., .. }``; the first value, without a key, is
+  that of the kind's main key.
+- An error names the flag, the value and what is accepted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from raidlab.errors import InputError, Problem
+from raidlab.study.explain import explain
+from raidlab.study.workload import Load, Workload
+
+Document = dict[str, Any]
+
+DEFAULT_DEPTH = 32
+WORKLOAD_NAME = "measure"
+# fio's words for the share of reads and the order of addresses.
+RW = {
+    "read": (1.0, "sequential"),
+    "write": (0.0, "sequential"),
+    "rw": (0.5, "sequential"),
+    "randread": (1.0, "uniform"),
+    "randwrite": (0.0, "uniform"),
+    "randrw": (0.5, "uniform"),
+}
+_MAIN_KEY = {
+    "fixed": "bytes",
+    "exponential": "mean",
+    "normal": "mean",
+    "lognormal": "mean",
+    "sequential": "streams",
+    "zipf": "theta",
+    "strided": "stride",
+}
+_FLAG_OF = {
+    "read": "--read",
+    "size": "--size",
+    "address": "--address",
+    "align": "--align",
+    "volumes": "--volumes",
+    "depths": "--depth",
+    "hold": "--hold",
+    "open": "--rate",
+}
+
+
+@dataclass(frozen=True)
+class WorkloadFlags:
+    """What is asked of the targets; None where a flag was not given."""
+
+    rw: str | None = None
+    read: str | None = None
+    address: str | None = None
+    size: str | None = None
+    align: str | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """The flags that were given."""
+        return [f"--{key}" for key, value in vars(self).items() if value is not None]
+
+
+@dataclass(frozen=True)
+class LoadFlags:
+    """How hard the targets are driven; None where a flag was not given."""
+
+    depth: str | None = None
+    rate: str | None = None
+    arrival: str | None = None
+    hold: str | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """The flags that were given."""
+        return [f"--{key}" for key, value in vars(self).items() if value is not None]
+
+
+def workload_document(flags: WorkloadFlags, *, volumes: int) -> Document:
+    """The table ``[[workload]]`` of some flags, valid by the schema.
+
+    Parameters
+    ----------
+    flags : WorkloadFlags
+    volumes : int
+        How many targets are measured at once; several get the same number of requests each.
+    """
+    if flags.rw is not None and (flags.read is not None or flags.address is not None):
+        other = "--read" if flags.read is not None else "--address"
+        raise InputError.one("--rw", f"says what {other} says too", accepted=f"either --rw or {other}")
+    if flags.rw is not None and flags.rw not in RW:
+        raise InputError.one("--rw", "is not known", value=f"'{flags.rw}'", accepted=", ".join(RW))
+    read, address = RW[flags.rw] if flags.rw is not None else (1.0, "uniform")
+    document: Document = {
+        "name": WORKLOAD_NAME,
+        "read": read if flags.read is None else parse_share("--read", flags.read),
+        "size": parse_kind(flags.size or "4KiB"),
+        "address": address if flags.address is None else parse_kind(flags.address),
+    }
+    if isinstance(document["address"], str):
+        document["address"] = {"kind": document["address"]}
+    if flags.align is not None:
+        document["align"] = flags.align
+    if volumes > 1:
+        document["volumes"] = "even"
+    validated(Workload, document)
+    return document
+
+
+def load_document(flags: LoadFlags) -> Document:
+    """The table ``[load]`` of some flags, valid by the schema."""
+    if flags.rate is not None and (flags.depth is not None or flags.hold is not None):
+        other = "--depth" if flags.depth is not None else "--hold"
+        raise InputError.one(
+            "--rate", f"is an open loop and {other} a closed one: they are not mixed", accepted=f"--rate or {other}"
+        )
+    if flags.arrival is not None and flags.rate is None:
+        raise InputError.one("--arrival", "says how requests arrive, but no --rate says how many", accepted="--rate N")
+    document: Document = {}
+    if flags.rate is not None:
+        arrival = parse_kind(flags.arrival or "poisson")
+        table = {"arrival": arrival} if isinstance(arrival, str) else dict(arrival, arrival=arrival["kind"])
+        table.pop("kind", None)
+        if (table["arrival"] == "h2") != ("cv2" in table):
+            raise InputError.one(
+                "--arrival", "cv2 goes with h2, and h2 with cv2", value=f"'{flags.arrival}'", accepted="'h2:cv2=4'"
+            )
+        document["open"] = {**table, "rates_per_s": [_rate(word) for word in flags.rate.split(",")]}
+    if flags.hold is not None:
+        document["hold"] = _hold(flags.hold)
+    if flags.depth is not None:
+        document["depths"] = [_depth(word) for word in flags.depth.split(",")]
+    elif not document:
+        document["depths"] = [DEFAULT_DEPTH]
+    validated(Load, document)
+    return document
+
+
+def parse_kind(text: str) -> str | Document:
+    """Read ``8KiB``, ``exponential:8KiB``, ``normal:8KiB,sd=1KiB`` or ``table:4KiB=3,64KiB=1`` as the file would.
+
+    Examples
+    --------
+    >>> parse_kind("normal:8KiB,sd=1KiB")
+    {'kind': 'normal', 'mean': '8KiB', 'sd': '1KiB'}
+    >>> parse_kind("table:4KiB=3,64KiB=1")
+    {'kind': 'table', 'bytes': ['4KiB', '64KiB'], 'weights': [3, 1]}
+    """
+    kind, colon, rest = text.partition(":")
+    if not colon:
+        return text
+    words = [word.strip() for word in rest.split(",") if word.strip()]
+    if kind == "table":
+        pairs = [word.partition("=") for word in words]
+        return {
+            "kind": kind,
+            "bytes": [_value(size) for size, _, _ in pairs],
+            "weights": [_value(weight) if weight else 1 for _, _, weight in pairs],
+        }
+    document: Document = {"kind": kind}
+    for position, word in enumerate(words):
+        key, equals, value = word.partition("=")
+        if equals:
+            document[key.strip()] = _value(value.strip())
+        elif position == 0 and kind in _MAIN_KEY:
+            document[_MAIN_KEY[kind]] = _value(word)
+        else:
+            document[word] = None
+    return document
+
+
+def parse_share(flag: str, text: str) -> float:
+    """Read ``70%`` or ``0.7``.
+
+    Examples
+    --------
+    >>> parse_share("--read", "70%")
+    0.7
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
+    share = float(match[1]) / (100 if match[2] else 1) if match else -1.0
+    if not 0 <= share <= 1:
+        raise InputError.one(flag, "is not a share", value=f"'{text}'", accepted="0% to 100%, or 0 to 1")
+    return share
+
+
+def parse_cpus(text: str | None) -> tuple[int, ...]:
+    """Read ``0,2`` or ``0-3``.
+
+    Examples
+    --------
+    >>> parse_cpus("0,4-6")
+    (0, 4, 5, 6)
+    """
+    found: list[int] = []
+    for word in (text or "").split(",") if text is not None else []:
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", word)
+        if match is None or (match[2] and int(match[2]) < int(match[1])):
+            raise InputError.one("--cpus", "is not a list of processors", value=f"'{text}'", accepted="such as 0,2-3")
+        found += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def parse_with(read: Callable[[str], int], flag: str, text: str, accepted: str) -> int:
+    """Read a size or a time, with an error that names the flag."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise InputError.one(flag, str(error), value=f"'{text}'", accepted=accepted) from None
+
+
+def validated(model: type[BaseModel], document: Document) -> None:
+    """Refuse what the schema refuses, by the names of the flags."""
+    try:
+        model.model_validate(document)
+    except ValidationError as error:
+        problems = []
+        for mistake in explain(model, document, error):
+            key = str(mistake.place[0]) if mistake.place else ""
+            inner = ".".join(str(step) for step in mistake.place[1:] if isinstance(step, str))
+            message = f"{inner}: {mistake.message}" if inner else mistake.message
+            value = None if mistake.value is None else repr(mistake.value)
+            problems.append(Problem("", _FLAG_OF.get(key, key), message, value, mistake.accepted))
+        raise InputError(problems) from None
+
+
+def _value(text: str) -> int | float | str:
+    """A number where it is one; sizes and words stay text."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _rate(word: str) -> float:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:/s)?\s*", word)
+    if match is None or float(match[1]) <= 0:
+        raise InputError.one("--rate", "is not a rate above 0", value=f"'{word}'", accepted="such as 1000/s or 100,200")
+    return float(match[1])
+
+
+def _depth(word: str) -> int:
+    if not word.strip().isdigit() or int(word) < 1:
+        raise InputError.one("--depth", "is not a queue depth", value=f"'{word}'", accepted="such as 32 or 1,8,32")
+    return int(word)
+
+
+def _hold(text: str) -> Document:
+    match = re.fullmatch(r"\s*p(\d+(?:\.\d+)?)\s*=\s*(\S.*?)\s*", text)
+    if match is None:
+        raise InputError.one("--hold", "is not a percentile and a time", value=f"'{text}'", accepted="such as p90=20ms")
+    return {"percentile": float(match[1]), "target": match[2]}

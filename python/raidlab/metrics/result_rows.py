@@ -1,0 +1,108 @@
+"""The result of a measurement as rows: a point in its directions, with what repeats say of every figure.
+
+Reads and writes are reported apart and never averaged; where a workload has both, there is a row for each and none for
+the two together, but for a single figure of throughput of all.
+
+Invariants:
+
+- A percentile is that of the merged histogram of all repeats; its interval is that of the repeats' own percentiles.
+- Where no repeat ran to its end, the ones cut short are shown and marked (``whole`` is False).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from raidlab.metrics.point import Point, points_of
+from raidlab.results import Run
+from raidlab.stats import mean_interval
+
+PERCENTILES = (50.0, 90.0, 99.0, 99.9)
+DIRECTIONS = ("read", "write")
+
+Row = dict[str, Any]
+
+
+def result_rows(run: Run) -> list[Row]:
+    """One row a subject, load and direction.
+
+    Returns
+    -------
+    list of dict
+        Flat, with units at the end of the names and statistics last; ``_low`` and ``_high`` bound the 95 % interval
+        over repeats and are None for fewer than two.
+    """
+    whole = points_of(run)
+    known = {identity(point) for point in whole}
+    points = whole + [point for point in points_of(run, cut=True) if identity(point) not in known]
+    return [row for point in points for row in _rows(point, point.is_whole)]
+
+
+def identity(point: Point) -> tuple[Any, ...]:
+    """What tells points of one run apart."""
+    return point.array, point.workload, point.load, point.depth, point.rate_per_s
+
+
+def _rows(point: Point, whole: bool) -> Iterator[Row]:
+    directions = [direction for direction in DIRECTIONS if point.total(f"{direction}_requests")]
+    for direction in directions or ["read"]:
+        row: Row = {
+            "subject": point.array,
+            "load": point.load,
+            "depth": point.depth,
+            "rate_per_s": point.rate_per_s,
+            "operation": direction,
+            "purpose": "sweep" if point.is_swept else "search",
+            "repeats": len(point.rows),
+            "whole": whole,
+            "elapsed_ns": int(point.total("elapsed_ns")),
+            "requests": int(point.total(f"{direction}_requests")),
+            "bytes": int(point.total(f"{direction}_bytes")),
+        }
+        row |= _figure("iops", point.per_s(f"{direction}_requests"), point.each_per_s(f"{direction}_requests"))
+        bytes_per_s = point.each_per_s(f"{direction}_bytes")
+        row |= _figure("throughput_mb_s", point.per_s(f"{direction}_bytes") / 1e6, [rate / 1e6 for rate in bytes_per_s])
+        row |= _times(point, direction)
+        yield row
+
+
+def _times(point: Point, direction: str) -> Row:
+    means = [row[f"{direction}_response_mean_ns"] for row in point.rows]
+    weights = [row[f"{direction}_requests"] for row in point.rows]
+    weight = sum(weights)
+    mean = sum((value or 0.0) * count for value, count in zip(means, weights, strict=True)) / weight if weight else None
+    found = _figure("response_time_ns_mean", mean, [value for value in means if value is not None])
+    merged = point.run.histogram(point.cells, direction)
+    each = [point.run.histogram([cell], direction) for cell in point.cells]
+    for percentile in PERCENTILES:
+        name = f"response_time_ns_p{percentile:g}".replace(".", "_")
+        own = [value for part in each if (value := part.percentile_ns(percentile)) is not None]
+        found |= _figure(name, merged.percentile_ns(percentile), [float(value) for value in own])
+    return found
+
+
+def _figure(name: str, value: float | None, each: list[float]) -> Row:
+    interval = mean_interval(each) if value is not None else None
+    low, high = (max(0.0, interval[0]), interval[1]) if interval is not None else (None, None)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
+def target_rows(run: Run, point: Point, names: list[str]) -> list[Row]:
+    """What each target of a point that has several did; throughput only, and the mean time at the target."""
+    members = run.members.filter(run.members["cell"].is_in(point.cells))
+    elapsed_s = point.total("elapsed_ns") / 1e9
+    found = []
+    for leaf, name in enumerate(names):
+        total = members.filter(members["leaf"] == leaf).sum().to_dicts()[0]
+        requests = total["reads"] + total["writes"]
+        moved_mb = (total["read_bytes"] + total["write_bytes"]) / 1e6
+        found.append(
+            {
+                "target": name,
+                "iops": requests / elapsed_s if elapsed_s else 0.0,
+                "throughput_mb_s": moved_mb / elapsed_s if elapsed_s else 0.0,
+                "service_time_ns_mean": total["wait_ns"] / requests if requests else None,
+            }
+        )
+    return found
