@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyList};
 use raidlab_device::Totals;
 use raidlab_live::{LiveResult, MemberCounts};
 use raidlab_load::{Backlog, HoldReport, Recorder, Tally, Times};
-use raidlab_sim::{MemberResult, SimResult, StationResult};
+use raidlab_sim::{MemberResult, SimResult, StationResult, HOST_CPU};
 
 /// Sets `key` to a uint64 column.
 pub(crate) fn column(
@@ -154,9 +154,10 @@ fn member<'py>(py: Python<'py>, m: &MemberResult) -> PyResult<Bound<'py, PyDict>
 
 fn station<'py>(py: Python<'py>, s: &StationResult) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
-    out.set_item("name", s.name)?;
+    out.set_item("name", &s.name)?;
     out.set_item("visits", s.visits)?;
     out.set_item("busy_ns", s.busy_ns)?;
+    out.set_item("wait_ns", s.wait_ns)?;
     out.set_item("servers", s.servers)?;
     Ok(out)
 }
@@ -192,7 +193,8 @@ pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyR
     out.set_item("members", PyList::new(py, members)?)?;
     let stations: Vec<_> = result.stations.iter().map(|s| station(py, s)).collect::<PyResult<_>>()?;
     out.set_item("stations", PyList::new(py, stations)?)?;
-    let (requests, host_cpu_ns) = (result.recorder.all().requests, result.stations.iter().map(|s| s.busy_ns).sum());
+    let of_host = result.stations.iter().filter(|s| s.name == HOST_CPU).map(|s| s.busy_ns);
+    let (requests, host_cpu_ns) = (result.recorder.all().requests, of_host.sum());
     out.set_item("stages", stages(py, requests, host_cpu_ns, result.members.iter().map(|m| &m.totals))?)?;
     out.set_item("sector_bytes", result.sector_bytes)?;
     out.set_item("user_bytes", result.user_bytes)?;

@@ -8,7 +8,7 @@ use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, TargetSpec};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{HostSpec, Observer, Progress, SimConfig, SimError};
+use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig, SimError};
 use raidlab_types::{Instant, OpKind, Operation, Request};
 use serde::Deserialize;
 use std::ops::ControlFlow;
@@ -44,6 +44,9 @@ pub(crate) struct CellSpec {
     pub pair_pricing: PairPricing,
     #[serde(default)]
     pub host: HostSpec,
+    /// Simulator: the stations between the client and the disks.
+    #[serde(default)]
+    pub path: PathSpec,
     pub load: LoadSpec,
     pub workload: WorkloadSpec,
     #[serde(default)]
@@ -123,6 +126,7 @@ impl CellSpec {
             pair_pricing: self.pair_pricing,
             missing: self.missing,
             host: self.host,
+            path: self.path,
             load: self.load,
             workload: self.workload,
             limits,

@@ -8,7 +8,7 @@ use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::{Limit, Limits, LoadSpec};
-use raidlab_sim::{run, HostSpec, SimConfig};
+use raidlab_sim::{run, HostSpec, PathSpec, SimConfig};
 
 const REQUESTS: u64 = 2_000_000;
 
@@ -33,12 +33,21 @@ fn config(tree: Tree, read_fraction: f64) -> SimConfig {
         pair_pricing: PairPricing::Queued,
         missing: vec![],
         host: HostSpec::default(),
+        path: PathSpec::default(),
         load: LoadSpec::Closed { depth: 40 },
         workload: serde_json::from_str(&workload).expect("a workload"),
         limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(REQUESTS), duration_s: None } },
         sector_bytes: None,
         seed: 1,
     }
+}
+
+fn four_stations() -> PathSpec {
+    let text = r#"{"stations": [{"name": "host", "servers": 2}, {"name": "interface"}, {"name": "controller"},
+        {"name": "bus", "servers": 2}],
+        "member": [{"station": "host", "phase": "command", "us": 10}, {"station": "interface", "phase": "data", "mb_s": 400},
+        {"station": "controller", "phase": "command", "us": 5}, {"station": "bus", "phase": "data", "us": 2, "mb_s": 160}]}"#;
+    serde_json::from_str(text).expect("a path")
 }
 
 fn throughput(c: &mut Criterion) {
@@ -53,6 +62,9 @@ fn throughput(c: &mut Criterion) {
         let config = config(tree, reads);
         group.bench_function(name, |b| b.iter(|| run(&config).expect("runs").events));
     }
+    // An access a request, with four stations on its way: host, interface, controller, bus.
+    let config = SimConfig { path: four_stations(), ..config(Tree::raid0(10, 64 << 10), 1.0) };
+    group.bench_function("raid0 read, four stations an access", |b| b.iter(|| run(&config).expect("runs").events));
     group.finish();
 }
 

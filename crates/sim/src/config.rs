@@ -1,5 +1,6 @@
 //! What a simulation needs to know: the array, its devices, the host, the load.
 
+use crate::path::PathSpec;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
@@ -55,6 +56,8 @@ pub struct SimConfig {
     pub missing: Vec<LeafId>,
     /// The host.
     pub host: HostSpec,
+    /// The stations between the client and the disks.
+    pub path: PathSpec,
     /// How requests are offered.
     pub load: LoadSpec,
     /// What is asked for.

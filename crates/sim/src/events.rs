@@ -1,7 +1,8 @@
 //! What happens next, with ties broken the same way on every machine.
 //!
 //! A device has at most one pending event, so devices are kept in a tournament: changing one costs a walk of log2(n)
-//! comparisons, and nothing stale is ever left behind. Jobs of stations are many and never change: a binary heap.
+//! comparisons, and nothing stale is ever left behind. Those at stations are many and never change: a binary
+//! heap.
 //!
 //! Invariant: at the same time, devices go before stations, a lower leaf before a higher one, and jobs in the order in
 //! which they were pushed.

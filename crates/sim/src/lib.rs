@@ -12,11 +12,14 @@
 mod config;
 mod error;
 mod events;
+mod path;
 mod result;
 mod run;
 mod station;
+mod walks;
 
 pub use config::{HostSpec, SimConfig};
 pub use error::SimError;
+pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, VisitSpec, HOST_CPU};
 pub use result::{MemberResult, SimResult, StationResult};
 pub use run::{run, run_observed, Observer, Progress};

@@ -14,14 +14,16 @@ pub struct MemberResult {
 }
 
 /// What one station did while measuring.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct StationResult {
     /// Its name.
-    pub name: &'static str,
-    /// Jobs started.
+    pub name: String,
+    /// Visits that began to wait or to be served.
     pub visits: u64,
-    /// Sum of their costs.
+    /// Time its servers worked.
     pub busy_ns: u64,
+    /// Time visits waited for a server.
+    pub wait_ns: u64,
     /// Servers it has.
     pub servers: u32,
 }

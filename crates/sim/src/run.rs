@@ -1,17 +1,18 @@
 //! The loop: the earliest event, then everything that follows from it at the same time.
 //!
-//! A request passes the host (if it costs anything), the array, per member operation the host again, the device, and
-//! back. Order within an instant: first what the array wants started, then what it reports, then new requests.
+//! A request walks down the request path (if that costs anything) to the array, each member operation down the member path
+//! to its device, and both back up. Order within an instant: first what the array wants started, then what it reports, then new requests.
 
 use crate::config::SimConfig;
 use crate::error::SimError;
-use crate::events::{Jobs, Timers};
+use crate::events::Timers;
 use crate::result::{MemberResult, SimResult, StationResult};
 use crate::station::Station;
+use crate::walks::{Then, Walks};
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState};
 use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::{Load, Volume};
-use raidlab_types::{Duration, Instant, OpError, OpId, Operation, Request, Seed};
+use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, Seed};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -43,27 +44,6 @@ pub trait Observer {
 
 impl Observer for () {}
 
-/// Work of the host, by what follows when it is done.
-#[derive(Debug, Clone, Copy)]
-enum Job {
-    Free(u32),
-    Admit(Request),
-    Issue(Operation),
-    /// The request of this tag may issue its next operation.
-    Next(u32, u32),
-    Computed(OpId),
-    Completed(OpId, Result<(), OpError>),
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Costs {
-    request: Duration,
-    access: Duration,
-    issue: Duration,
-    completion: Duration,
-    parity_ns_per_byte: f64,
-}
-
 /// Operations of one request that wait for the one before them to be issued.
 #[derive(Debug, Default)]
 struct Issuer {
@@ -79,12 +59,16 @@ struct Sim<'o, O: Observer> {
     load: Load,
     devices: Vec<Device>,
     timers: Timers,
-    in_service: Jobs,
-    cpu: Option<Station>,
-    costs: Costs,
-    jobs: Vec<Job>,
-    free_job: u32,
-    /// By tag of the request.
+    /// None where nothing but the disks costs time.
+    walks: Option<Walks>,
+    /// Between one operation of a request and the next.
+    issue_cost: Duration,
+    sector_bytes: u64,
+    /// By tag; kept where the way back costs something.
+    requests: Vec<Request>,
+    /// Whether the load has been told of a request since it was asked.
+    answered: bool,
+    /// By tag of the request; used where issuing costs time.
     issuers: Vec<Issuer>,
     handled: u64,
     measuring: bool,
@@ -93,7 +77,6 @@ struct Sim<'o, O: Observer> {
 
 /// Events between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: u64 = 1 << 16;
-const NO_JOB: u32 = u32::MAX;
 
 /// Runs a simulation.
 ///
@@ -153,35 +136,18 @@ impl<'o, O: Observer> Sim<'o, O> {
             }
             array.set_member_state(leaf, MemberState::Missing);
         }
-        let host = &config.host;
-        if host.cpus == 0 {
-            return Err(SimError::new("host.cpus", "0; accepted: at least 1"));
-        }
-        let us = |key: &str, value: f64| {
-            if value.is_finite() && value >= 0.0 {
-                return Ok(Duration::from_s_f64(value / 1e6));
-            }
-            Err(SimError::new(format!("host.{key}"), format!("{value}; accepted: a time of at least 0")))
-        };
-        us("parity_us_per_kib", host.parity_us_per_kib)?;
-        let costs = Costs {
-            request: us("request_us", host.request_us)?,
-            access: us("access_us", host.access_us)?,
-            issue: us("issue_us", host.issue_us)?,
-            completion: us("completion_us", host.completion_us)?,
-            parity_ns_per_byte: host.parity_us_per_kib * 1000.0 / 1024.0,
-        };
+        let walks = Walks::new(&config.path, &config.host, volumes.len(), devices.len())?;
         Ok(Sim {
             now: Instant::ZERO,
             array,
             load,
             timers: Timers::new(devices.len()),
             devices,
-            in_service: Jobs::default(),
-            cpu: (!host.is_free()).then(|| Station::new("host cpu", host.cpus)),
-            costs,
-            jobs: Vec::new(),
-            free_job: NO_JOB,
+            walks,
+            issue_cost: Duration::from_s_f64(config.host.issue_us / 1e6),
+            sector_bytes: u64::from(sector_bytes),
+            requests: Vec::new(),
+            answered: false,
             issuers: Vec::new(),
             handled: 0,
             measuring: false,
@@ -195,21 +161,25 @@ impl<'o, O: Observer> Sim<'o, O> {
         // Without a warm-up the window is open by now, and nothing has completed that would have to be forgotten.
         self.measuring = self.load.recorder().is_measuring();
         while !self.load.is_finished() {
-            let (device, job) = (self.timers.first(), self.in_service.next_at());
+            let device = self.timers.first();
+            let walker = self.walks.as_ref().map_or(Instant::MAX, Walks::next_at);
             let arrival = self.load.poll_timeout().unwrap_or(Instant::MAX);
             // Completions go before arrivals at the same time, and those of devices before those of stations.
-            let next = device.0.min(job).min(arrival);
+            let next = device.0.min(walker).min(arrival);
             if next == Instant::MAX {
                 break;
             }
             self.now = next;
             if device.0 == next {
                 self.poll_device(device.1);
-            } else if job == next {
-                self.finish_service();
+            } else if walker == next {
+                if let Some(then) = self.walks.as_mut().and_then(|walks| walks.proceed(next)) {
+                    self.follow(then);
+                }
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
-            self.settle(arrival == next);
+            let told = std::mem::take(&mut self.answered);
+            self.settle(arrival == next || told);
             self.handled += 1;
             if self.handled.is_multiple_of(PROGRESS_EVERY) {
                 let requests = self.load.recorder().read().requests + self.load.recorder().write().requests;
@@ -220,14 +190,6 @@ impl<'o, O: Observer> Sim<'o, O> {
             }
         }
         false
-    }
-
-    fn finish_service(&mut self) {
-        let Some(job) = self.in_service.pop() else { return };
-        if let Some((next, done)) = self.cpu.as_mut().and_then(|cpu| cpu.finish(self.now)) {
-            self.in_service.push(done, next);
-        }
-        self.finish_job(job);
     }
 
     /// Everything that follows at this instant; `ask_load`: whether the load may have a request without being told.
@@ -243,8 +205,8 @@ impl<'o, O: Observer> Sim<'o, O> {
             }
             while let Some(event) = self.array.poll_event() {
                 if let Event::RequestDone { tag, result } = event {
-                    self.load.handle_done(self.now, tag, result.is_ok());
-                    ask_load = true;
+                    self.leave(tag, result.is_ok());
+                    ask_load |= std::mem::take(&mut self.answered);
                 }
             }
             if !ask_load {
@@ -268,37 +230,72 @@ impl<'o, O: Observer> Sim<'o, O> {
     fn begin_measuring(&mut self) {
         self.measuring = true;
         self.devices.iter_mut().for_each(Device::reset_totals);
-        if let Some(cpu) = &mut self.cpu {
-            cpu.reset_totals();
+        if let Some(walks) = &mut self.walks {
+            walks.reset_totals(self.now);
         }
     }
 
+    /// A request sets out from its client.
     #[inline]
     fn admit(&mut self, request: Request) {
-        if self.cpu.is_some() {
-            return self.work(Job::Admit(request), self.costs.request);
+        let Some(walks) = &mut self.walks else { return self.enter(request) };
+        let tag = request.tag as usize;
+        if tag >= self.requests.len() {
+            self.requests.resize(tag + 1, request);
         }
-        self.enter(request);
+        self.requests[tag] = request;
+        let writes = request.kind == RequestKind::Write;
+        let leg = walks.paths.request_down(request.volume, writes);
+        if let Some(then) = walks.walk(self.now, leg, request.extent.sectors * self.sector_bytes, Then::Enter(request))
+        {
+            self.follow(then);
+        }
     }
 
     #[inline]
     fn enter(&mut self, request: Request) {
         self.observer.request(self.now, &request);
-        if self.costs.issue > Duration::ZERO {
+        if self.issue_cost > Duration::ZERO {
             self.new_issuer(request.tag as usize);
         }
         self.array.handle_request(self.now, request);
     }
 
+    /// The array is done with a request, which goes back to its client.
+    #[inline]
+    fn leave(&mut self, tag: RequestTag, ok: bool) {
+        let Some(walks) = &mut self.walks else { return self.answer(tag, ok) };
+        let Request { volume, kind, extent, .. } = self.requests[tag as usize];
+        let leg = walks.paths.request_up(volume, kind == RequestKind::Write);
+        if let Some(then) = walks.walk(self.now, leg, extent.sectors * self.sector_bytes, Then::Answer(tag, ok)) {
+            self.follow(then);
+        }
+    }
+
+    #[inline]
+    fn answer(&mut self, tag: RequestTag, ok: bool) {
+        self.load.handle_done(self.now, tag, ok);
+        self.answered = true;
+    }
+
     #[inline]
     fn issue(&mut self, op: &Operation) {
-        if self.costs.issue > Duration::ZERO {
+        if self.issue_cost > Duration::ZERO {
             return self.issue_in_turn(*op);
         }
-        if self.cpu.is_some() {
-            return self.work(Job::Issue(*op), self.costs.access);
+        if self.walks.is_some() {
+            return self.send(*op);
         }
         self.start(op);
+    }
+
+    /// An operation sets out for its member.
+    fn send(&mut self, op: Operation) {
+        let Some(walks) = &mut self.walks else { return self.start(&op) };
+        let leg = walks.paths.member_down(op.leaf, op.kind);
+        if let Some(then) = walks.walk(self.now, leg, op.extent.sectors * self.sector_bytes, Then::Start(op)) {
+            self.follow(then);
+        }
     }
 
     /// Issues the operation now if its request is not busy issuing another, else after those.
@@ -309,8 +306,10 @@ impl<'o, O: Observer> Sim<'o, O> {
             return;
         }
         self.issuers[tag].busy = true;
-        self.work(Job::Issue(op), self.costs.access);
-        self.work(Job::Next(tag as u32, self.issuers[tag].generation), self.costs.issue);
+        self.send(op);
+        let then = Then::Next(tag as u32, self.issuers[tag].generation);
+        let issued = self.walks.as_mut().and_then(|walks| walks.work(self.now, self.issue_cost, then));
+        debug_assert!(issued.is_none(), "issuing costs time");
     }
 
     fn new_issuer(&mut self, tag: usize) {
@@ -342,11 +341,10 @@ impl<'o, O: Observer> Sim<'o, O> {
 
     #[inline]
     fn compute(&mut self, id: OpId, read_bytes: u64) {
-        if self.cpu.is_some() {
-            let cost = Duration::from_ns((read_bytes as f64 * self.costs.parity_ns_per_byte) as u64);
-            return self.work(Job::Computed(id), cost);
+        let Some(walks) = &mut self.walks else { return self.array.handle_op_done(self.now, id, Ok(())) };
+        if let Some(then) = walks.compute(self.now, read_bytes, Then::Computed(id)) {
+            self.follow(then);
         }
-        self.array.handle_op_done(self.now, id, Ok(()));
     }
 
     #[inline]
@@ -354,13 +352,22 @@ impl<'o, O: Observer> Sim<'o, O> {
         // One completion a turn: what follows from it at this instant may change what the device does next.
         if let Some(done) = self.devices[leaf as usize].poll_done(self.now) {
             self.observer.completion(self.now, done.id);
-            if self.cpu.is_some() {
-                self.work(Job::Completed(done.id, Ok(())), self.costs.completion);
+            if self.walks.is_some() {
+                self.come_back(leaf, done.id);
             } else {
                 self.array.handle_op_done(self.now, done.id, Ok(()));
             }
         }
         self.schedule(leaf);
+    }
+
+    /// An operation goes back from its member to the array.
+    fn come_back(&mut self, leaf: u32, id: OpId) {
+        let (Some(walks), Some((kind, sectors))) = (&mut self.walks, self.array.moves(id)) else { return };
+        let leg = walks.paths.member_up(leaf, kind);
+        if let Some(then) = walks.walk(self.now, leg, sectors * self.sector_bytes, Then::Completed(id, Ok(()))) {
+            self.follow(then);
+        }
     }
 
     #[inline]
@@ -369,51 +376,27 @@ impl<'o, O: Observer> Sim<'o, O> {
         self.timers.set(leaf, at);
     }
 
-    /// Gives the host a piece of work; what costs nothing is done at once.
-    fn work(&mut self, job: Job, cost: Duration) {
-        if cost == Duration::ZERO {
-            return self.follow(job);
-        }
-        let id = match self.free_job {
-            NO_JOB => {
-                self.jobs.push(job);
-                self.jobs.len() as u32 - 1
-            }
-            id => {
-                if let Job::Free(next) = self.jobs[id as usize] {
-                    self.free_job = next;
-                }
-                self.jobs[id as usize] = job;
-                id
-            }
-        };
-        if let Some(done) = self.cpu.as_mut().and_then(|cpu| cpu.arrive(self.now, id, cost)) {
-            self.in_service.push(done, id);
-        }
-    }
-
-    fn finish_job(&mut self, id: u32) {
-        let job = std::mem::replace(&mut self.jobs[id as usize], Job::Free(self.free_job));
-        self.free_job = id;
-        self.follow(job);
-    }
-
-    fn follow(&mut self, job: Job) {
-        match job {
-            Job::Free(_) => unreachable!("a free job cannot finish"),
-            Job::Admit(request) => self.enter(request),
-            Job::Issue(op) => self.start(&op),
-            Job::Next(tag, generation) => self.next_in_turn(tag, generation),
-            Job::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
-            Job::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
+    fn follow(&mut self, then: Then) {
+        match then {
+            Then::Enter(request) => self.enter(request),
+            Then::Answer(tag, ok) => self.answer(tag, ok),
+            Then::Start(op) => self.start(&op),
+            Then::Next(tag, generation) => self.next_in_turn(tag, generation),
+            Then::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
+            Then::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
         }
     }
 
     fn result(self, interrupted: bool) -> SimResult {
         let layout = self.array.layout();
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
-        let station =
-            |s: &Station| StationResult { name: s.name, visits: s.visits, busy_ns: s.busy_ns, servers: s.servers };
+        let station = |s: &Station| StationResult {
+            name: s.name.clone(),
+            visits: s.visits,
+            busy_ns: s.busy_ns(self.now),
+            wait_ns: s.wait_ns,
+            servers: s.servers(),
+        };
         SimResult {
             members: self
                 .devices
@@ -421,7 +404,7 @@ impl<'o, O: Observer> Sim<'o, O> {
                 .enumerate()
                 .map(|(leaf, d)| MemberResult { leaf: leaf as u32, totals: *d.totals() })
                 .collect(),
-            stations: self.cpu.iter().map(station).collect(),
+            stations: self.walks.iter().flat_map(Walks::stations).map(station).collect(),
             hold: self.load.hold(),
             backlog: self.load.backlog(),
             recorder: self.load.recorder().clone(),

@@ -1,57 +1,98 @@
-//! A station: c first-come-first-served servers.
+//! A station: c servers, first come, first served.
 //!
-//! Invariants: work conserving; jobs start in order of arrival; `busy_ns` is the sum of the costs of finished jobs.
+//! Who comes first is served first, so when a job will be finished is known as it arrives: it takes the server that is free
+//! the soonest. No queue is kept.
+//!
+//! Invariants:
+//! - Work conserving; jobs start in order of arrival.
+//! - A server with work beyond now is busy until then without a gap, so that what it has done by now is what it was given
+//!   less that rest: `busy_ns` is exact for every window.
 
 use raidlab_types::{Duration, Instant};
-use std::collections::VecDeque;
 
-/// A station and what waits for it.
+/// A station and what it was given.
 #[derive(Debug)]
 pub(crate) struct Station {
-    pub name: &'static str,
-    pub servers: u32,
-    busy: u32,
-    waiting: VecDeque<(u32, Duration)>,
+    pub name: String,
+    /// When each server will be free.
+    free_at: Vec<Instant>,
     pub visits: u64,
-    pub busy_ns: u64,
+    given_ns: u64,
+    pub wait_ns: u64,
 }
 
 impl Station {
-    pub fn new(name: &'static str, servers: u32) -> Self {
-        Station { name, servers, busy: 0, waiting: VecDeque::new(), visits: 0, busy_ns: 0 }
+    pub fn new(name: &str, servers: u32) -> Self {
+        let free_at = vec![Instant::ZERO; servers as usize];
+        Station { name: name.to_string(), free_at, visits: 0, given_ns: 0, wait_ns: 0 }
     }
 
-    /// A job arrives; the time it finishes if a server is free, else it waits.
-    #[inline]
-    pub fn arrive(&mut self, now: Instant, job: u32, cost: Duration) -> Option<Instant> {
-        if self.busy == self.servers {
-            self.waiting.push_back((job, cost));
-            return None;
-        }
-        self.busy += 1;
-        Some(self.start(now, cost))
+    /// Servers it has.
+    pub fn servers(&self) -> u32 {
+        self.free_at.len() as u32
     }
 
-    /// A server has finished; the next job in line and the time it finishes.
+    /// A job arrives; when it will be finished.
     #[inline]
-    pub fn finish(&mut self, now: Instant) -> Option<(u32, Instant)> {
-        match self.waiting.pop_front() {
-            Some((job, cost)) => Some((job, self.start(now, cost))),
-            None => {
-                self.busy -= 1;
-                None
+    pub fn arrive(&mut self, now: Instant, cost: Duration) -> Instant {
+        let server = match &mut self.free_at[..] {
+            [only] => only,
+            many => {
+                let soonest = (0..many.len()).min_by_key(|&i| many[i]).unwrap_or(0);
+                &mut many[soonest]
             }
-        }
-    }
-
-    fn start(&mut self, now: Instant, cost: Duration) -> Instant {
+        };
+        let start = now.max(*server);
+        *server = start + cost;
         self.visits += 1;
-        self.busy_ns += cost.as_ns();
-        now + cost
+        self.given_ns += cost.as_ns();
+        self.wait_ns += start.since(now).as_ns();
+        *server
     }
 
-    /// Starts the totals anew, as at the end of a warm-up.
-    pub fn reset_totals(&mut self) {
-        (self.visits, self.busy_ns) = (0, 0);
+    /// Time servers have worked since the totals were started, up to `now`.
+    pub fn busy_ns(&self, now: Instant) -> u64 {
+        self.given_ns.saturating_sub(self.rest_ns(now))
+    }
+
+    /// Work given and not yet done.
+    fn rest_ns(&self, now: Instant) -> u64 {
+        self.free_at.iter().map(|&at| at.max(now).since(now).as_ns()).sum()
+    }
+
+    /// Starts the totals anew, as at the end of a warm-up; what is in hand then is still to be done.
+    pub fn reset_totals(&mut self, now: Instant) {
+        (self.visits, self.wait_ns) = (0, 0);
+        self.given_ns = self.rest_ns(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
+    #[test]
+    fn jobs_wait_for_the_server_that_is_free_the_soonest() {
+        let mut station = Station::new("bus", 2);
+        let cost = |ns| Duration::from_ns(ns);
+        let done = [(0, 100), (0, 30), (10, 30), (10, 30), (200, 5)].map(|(t, c)| station.arrive(at(t), cost(c)));
+        assert_eq!(done, [at(100), at(30), at(60), at(90), at(205)]);
+        assert_eq!((station.visits, station.wait_ns), (5, 20 + 50));
+        assert_eq!(station.busy_ns(at(205)), 195);
+    }
+
+    #[test]
+    fn what_was_done_by_now_is_exact() {
+        let mut station = Station::new("bus", 1);
+        station.arrive(at(0), Duration::from_ns(100));
+        station.arrive(at(0), Duration::from_ns(100));
+        assert_eq!(station.busy_ns(at(150)), 150);
+        station.reset_totals(at(150));
+        assert_eq!((station.busy_ns(at(150)), station.busy_ns(at(170)), station.visits), (0, 20, 0));
+        assert_eq!(station.busy_ns(at(500)), 50);
     }
 }

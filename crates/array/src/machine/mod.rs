@@ -276,6 +276,16 @@ impl Array {
         }
     }
 
+    /// What the device operation `id` does, and to how many sectors; `None` if it is a computation.
+    #[inline]
+    pub fn moves(&self, id: OpId) -> Option<(OpKind, u64)> {
+        let (part, node) = split(id);
+        match self.parts[part as usize].plan.node(node as usize) {
+            crate::plan::NodeView::Device(device) => Some((device.kind, device.extent.sectors)),
+            crate::plan::NodeView::Compute(..) => None,
+        }
+    }
+
     /// The computation `id`; `None` if it is a device operation.
     pub fn compute(&self, id: OpId) -> Option<ComputeWork<'_>> {
         let (part, node) = split(id);

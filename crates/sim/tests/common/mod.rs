@@ -4,7 +4,7 @@
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{HostSpec, SimConfig, SimResult};
+use raidlab_sim::{HostSpec, PathSpec, SimConfig, SimResult};
 
 /// A device file of the project. (Tests may read files; the simulator may not.)
 #[allow(clippy::disallowed_methods)]
@@ -48,6 +48,7 @@ pub fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, depth: u32
         pair_pricing: PairPricing::Queued,
         missing: vec![],
         host: HostSpec::default(),
+        path: PathSpec::default(),
         load: LoadSpec::Closed { depth },
         workload,
         limits: requests(1000, 20_000),

@@ -1,0 +1,328 @@
+//! The way between a client and a disk: stations, what is paid at each, and in which order they are passed.
+//!
+//! Purpose: host processors, interfaces, switches, controllers, buses and links are all the same thing here, a station
+//! with so many servers and a name. A request passes the *request path* above the array, each member operation the
+//! *member path* below it. Both are lists of visits written from the client to the disk and compiled to flat lists of steps.
+//!
+//! Phases, in this order:
+//! - `command`: on the way down, before anything else;
+//! - `data`: down behind the command for a write, up in front of the status for a read, once for every transfer quantum, so
+//!   that the stations of a long transfer work side by side and others get between;
+//! - `status`: on the way up, after everything else.
+//!
+//! Invariants:
+//! - On the way down visits are made in the order of the list, on the way up in the opposite order.
+//! - A visit that costs nothing is left out when compiled.
+//! - A cap is never a minimum of two rates: what limits is a queue at a station.
+//!
+//! Reference: E. D. Lazowska et al., *Quantitative System Performance*, 1984, chapter 10 (disk I/O paths as centres).
+
+use crate::config::HostSpec;
+use crate::error::SimError;
+use raidlab_types::{Duration, OpKind};
+use serde::{Deserialize, Serialize};
+
+/// The name of the station that [`HostSpec`] stands for.
+pub const HOST_CPU: &str = "host cpu";
+
+/// A station: servers that work first come, first served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StationSpec {
+    /// What visits and results call it.
+    pub name: String,
+    /// Servers, at least 1.
+    #[serde(default = "one")]
+    pub servers: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// When a visit is made. See the [module's documentation](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before anything else.
+    Command,
+    /// With the bytes.
+    Data,
+    /// After everything else.
+    Status,
+}
+
+/// Which requests or operations make a visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum On {
+    /// All.
+    #[default]
+    Both,
+    /// Those that read.
+    Read,
+    /// Those that write.
+    Write,
+}
+
+/// One visit to a station.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VisitSpec {
+    /// Which station.
+    pub station: String,
+    /// When.
+    pub phase: Phase,
+    /// What it costs each time, in microseconds; in phase `data` once a transfer.
+    #[serde(default)]
+    pub us: f64,
+    /// The rate at which bytes pass, in MB/s (10^6); in phase `data` only. Absent: they cost nothing.
+    #[serde(default)]
+    pub mb_s: Option<f64>,
+    /// Who makes it.
+    #[serde(default)]
+    pub on: On,
+    /// Only these volumes (request path) or members (member path); absent: all.
+    #[serde(default)]
+    pub only: Option<Vec<u32>>,
+}
+
+/// A station that computes parity instead of the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParitySpec {
+    /// Which.
+    pub station: String,
+    /// Its work per KiB that a computation reads, in microseconds.
+    pub us_per_kib: f64,
+}
+
+/// Stations and paths. Empty: there are none but the host's processors, if these cost anything.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PathSpec {
+    /// The stations, each with a name of its own.
+    pub stations: Vec<StationSpec>,
+    /// Above the array, from the client on.
+    pub request: Vec<VisitSpec>,
+    /// Below the array, to the disk.
+    pub member: Vec<VisitSpec>,
+    /// Longest piece in which bytes travel; absent: a transfer travels whole.
+    pub transfer_quantum_bytes: Option<u64>,
+    /// Who computes parity, if not the host.
+    pub parity: Option<ParitySpec>,
+}
+
+/// One visit, compiled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Step {
+    pub station: u32,
+    pub fixed: Duration,
+    pub ns_per_byte: f64,
+}
+
+/// A run of steps, `from` to before `to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Span {
+    pub from: u32,
+    pub to: u32,
+}
+
+impl Span {
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.from == self.to
+    }
+}
+
+/// One way, down or up: steps before the bytes, with them, and after them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Leg {
+    pub before: Span,
+    pub data: Span,
+    pub after: Span,
+}
+
+impl Leg {
+    /// Whether it costs nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.data.is_empty() && self.after.is_empty()
+    }
+}
+
+/// The legs of one volume or member.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ways {
+    down: [Leg; 2],
+    up: [Leg; 2],
+}
+
+/// All paths, compiled.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    pub steps: Vec<Step>,
+    requests: Vec<Ways>,
+    members: Vec<Ways>,
+}
+
+impl Paths {
+    /// The way of a volume's request to the array.
+    #[inline]
+    pub fn request_down(&self, volume: u32, writes: bool) -> Leg {
+        self.requests[volume as usize].down[usize::from(writes)]
+    }
+
+    /// Its way back.
+    #[inline]
+    pub fn request_up(&self, volume: u32, writes: bool) -> Leg {
+        self.requests[volume as usize].up[usize::from(writes)]
+    }
+
+    /// The way of an operation to its member.
+    #[inline]
+    pub fn member_down(&self, leaf: u32, kind: OpKind) -> Leg {
+        self.members[leaf as usize].down[usize::from(kind != OpKind::Read)]
+    }
+
+    /// Its way back.
+    #[inline]
+    pub fn member_up(&self, leaf: u32, kind: OpKind) -> Leg {
+        self.members[leaf as usize].up[usize::from(kind != OpKind::Read)]
+    }
+
+    /// Compiles both paths for so many volumes and members. `host` comes first on both.
+    pub fn compile(path: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Paths, SimError> {
+        let mut paths = Paths::default();
+        let request = with_host(&path.request, &[(Phase::Command, host.request_us)]);
+        let member = with_host(&path.member, &[(Phase::Command, host.access_us), (Phase::Status, host.completion_us)]);
+        for (key, list, count) in [("request", &path.request, volumes), ("member", &path.member, leaves)] {
+            for (i, visit) in list.iter().enumerate() {
+                check_visit(&format!("path.{key}[{i}]"), visit, path, count)?;
+            }
+        }
+        let station = |visit: &VisitSpec| station_index(path, &visit.station).unwrap_or(0);
+        for volume in 0..volumes as u32 {
+            let ways = paths.ways(&request, volume, station);
+            paths.requests.push(ways);
+        }
+        for leaf in 0..leaves as u32 {
+            let ways = paths.ways(&member, leaf, station);
+            paths.members.push(ways);
+        }
+        Ok(paths)
+    }
+
+    fn ways(&mut self, visits: &[VisitSpec], of: u32, station: impl Fn(&VisitSpec) -> u32) -> Ways {
+        let mut ways = Ways::default();
+        for (writes, other) in [(false, On::Write), (true, On::Read)] {
+            let mine = |v: &&VisitSpec| v.on != other && v.only.as_ref().is_none_or(|only| only.contains(&of));
+            let of_phase = |phase| -> Vec<Step> {
+                let steps = visits.iter().filter(mine).filter(|v| v.phase == phase).map(|v| step(v, station(v)));
+                steps.filter(|s| s.fixed > Duration::ZERO || s.ns_per_byte > 0.0).collect()
+            };
+            let (command, mut data, mut status) =
+                (of_phase(Phase::Command), of_phase(Phase::Data), of_phase(Phase::Status));
+            status.reverse();
+            let (mut down, mut up) = (Leg::default(), Leg::default());
+            down.before = self.span(&command);
+            if writes {
+                down.data = self.span(&data);
+            } else {
+                data.reverse();
+                up.data = self.span(&data);
+            }
+            up.after = self.span(&status);
+            (ways.down[usize::from(writes)], ways.up[usize::from(writes)]) = (down, up);
+        }
+        ways
+    }
+
+    fn span(&mut self, steps: &[Step]) -> Span {
+        let from = self.steps.len() as u32;
+        self.steps.extend_from_slice(steps);
+        Span { from, to: self.steps.len() as u32 }
+    }
+}
+
+fn with_host(visits: &[VisitSpec], host: &[(Phase, f64)]) -> Vec<VisitSpec> {
+    let visit = |&(phase, us): &(Phase, f64)| VisitSpec {
+        station: HOST_CPU.to_string(),
+        phase,
+        us,
+        mb_s: None,
+        on: On::Both,
+        only: None,
+    };
+    host.iter().map(visit).chain(visits.iter().cloned()).collect()
+}
+
+fn step(visit: &VisitSpec, station: u32) -> Step {
+    let ns_per_byte = visit.mb_s.map_or(0.0, |mb_s| 1e3 / mb_s);
+    Step { station, fixed: Duration::from_s_f64(visit.us / 1e6), ns_per_byte }
+}
+
+/// The host's processors are station 0; the path's own stand behind.
+pub(crate) fn station_index(path: &PathSpec, name: &str) -> Option<u32> {
+    if name == HOST_CPU {
+        return Some(0);
+    }
+    path.stations.iter().position(|s| s.name == name).map(|i| i as u32 + 1)
+}
+
+/// Checks the stations themselves.
+pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
+    for (i, station) in path.stations.iter().enumerate() {
+        let key = |field: &str| format!("path.stations[{i}].{field}");
+        if station.servers == 0 {
+            return Err(SimError::new(key("servers"), "0; accepted: at least 1"));
+        }
+        let taken = path.stations[..i].iter().any(|other| other.name == station.name);
+        if station.name == HOST_CPU || station.name.is_empty() || taken {
+            let message = format!("'{}'; accepted: a name that no other station has, nor the host", station.name);
+            return Err(SimError::new(key("name"), message));
+        }
+    }
+    if path.transfer_quantum_bytes == Some(0) {
+        return Err(SimError::new("path.transfer_quantum_bytes", "0; accepted: at least 1"));
+    }
+    if let Some(parity) = &path.parity {
+        known_station("path.parity.station", &parity.station, path)?;
+        cost("path.parity.us_per_kib", parity.us_per_kib)?;
+    }
+    Ok(())
+}
+
+fn check_visit(key: &str, visit: &VisitSpec, path: &PathSpec, count: usize) -> Result<(), SimError> {
+    known_station(&format!("{key}.station"), &visit.station, path)?;
+    cost(&format!("{key}.us"), visit.us)?;
+    if let Some(mb_s) = visit.mb_s {
+        if !(mb_s.is_finite() && mb_s > 0.0) {
+            return Err(SimError::new(format!("{key}.mb_s"), format!("{mb_s}; accepted: a rate above 0")));
+        }
+        if visit.phase != Phase::Data {
+            let message = format!("{mb_s}; accepted: only in phase \"data\", where bytes pass");
+            return Err(SimError::new(format!("{key}.mb_s"), message));
+        }
+    }
+    match visit.only.iter().flatten().find(|&&one| one as usize >= count) {
+        Some(one) => Err(SimError::new(format!("{key}.only"), format!("{one}; accepted: 0 to {}", count - 1))),
+        None => Ok(()),
+    }
+}
+
+fn known_station(key: &str, name: &str, path: &PathSpec) -> Result<(), SimError> {
+    if station_index(path, name).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = path.stations.iter().map(|s| s.name.as_str()).chain([HOST_CPU]).collect();
+    Err(SimError::new(key, format!("'{name}' is no station; accepted: {}", names.join(", "))))
+}
+
+/// A cost in microseconds, checked.
+pub(crate) fn cost(key: &str, us: f64) -> Result<Duration, SimError> {
+    match us.is_finite() && us >= 0.0 {
+        true => Ok(Duration::from_s_f64(us / 1e6)),
+        false => Err(SimError::new(key, format!("{us}; accepted: a time of at least 0"))),
+    }
+}

@@ -1,0 +1,286 @@
+//! Walks along the paths: who is at which station, and what follows when a leg has been walked.
+//!
+//! A walk takes the steps before the bytes, then the bytes in quanta, then the steps after them. The next quantum sets out
+//! when the one before it has left the first station, so quanta of one transfer keep several stations busy at once, and
+//! those of others get between.
+//!
+//! Invariants:
+//! - A walk ends when its last step is done and all its quanta have arrived; then what follows is handed out, once.
+//! - At the same time what was sent to a station first is taken first.
+//! - Nothing is allocated once as many walks and quanta have been under way as ever will be.
+
+use crate::config::HostSpec;
+use crate::error::SimError;
+use crate::events::Jobs;
+use crate::path::{self, cost, Leg, PathSpec, Paths, Step, HOST_CPU};
+use crate::station::Station;
+use raidlab_types::{Duration, Instant, OpError, OpId, Operation, Request, RequestTag};
+
+const NONE: u32 = u32::MAX;
+
+/// What follows when a leg has been walked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Then {
+    /// The request enters the array.
+    Enter(Request),
+    /// The client is told.
+    Answer(RequestTag, bool),
+    /// The operation reaches its member.
+    Start(Operation),
+    /// The request of this tag, the so-manyth to have it, may issue its next operation.
+    Next(u32, u32),
+    /// A computation is done.
+    Computed(OpId),
+    /// The array is told of an operation.
+    Completed(OpId, Result<(), OpError>),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Walk {
+    leg: Leg,
+    /// Bytes that have not set out.
+    left: u64,
+    /// Quanta on their way.
+    quanta: u32,
+    then: Then,
+    next_free: u32,
+}
+
+/// Somebody at a station: a walk before or after its bytes, or one of its quanta.
+#[derive(Debug, Clone, Copy)]
+struct Walker {
+    walk: u32,
+    step: u32,
+    bytes: u64,
+    /// Pays what is paid once a transfer.
+    pays: bool,
+    next_free: u32,
+}
+
+/// All stations and all who walk between them.
+#[derive(Debug)]
+pub(crate) struct Walks {
+    pub paths: Paths,
+    stations: Vec<Station>,
+    quantum_bytes: u64,
+    parity: (u32, f64),
+    walks: Vec<Walk>,
+    free_walk: u32,
+    walkers: Vec<Walker>,
+    free_walker: u32,
+    in_service: Jobs,
+}
+
+impl Walks {
+    /// The stations of a path, with the host's processors as the first of them; none if nothing costs anything.
+    pub fn new(spec: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Option<Walks>, SimError> {
+        if host.cpus == 0 {
+            return Err(SimError::new("host.cpus", "0; accepted: at least 1"));
+        }
+        let costs = [
+            ("request_us", host.request_us),
+            ("access_us", host.access_us),
+            ("issue_us", host.issue_us),
+            ("completion_us", host.completion_us),
+            ("parity_us_per_kib", host.parity_us_per_kib),
+        ];
+        costs.iter().try_for_each(|(key, us)| cost(&format!("host.{key}"), *us).map(|_| ()))?;
+        path::check_stations(spec)?;
+        let paths = Paths::compile(spec, host, volumes, leaves)?;
+        if host.is_free() && *spec == PathSpec::default() {
+            return Ok(None);
+        }
+        let own = spec.stations.iter().map(|s| Station::new(&s.name, s.servers));
+        let parity = match &spec.parity {
+            Some(parity) => (path::station_index(spec, &parity.station).unwrap_or(0), parity.us_per_kib),
+            None => (0, host.parity_us_per_kib),
+        };
+        Ok(Some(Walks {
+            paths,
+            stations: [Station::new(HOST_CPU, host.cpus)].into_iter().chain(own).collect(),
+            quantum_bytes: spec.transfer_quantum_bytes.unwrap_or(u64::MAX),
+            parity: (parity.0, parity.1 * 1000.0 / 1024.0),
+            walks: Vec::new(),
+            free_walk: NONE,
+            walkers: Vec::new(),
+            free_walker: NONE,
+            in_service: Jobs::default(),
+        }))
+    }
+
+    /// The stations that somebody visits, or has.
+    pub fn stations(&self) -> impl Iterator<Item = &Station> {
+        self.stations.iter().enumerate().filter(|(i, s)| *i > 0 || s.visits > 0).map(|(_, s)| s)
+    }
+
+    /// Starts all totals anew.
+    pub fn reset_totals(&mut self, now: Instant) {
+        self.stations.iter_mut().for_each(|s| s.reset_totals(now));
+    }
+
+    /// When the next of all walkers is done at its station.
+    #[inline]
+    pub fn next_at(&self) -> Instant {
+        self.in_service.next_at()
+    }
+
+    /// A leg is to be walked with so many bytes; what follows, if that is at once.
+    #[inline]
+    pub fn walk(&mut self, now: Instant, leg: Leg, bytes: u64, then: Then) -> Option<Then> {
+        if leg.is_empty() {
+            return Some(then);
+        }
+        let id = self.begin(leg, bytes, then);
+        if leg.before.is_empty() {
+            return self.send_bytes(now, id);
+        }
+        self.set_out(now, id, leg.before.from, 0, true);
+        None
+    }
+
+    /// Work at the host that is not on a path; what follows, if it costs nothing.
+    pub fn work(&mut self, now: Instant, cost: Duration, then: Then) -> Option<Then> {
+        self.work_at(now, 0, cost, then)
+    }
+
+    /// A computation that reads so many bytes.
+    pub fn compute(&mut self, now: Instant, read_bytes: u64, then: Then) -> Option<Then> {
+        let cost = Duration::from_ns((read_bytes as f64 * self.parity.1) as u64);
+        self.work_at(now, self.parity.0, cost, then)
+    }
+
+    fn work_at(&mut self, now: Instant, station: u32, cost: Duration, then: Then) -> Option<Then> {
+        if cost == Duration::ZERO {
+            return Some(then);
+        }
+        let id = self.begin(Leg::default(), 0, then);
+        let walker = self.walker(Walker { walk: id, step: NONE, bytes: 0, pays: true, next_free: NONE });
+        let done = self.stations[station as usize].arrive(now, cost);
+        self.in_service.push(done, walker);
+        None
+    }
+
+    /// The earliest walker is done at its station; what follows, if its walk ends with that.
+    #[inline]
+    pub fn proceed(&mut self, now: Instant) -> Option<Then> {
+        let id = self.in_service.pop()?;
+        let Walker { walk, step, .. } = self.walkers[id as usize];
+        let leg = &self.walks[walk as usize].leg;
+        if step == NONE {
+            self.dismiss(id);
+            return Some(self.end(walk));
+        }
+        let next = step + 1;
+        // Spans of a leg never overlap, so the step tells in which of them the walker is.
+        let inside = |span: path::Span| span.from <= step && step < span.to;
+        if inside(leg.data) {
+            let (is_first, is_last) = (step == leg.data.from, next == leg.data.to);
+            if is_first && self.walks[walk as usize].left > 0 {
+                self.send_quantum(now, walk, false);
+            }
+            if !is_last {
+                self.visit(now, id, next);
+                return None;
+            }
+            self.dismiss(id);
+            let all = &mut self.walks[walk as usize];
+            all.quanta -= 1;
+            return if all.quanta == 0 && all.left == 0 { self.after_bytes(now, walk) } else { None };
+        }
+        let span = if inside(leg.before) { leg.before } else { leg.after };
+        if next < span.to {
+            self.visit(now, id, next);
+            return None;
+        }
+        let is_before = span == leg.before;
+        self.dismiss(id);
+        if is_before {
+            self.send_bytes(now, walk)
+        } else {
+            Some(self.end(walk))
+        }
+    }
+
+    fn send_bytes(&mut self, now: Instant, walk: u32) -> Option<Then> {
+        let Walk { leg, left, .. } = self.walks[walk as usize];
+        if leg.data.is_empty() || left == 0 {
+            return self.after_bytes(now, walk);
+        }
+        self.send_quantum(now, walk, true);
+        None
+    }
+
+    fn send_quantum(&mut self, now: Instant, walk: u32, pays: bool) {
+        let all = &mut self.walks[walk as usize];
+        let bytes = all.left.min(self.quantum_bytes);
+        (all.left, all.quanta) = (all.left - bytes, all.quanta + 1);
+        let step = all.leg.data.from;
+        self.set_out(now, walk, step, bytes, pays);
+    }
+
+    fn after_bytes(&mut self, now: Instant, walk: u32) -> Option<Then> {
+        let after = self.walks[walk as usize].leg.after;
+        if after.is_empty() {
+            return Some(self.end(walk));
+        }
+        self.set_out(now, walk, after.from, 0, true);
+        None
+    }
+
+    #[inline]
+    fn set_out(&mut self, now: Instant, walk: u32, step: u32, bytes: u64, pays: bool) {
+        let id = self.walker(Walker { walk, step, bytes, pays, next_free: NONE });
+        self.visit(now, id, step);
+    }
+
+    #[inline]
+    fn visit(&mut self, now: Instant, id: u32, step: u32) {
+        let Step { station, fixed, ns_per_byte } = self.paths.steps[step as usize];
+        let walker = &mut self.walkers[id as usize];
+        walker.step = step;
+        let bytes = Duration::from_ns((walker.bytes as f64 * ns_per_byte) as u64);
+        let cost = if walker.pays { fixed + bytes } else { bytes };
+        let done = self.stations[station as usize].arrive(now, cost);
+        self.in_service.push(done, id);
+    }
+
+    fn begin(&mut self, leg: Leg, bytes: u64, then: Then) -> u32 {
+        let walk = Walk { leg, left: bytes, quanta: 0, then, next_free: NONE };
+        match self.free_walk {
+            NONE => {
+                self.walks.push(walk);
+                self.walks.len() as u32 - 1
+            }
+            id => {
+                self.free_walk = self.walks[id as usize].next_free;
+                self.walks[id as usize] = walk;
+                id
+            }
+        }
+    }
+
+    fn end(&mut self, walk: u32) -> Then {
+        self.walks[walk as usize].next_free = self.free_walk;
+        self.free_walk = walk;
+        self.walks[walk as usize].then
+    }
+
+    fn walker(&mut self, walker: Walker) -> u32 {
+        match self.free_walker {
+            NONE => {
+                self.walkers.push(walker);
+                self.walkers.len() as u32 - 1
+            }
+            id => {
+                self.free_walker = self.walkers[id as usize].next_free;
+                self.walkers[id as usize] = walker;
+                id
+            }
+        }
+    }
+
+    fn dismiss(&mut self, id: u32) {
+        self.walkers[id as usize].next_free = self.free_walker;
+        self.free_walker = id;
+    }
+}

@@ -1,0 +1,211 @@
+//! Stations between client and disk: what a request pays, who waits for whom, and what the totals say.
+
+mod common;
+
+use common::{closed, fixed, random, rate, requests};
+use raidlab_array::{Rotation, Tree};
+use raidlab_load::{ArrivalSpec, LoadSpec};
+use raidlab_sim::{run, HostSpec, On, ParitySpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, VisitSpec};
+
+const KIB: u64 = 1 << 10;
+
+fn station(name: &str, servers: u32) -> StationSpec {
+    StationSpec { name: name.into(), servers }
+}
+
+fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
+    VisitSpec { station: station.into(), phase, us, mb_s, on: On::Both, only: None }
+}
+
+/// One fixed disk of 100 us, one request of `bytes` at a time.
+fn lone(read_fraction: f64, bytes: u64, path: PathSpec) -> SimConfig {
+    let mut config = closed(Tree::member(), fixed(100.0), random(read_fraction, bytes), 1);
+    config.limits = requests(0, 500);
+    config.path = path;
+    config
+}
+
+fn mean_us(result: &SimResult) -> f64 {
+    result.recorder.all().response.mean_ns() / 1e3
+}
+
+#[test]
+fn a_lone_request_pays_each_visit_once() {
+    let path = PathSpec {
+        stations: vec![station("link", 1), station("bus", 1)],
+        request: vec![
+            visit("link", Phase::Command, 3.0, None),
+            visit("link", Phase::Data, 2.0, Some(1000.0)),
+            visit("link", Phase::Status, 1.0, None),
+        ],
+        member: vec![
+            visit("bus", Phase::Command, 10.0, None),
+            visit("bus", Phase::Data, 0.0, Some(100.0)),
+            VisitSpec { on: On::Write, ..visit("bus", Phase::Status, 7.0, None) },
+        ],
+        ..PathSpec::default()
+    };
+    // 64 KiB, which no window of the array cuts in two, take 65.536 us at 1000 MB/s and ten times that at 100 MB/s.
+    for (read_fraction, status) in [(1.0, 0.0), (0.0, 7.0)] {
+        let result = run(&lone(read_fraction, 64 * KIB, path.clone())).unwrap();
+        let expected = 3.0 + 2.0 + 65.536 + 1.0 + 10.0 + 655.36 + status + 100.0;
+        assert!((mean_us(&result) - expected).abs() < 0.01, "{} us against {expected}", mean_us(&result));
+        let busy: Vec<u64> = result.stations.iter().map(|s| s.busy_ns / 500).collect();
+        assert_eq!(busy, [71_536, 665_360 + status as u64 * 1000]);
+        assert_eq!(result.stations.iter().map(|s| s.wait_ns).sum::<u64>(), 0);
+        assert_eq!(
+            (result.stations[0].visits, result.stations[1].visits),
+            (1500, 1000 + 500 * u64::from(status > 0.0))
+        );
+    }
+}
+
+#[test]
+fn quanta_keep_stations_busy_side_by_side() {
+    let data = |name| visit(name, Phase::Data, 0.0, Some(100.0));
+    let mut path = PathSpec {
+        stations: vec![station("a", 1), station("b", 1)],
+        member: vec![data("a"), data("b")],
+        ..PathSpec::default()
+    };
+    let bytes = 1024 * KIB;
+    let whole = bytes as f64 / 100.0;
+    assert!((mean_us(&run(&lone(0.0, bytes, path.clone())).unwrap()) - (2.0 * whole + 100.0)).abs() < 0.1);
+    path.transfer_quantum_bytes = Some(64 * KIB);
+    // The second station starts when the first quantum has left the first one.
+    let expected = whole + whole / 16.0 + 100.0;
+    for read_fraction in [0.0, 1.0] {
+        let result = run(&lone(read_fraction, bytes, path.clone())).unwrap();
+        assert!((mean_us(&result) - expected).abs() < 0.1, "{} us against {expected}", mean_us(&result));
+    }
+}
+
+#[test]
+fn a_short_transfer_gets_between_the_quanta_of_a_long_one() {
+    // Two disks behind one bus; long writes to one, short ones to the other, both always outstanding.
+    let response = |quantum: Option<u64>| {
+        let mut config =
+            closed(Tree::Independent { children: vec![Tree::member(); 2] }, fixed(1.0), random(0.0, KIB), 2);
+        config.workload.size =
+            raidlab_load::SizeSpec::Table { bytes: vec![4 * KIB, 4096 * KIB], weights: vec![0.5, 0.5] };
+        config.path = PathSpec {
+            stations: vec![station("bus", 1)],
+            member: vec![visit("bus", Phase::Data, 0.0, Some(100.0))],
+            transfer_quantum_bytes: quantum,
+            ..PathSpec::default()
+        };
+        let result = run(&config).unwrap();
+        assert!(result.stations[0].busy_ns as f64 / result.recorder.elapsed().as_ns() as f64 > 0.99);
+        result.recorder.all().response.percentile_ns(25.0)
+    };
+    let (whole, quanta) = (response(None), response(Some(16 * KIB)));
+    assert!(quanta * 20 < whole, "a short one waits {quanta} ns with quanta, {whole} ns without");
+}
+
+#[test]
+fn the_slowest_station_is_the_limit_and_is_always_busy() {
+    // Four disks of 100 us behind a bus that takes 50 us an operation: 20,000 a second, not 40,000.
+    let mut config = closed(Tree::raid0(4, 64 * KIB), fixed(100.0), random(1.0, 4096), 64);
+    let bus = |servers| PathSpec {
+        stations: vec![station("bus", servers)],
+        member: vec![visit("bus", Phase::Status, 50.0, None)],
+        ..PathSpec::default()
+    };
+    config.path = bus(1);
+    let result = run(&config).unwrap();
+    assert!((rate(&result) / 20_000.0 - 1.0).abs() < 0.001, "{}", rate(&result));
+    let share = result.stations[0].busy_ns as f64 / result.recorder.elapsed().as_ns() as f64;
+    assert!((0.999..=1.0).contains(&share), "{share}");
+    config.path = bus(4);
+    assert!((rate(&run(&config).unwrap()) / 40_000.0 - 1.0).abs() < 0.02, "two servers' worth is enough");
+}
+
+/// Erlang's C: the mean wait in M/M/c needs exponential costs; with c servers of equal cost and Poisson arrivals the wait
+/// lies between half of that and all of it, and is exact for one server (Pollaczek and Khinchine).
+#[test]
+fn a_station_waits_as_theory_says() {
+    for rho in [0.3, 0.7, 0.9] {
+        let mut config = lone(1.0, 4096, PathSpec::default());
+        config.devices = vec![fixed(0.001)];
+        config.path = PathSpec {
+            stations: vec![station("link", 1)],
+            request: vec![visit("link", Phase::Command, 100.0, None)],
+            ..PathSpec::default()
+        };
+        let arrival = ArrivalSpec::Poisson { rate_per_s: rho * 10_000.0 };
+        config.load = LoadSpec::Open { arrival, max_in_flight: None };
+        config.limits = requests(20_000, 1_000_000);
+        let expected = 100.0 + 100.0 * rho / (2.0 * (1.0 - rho));
+        let found = mean_us(&run(&config).unwrap());
+        assert!((found / expected - 1.0).abs() < 0.03, "rho {rho}: {found} us against {expected}");
+    }
+}
+
+#[test]
+fn visits_can_be_for_some_members_only_and_parity_can_have_a_station_of_its_own() {
+    let mut config =
+        closed(Tree::parity(1, 4, 64 * KIB, Rotation::LeftSymmetric), fixed(100.0), random(0.0, 4 * KIB), 1);
+    config.limits = requests(0, 400);
+    config.host = HostSpec { cpus: 1, access_us: 1.0, ..HostSpec::default() };
+    config.path = PathSpec {
+        stations: vec![station("bus 0", 1), station("bus 1", 1), station("xor", 1)],
+        member: vec![
+            VisitSpec { only: Some(vec![0, 1]), ..visit("bus 0", Phase::Command, 5.0, None) },
+            VisitSpec { only: Some(vec![2, 3]), ..visit("bus 1", Phase::Command, 5.0, None) },
+        ],
+        parity: Some(ParitySpec { station: "xor".into(), us_per_kib: 2.0 }),
+        ..PathSpec::default()
+    };
+    let result = run(&config).unwrap();
+    let of = |name: &str| result.stations.iter().find(|s| s.name == name).unwrap();
+    let operations: u64 = result.members.iter().map(|m| m.totals.reads + m.totals.writes).sum();
+    assert_eq!(operations, 1600, "a read and a write each of data and parity");
+    assert_eq!(of("host cpu").visits, operations);
+    assert_eq!(of("bus 0").visits + of("bus 1").visits, operations);
+    let first: u64 = result.members[..2].iter().map(|m| m.totals.reads + m.totals.writes).sum();
+    assert_eq!(of("bus 0").visits, first);
+    // Old data, old parity and new data: 12 KiB read by each computation.
+    assert_eq!((of("xor").visits, of("xor").busy_ns), (400, 400 * 24_000));
+}
+
+#[test]
+fn mistakes_name_their_key() {
+    let good = || PathSpec { stations: vec![station("bus", 1)], ..PathSpec::default() };
+    let cases: Vec<(&str, PathSpec)> = vec![
+        ("path.stations[0].servers", PathSpec { stations: vec![station("bus", 0)], ..good() }),
+        ("path.stations[1].name", PathSpec { stations: vec![station("bus", 1), station("bus", 1)], ..good() }),
+        ("path.stations[0].name", PathSpec { stations: vec![station("host cpu", 1)], ..good() }),
+        ("path.member[0].station", PathSpec { member: vec![visit("boat", Phase::Data, 1.0, None)], ..good() }),
+        ("path.request[0].us", PathSpec { request: vec![visit("bus", Phase::Data, -1.0, None)], ..good() }),
+        ("path.request[0].mb_s", PathSpec { request: vec![visit("bus", Phase::Data, 1.0, Some(0.0))], ..good() }),
+        ("path.request[0].mb_s", PathSpec { request: vec![visit("bus", Phase::Status, 1.0, Some(5.0))], ..good() }),
+        (
+            "path.member[0].only",
+            PathSpec {
+                member: vec![VisitSpec { only: Some(vec![1]), ..visit("bus", Phase::Data, 1.0, None) }],
+                ..good()
+            },
+        ),
+        ("path.transfer_quantum_bytes", PathSpec { transfer_quantum_bytes: Some(0), ..good() }),
+        (
+            "path.parity.station",
+            PathSpec { parity: Some(ParitySpec { station: "x".into(), us_per_kib: 1.0 }), ..good() },
+        ),
+    ];
+    for (key, path) in cases {
+        assert_eq!(run(&lone(1.0, 4096, path)).unwrap_err().key, key);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let mut config = closed(Tree::raid10(3, 64 * KIB), fixed(100.0), random(0.5, 8 * KIB), 16);
+    config.path = PathSpec {
+        stations: vec![station("bus", 2)],
+        member: vec![visit("bus", Phase::Data, 1.0, Some(50.0))],
+        transfer_quantum_bytes: Some(KIB),
+        ..PathSpec::default()
+    };
+    let figures = |result: SimResult| (result.events, result.recorder.elapsed(), result.stations[0].busy_ns);
+    assert_eq!(figures(run(&config).unwrap()), figures(run(&config).unwrap()));
+}
