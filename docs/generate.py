@@ -119,6 +119,7 @@ COLUMNS: dict[str, str] = {
     "devices.read_bytes": "Bytes it read.",
     "devices.write_bytes": "Bytes it wrote.",
     "stations.busy_ns": "Time its servers were busy, summed.",
+    "stations.wait_ns": "Time visits waited for a server, summed.",
 }
 
 TABLE_MEANINGS = {

@@ -21,6 +21,7 @@ from raidlab.checks import PASS, Finding, run_checks
 from raidlab.figures import Figure, make_figures
 from raidlab.figures.figure import key_of
 from raidlab.metrics import METRICS, Analysis, Comparison, Point
+from raidlab.metrics.utilisation import Part, limit_of, parts_of
 from raidlab.report.answer import PER_WORDS, TARGET_WORDS, answers
 from raidlab.study.units import format_bytes
 
@@ -39,6 +40,17 @@ class _Section:
     equal: str
     figures: list[dict[str, Any]]
     comparisons: list[Comparison]
+    path: list[_PathRow]
+
+
+@dataclass(frozen=True)
+class _PathRow:
+    """How busy the parts of the data path were under one array and workload, and which was the limit."""
+
+    workload: str
+    array: str
+    parts: list[Part]
+    limit: Part | None
 
 
 def write_page(analysis: Analysis) -> Path:
@@ -133,10 +145,21 @@ def _targets(analysis: Analysis, figures: list[Figure]) -> list[dict[str, Any]]:
                             if figure.key == key_of(figure.kind, compare.group, target)
                         ],
                         mine,
+                        _path(mine),
                     )
                 )
         found.append({"key": target, "title": target_title(analysis, target), "sections": sections})
     return found
+
+
+def _path(comparisons: list[Comparison]) -> list[_PathRow]:
+    rows = []
+    for comparison in comparisons:
+        for row in comparison.rows:
+            parts = parts_of(row.point)
+            if parts:
+                rows.append(_PathRow(comparison.workload, row.array, parts, limit_of(parts)))
+    return rows
 
 
 def _shown(figure: Figure) -> dict[str, Any]:

@@ -96,6 +96,7 @@ STATION_COLUMNS: dict[str, Any] = {
     "station": pl.String,
     "visits": pl.UInt64,
     "busy_ns": pl.UInt64,
+    "wait_ns": pl.UInt64,
     "servers": pl.UInt32,
 }
 SNAPSHOT_COLUMNS: dict[str, Any] = {
@@ -199,7 +200,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
             {
                 "cell": cell,
                 "station": station["name"],
-                **{key: station.get(key) for key in ("visits", "busy_ns", "servers")},
+                **{key: station.get(key) for key in ("visits", "busy_ns", "wait_ns", "servers")},
             }
             for station in answer.get("stations") or []
         ],

@@ -14,7 +14,7 @@ from typing import Any
 
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.expand import NULL
-from raidlab.study.schema import Amount, Policy
+from raidlab.study.schema import Amount, Modelled, Policy, Visit
 from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
@@ -79,16 +79,7 @@ def cell_request(
     if not live:
         section = study.sim if cell.target == "sim" else study.original
         assert section is not None, "checked when the study was loaded"
-        if section.host is not None:
-            host = section.host
-            request["host"] = {
-                "cpus": host.cpus,
-                "request_us": host.request / 1000,
-                "access_us": host.access / 1000,
-                "issue_us": host.issue / 1000,
-                "completion_us": host.completion / 1000,
-                "parity_us_per_kib": host.parity_per_kib / 1000,
-            }
+        request |= _data_path(section)
     return json.dumps(request, sort_keys=True)
 
 
@@ -133,6 +124,36 @@ def direct_request(
         "warmup": amount_text(spent.warmup, WARMUP_ROUNDS * depth),
         "measure": amount_text(spent.measure, MEASURE_ROUNDS * depth),
     }
+
+
+def _data_path(section: Modelled) -> dict[str, Any]:
+    """What lies between clients and disks, as far as it costs anything."""
+    found: dict[str, Any] = {}
+    if section.host is not None:
+        host = section.host
+        found["host"] = {
+            "cpus": host.cpus,
+            "request_us": host.request / 1000,
+            "access_us": host.access / 1000,
+            "issue_us": host.issue / 1000,
+            "completion_us": host.completion / 1000,
+            "parity_us_per_kib": host.parity_per_kib / 1000,
+        }
+    path: dict[str, Any] = {
+        "stations": [station.model_dump() for station in section.station],
+        "request": [_visit(visit) for visit in section.request_path],
+        "member": [_visit(visit) for visit in section.member_path],
+        "transfer_quantum_bytes": section.transfer_quantum,
+    }
+    if section.parity is not None:
+        path["parity"] = {"station": section.parity.station, "us_per_kib": section.parity.per_kib / 1000}
+    path = {key: value for key, value in path.items() if value}
+    return found | ({"path": path} if path else {})
+
+
+def _visit(visit: Visit) -> dict[str, Any]:
+    words: dict[str, Any] = {"station": visit.station, "phase": visit.phase, "us": visit.cost / 1000, "on": visit.on}
+    return words | {key: value for key, value in (("mb_s", visit.mb_s), ("only", visit.only)) if value is not None}
 
 
 def policy_text(policy: Policy) -> dict[str, Any]:

@@ -21,8 +21,20 @@ from raidlab.study.find import did_you_mean
 from raidlab.study.places import Place
 from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED
 
-_BYTES_KEYS = {"size", "bytes", "mean", "sd", "chunk", "stripe", "stride", "member_size", "sector", "align"}
-_TIME_KEYS = {"duration", "target", "request", "access", "issue", "completion", "parity_per_kib"}
+_BYTES_KEYS = {
+    "size",
+    "bytes",
+    "mean",
+    "sd",
+    "chunk",
+    "stripe",
+    "stride",
+    "member_size",
+    "sector",
+    "align",
+    "transfer_quantum",
+}
+_TIME_KEYS = {"duration", "target", "request", "access", "issue", "completion", "parity_per_kib", "per_kib", "cost"}
 _PLAIN = {
     "string_type": ("is not text", "text in quotes"),
     "bool_type": ("is not true or false", "true or false"),

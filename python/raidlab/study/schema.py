@@ -118,8 +118,43 @@ class HostCost(Table):
     """For each KiB that a parity computation reads."""
 
 
+class Station(Table):
+    """A station between clients and disks, in the simulator: an interface, a switch, a controller, a bus, a link."""
+
+    name: Name
+    """What visits and results call it; ``host cpu`` is the host's."""
+    servers: Count = 1
+    """How many visits it serves at a time; the others wait, first come first served."""
+
+
+class Visit(Table):
+    """What is paid at a station on a path, in the simulator."""
+
+    station: Name
+    """Which station."""
+    phase: Literal["command", "data", "status"]
+    """On the way down before anything else, with the bytes, or on the way up after everything else."""
+    cost: TimeNs | Literal[0] = 0
+    """What it takes each time; in phase ``data`` once a transfer."""
+    mb_s: Annotated[float, Field(gt=0)] | None = None
+    """The rate at which bytes pass, in MB/s (10^6); in phase ``data`` only."""
+    on: Literal["both", "read", "write"] = "both"
+    """Which requests, or accesses, make the visit."""
+    only: list[Annotated[int, Field(ge=0)]] | None = None
+    """Only these volumes (request path) or members (member path), counted from 0; all when left out."""
+
+
+class ParityStation(Table):
+    """A station that computes parity instead of the host, in the simulator."""
+
+    station: Name
+    """Which station."""
+    per_kib: TimeNs
+    """What it takes for each KiB that a computation reads."""
+
+
 class Modelled(Table):
-    """A simulated target: the device model, what the host costs, how long each cell runs."""
+    """A simulated target: the device model, the data path to it, how long each cell runs."""
 
     device: str | dict[str, Any]
     """A device file, by name (``hdd-7200``) or path, or a table of its keys."""
@@ -127,6 +162,16 @@ class Modelled(Table):
     """What it is called in reports; the device's name when left out."""
     host: HostCost | None = None
     """What the host costs; nothing when left out."""
+    station: list[Station] = []
+    """The stations of the data path."""
+    request_path: list[Visit] = []
+    """What a request passes above the array, from the client on, and back in the opposite order."""
+    member_path: list[Visit] = []
+    """What each access passes below the array, to its member, and back in the opposite order."""
+    transfer_quantum: Bytes | None = None
+    """The longest piece in which bytes travel, so that stations work side by side; a transfer travels whole without."""
+    parity: ParityStation | None = None
+    """Who computes parity, if not the host."""
     pair_pricing: PairPricing = "queued"
     """Whether a read-modify-write pair is two visits (``queued``, ``head`` of the queue) or one (``prepaid``)."""
     warmup: Amount = Amount(requests=1000)

@@ -1,0 +1,83 @@
+"""Stations of a study: what is paid at them, and which part of the data path is called the limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raidlab import run_study
+from raidlab.api import analyse, write_report
+from raidlab.errors import InputError
+from raidlab.metrics.utilisation import MEMBERS, limit_of, parts_of
+from raidlab.results import Run
+from raidlab.study import load_study
+
+STUDY = """
+name = "chains"
+title = "Two disks behind one bus"
+array = [{ name = "pair", tree = "raid0(2, chunk=64KiB)" }]
+workload = [{ name = "reads", read = 1.0, size = "64KiB", address = "uniform" }]
+load = { depths = [1, 16] }
+compare = [{ group = "all", title = "One array", reference = "pair", equal = "members" }]
+
+[sim]
+device = { kind = "fixed", capacity_bytes = 1073741824, read_us = 1000.0, write_us = 1000.0 }
+measure = { requests = 2000 }
+station = [{ name = "bus" }, { name = "switch", servers = 2 }]
+member_path = [{ station = "bus", phase = "data", cost = "100us", mb_s = 64.0, only = [0, 1] }]
+request_path = [{ station = "switch", phase = "status", cost = "10us", on = "read" }]
+transfer_quantum = "16KiB"
+"""
+
+
+def study(folder: Path, text: str = STUDY) -> Path:
+    file = folder / "study.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("chains")
+    return run_study(study(folder), out=folder / "runs")
+
+
+def test_the_bus_is_the_limit_of_a_deep_queue_and_nothing_of_a_shallow_one(run: Run) -> None:
+    shallow, deep = analyse(run).points
+    # 65,536 bytes at 64 MB/s and 100 us a transfer: 1,124 us of bus to 500 us of each of two disks.
+    limit = limit_of(parts_of(deep))
+    assert limit is not None and limit.name == "bus"
+    assert deep.per_s("all_requests") == pytest.approx(1e6 / 1124, rel=0.01)
+    assert {part.name for part in parts_of(deep)} == {"bus", "switch", MEMBERS}
+    assert limit_of(parts_of(shallow)) is None
+    assert sum(part.share for part in parts_of(shallow)) < 1.5
+
+
+def test_a_lone_request_pays_for_the_path(run: Run) -> None:
+    shallow = analyse(run).points[0]
+    # The disk, the bus quantum by quantum without a gap, the switch.
+    assert shallow.response.percentile_ns(50) == pytest.approx(1_000_000 + 1_124_000 + 10_000, rel=0.001)
+
+
+def test_the_report_names_the_limit(run: Run) -> None:
+    page = write_report(run).read_text(encoding="utf-8")
+    assert "What limits" in page
+    assert '<td class="l">bus</td>' in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ('phase = "data", cost', 'phase = "date", cost', "sim.member_path[0].phase"),
+        ('cost = "100us"', "cost = 100", "sim.member_path[0].cost"),
+        ("mb_s = 64.0", "mb_s = 0.0", "sim.member_path[0].mb_s"),
+        ("servers = 2", "servers = 0", "sim.station[1].servers"),
+        ('"16KiB"', '"0"', "sim.transfer_quantum"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, old: str, new: str, where: str) -> None:
+    assert old in STUDY
+    with pytest.raises(InputError) as caught:
+        load_study(study(tmp_path, STUDY.replace(old, new)))
+    assert where in str(caught.value)
