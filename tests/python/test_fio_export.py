@@ -89,7 +89,10 @@ def _cells(draw: st.DrawFn) -> dict[str, Any]:
     duration = {"duration_s": draw(st.integers(1, 10**7)) / 1e6}
     requests = {"requests": workers * draw(st.integers(1, 10**6))}
     only_fixed = [requests, {**requests, **duration}] if len(split) == 1 else []
+    common = math.gcd(*lengths, address["align_bytes"], address.get("stride_bytes", 0))
+    sector = {"sector_bytes": 512} if common % 4096 else {}
     return cell(
+        **sector,
         seed=draw(st.integers(0, 2**63 - 1)),
         workers=workers,
         load=load,
@@ -113,7 +116,11 @@ def test_a_cell_that_fio_can_say_comes_back_the_same(tmp_path_factory: pytest.Te
     [
         {"targets": [{"kind": "null", "size_bytes": 1 << 30}]},
         {"interface": "threads", "workers": 8},
-        {"targets": [{"kind": "file", "path": "f", "size_bytes": 1 << 20, "offset_bytes": 1 << 20}]},
+        {
+            "targets": [{"kind": "file", "path": "f", "size_bytes": 3 << 20}],
+            "spans": [{"offset_bytes": 1 << 20, "size_bytes": 2 << 20}],
+        },
+        {"sector_bytes": 512, "workload": {"size": {"kind": "fixed", "bytes": 512}}},
     ],
 )
 def test_other_cells_come_back_the_same(tmp_path: Path, changes: dict[str, Any]) -> None:

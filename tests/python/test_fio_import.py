@@ -191,8 +191,9 @@ def test_what_a_user_cuts_short(tmp_path: Path) -> None:
 
 def test_the_part_of_a_file_that_is_used(tmp_path: Path) -> None:
     def part(options: str) -> tuple[int, int]:
-        target = lane(tmp_path, options).cell["targets"][0]
-        return target.get("offset_bytes", 0), target["size_bytes"]
+        cell = lane(tmp_path, options).cell
+        span = cell.get("spans", [{"offset_bytes": 0, **cell["targets"][0]}])[0]
+        return span["offset_bytes"], span["size_bytes"]
 
     assert part("filename=old") == (0, 8 * MIB)
     assert part("filename=old size=25%") == (0, 2 * MIB)

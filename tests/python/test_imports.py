@@ -19,7 +19,7 @@ MAY_KNOW = {
     "histogram": set(),
     "study": set(),
     "formats": {"study"},
-    "run": {"study", "formats"},
+    "run": {"study", "formats", "stats"},
     "results": {"study", "run"},
     "model": set(),
     "stats": set(),

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
+
+_EXIT_CODES = {"complete": EXIT_OK, "failed": EXIT_FAILED, "interrupted": EXIT_INTERRUPTED}
+
 app = typer.Typer(
     name="fio", help="fio's job files: write them from studies, read them, run them.", no_args_is_help=True
 )
@@ -71,3 +75,106 @@ def export(
             print(folder / file.name, file=sys.stderr)
     except OSError as error:
         raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{out}'") from None
+
+
+IMPORT_EXAMPLES = """\b
+Examples:
+  raidlab fio import job.fio
+  raidlab fio import job.fio --json
+  raidlab fio import job.fio --run --runtime 5s --size 256MiB --directory /mnt/disk1
+
+\b
+Options of fio's that are honoured:
+"""
+
+
+def _honoured() -> str:
+    """The options that are honoured, as the help lists them; imports nothing heavy."""
+    import textwrap
+
+    from raidlab.formats.fio.options import ALIASES, HONOURED, QUIET
+
+    names = ", ".join(sorted([*HONOURED, *ALIASES, "kb_base", "include", "${NAME}"]))
+    quiet = ", ".join(sorted(QUIET))
+    honoured = textwrap.fill(names, 96, initial_indent="  ", subsequent_indent="  ")
+    left_out = textwrap.fill(quiet, 96, initial_indent="  ", subsequent_indent="  ")
+    return f"{honoured}\n\n\b\nAbout fio's own process and report, left out with a note:\n{left_out}"
+
+
+@app.command("import", epilog=IMPORT_EXAMPLES + _honoured())
+def import_(
+    job_file: Annotated[str, typer.Argument(metavar="JOB.fio", help="A job file of fio's.")],
+    run: Annotated[bool, typer.Option("--run", help="Run the jobs; without it they are only shown.")] = False,
+    section: Annotated[
+        list[str] | None, typer.Option("--section", help="Only the job of this name; may be repeated.")
+    ] = None,
+    runtime: Annotated[
+        str | None, typer.Option("--runtime", metavar="TIME", help="Run no job longer than this.")
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="SIZE", help="Use no more than this of each file.")
+    ] = None,
+    directory: Annotated[
+        str | None, typer.Option("--directory", metavar="DIR", help="Where relative files lie, in place of the job's.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The root seed, for jobs without a randseed.")] = 1,
+    destroy: Annotated[
+        list[str] | None,
+        typer.Option("--destroy", metavar="DEVICE", help="A block device of the file that may be overwritten."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print cells and results as JSON.")] = False,
+) -> None:
+    """Show or run a job file of fio's.
+
+    The jobs in raidlab's words: groups divided by stonewall, a cell for each job. A line that raidlab cannot honour is
+    an error that names it; what fio does otherwise is a note.
+    """
+    from pathlib import Path
+
+    from raidlab.cli import fio_output
+    from raidlab.formats.fio.cells import Settings, import_jobs
+    from raidlab.formats.fio.options import load_job_file
+
+    settings = Settings(seed, tuple(destroy or ()), directory, _bytes("--size", size), _time_ns("--runtime", runtime))
+    imported = import_jobs(load_job_file(Path(job_file), sections=tuple(section or ())), settings)
+    if not run:
+        if as_json:
+            fio_output.print_json(imported, None, [])
+        else:
+            fio_output.print_plan(imported)
+        return
+    from raidlab.run.from_fio import JobFileRun, by_job
+    from raidlab.run.progress import progress_on
+
+    job_run = JobFileRun(imported, progress_on(sys.stderr))
+    jobs = by_job(list(job_run.results()))
+    if as_json:
+        fio_output.print_json(imported, job_run, jobs)
+    else:
+        fio_output.print_results(jobs)
+        fio_output.print_notes([*imported.notes, *job_run.warnings])
+    if job_run.status != "complete":
+        print(f"the run was {job_run.status}; what was measured until then is above", file=sys.stderr)
+        if job_run.failure:
+            print(f"error: {job_run.failure}", file=sys.stderr)
+    raise typer.Exit(_EXIT_CODES[job_run.status])
+
+
+def _bytes(option: str, text: str | None) -> int | None:
+    from raidlab.errors import InputError
+    from raidlab.study.units import BYTES_ACCEPTED, parse_bytes
+
+    try:
+        return None if text is None else parse_bytes(text)
+    except ValueError as error:
+        raise InputError.one(option, str(error), value=f"'{text}'", accepted=BYTES_ACCEPTED) from None
+
+
+def _time_ns(option: str, text: str | None) -> int | None:
+    from raidlab.errors import InputError
+    from raidlab.study.units import TIME_ACCEPTED, parse_time_ns
+
+    try:
+        return None if text is None else parse_time_ns(text)
+    except ValueError as error:
+        raise InputError.one(option, str(error), value=f"'{text}'", accepted=TIME_ACCEPTED) from None

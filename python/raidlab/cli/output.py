@@ -136,7 +136,7 @@ def _shares(comparisons: list[Comparison]) -> Table:
     """Only the shares of the reference: a row a workload, a column an array."""
     compare = comparisons[0].compare
     unequal = ", unequal user capacity" if compare.equal == "members" else ""
-    table = _table(f"{compare.title}{unequal}: % of {compare.reference} per disk")
+    table = plain_table(f"{compare.title}{unequal}: % of {compare.reference} per disk")
     table.add_column("", min_width=20, overflow="fold")
     for row in comparisons[0].rows:
         table.add_column(row.array, justify="right")
@@ -148,7 +148,7 @@ def _shares(comparisons: list[Comparison]) -> Table:
 
 def _points(analysis: Analysis, target: str) -> Table:
     """All points of a target, for a study that compares nothing."""
-    table = _table("")
+    table = plain_table("")
     for heading in ("array", "workload", "load"):
         table.add_column(heading, overflow="fold")
     unit = _time_unit([analysis.values[index] for index, point in enumerate(analysis.points) if point.target == target])
@@ -164,7 +164,8 @@ def _points(analysis: Analysis, target: str) -> Table:
     return table
 
 
-def _table(title: str) -> Table:
+def plain_table(title: str) -> Table:
+    """A table without a frame."""
     from rich import box
 
     return Table(
@@ -215,13 +216,13 @@ def print_study(loaded: LoadedStudy) -> None:
     out.print(Text(f"{study.name}: {study.title}", style="bold"))
     if study.description:
         out.print(study.description.strip())
-    arrays = _table("arrays")
+    arrays = plain_table("arrays")
     for heading in ("name", "group", "tree"):
         arrays.add_column(heading, overflow="fold")
     for array in study.array:
         arrays.add_row(array.name, array.group, array.tree)
     out.print(arrays)
-    workloads = _table("workloads")
+    workloads = plain_table("workloads")
     for heading in ("name", "reads", "size", "address"):
         workloads.add_column(heading, overflow="fold")
     for workload in study.workload:

@@ -110,6 +110,8 @@ class _Importer:
                     "engine": "direct",
                     "seed": self._seed(job, number, lane),
                     "targets": [target_of(part) for part in parts],
+                    **_spans(parts),
+                    **_sector(workload),
                     "workers": together,
                     "interface": "threads" if job.ioengine in WAITING_ENGINES else "auto",
                     "buffered": not job.direct and job.ioengine != NULL_ENGINE,
@@ -232,11 +234,27 @@ def import_jobs(file: JobFile, settings: Settings, look: Look = places.look_at) 
 
 
 def target_of(part: Part) -> dict[str, Any]:
-    """A part of a file as a target of the direct engine."""
+    """The file of a part as a target of the direct engine; what of it is used is in the cell's ``spans``."""
     if part.kind == "null":
         return {"kind": "null", "size_bytes": part.size_bytes}
-    target = {"kind": part.kind, "path": part.path, "size_bytes": part.size_bytes}
-    return target | ({"offset_bytes": part.offset_bytes} if part.offset_bytes else {})
+    if part.kind == places.BLOCK:
+        return {"kind": "block", "path": part.path}
+    return {"kind": "file", "path": part.path, "size_bytes": part.offset_bytes + part.size_bytes}
+
+
+def _spans(parts: list[Part]) -> dict[str, Any]:
+    """``spans`` of a cell where its targets are not used whole."""
+    if all(part.kind != places.BLOCK and not part.offset_bytes for part in parts):
+        return {}
+    return {"spans": [{"offset_bytes": part.offset_bytes, "size_bytes": part.size_bytes} for part in parts]}
+
+
+def _sector(workload: dict[str, Any]) -> dict[str, Any]:
+    """``sector_bytes`` of a cell where its requests are not whole pages: the engine prefers larger sectors."""
+    size, address = workload["size"], workload["address"]
+    lengths = [size["bytes"]] if size["kind"] == "fixed" else size["bytes"]
+    common = gcd(*lengths, address["align_bytes"], address.get("stride_bytes", 0))
+    return {"sector_bytes": SECTOR_BYTES} if common % DEFAULT_BLOCK_BYTES else {}
 
 
 def _each_goes_through(job: Job) -> bool:

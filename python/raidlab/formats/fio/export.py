@@ -294,7 +294,11 @@ def _places(job: _Job, cell: Mapping[str, Any]) -> None:
         if re.search(r"[;#\n]", str(target.get("path", ""))):
             message = "a job file cannot name it: ';' and '#' begin a comment"
             raise CannotExportError(f"targets[{number}].path", message, str(target["path"]), "another name for it")
-    sizes = {(target.get("size_bytes"), target.get("offset_bytes", 0)) for target in targets}
+    spans = cell.get("spans") or [{} for _ in targets]
+    sizes = {
+        (span.get("size_bytes", target.get("size_bytes")), span.get("offset_bytes", 0))
+        for target, span in zip(targets, spans, strict=True)
+    }
     if len(sizes) > 1:
         message = "fio takes the same part of all files of a job"
         raise CannotExportError("targets", message, f"{len(sizes)} different parts", "targets of one size")

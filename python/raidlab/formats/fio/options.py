@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +331,8 @@ def _refusal(line: Line) -> Problem:
     if reason is None and line.name.startswith("verify"):
         reason = _WHY_REFUSED["verify"]
     if reason is None:
+        from difflib import get_close_matches  # costs a start-up more than the rest of this module
+
         near = get_close_matches(line.name, [*HONOURED, *ALIASES, *QUIET], n=1, cutoff=0.85)
         hint = f" (did you mean '{near[0]}'?)" if near else ""
         return line.problem(f"is not among the options that raidlab honours{hint}", _LINE_LEFT_OUT)

@@ -1,0 +1,130 @@
+"""What ``raidlab fio import`` prints: the plan, and the results.
+
+Invariants:
+
+- Everything here goes to standard output and reads well at 80 columns.
+- Nothing is worked out here but wording and rounding.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.text import Text
+
+from raidlab.cli.output import console, plain_table, short
+from raidlab.formats.fio.cells import Import, Lane
+from raidlab.run.from_fio import JobFileRun, JobResult
+from raidlab.study.units import format_bytes, format_time_ns
+
+PERCENTILES = (50, 90, 99)
+
+
+def print_plan(imported: Import) -> None:
+    """Print what would be run: a line a lane, then the notes."""
+    out = console()
+    table = plain_table("")
+    for heading in ("group", "job", "requests", "load", "on", "measured"):
+        table.add_column(heading, overflow="fold")
+    for number, group in enumerate(imported.groups):
+        for lane in group:
+            table.add_row(str(number + 1), lane.job.title, _requests(lane), _load(lane), _places(lane), _amount(lane))
+    out.print(table)
+    out.print("Groups run one after another, the jobs of a group at once. Nothing was run; --run runs them.")
+    print_notes(imported.notes)
+
+
+def print_notes(notes: tuple[str, ...] | list[str]) -> None:
+    """Print what fio does otherwise."""
+    out = console()
+    for note in notes:
+        out.print(Text(f"note: {note}", style="dim"))
+
+
+def print_results(jobs: list[JobResult]) -> None:
+    """Print what was measured: a row a job."""
+    table = plain_table("")
+    for heading in ("group", "job"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("requests", "IOPS", "MB/s", *(f"p{percentile} ms" for percentile in PERCENTILES)):
+        table.add_column(heading, justify="right")
+    for job in jobs:
+        times = [job.response.percentile_ns(percentile) for percentile in PERCENTILES]
+        shown = [short(None if value is None else value / 1e6) for value in times]
+        table.add_row(
+            str(job.group + 1), job.title, str(job.requests), short(job.iops), short(job.throughput_mb_s), *shown
+        )
+    console().print(table)
+
+
+def print_json(imported: Import, run: JobFileRun | None, jobs: list[JobResult]) -> None:
+    """Print the groups with their cells, the notes, and what was measured if anything was."""
+    document: dict[str, Any] = {
+        "groups": [
+            {"jobs": [{"job": lane.job.title, "line": lane.job.section.number, "cell": lane.cell} for lane in group]}
+            for group in imported.groups
+        ],
+        "notes": list(imported.notes),
+    }
+    if run is not None:
+        document |= {
+            "status": run.status,
+            "failure": run.failure,
+            "warnings": run.warnings,
+            "results": [_result(job) for job in jobs],
+        }
+    print(json.dumps(document, indent=2))
+
+
+def _result(job: JobResult) -> dict[str, Any]:
+    times = {f"response_time_ns_p{percentile}": job.response.percentile_ns(percentile) for percentile in PERCENTILES}
+    return {
+        "group": job.group,
+        "job": job.title,
+        "requests": job.requests,
+        "bytes": job.bytes,
+        "elapsed_s": max(lane.elapsed_s for lane in job.lanes),
+        "iops": job.iops,
+        "throughput_mb_s": job.throughput_mb_s,
+        **times,
+        "read_requests": sum(int(lane.answer["read"]["requests"]) for lane in job.lanes),
+        "write_requests": sum(int(lane.answer["write"]["requests"]) for lane in job.lanes),
+        "failed": sum(int(lane.answer["all"]["failed"]) for lane in job.lanes),
+        "facts": [lane.answer["facts"] for lane in job.lanes],
+    }
+
+
+def _requests(lane: Lane) -> str:
+    workload = lane.cell["workload"]
+    share = workload["read_fraction"]
+    way = {1.0: "reads", 0.0: "writes"}.get(share, f"{share:.0%} reads")
+    size = workload["size"]
+    lengths = [size["bytes"]] if size["kind"] == "fixed" else sorted(size["bytes"])
+    shown = format_bytes(lengths[0]) if len(lengths) == 1 else f"{format_bytes(lengths[0])}-{format_bytes(lengths[-1])}"
+    return f"{shown} {workload['address']['kind']} {way}"
+
+
+def _load(lane: Lane) -> str:
+    load, workers = lane.cell["load"], lane.cell["workers"]
+    by = f", {workers} workers" if workers > 1 else ""
+    cache = ", buffered" if lane.cell["buffered"] else ""
+    if load["kind"] == "open":
+        return f"{load['arrival']['rate_per_s']:g}/s {load['arrival']['kind']}{by}{cache}"
+    if load["kind"] == "hold":
+        return f"p{load['percentile']:g} at {load['target_ms']:g} ms{by}{cache}"
+    return f"depth {load['depth']}{by}{cache}"
+
+
+def _places(lane: Lane) -> str:
+    first = lane.parts[0]
+    more = f" and {len(lane.parts) - 1} more" if len(lane.parts) > 1 else ""
+    where = f" from {format_bytes(first.offset_bytes)}" if first.offset_bytes else ""
+    return f"{first.path}{more} ({format_bytes(first.size_bytes)}{where})"
+
+
+def _amount(lane: Lane) -> str:
+    measure = lane.cell["measure"]
+    parts = [f"{measure['requests']} requests"] if "requests" in measure else []
+    parts += [format_time_ns(round(measure["duration_s"] * 1e9))] if "duration_s" in measure else []
+    return " or ".join(parts)

@@ -1,0 +1,170 @@
+"""fio beside raidlab's engine: pairs, ratios, what is recorded, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raidlab.errors import CellFailedError, InputError, RefusedError
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.witness import FIGURES, Pair, Witness, compare_with_fio, fio_version
+
+needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+MIB = 1 << 20
+
+
+def cell(target: dict[str, Any], **workload: Any) -> dict[str, Any]:
+    return {
+        "engine": "direct",
+        "seed": 1,
+        "targets": [target],
+        "interface": "auto",
+        "load": {"kind": "closed", "depth": 4},
+        "workload": {
+            "read_fraction": 1.0,
+            "size": {"kind": "fixed", "bytes": 4096},
+            "address": {"kind": "uniform", "align_bytes": 4096},
+            **workload,
+        },
+        "measure": {"duration_s": 0.05},
+    }
+
+
+def file_at(path: Path) -> dict[str, Any]:
+    return {"kind": "file", "path": str(path), "size_bytes": 4 * MIB}
+
+
+@pytest.fixture
+def loop_device(tmp_path: Path) -> Iterator[str]:
+    if os.geteuid() != 0 or shutil.which("losetup") is None:
+        pytest.skip("loop devices need root and losetup")
+    image = tmp_path / "image"
+    image.write_bytes(os.urandom(4 * MIB))
+    made = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"no loop device: {made.stderr.strip()}")
+    try:
+        yield made.stdout.strip()
+    finally:
+        subprocess.run(["losetup", "-d", made.stdout.strip()], check=True)
+
+
+def pair(raidlab: float, fio: float) -> Pair:
+    return Pair(dict.fromkeys(FIGURES, raidlab), dict.fromkeys(FIGURES, fio), "fio")
+
+
+def test_ratios_are_of_pairs() -> None:
+    witness = Witness("fio-3", "", (), (), (pair(2, 1), pair(6, 2), pair(4, 4)), (), interrupted=False)
+    iops = witness.ratios()[0]
+    assert (iops.figure, iops.raidlab, iops.fio, iops.ratio) == ("iops", 4, 2, 2)
+    assert iops.low is not None
+    assert iops.high is not None
+    # The mean of the logarithms of 2, 3 and 1.
+    assert iops.low < 6 ** (1 / 3) < iops.high
+    (alone, *_) = Witness("fio-3", "", (), (), (pair(2, 1),), (), interrupted=False).ratios()
+    assert (alone.ratio, alone.low, alone.high) == (2, None, None)
+
+
+def test_without_fio_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=r"--witness: fio is not installed; accepted: .*apt-get install fio"):
+        compare_with_fio(cell(file_at(tmp_path / "f")))
+    other = tmp_path / "fio"
+    other.write_text("#!/bin/sh\necho fio-2.2\n", encoding="utf-8")
+    other.chmod(0o755)
+    with pytest.raises(InputError, match=r"says 'fio-2\.2'"):
+        fio_version()
+    assert not (tmp_path / "f").exists()
+
+
+@needs_fio
+def test_both_run_in_alternation_and_all_is_recorded(tmp_path: Path) -> None:
+    witness = compare_with_fio(cell(file_at(tmp_path / "f"), read_fraction=0.5), pairs=3, seed=4)
+    assert witness.version.startswith("fio-3")
+    assert (len(witness.pairs), len(witness.answers), witness.interrupted) == (3, 3, False)
+    assert {pair.first for pair in witness.pairs} == {"raidlab", "fio"}
+    assert [command.split("(")[0].split()[0] for command in witness.commands].count("fio") == 3
+    assert "rw=randrw\nrwmixread=50\nbs=4k\n" in witness.job
+    assert "refill_buffers\n" in witness.job
+    assert [ratio.figure for ratio in witness.ratios()] == list(FIGURES)
+    assert all(ratio.low and ratio.high and ratio.low <= ratio.high for ratio in witness.ratios())
+    assert len({answer["seed"] for answer in witness.answers}) == 3
+    json.dumps(witness.document())
+    # fio went to the same file and left its end, where raidlab's mark is: the file is still raidlab's to write.
+    compare_with_fio(cell(file_at(tmp_path / "f"), read_fraction=0.0), pairs=1)
+    assert [file.name for file in tmp_path.iterdir()] == ["f"]
+
+
+@needs_fio
+def test_nothing_can_be_witnessed_too(tmp_path: Path) -> None:
+    witness = compare_with_fio(cell({"kind": "null", "size_bytes": 64 * MIB}), pairs=1)
+    assert "ioengine=null" in witness.job
+    assert witness.ratios()[0].raidlab > 0
+
+
+@needs_fio
+def test_approximations_are_told(tmp_path: Path) -> None:
+    sizes = {"kind": "exponential", "mean_bytes": 16384}
+    place = {"kind": "uniform", "align_bytes": 4096}
+    witness = compare_with_fio(cell(file_at(tmp_path / "f"), size=sizes, address=place), pairs=1)
+    assert any("exponential" in difference for difference in witness.differences)
+    hot = {"kind": "hot_members", "weights": [1, 2], "chunk_bytes": 4096}
+    with pytest.raises(InputError, match=r"--witness: workload\.address\.kind: hot_members"):
+        compare_with_fio(cell(file_at(tmp_path / "f"), address=hot))
+
+
+@needs_fio
+def test_fio_is_never_started_on_what_raidlab_refuses(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"x" * 4 * MIB)
+    with pytest.raises(RefusedError, match="was not made by raidlab"):
+        compare_with_fio(cell(file_at(mine), read_fraction=0.0))
+    assert mine.read_bytes() == b"x" * 4 * MIB
+
+
+@needs_fio
+def test_a_device_is_read_and_written_only_when_given_up(loop_device: str) -> None:
+    device = {"kind": "block", "path": loop_device}
+    assert compare_with_fio(cell(device), pairs=1).ratios()
+    before = Path(loop_device).read_bytes()
+    with pytest.raises(RefusedError):
+        compare_with_fio(cell(device, read_fraction=0.0), pairs=1)
+    assert Path(loop_device).read_bytes() == before
+    given_up = {**cell(device, read_fraction=0.0), "destroy": [loop_device]}
+    assert compare_with_fio(given_up, pairs=1).ratios()
+    assert Path(loop_device).read_bytes() != before
+
+
+@needs_fio
+def test_what_fio_says_when_it_fails_is_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(CellFailedError, match=r"fio ended with status \d+: .*nosuch"):
+        compare_with_fio(cell(file_at(tmp_path / "f")), pairs=1, words=["ioengine=nosuch"])
+
+
+@needs_fio
+def test_an_interruption_keeps_the_pairs_that_are_whole(tmp_path: Path) -> None:
+    class AfterTwo(StopFlag):
+        """Raised once two runs are over."""
+
+        def begin(self, _title: str, _total: int) -> None:
+            self.done = 0
+
+        def advance(self) -> None:
+            self.done += 1
+            if self.done == 2:
+                self.raise_flag()
+
+        def note(self, _text: str) -> None: ...
+
+        def end(self) -> None: ...
+
+    stop = AfterTwo()
+    witness = compare_with_fio(cell(file_at(tmp_path / "f")), pairs=3, progress=stop, stop=stop)
+    assert (len(witness.pairs), witness.interrupted) == (1, True)
