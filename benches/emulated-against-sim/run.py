@@ -6,8 +6,8 @@ with the 95 % interval of the paired ratio inside these bounds.
 
 A pair is a simulated and an emulated run with one seed. They are given the same requests, but do not keep in step: a
 microsecond of the host turns a sector missed into a revolution waited for. So pairs differ by chance, and their mean
-ratio is what is judged. An emulated run whose lateness is INVALID is made again, at most --attempts times; how many were
-not is in the table. Cells are run in shuffled order, seed by seed.
+ratio is what is judged. An emulated run whose lateness is INVALID is made again, at most --attempts times; how many
+were not is in the table. Cells are run in shuffled order, seed by seed.
 
     python benches/emulated-against-sim/run.py [--speed 10] [--seeds 16] [--requests 2000] [--json FILE]
     python benches/emulated-against-sim/run.py --sweep          # how fast can time go?

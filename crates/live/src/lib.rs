@@ -73,6 +73,7 @@ mod workers;
 
 pub use config::{Content, Emulation, Fault, FaultKind, LiveConfig, Progress, Stage};
 pub use content::{Mismatch, VerifyReport};
+pub use engine::{Account, Accounts};
 pub use error::LiveError;
 pub use lateness::Lateness;
 pub use result::{

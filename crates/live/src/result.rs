@@ -1,6 +1,7 @@
 //! What a live run answers.
 
 use crate::content::VerifyReport;
+use crate::engine::Accounts;
 use crate::error::LiveError;
 use crate::lateness::Lateness;
 use crate::target::TargetFacts;
@@ -165,6 +166,8 @@ pub struct EngineFacts {
     pub sector_bytes: u32,
     /// The parity kernels that ran.
     pub parity_backend: &'static str,
+    /// What began and ended from the beginning of the load to its very end.
+    pub accounts: Accounts,
     /// How many times faster than the system's clock the run's clock went.
     pub speed: f64,
     /// How late completions of emulated members were; none without such members.

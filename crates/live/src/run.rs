@@ -235,6 +235,7 @@ impl Run<'_> {
                 registered_buffers,
                 sector_bytes,
                 parity_backend: raidlab_parity::backend().name(),
+                accounts: engine.accounts(),
                 speed: self.config.emulation.speed,
                 lateness,
             },

@@ -6,7 +6,9 @@ mod common;
 use common::{assert_verified, config, every_level, requests, run, workload, Place};
 use raidlab_array::{MirrorRead, ParityWrite, Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
-use raidlab_live::{Content, EmulatedContent, Emulation, Fault, FaultKind, LiveConfig, LiveError, TargetSpec};
+use raidlab_live::{
+    Accounts, Content, EmulatedContent, Emulation, Fault, FaultKind, LiveConfig, LiveError, TargetSpec,
+};
 use raidlab_load::{Limit, Limits, LoadSpec, SizeSpec};
 use raidlab_types::{Duration, LeafId, KIB, MIB};
 use std::ops::ControlFlow;
@@ -116,6 +118,10 @@ fn counts_are_conserved() {
         assert!(counted <= begun && begun <= counted + 4 * 16, "{counted} counted, {begun} begun");
         assert_eq!(result.engine.lateness.map(|l| l.count), Some(counted));
         assert_eq!(sum(|m| m.others + m.failed), 0);
+        let Accounts { requests, operations, unknown } = result.engine.accounts;
+        assert_eq!((requests.failed, operations.failed, unknown), (0, 0, 0));
+        assert_eq!((requests.submitted, operations.submitted), (requests.completed, operations.completed));
+        assert_eq!((operations.submitted, requests.submitted * 4), (begun, begun));
     }
 }
 

@@ -12,10 +12,11 @@
 //! - An error that is no member's failure ends the run, after what is in flight has come back.
 //!
 //! Code map: `ring` talks to the kernel, `flight` knows what an operation moves, `store` carries it out, `compute` runs
-//! parity, `source` offers requests,
-//! `requests` gives them memory and content and ends them, `faults` breaks members on purpose, `spindles` are emulated
-//! members, `clock` tells the time and `pace` makes it go faster.
+//! parity, `source` offers requests, `requests` gives them memory and content and ends them, `accounts` counts what began
+//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `clock` tells the time and `pace` makes
+//! it go faster.
 
+mod accounts;
 pub(crate) mod clock;
 mod compute;
 mod faults;
@@ -28,6 +29,7 @@ mod spindles;
 mod steal;
 mod store;
 
+pub use accounts::{Account, Accounts};
 pub(crate) use clock::{Clock, PromptWakes};
 pub(crate) use source::{Offered, Source, Sweep};
 
@@ -92,6 +94,7 @@ pub(crate) struct Engine {
     verifier: Option<Verifier>,
     sequence: u64,
     counts: Vec<MemberCounts>,
+    accounts: Accounts,
     measuring: bool,
     failed_members: Vec<FailedMember>,
     failure: Option<LiveError>,
@@ -148,6 +151,7 @@ impl Engine {
             stamper: Stamper::new(config.seed, sector_bytes),
             verifier: None,
             sequence: 0,
+            accounts: Accounts::default(),
             measuring: false,
             failed_members: Vec::new(),
             failure: None,
@@ -181,6 +185,11 @@ impl Engine {
             spindles.mechanics(leaf).or_else(|| self.targets[leaf as usize].is_none().then(Mechanics::default))
         };
         self.counts.iter().map(|&counts| MemberCounts { mechanics: of_disk(counts.leaf), ..counts }).collect()
+    }
+
+    /// What began and ended since the load began.
+    pub fn accounts(&self) -> Accounts {
+        self.accounts
     }
 
     /// How late completions of emulated members were while it counted.
@@ -286,6 +295,7 @@ impl Engine {
             spindles.restart();
         }
         if running {
+            self.accounts = Accounts::default();
             self.watch_steal(true);
         }
         self.pace.restart();

@@ -43,6 +43,7 @@ impl Engine {
         if tag as usize >= self.slots.len() {
             self.slots.resize(tag as usize + 1, None);
         }
+        self.accounts.requests.submitted += 1;
         self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun });
         self.begun += 1;
         if self.traced > 0 {
@@ -53,7 +54,11 @@ impl Engine {
 
     /// A request has ended: checks what it brought, frees its memory.
     pub(super) fn end(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
-        let Some(Slot { request, block, sequence, .. }) = self.slots[tag as usize].take() else { return };
+        let Some(Slot { request, block, sequence, .. }) = self.slots[tag as usize].take() else {
+            self.accounts.unknown += 1;
+            return;
+        };
+        self.accounts.requests.end(result.is_ok());
         let Request { volume, kind, extent, .. } = request;
         if let (Some(verifier), Some(block)) = (&mut self.verifier, block) {
             if kind == RequestKind::Write {

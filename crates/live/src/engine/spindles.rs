@@ -34,6 +34,7 @@ struct Visit {
     operation: Operation,
     /// What became of its bytes.
     result: Result<(), OpError>,
+    is_open: bool,
     next_free: u32,
 }
 
@@ -124,7 +125,7 @@ impl Spindles {
 
     /// Gives an operation to its disk at `now`; returns its number.
     pub fn hand_over(&mut self, now: Instant, operation: Operation) -> u32 {
-        let visit = Visit { operation, result: Ok(()), next_free: NONE };
+        let visit = Visit { operation, result: Ok(()), is_open: true, next_free: NONE };
         let number = match self.free {
             NONE => {
                 self.visits.push(visit);
@@ -179,6 +180,8 @@ impl Spindles {
     fn served(&mut self, completion: Completion) -> Served {
         let number = completion.id.0 as u32;
         let visit = &mut self.visits[number as usize];
+        assert!(visit.is_open, "a disk completed an operation twice");
+        visit.is_open = false;
         visit.next_free = self.free;
         self.free = number;
         self.in_flight -= 1;

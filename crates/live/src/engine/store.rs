@@ -25,6 +25,7 @@ pub(super) const SINK_BYTES: usize = 1 << 20;
 impl Engine {
     /// Starts an operation; one in memory is carried out here and now.
     pub(super) fn start(&mut self, operation: Operation) {
+        self.accounts.operations.submitted += 1;
         if self.traced > 0 {
             self.note(&operation);
         }
@@ -33,6 +34,7 @@ impl Engine {
             Verdict::TakeOut(leaf) => self.take_out(leaf),
             Verdict::Fail(error) => {
                 self.counts[operation.leaf as usize].failed += 1;
+                self.accounts.operations.end(false);
                 return self.finish(operation.id, Err(error));
             }
         }
@@ -209,6 +211,7 @@ impl Engine {
             let bytes = operation.extent.sectors * self.sector_bytes as u64;
             self.counts[operation.leaf as usize].add(operation.kind, bytes, wait_ns, result.is_ok());
         }
+        self.accounts.operations.end(result.is_ok());
         self.finish(operation.id, result);
     }
 
