@@ -3,19 +3,30 @@
 Invariants:
 
 - This is the only place that joins running and writing: `run` yields outcomes, `results` writes them.
-- However a run ends, its folder is finished with what was measured.
+- However a run ends, its folder is finished with what was measured; if that cannot be written, the parts stay, and
+  `load_run` finishes them later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.metrics import Analysis
 from raidlab.report import write_page
 from raidlab.results import Run, RunWriter, load_run, new_folder
-from raidlab.run import CellOutcome, Execution, Progress, Silent, Target, resolve_targets
+from raidlab.run import (
+    CellOutcome,
+    Execution,
+    Progress,
+    Silent,
+    StopFlag,
+    Target,
+    catching_signals,
+    resolve_targets,
+)
 from raidlab.study import LoadedStudy, load_study
 
 DEFAULT_OUT = "runs"
@@ -31,6 +42,7 @@ def run_study(
     destroy: Sequence[str] = (),
     progress: Progress | None = None,
     argv: Sequence[str] = (),
+    stop: StopFlag | None = None,
 ) -> Run:
     """Run a study and keep the result in a new folder.
 
@@ -52,6 +64,8 @@ def run_study(
         Told how far the run is; silent by default.
     argv : sequence of str
         The command to write into the provenance.
+    stop : StopFlag, optional
+        Ends the run when it is raised; signals raise one of the run's own by default.
 
     Returns
     -------
@@ -62,6 +76,8 @@ def run_study(
     ------
     InputError, RefusedError
         Before anything is measured or written.
+    OutputError
+        When the run's folder cannot be written.
     """
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     words = list(on) if on else loaded.study.default_targets
@@ -74,31 +90,39 @@ def run_study(
     targets = resolve_targets(words, destroy)
     _check_sections(loaded, targets)
     root_seed = loaded.study.seed if seed is None else seed
-    execution = Execution(loaded, targets, root_seed, quick, progress or Silent())
+    execution = Execution(loaded, targets, root_seed, quick, progress or Silent(), stop=stop or StopFlag())
     execution.prepare()
-    writer = RunWriter(
-        new_folder(Path(out), loaded.study.name),
-        loaded,
-        seed=root_seed,
-        targets=words,
-        quick=quick,
-        argv=list(argv) or ["raidlab", "run", loaded.study.name],
-    )
-    refused = False
-    try:
-        for outcome in execution.outcomes():
-            target = outcome.cell.target if isinstance(outcome, CellOutcome) else outcome.task.target
-            member_bytes, sector_bytes = execution.member_shape(target)
-            writer.add(outcome, member_bytes, sector_bytes)
-    except RefusedError:
-        refused = True
-        raise
-    finally:
-        if refused and writer.is_empty:
-            writer.discard()
-        else:
-            writer.finish(execution.status, execution.failure, execution.live_members)
+    with catching_signals(execution.stop):
+        writer = RunWriter(
+            new_folder(Path(out), loaded.study.name),
+            loaded,
+            seed=root_seed,
+            targets=words,
+            quick=quick,
+            argv=list(argv) or ["raidlab", "run", loaded.study.name],
+        )
+        try:
+            _write_outcomes(execution, writer)
+        except (InputError, RefusedError) as error:
+            writer.give_up(str(error), execution.live_members)
+            raise
+        except BaseException:
+            # The parts stay; whoever opens the folder has them finished.
+            writer.close()
+            raise
+        interrupted_by = execution.stop.signal_name if execution.status == "interrupted" else None
+        writer.finish(execution.status, execution.failure, execution.live_members, interrupted_by)
     return load_run(writer.folder)
+
+
+def _write_outcomes(execution: Execution, writer: RunWriter) -> None:
+    """Run, and write each outcome as it comes."""
+    # Whatever stops the writing ends the run too, and takes its member files away.
+    with closing(execution.outcomes()) as outcomes:
+        for outcome in outcomes:
+            target = outcome.cell.target if isinstance(outcome, CellOutcome) else outcome.task.target
+            writer.add(outcome, *execution.member_shape(target))
+            writer.note_members(execution.live_members)
 
 
 def analyse(run: Run | str | Path) -> Analysis:

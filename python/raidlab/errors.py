@@ -2,8 +2,8 @@
 
 Invariants:
 
-- Every error a user can cause is a `RaidlabError`; anything else that escapes is a defect of raidlab and shows its
-  traceback.
+- Every error a user can cause is a `RaidlabError`; anything else that escapes is a defect of raidlab and has an exit
+  code of its own.
 - A message is one line a mistake: the place (file, line, key), the value, what is wrong, what would be accepted.
 - The exit codes are part of the command line's contract and never change their meaning.
 """
@@ -18,15 +18,21 @@ EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INVALID_RESULT = 3
 EXIT_REFUSED = 4
+EXIT_INTERNAL = 70
+EXIT_HUNG_UP = 129
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
 
 EXIT_CODES = {
     EXIT_OK: "done; no check found the result invalid",
-    EXIT_FAILED: "a measurement failed (an I/O error, a worker that died)",
+    EXIT_FAILED: "a measurement failed (an I/O error, a worker that died), or a result could not be written",
     EXIT_BAD_INPUT: "bad input; nothing was measured or written",
     EXIT_INVALID_RESULT: "measured, but a check says INVALID: do not use the figures",
     EXIT_REFUSED: "refused for safety: a target that must not be written",
-    EXIT_INTERRUPTED: "interrupted; what was measured until then is kept",
+    EXIT_INTERNAL: "a defect of raidlab; RAIDLAB_TRACEBACK=1 shows where",
+    EXIT_HUNG_UP: "as 130, by a terminal that closed (SIGHUP)",
+    EXIT_INTERRUPTED: "interrupted (Ctrl-C); what was measured until then is kept",
+    EXIT_TERMINATED: "as 130, by a kill (SIGTERM)",
 }
 
 
@@ -101,6 +107,12 @@ class RefusedError(RaidlabError):
     """A target that raidlab will not write: nothing was touched."""
 
     exit_code = EXIT_REFUSED
+
+
+class OutputError(RaidlabError):
+    """A result could not be written; what was written before stands."""
+
+    exit_code = EXIT_FAILED
 
 
 class CellFailedError(RaidlabError):

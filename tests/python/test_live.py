@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -68,30 +66,6 @@ def test_memory_members_run(small_study: Path, tmp_path: Path) -> None:
 def test_bad_requests_are_failures_with_a_sentence() -> None:
     with pytest.raises(CellFailedError, match="missing field"):
         run_request("{}")
-
-
-def test_an_interrupt_keeps_what_was_measured(small_study: Path, tmp_path: Path) -> None:
-    text = small_study.read_text(encoding="utf-8").replace("requests = 1500", "requests = 400000")
-    small_study.write_text(text, encoding="utf-8")
-    command = [*CLI, "run", str(small_study), "--on", "sim"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    parts = _wait_for_a_part(tmp_path)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert "Traceback" not in errors
-    assert "what was measured until then is kept" in errors
-    assert (parts.parent / "cells.parquet").exists()
-    assert (parts.parent / "report.html").exists()
-
-
-def _wait_for_a_part(folder: Path) -> Path:
-    for _ in range(600):
-        found = [path for path in folder.glob("runs/*/parts.jsonl") if path.stat().st_size > 0]
-        if found:
-            return found[0]
-        time.sleep(0.05)
-    raise AssertionError("nothing was measured within 30 s")
 
 
 def _loop_device(tmp_path: Path) -> str:

@@ -148,27 +148,6 @@ def test_a_report_escapes_what_a_study_says(small_run: Run) -> None:
         del small_run.__dict__["study"]
 
 
-def test_a_killed_run_is_finished_from_its_parts(small_study: Path, tmp_path: Path) -> None:
-    from raidlab.results import RunWriter, finish_tables, new_folder
-    from raidlab.run import CellOutcome, Execution, resolve_targets
-    from raidlab.study import load_study
-
-    loaded = load_study(small_study)
-    folder = new_folder(tmp_path / "runs", "small")
-    writer = RunWriter(folder, loaded, seed=1, targets=["sim"], quick=False, argv=[])
-    execution = Execution(loaded, resolve_targets(["sim"]), seed=1)
-    outcomes = execution.outcomes()
-    for _ in range(3):
-        outcome = next(outcomes)
-        assert isinstance(outcome, CellOutcome)
-        writer.add(outcome, *execution.member_shape("sim"))
-    outcomes.close()
-    with (folder / "parts.jsonl").open("a", encoding="utf-8") as parts:
-        parts.write('{"rank": [0], "ident')
-    finish_tables(folder)
-    assert pl.read_parquet(folder / "cells.parquet").height == 3
-
-
 def test_the_command_line_prints_80_columns_and_json(small_study: Path, tmp_path: Path) -> None:
     done = _cli("run", str(small_study), "--seed", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from raidlab.cli import fio, layout, measure, plan_io, report, run, study, version
-from raidlab.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, InputError, RaidlabError
+from raidlab.cli.terminal import open_missing, printing, say
+from raidlab.errors import (
+    EXIT_CODES,
+    EXIT_FAILED,
+    EXIT_INTERNAL,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    InputError,
+    RaidlabError,
+)
+
+# Shows the traceback of what should never happen.
+TRACEBACK = "RAIDLAB_TRACEBACK"
+
+
+class _Commands(TyperGroup):
+    """The subcommands, with our own answer where Typer has one for a reader who leaves and for Ctrl-C."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the words; ``--help`` is printed here."""
+        with printing():
+            return super().make_context(*arguments, **options)
+        raise typer.Exit(EXIT_OK)
+
+    def invoke(self, *arguments: Any, **options: Any) -> Any:
+        """Run the subcommand."""
+        try:
+            with printing():
+                return super().invoke(*arguments, **options)
+        except KeyboardInterrupt:
+            say("interrupted")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise typer.Exit(EXIT_OK)
+
 
 # Typer's own Rich output would import Rich for every `--help`, which costs more than all the rest.
 app = typer.Typer(
     name="raidlab",
+    cls=_Commands,
     help="Compare arrangements of disks: measure them here, simulate them anywhere, and see what each one costs.",
     epilog="\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()),
     no_args_is_help=True,
@@ -31,21 +69,43 @@ app.command("version")(version.version)
 
 def main() -> None:
     """Run the command line; the entry point of the console script."""
+    open_missing()
     try:
         app()
-    except InputError as error:
+    except Exception as error:
+        sys.exit(_explain(error))
+    except BaseException as error:
+        # What the engine's Rust panics with is no `Exception`; leaving (`SystemExit`) is for the interpreter.
+        if type(error).__name__ != "PanicException":
+            raise
+        sys.exit(_explain(error))
+    finally:
+        # The exit code is decided; Ctrl-C pressed once more must not replace it while the interpreter tidies up.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _explain(error: BaseException) -> int:
+    """Say what went wrong in one line a mistake; returns the exit code."""
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, InputError):
         for problem in error.problems:
-            print(f"error: {problem}", file=sys.stderr)
+            say(f"error: {problem}")
         if len(error.problems) > 1:
-            print(f"{len(error.problems)} mistakes; nothing was run", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except RaidlabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted; nothing had been measured yet", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`); that is its right.
-        sys.stderr.close()
-        sys.exit(EXIT_FAILED)
+            say(f"{len(error.problems)} mistakes; nothing was run")
+        return error.exit_code
+    if isinstance(error, RaidlabError):
+        say(f"error: {error}")
+        return error.exit_code
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        say(f"error: {place}{error.strerror}")
+        return EXIT_FAILED
+    told = " ".join(str(error).split())
+    say(
+        f"internal error: {type(error).__name__}: {told}; please report it, with what {TRACEBACK}=1 shows "
+        "of the same command"
+    )
+    return EXIT_INTERNAL

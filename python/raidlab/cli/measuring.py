@@ -12,10 +12,9 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from raidlab.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from raidlab.measure import Asked
@@ -35,13 +34,15 @@ def measure_and_print(asked: Asked, *, out: str | None, as_json: bool, argv: Seq
         The command, for the record.
     """
     from raidlab.measure import measure
-    from raidlab.run import progress_on
+    from raidlab.run import StopFlag, catching_signals, progress_on
 
-    progress = progress_on(sys.stderr)
-    if out is not None:
-        return _print(measure(asked, Path(out), progress=progress, argv=argv), as_json=as_json, kept=True)
-    with tempfile.TemporaryDirectory(prefix="raidlab-") as folder:
-        return _print(measure(asked, Path(folder), progress=progress, argv=argv), as_json=as_json, kept=False)
+    stop = StopFlag()
+    with ExitStack() as made:
+        made.enter_context(catching_signals(stop))
+        # What is not kept still wants a place until it is printed.
+        place = made.enter_context(tempfile.TemporaryDirectory(prefix="raidlab-")) if out is None else out
+        run = measure(asked, Path(place), progress=progress_on(sys.stderr), argv=argv, stop=stop)
+        return _print(run, as_json=as_json, kept=out is not None)
 
 
 def _print(run: Run, *, as_json: bool, kept: bool) -> int:
@@ -49,22 +50,24 @@ def _print(run: Run, *, as_json: bool, kept: bool) -> int:
     from raidlab.cli.measure_json import measurement_json
     from raidlab.cli.measure_tables import print_measurement
     from raidlab.cli.run import exit_code
+    from raidlab.cli.terminal import printing, say
     from raidlab.metrics import Analysis
 
     status = run.facts["status"]
     if run.cells.is_empty():
-        print("interrupted; nothing had been measured yet", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        say("interrupted; nothing had been measured yet")
+        return exit_code(run, [])
     analysis = Analysis(run)
     findings = run_checks(analysis)
-    if as_json:
-        print(measurement_json(analysis, findings, kept=kept))
-    else:
-        print_measurement(analysis, findings)
+    with printing():
+        if as_json:
+            print(measurement_json(analysis, findings, kept=kept))
+        else:
+            print_measurement(analysis, findings)
     if kept:
-        print(f"kept: {run.folder} (a page of it: raidlab report {run.folder})", file=sys.stderr)
+        say(f"kept: {run.folder} (a page of it: raidlab report {run.folder})")
     if status != "complete":
-        print(f"the measurement was {status}; what was measured until then is shown above", file=sys.stderr)
+        say(f"the measurement was {status}; what was measured until then is shown above")
     if run.facts["failure"]:
-        print(f"error: {run.facts['failure']}", file=sys.stderr)
+        say(f"error: {run.facts['failure']}")
     return exit_code(run, findings)

@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_INVALID_RESULT, EXIT_OK
+from raidlab.errors import (
+    EXIT_FAILED,
+    EXIT_HUNG_UP,
+    EXIT_INTERRUPTED,
+    EXIT_INVALID_RESULT,
+    EXIT_OK,
+    EXIT_TERMINATED,
+)
 
 if TYPE_CHECKING:
     from raidlab.checks import Finding
     from raidlab.results import Run
 
+_EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
 EXAMPLES = """\b
 Examples:
   raidlab run quickstart --quick
@@ -63,37 +71,52 @@ def run(
 
     Measures, simulates or both, prints a table for each target, and keeps the result with a report in a new folder.
     """
-    from raidlab.api import analyse, run_study, write_report
+    from raidlab.api import analyse, run_study
     from raidlab.checks import run_checks
     from raidlab.cli.output import print_json, print_run
-    from raidlab.run import progress_on
+    from raidlab.cli.terminal import printing, say
+    from raidlab.report import write_page
+    from raidlab.run import StopFlag, catching_signals, progress_on
 
-    result = run_study(
-        study,
-        on=on,
-        out=out,
-        seed=seed,
-        quick=quick,
-        destroy=destroy or (),
-        progress=progress_on(sys.stderr),
-        argv=command(study, on or [], seed, quick, destroy or []),
-    )
-    analysis = analyse(result)
-    if result.cells.is_empty():
-        print(f"{result.facts['status']} before anything was measured; {result.folder}", file=sys.stderr)
-        raise typer.Exit(exit_code(result, []))
-    findings = run_checks(analysis)
-    if as_json:
-        print_json(analysis, findings)
-    else:
-        print_run(analysis, findings)
-    page = write_report(result)
-    print(f"report: {page}", file=sys.stderr)
+    stop = StopFlag()
+    # Whoever interrupts a run still wants its report.
+    with catching_signals(stop):
+        result = run_study(
+            study,
+            on=on,
+            out=out,
+            seed=seed,
+            quick=quick,
+            destroy=destroy or (),
+            progress=progress_on(sys.stderr),
+            argv=command(study, on or [], seed, quick, destroy or []),
+            stop=stop,
+        )
+        if result.cells.is_empty():
+            say(f"{result.facts['status']} before anything was measured; {result.folder}")
+            say_failure(result)
+            raise typer.Exit(exit_code(result, []))
+        analysis = analyse(result)
+        page = write_page(analysis)
+        findings = run_checks(analysis)
+        with printing():
+            if as_json:
+                print_json(analysis, findings)
+            else:
+                print_run(analysis, findings)
+    say(f"report: {page}")
     if result.facts["status"] != "complete":
-        print(f"the run was {result.facts['status']}; what was measured until then is kept", file=sys.stderr)
-        if result.facts["failure"]:
-            print(f"error: {result.facts['failure']}", file=sys.stderr)
+        say(f"the run was {result.facts['status']}; what was measured until then is kept")
+        say_failure(result)
     raise typer.Exit(exit_code(result, findings))
+
+
+def say_failure(run: Run) -> None:
+    """Say why a run failed, if it did."""
+    from raidlab.cli.terminal import say
+
+    if run.facts["failure"]:
+        say(f"error: {run.facts['failure']}")
 
 
 def command(study: str, on: list[str], seed: int | None, quick: bool, destroy: list[str]) -> list[str]:
@@ -109,7 +132,7 @@ def exit_code(run: Run, findings: list[Finding]) -> int:
     """What a run ends the program with."""
     status = run.facts["status"]
     if status == "interrupted":
-        return EXIT_INTERRUPTED
+        return _EXIT_OF_SIGNAL.get(str(run.facts.get("interrupted_by")), EXIT_INTERRUPTED)
     if status == "failed":
         return EXIT_FAILED
     return EXIT_INVALID_RESULT if any(finding.verdict == "INVALID" for finding in findings) else EXIT_OK

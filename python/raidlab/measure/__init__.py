@@ -13,6 +13,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,20 @@ from raidlab.measure.places import wanted_targets
 from raidlab.measure.plan import Subject, check_depths, check_drive, study_of, subjects_of, writes_at_all
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
+from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.outcome import CellOutcome
 from raidlab.run.progress import Progress, Silent
 
 
-def measure(asked: Asked, out: Path, *, progress: Progress | None = None, argv: Sequence[str] = ()) -> Run:
-    """Measure, and keep the result in a new folder below ``out``.
+def measure(
+    asked: Asked,
+    out: Path,
+    *,
+    progress: Progress | None = None,
+    argv: Sequence[str] = (),
+    stop: StopFlag | None = None,
+) -> Run:
+    """Measure, and keep the result in a new folder below ``out``; ``stop`` ends it, as a signal does.
 
     Returns
     -------
@@ -57,25 +66,40 @@ def measure(asked: Asked, out: Path, *, progress: Progress | None = None, argv: 
         budget=asked.budget,
     )
     measurement = Measurement(loaded, subjects, asked.drive, asked.precision_percent, progress or Silent())
+    measurement.stop = stop or measurement.stop
     for note in asked.notes:
         measurement.progress.note(note)
-    folder = new_folder(out, loaded.study.name)
-    words = list(asked.targets)
-    writer = RunWriter(folder, loaded, seed=asked.seed, targets=words, quick=False, argv=list(argv))
-    try:
-        for outcome in measurement.outcomes():
+    with catching_signals(measurement.stop):
+        folder = new_folder(out, loaded.study.name)
+        words = list(asked.targets)
+        writer = RunWriter(folder, loaded, seed=asked.seed, targets=words, quick=False, argv=list(argv))
+        try:
+            _write_outcomes(measurement, writer)
+        except RaidlabError as error:
+            # Whoever stops before the first cell has the whole story in the error; later, the cells tell the rest.
+            if writer.is_empty:
+                writer.discard()
+                raise
+            measurement.status, measurement.failure = "failed", str(error)
+        except BaseException:
+            writer.close()
+            raise
+        writer.finish(
+            measurement.status,
+            measurement.failure,
+            measurement.live_members,
+            measurement.stop.signal_name if measurement.status == "interrupted" else None,
+            _facts(asked, subjects, measurement),
+        )
+    return load_run(folder)
+
+
+def _write_outcomes(measurement: Measurement, writer: RunWriter) -> None:
+    """Measure, and write each outcome as it comes; whatever stops the writing ends the measurement too."""
+    with closing(measurement.outcomes()) as outcomes:
+        for outcome in outcomes:
             array = outcome.cell.array if isinstance(outcome, CellOutcome) else outcome.task.array
             writer.add(outcome, *measurement.member_shape(array.name))
-    except RaidlabError as error:
-        # Whoever stops before the first cell has the whole story in the error; later, the cells tell the rest.
-        if writer.is_empty:
-            writer.discard()
-            raise
-        measurement.status, measurement.failure = "failed", str(error)
-    writer.finish(
-        measurement.status, measurement.failure, measurement.live_members, _facts(asked, subjects, measurement)
-    )
-    return load_run(folder)
 
 
 def _facts(asked: Asked, subjects: list[Subject], measurement: Measurement) -> dict[str, Any]:

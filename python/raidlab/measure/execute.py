@@ -11,7 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from raidlab.measure.drive import Drive
 from raidlab.measure.places import Place
 from raidlab.measure.plan import ARRAY_SECTOR_BYTES, DIRECT, Subject
 from raidlab.measure.request import NULL_BUDGET, Members, measure_request
-from raidlab.run.interrupt import StopFlag, catching_interrupts
+from raidlab.run.interrupt import StopFlag
 from raidlab.run.kernel_facts import volumes_below
 from raidlab.run.members import member_files
 from raidlab.run.outcome import CellOutcome, Outcome
@@ -54,6 +54,8 @@ class Measurement:
     precision_percent : float or None
         Repeat until the 95 % interval of every throughput is narrower than this, to either side.
     progress : Progress
+    stop : StopFlag
+        Raised from outside, it ends the measurement.
 
     Attributes
     ----------
@@ -75,13 +77,13 @@ class Measurement:
     failure: str | None = None
     live_members: list[dict[str, Any]] = field(default_factory=list)
     members_of: dict[str, list[int]] = field(default_factory=dict)
+    stop: StopFlag = field(default_factory=StopFlag)
     _members: dict[str, Members] = field(default_factory=dict)
-    _stop: StopFlag = field(default_factory=StopFlag)
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Generator[Outcome, None, None]:
         """Measure, and yield each outcome when it is there."""
         leaves = {name: count_leaves(tree) for name, tree in self.loaded.geometry.trees.items()}
-        with catching_interrupts(self._stop), made_members(self.subjects, leaves) as members:
+        with made_members(self.subjects, leaves) as members:
             self._members = members
             self._make_ready()
             yield from self._null()
@@ -115,7 +117,7 @@ class Measurement:
     def _first(self, text: str, subject: Subject) -> dict[str, Any] | None:
         """The first request to a subject: what is wrong with its targets is the user's to know, in the user's words."""
         try:
-            answer = run_request(text, lambda _share: not self._stop())
+            answer = run_request(text, lambda _share: not self.stop())
         except (CellFailedError, RefusedError) as error:
             said = in_words_of(subject, str(error))
             if isinstance(error, RefusedError):
@@ -206,7 +208,7 @@ class Measurement:
         return measure_request(self.loaded, cell, subject, members, self.drive, hold_target_ns=hold_target_ns)
 
     def _run(self, expansion: Expansion, text_of: Callable[[Cell, int | None], str], title: str) -> Iterator[Outcome]:
-        schedule = Schedule(expansion, text_of, InlineRunner(self._stop), self.loaded.study.seed)
+        schedule = Schedule(expansion, text_of, InlineRunner(self.stop), self.loaded.study.seed)
         self.progress.begin(title, schedule.expected_cells())
         try:
             for outcome in schedule.outcomes():

@@ -20,8 +20,26 @@ import polars as pl
 
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
+from raidlab.results.folder import PARTS, finish_killed
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
+
+# What the rest of raidlab takes for granted in `run.json`.
+_NEEDED = (
+    "study",
+    "seed",
+    "targets",
+    "quick",
+    "argv",
+    "raidlab",
+    "host",
+    "trees",
+    "devices",
+    "status",
+    "failure",
+    "live_members",
+    "times",
+)
 
 
 @dataclass(frozen=True)
@@ -142,7 +160,15 @@ class Run:
             return pl.DataFrame(cursor.fetchall(), schema=names, orient="row")
 
     def _frame(self, name: str) -> pl.DataFrame:
-        return pl.read_parquet(self.folder / f"{name}.parquet")
+        file = self.folder / f"{name}.parquet"
+        try:
+            frame = pl.read_parquet(file)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise _damaged(file, f"cannot be read: {first_line(error)}") from None
+        lacking = [column for column in TABLES[name] if column not in frame.columns]
+        if lacking:
+            raise _damaged(file, f"lacks the column '{lacking[0]}'")
+        return frame
 
 
 def load_run(folder: str | Path) -> Run:
@@ -162,12 +188,9 @@ def load_run(folder: str | Path) -> Run:
         When it is no run folder, or one of another version.
     """
     path = Path(folder)
-    file = path / "run.json"
-    if not file.is_file():
-        raise InputError.one(
-            "run", "is not a run folder (no run.json)", value=f"'{path}'", accepted="a folder in runs/"
-        )
-    facts = json.loads(file.read_text(encoding="utf-8"))
+    if (path / PARTS).is_file():
+        finish_killed(path)
+    facts = _facts(path)
     if facts.get("schema_version") != SCHEMA_VERSION:
         raise InputError.one(
             "run",
@@ -178,4 +201,38 @@ def load_run(folder: str | Path) -> Run:
     missing = [name for name in TABLES if not (path / f"{name}.parquet").is_file()]
     if missing:
         raise InputError.one("run", f"lacks {missing[0]}.parquet", value=f"'{path}'", accepted="a complete run folder")
-    return Run(path, facts)
+    run = Run(path, facts)
+    try:
+        run.study  # noqa: B018 - read now, so that a folder that is no run is refused here and not in the midst of a page
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(path / "run.json", f"has no study that can be read: {first_line(error)}") from None
+    return run
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    file = folder / "run.json"
+    if not str(folder) or not file.is_file():
+        raise InputError.one(
+            "run", "is not a run folder (no run.json)", value=f"'{folder}'", accepted="a folder in runs/"
+        )
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _damaged(file, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise _damaged(file, f"is not JSON: {first_line(error)}") from None
+    if not isinstance(facts, dict):
+        raise _damaged(file, "is not a table of facts")
+    lacking = [key for key in _NEEDED if key not in facts]
+    if "schema_version" in facts and lacking:
+        raise _damaged(file, f"lacks '{lacking[0]}'")
+    return facts
+
+
+def _damaged(file: Path, message: str) -> InputError:
+    return InputError.one("run", message, value=f"'{file}'", accepted="a run folder as raidlab wrote it")
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -8,6 +8,7 @@ Invariants:
 """
 
 from raidlab.run.execute import Execution
+from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.progress import Progress, Silent, progress_on
 from raidlab.run.targets import Target, resolve_targets
@@ -19,7 +20,9 @@ __all__ = [
     "Outcome",
     "Progress",
     "Silent",
+    "StopFlag",
     "Target",
+    "catching_signals",
     "progress_on",
     "resolve_targets",
 ]

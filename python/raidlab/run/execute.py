@@ -3,14 +3,14 @@
 Invariants:
 
 - Targets are run one after another: a live run must not share the processors with the simulator.
-- Whatever ends a run early (Ctrl-C, a failing device), the outcomes yielded before stand, and those that finish while
-  the workers stop are still yielded.
+- Whatever ends a run early (the stop flag, a failing device), the outcomes yielded before stand, and those that finish
+  while the workers stop are still yielded. When nobody takes outcomes any more, nothing goes on.
 - Files made for a live target are gone when the generator is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +18,14 @@ from typing import Any
 
 from raidlab.errors import CellFailedError
 from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
-from raidlab.run.interrupt import StopFlag, catching_interrupts
+from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import Members, check_devices, live_members
 from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.physical import disks_below
+from raidlab.run.pool import PoolRunner
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.request import cell_request
-from raidlab.run.runner import InlineRunner, PoolRunner, Runner, run_request
+from raidlab.run.runner import InlineRunner, Runner, run_request
 from raidlab.run.schedule import Schedule, TextOf
 from raidlab.run.targets import Target
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
@@ -46,6 +47,8 @@ class Execution:
         The root seed.
     quick : bool
     progress : Progress
+    stop : StopFlag
+        Raised from outside, it ends the run.
 
     Attributes
     ----------
@@ -65,13 +68,12 @@ class Execution:
     status: str = "complete"
     failure: str | None = None
     live_members: list[dict[str, Any]] = field(default_factory=list)
+    stop: StopFlag = field(default_factory=StopFlag)
     _live_member_bytes: int = 0
-    _stop: StopFlag = field(default_factory=StopFlag)
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Generator[Outcome, None, None]:
         """Run, and yield each outcome when it is there."""
         with ExitStack() as made:
-            made.enter_context(catching_interrupts(self._stop))
             live = next((target for target in self.targets if target.is_live), None)
             members: Members = []
             if live is not None:
@@ -100,7 +102,7 @@ class Execution:
         gentlest = max(self.loaded.study.workload, key=lambda workload: workload.read)
         cell = make_cell("live", widest, gentlest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
         try:
-            answer = run_request(self._live_text(cell, members, once=True), lambda _share: not self._stop())
+            answer = run_request(self._live_text(cell, members, once=True), lambda _share: not self.stop())
         except CellFailedError as error:
             self.status, self.failure = "failed", str(error)
             return
@@ -156,7 +158,7 @@ class Execution:
             )
 
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
-        yield from self._run(expansion, PoolRunner(self._stop), text_of, f"simulating {model.name}")
+        yield from self._run(expansion, PoolRunner(self.stop), text_of, f"simulating {model.name}")
 
     def _emulated(self) -> Iterator[Outcome]:
         """Modelled disks on the real clock, one cell at a time: two would take the processor from each other."""
@@ -175,7 +177,7 @@ class Execution:
 
             expansion = expand(self.loaded.study, EMULATED, seed=self.seed, quick=self.quick)
             title = f"emulating {model.name} at speed {self.loaded.study.emulated.speed:g}"
-            yield from self._run(expansion, InlineRunner(self._stop), text_of, title)
+            yield from self._run(expansion, InlineRunner(self.stop), text_of, title)
 
     def _live_text(self, cell: Cell, members: Members, hold_target_ns: int | None = None, *, once: bool = False) -> str:
         return cell_request(
@@ -194,7 +196,7 @@ class Execution:
 
         expansion = expand(self.loaded.study, "live", seed=self.seed, quick=self.quick)
         places = ", ".join(str(place.path or place.kind) for place in target.places)
-        for outcome in self._run(expansion, InlineRunner(self._stop), text_of, f"measuring on {places}"):
+        for outcome in self._run(expansion, InlineRunner(self.stop), text_of, f"measuring on {places}"):
             if isinstance(outcome, CellOutcome):
                 self._note_members(outcome.answer["facts"]["targets"])
             yield outcome
@@ -209,7 +211,7 @@ class Execution:
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
             return self._live_text(cell, memory, hold_target_ns)
 
-        yield from self._run(expansion, InlineRunner(self._stop), text_of, "bounding raidlab's own cost in memory")
+        yield from self._run(expansion, InlineRunner(self.stop), text_of, "bounding raidlab's own cost in memory")
 
     def _note_members(self, targets: list[dict[str, Any] | None]) -> None:
         """Keep the facts of members not met before, while they exist, with the disks below them."""
@@ -226,10 +228,15 @@ class Execution:
                 yield outcome
                 if isinstance(outcome, CellOutcome):
                     self.progress.advance()
+            yield from schedule.leftovers()
         except KeyboardInterrupt:
             self.status = "interrupted"
+            self.progress.note(f"stopping ({self.stop.signal_name}): what was measured is kept")
+            yield from schedule.leftovers()
         except CellFailedError as error:
             self.status, self.failure = "failed", str(error)
+            yield from schedule.leftovers()
         finally:
+            # Nobody may take the outcomes any more (a full disk): nothing goes on behind anybody's back then.
+            runner.close()
             self.progress.end()
-        yield from schedule.leftovers()

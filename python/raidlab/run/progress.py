@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ class PlainLines:
         self._say(f"{self._title}: {self._done} cells in {time.monotonic() - self._began_s:.1f} s")
 
     def _say(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        # A terminal that has closed, or a full disk behind standard error, is no reason to stop measuring.
+        with suppress(OSError, ValueError):
+            print(text, file=self._stream, flush=True)
 
 
 class Bar:

@@ -1,0 +1,71 @@
+"""Standard output and standard error as they may be found: closed, full, or read by somebody who leaves early.
+
+Invariants:
+
+- Whoever reads our output may stop reading (``| head``): that is no failure, and nothing is said about it.
+- Output that cannot be written otherwise (a full disk) is one clear error.
+- What is said on standard error is never worth failing for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from raidlab.errors import OutputError
+
+_STANDARD = 3
+
+
+def open_missing() -> None:
+    """Put something behind standard streams that were closed, lest a result file be opened under their numbers."""
+    with suppress(OSError):
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) < _STANDARD:
+            os.set_inheritable(descriptor, True)
+        os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for as long as we live
+
+
+def say(text: str) -> None:
+    """A line on standard error, if there is anybody to hear it."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Print within: what is printed has been written afterwards, or nobody wanted it.
+
+    Raises
+    ------
+    OutputError
+        When standard output cannot be written.
+    """
+    try:
+        try:
+            yield
+        except SystemExit as leaving:
+            # Rich answers a broken pipe so.
+            if leaving.code != 1:
+                raise
+            raise BrokenPipeError from None
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        _silence()
+        raise OutputError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def _silence() -> None:
+    """Let whatever is still printed go nowhere, so that leaving does not fail on it again."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,133 @@
+"""A pool of processes, one a processor: for the simulator, whose cells are independent.
+
+Invariants:
+
+- A worker knows only the engine; it reads no study file and writes no result.
+- Workers hear no signal: they are told through two pipes whose other ends this process alone holds. When the first is
+  closed they end the cell they are at; when the second is, they exit at once. So they also go when this process is
+  killed, and what they finished before is never thrown away.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Hashable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
+
+from raidlab.errors import CellFailedError
+from raidlab.run.interrupt import StopFlag, holding_signals
+from raidlab.run.runner import Answer, run_request
+
+_LOOK_EVERY_S = 0.1
+_DIED = "the worker died (out of memory, or killed from outside)"
+
+
+class PoolRunner:
+    """Runs as many requests at once as there are processors.
+
+    Parameters
+    ----------
+    stop : StopFlag
+    workers : int, optional
+        How many processes; one a processor by default.
+    """
+
+    def __init__(self, stop: StopFlag, workers: int | None = None) -> None:
+        self._stop = stop
+        # A fork would copy this process's threads in an unknown state (Polars has some).
+        context = multiprocessing.get_context("spawn")
+        until_stop, self._stop_end = context.Pipe(duplex=False)
+        until_exit, self._exit_end = context.Pipe(duplex=False)
+        # The helper that cleans up after processes is started here, and must outlive what ends this one.
+        with holding_signals():
+            self._pool = ProcessPoolExecutor(
+                workers or usable_cpus(), mp_context=context, initializer=_listen, initargs=(until_stop, until_exit)
+            )
+        self._running: dict[Future[Answer | None], Hashable] = {}
+
+    def submit(self, key: Hashable, request: str) -> None:
+        """Queue a request."""
+        # The pool starts its processes here; signals are for this one alone.
+        with holding_signals():
+            try:
+                self._running[self._pool.submit(_work, request)] = key
+            except BrokenProcessPool:
+                raise CellFailedError(f"{key}: {_DIED}") from None
+
+    def next_done(self) -> tuple[Hashable, Answer] | None:
+        """Wait for the next answer, whichever it is."""
+        if not self._running:
+            return None
+        done: set[Future[Answer | None]] = set()
+        while not done:
+            if self._stop():
+                raise KeyboardInterrupt
+            done, _ = wait(self._running, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+        future = done.pop()
+        key = self._running.pop(future)
+        try:
+            answer = future.result()
+        except BrokenProcessPool:
+            raise CellFailedError(f"{key}: {_DIED}") from None
+        assert answer is not None, "a worker ends a cell early only when this process has said so"
+        return key, answer
+
+    def close(self) -> list[tuple[Hashable, Answer]]:
+        """Cancel what has not started, have what is running ended, and give what was finished."""
+        begun = [future for future in self._running if not future.cancel()]
+        self._stop_end.close()
+        while not self._stop.is_urgent and wait(begun, timeout=_LOOK_EVERY_S).not_done:
+            pass
+        # Nobody waits for workers to tidy up after themselves where somebody waits for this process to stop.
+        if self._stop():
+            self._exit_end.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._exit_end.close()
+        finished = [
+            (key, answer)
+            for future, key in self._running.items()
+            if not future.cancelled() and future.exception() is None and (answer := future.result()) is not None
+        ]
+        self._running.clear()
+        return finished
+
+
+# Only in a worker: set when the cell it is at is to be ended.
+_ended = threading.Event()
+
+
+def _listen(until_stop: Connection, until_exit: Connection) -> None:
+    """Begin to listen to the process that started this worker."""
+
+    def wait_for_both() -> None:
+        _wait_for_end(until_stop)
+        _ended.set()
+        _wait_for_end(until_exit)
+        # Nobody wants an answer any more; what the engine is doing cannot be unwound from here.
+        os._exit(1)
+
+    threading.Thread(target=wait_for_both, daemon=True).start()
+
+
+def _wait_for_end(pipe: Connection) -> None:
+    try:
+        pipe.recv_bytes()
+    except (EOFError, OSError):
+        return
+
+
+def _work(request: str) -> Answer | None:
+    """Run one request; None when it was ended early."""
+    if _ended.is_set():
+        return None
+    answer = run_request(request, lambda _share: not _ended.is_set())
+    return None if answer.get("interrupted") else answer
+
+
+def usable_cpus() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))

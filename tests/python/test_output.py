@@ -1,0 +1,79 @@
+"""Standard streams that are closed, full, or read by somebody who leaves; errors that have no better home."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = f"{sys.executable} -m raidlab run ./study.toml"
+TINY_STUDY = """
+name = "tiny"
+title = "A tiny study"
+[[array]]
+name = "raid0"
+tree = "raid0(2)"
+[[workload]]
+name = "reads"
+read = 1.0
+size = "8KiB"
+[load]
+depths = [1]
+[sim]
+device = "fixed-100us"
+"""
+WORDS = ["layout raid5:5", "study list", "version", "--help", "plan-io raid5:5 --read 4KiB@0"]
+
+
+def _shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "pattern"),
+    [
+        # A pipe that nobody reads any more, and keeps too little to hide that.
+        ("> >(exec true)", 0, ""),
+        ("--json | head -c 1", 0, ""),
+        ("> /dev/full", 1, "error: standard output: cannot be written: No space left on device"),
+        (">&-", 0, ""),
+        ("> /dev/null 2> /dev/full", 0, ""),
+        ("<&- >&- 2>&-", 0, ""),
+    ],
+)
+def test_the_report_is_written_whatever_becomes_of_the_output(
+    redirection: str, code: int, pattern: str, tmp_path: Path
+) -> None:
+    (tmp_path / "study.toml").write_text(TINY_STUDY, encoding="utf-8")
+    done = _shell(f"{RUN} {redirection}", tmp_path)
+    assert done.returncode == code, done.stderr
+    assert len(list(tmp_path.glob("runs/*/report.html"))) == 1
+    errors = [line for line in done.stderr.splitlines() if "error" in line.lower() or "Traceback" in line]
+    assert errors == ([pattern] if pattern else [])
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_full_standard_output_is_one_clear_error(words: str, tmp_path: Path) -> None:
+    done = _shell(f"{sys.executable} -m raidlab {words} > /dev/full", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output: cannot be written: No space left on device\n"
+
+
+def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(tmp_path: Path) -> None:
+    broken = (
+        "import raidlab.results.provenance as it, raidlab.cli as cli\n"
+        "def fail(): raise ZeroDivisionError('a\\nb')\n"
+        "it.version_facts = fail\n"
+        "import sys; sys.argv = ['raidlab', 'version']\n"
+        "cli.main()"
+    )
+    command = f'{sys.executable} -c "{broken}"'
+    done = _shell(command, tmp_path)
+    assert done.returncode == 70
+    assert done.stderr.startswith("internal error: ZeroDivisionError: a b; please report it")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" in _shell(f"RAIDLAB_TRACEBACK=1 {command}", tmp_path).stderr
