@@ -116,6 +116,7 @@ def test_a_cell_that_fio_can_say_comes_back_the_same(tmp_path_factory: pytest.Te
     [
         {"targets": [{"kind": "null", "size_bytes": 1 << 30}]},
         {"interface": "threads", "workers": 8},
+        {"cpus": [0, 2], "busy": True, "batch": 4, "poll_completions": True},
         {
             "targets": [{"kind": "file", "path": "f", "size_bytes": 3 << 20}],
             "spans": [{"offset_bytes": 1 << 20, "size_bytes": 2 << 20}],

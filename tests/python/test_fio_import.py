@@ -145,6 +145,13 @@ def test_sizes_of_requests(tmp_path: Path, options: str, size: dict[str, Any], a
     assert workload["address"] == {"kind": "uniform", "align_bytes": align}
 
 
+def test_how_requests_are_handed_over(tmp_path: Path) -> None:
+    words = "size=1m cpus_allowed=0,2-3 hipri iodepth_batch=8 iodepth_batch_complete_max=8 iodepth_batch_complete=0"
+    cell = lane(tmp_path, words).cell
+    wanted = {"cpus": [0, 2, 3], "poll_completions": True, "batch": 8, "busy": True}
+    assert {key: cell[key] for key in wanted} == wanted
+
+
 def test_places(tmp_path: Path) -> None:
     zipf = lane(tmp_path, "size=1m rw=randread random_distribution=zipf:0.9").cell["workload"]["address"]
     assert zipf == {"kind": "zipf", "theta": 0.9, "align_bytes": 4096}
@@ -258,6 +265,8 @@ def test_clones_that_each_read_one_file_in_order_are_lanes_of_their_own(tmp_path
         ("[j]\nfilename=/dev/one\nsize=1g\n", "job.fio:3: 'size=1g': /dev/one has only 67108864 bytes"),
         ("[j]\nsize=1m\nkb_base=1023\n", "job.fio:3: 'kb_base=1023': is no base of units; accepted: 1024 or 1000"),
         ("[j]\nsize=1m\ndirectory=/gone\n", "job.fio:3: 'directory=/gone': there is no directory /gone"),
+        ("[j]\nsize=1m\ncpus_allowed=3-1\n", "job.fio:3: 'cpus_allowed=3-1': names no processors"),
+        ("[j]\nsize=1m\niodepth_batch_complete_min=4\n", "raidlab waits for no more than one completion"),
         ("[j]\nsize=1m\nfilename=-\n", "raidlab reads and writes no standard input or output"),
     ],
 )

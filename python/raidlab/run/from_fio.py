@@ -23,7 +23,7 @@ from raidlab.errors import CellFailedError, RefusedError
 from raidlab.formats.fio.cells import Import, Lane
 from raidlab.formats.fio.places import BLOCK, FILE
 from raidlab.histogram import Histogram
-from raidlab.run.interrupt import StopFlag, catching_interrupts
+from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import Answer, run_request
 
@@ -117,7 +117,7 @@ class JobFileRun:
     def results(self) -> Iterator[LaneResult]:
         """Run, and yield the results of a group when it is over."""
         lanes = sum(len(group) for group in self.imported.groups)
-        with catching_interrupts(self._stop):
+        with catching_signals(self._stop):
             self.progress.begin("running the jobs", lanes)
             try:
                 for number, group in enumerate(self.imported.groups):

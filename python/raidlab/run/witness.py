@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shlex
 import shutil
 import statistics
@@ -45,6 +46,9 @@ _LOOK_EVERY_S = 0.1
 
 # What raidlab's engine has registered with the kernel, fio registers too; times to the end of fio's own counting.
 _IO_URING_WORDS = ("fixedbufs=1", "registerfiles=1")
+# Like raidlab's engine without a batch of its own: as many at a time as there are.
+_TOGETHER = ("iodepth_batch_submit", "iodepth_batch_complete_max")
+_IODEPTH = re.compile(r"^iodepth=(\d+)$", re.MULTILINE)
 _COMMON_WORDS = ("lat_percentiles=1", "overwrite=1", "thread=1", "group_reporting=1")
 
 
@@ -307,7 +311,11 @@ def _job(cell: Mapping[str, Any], words: Sequence[str]) -> str:
         raise InputError.one(
             f"--witness: {error.key}", error.message, value=error.value, accepted=error.accepted
         ) from None
-    ring = _IO_URING_WORDS if "\nioengine=io_uring\n" in text else ()
+    ring: list[str] = []
+    if "\nioengine=io_uring\n" in text:
+        depth = _IODEPTH.search(text)
+        together = [f"{word}={depth[1]}" for word in _TOGETHER] if depth and cell.get("batch") is None else []
+        ring = [*_IO_URING_WORDS, *together]
     return text + "".join(f"{word}\n" for word in (*_COMMON_WORDS, *ring, *words))
 
 

@@ -115,6 +115,7 @@ class _Importer:
                     "workers": together,
                     "interface": "threads" if job.ioengine in WAITING_ENGINES else "auto",
                     "buffered": not job.direct and job.ioengine != NULL_ENGINE,
+                    **_driving(job),
                     "compressible_percent": job.buffer_compress_percentage,
                     "destroy": self._given_up(parts),
                     "load": load.times(together),
@@ -255,6 +256,20 @@ def _sector(workload: dict[str, Any]) -> dict[str, Any]:
     lengths = [size["bytes"]] if size["kind"] == "fixed" else size["bytes"]
     common = gcd(*lengths, address["align_bytes"], address.get("stride_bytes", 0))
     return {"sector_bytes": SECTOR_BYTES} if common % DEFAULT_BLOCK_BYTES else {}
+
+
+def _driving(job: Job) -> dict[str, Any]:
+    """The keys of a cell that say how requests are handed over, where the job says it."""
+    found: dict[str, Any] = {}
+    if job.cpus_allowed:
+        found["cpus"] = list(job.cpus_allowed)
+    if job.batch_complete_min == 0:
+        found["busy"] = True
+    if job.hipri:
+        found["poll_completions"] = True
+    if job.batch_submit is not None and job.batch_submit == job.batch_complete_max:
+        found["batch"] = job.batch_submit
+    return found
 
 
 def _each_goes_through(job: Job) -> bool:

@@ -85,6 +85,7 @@ def export_cell(title: str, cell: Mapping[str, Any], *, comments: Sequence[str] 
     _pattern(job, cell)
     _sizes(job, cell)
     _load(job, cell)
+    _driving(job, cell)
     _places(job, cell)
     _amount(job, cell)
     _around(job, cell)
@@ -282,6 +283,19 @@ def _held(job: _Job, load: Mapping[str, Any]) -> int:
 
 def _is_null(cell: Mapping[str, Any]) -> bool:
     return all(target["kind"] == "null" for target in cell["targets"])
+
+
+def _driving(job: _Job, cell: Mapping[str, Any]) -> None:
+    """How requests are handed over."""
+    if cell.get("cpus"):
+        job.options["cpus_allowed"] = ",".join(str(number) for number in cell["cpus"])
+        job.options["cpus_allowed_policy"] = "split"
+    if cell.get("busy"):
+        job.options["iodepth_batch_complete_min"] = "0"
+    if cell.get("batch") is not None:
+        job.options["iodepth_batch_submit"] = job.options["iodepth_batch_complete_max"] = str(cell["batch"])
+    if cell.get("poll_completions"):
+        job.options["hipri"] = None
 
 
 def _places(job: _Job, cell: Mapping[str, Any]) -> None:

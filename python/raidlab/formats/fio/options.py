@@ -42,6 +42,12 @@ class Job:
     ioengine: str = "psync"
     iodepth: int = 1
     io_submit_mode: str = "inline"
+    batch_submit: int | None = None
+    batch_complete_min: int = 1
+    batch_complete_max: int | None = None
+    hipri: bool = False
+    cpus_allowed: tuple[int, ...] = ()
+    cpus_allowed_policy: str = "shared"
     direct: bool = False
     rate: ByDirection | None = None
     rate_iops: ByDirection | None = None
@@ -112,6 +118,13 @@ def _at_least_one(text: str, kb_base: int) -> int:
     return value
 
 
+def _none_or_one(text: str, kb_base: int) -> int:
+    value = numbers.size(text, kb_base)
+    if value > 1:
+        raise ValueError("raidlab waits for no more than one completion")
+    return value
+
+
 def _share(text: str, _kb_base: int) -> int:
     percent = numbers.count(text.removesuffix("%"))
     if percent > 100:
@@ -165,6 +178,14 @@ HONOURED: dict[str, _Option] = {
     "ioengine": _Option("ioengine", _word(values.ENGINES, "I/O engine"), ", ".join(values.ENGINES)),
     "iodepth": _count("iodepth"),
     "io_submit_mode": _Option("io_submit_mode", _word(("inline", "offload"), "mode"), "inline, offload"),
+    "iodepth_batch_submit": _count("batch_submit"),
+    "iodepth_batch_complete_min": _Option("batch_complete_min", _none_or_one, "0 (watch for completions) or 1"),
+    "iodepth_batch_complete_max": _count("batch_complete_max"),
+    "hipri": _switch("hipri", bare=True),
+    "cpus_allowed": _Option("cpus_allowed", lambda text, _base: values.processors(text), "such as 0,2 or 0-3"),
+    "cpus_allowed_policy": _Option(
+        "cpus_allowed_policy", _word(("shared", "split"), "way of sharing processors"), "shared, split"
+    ),
     "direct": _switch("direct"),
     "buffered": _Option("direct", lambda text, _base: not numbers.switch(text), numbers.SWITCH_ACCEPTED),
     "rate": _Option("rate", _both(_at_least_one), "bytes a second, such as 10m; 'read,write' for each direction"),
@@ -210,6 +231,8 @@ ALIASES = {
     "blocksize_range": "bsrange",
     "ba": "blockalign",
     "io_limit": "io_size",
+    "iodepth_batch": "iodepth_batch_submit",
+    "iodepth_batch_complete": "iodepth_batch_complete_min",
     "timeout": "runtime",
     "wait_for_previous": "stonewall",
 }
@@ -222,6 +245,7 @@ _QUIET_WORDS = """
     log_hist_coarseness log_max_value log_offset log_compression log_store_compressed log_unix_epoch bwavgtime
     iopsavgtime randrepeat allrandrepeat random_generator softrandommap log_prio create_serialize create_fsync overwrite
     scramble_buffers lockmem
+fixedbufs registerfiles nonvectored
 """
 QUIET = frozenset(_QUIET_WORDS.split())
 

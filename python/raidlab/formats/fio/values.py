@@ -25,6 +25,7 @@ QUEUED_ENGINES = ("io_uring", "libaio", "posixaio")
 NULL_ENGINE = "null"
 ENGINES = (*QUEUED_ENGINES, *WAITING_ENGINES, NULL_ENGINE)
 _MOST_SPLITS = 64
+_MOST_PROCESSORS = 8192
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,25 @@ def one_of(text: str, words: tuple[str, ...], what: str) -> str:
     if text not in words:
         raise ValueError(f"raidlab has no such {what}")
     return text
+
+
+def processors(text: str) -> tuple[int, ...]:
+    """Read a list of processors.
+
+    Examples
+    --------
+    >>> processors("0,2-4")
+    (0, 2, 3, 4)
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        low = numbers.count(first)
+        high = numbers.count(last) if dash else low
+        if high < low or high >= _MOST_PROCESSORS:
+            raise ValueError(f"names no processors from 0 to {_MOST_PROCESSORS - 1}")
+        found += range(low, high + 1)
+    return tuple(dict.fromkeys(found))
 
 
 def paths(text: str) -> tuple[str, ...]:
