@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 
-_EXIT_CODES = {"complete": EXIT_OK, "failed": EXIT_FAILED, "interrupted": EXIT_INTERRUPTED}
+if TYPE_CHECKING:
+    from raidlab.formats.fio.cells import Import
 
 app = typer.Typer(
     name="fio", help="fio's job files: write them from studies, read them, run them.", no_args_is_help=True
@@ -52,6 +53,7 @@ def export(
     """
     from pathlib import Path
 
+    from raidlab.cli.terminal import printing, say
     from raidlab.errors import InputError
     from raidlab.run.to_fio import study_to_fio
     from raidlab.study import load_study
@@ -65,14 +67,15 @@ def export(
             raise InputError.one(
                 "--array", f"there is a file for each array: {arrays}", accepted="one of them, or --out DIR"
             )
-        print(files[0].text, end="")
+        with printing():
+            print(files[0].text, end="")
         return
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
             (folder / file.name).write_text(file.text, encoding="utf-8")
-            print(folder / file.name, file=sys.stderr)
+            say(str(folder / file.name))
     except OSError as error:
         raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{out}'") from None
 
@@ -132,32 +135,46 @@ def import_(
     from pathlib import Path
 
     from raidlab.cli import fio_output
+    from raidlab.cli.terminal import printing
     from raidlab.formats.fio.cells import Settings, import_jobs
     from raidlab.formats.fio.options import load_job_file
 
     settings = Settings(seed, tuple(destroy or ()), directory, _bytes("--size", size), _time_ns("--runtime", runtime))
     imported = import_jobs(load_job_file(Path(job_file), sections=tuple(section or ())), settings)
-    if not run:
+    if run:
+        raise typer.Exit(_run(imported, as_json=as_json))
+    with printing():
         if as_json:
             fio_output.print_json(imported, None, [])
         else:
             fio_output.print_plan(imported)
-        return
+
+
+def _run(imported: Import, *, as_json: bool) -> int:
+    """Run the jobs, print what was measured, and return the exit code."""
+    from raidlab.cli import fio_output
+    from raidlab.cli.run import EXIT_OF_SIGNAL
+    from raidlab.cli.terminal import printing, say
+    from raidlab.run import catching_signals, progress_on
     from raidlab.run.from_fio import JobFileRun, by_job
-    from raidlab.run.progress import progress_on
 
     job_run = JobFileRun(imported, progress_on(sys.stderr))
-    jobs = by_job(list(job_run.results()))
-    if as_json:
-        fio_output.print_json(imported, job_run, jobs)
-    else:
-        fio_output.print_results(jobs)
-        fio_output.print_notes([*imported.notes, *job_run.warnings])
-    if job_run.status != "complete":
-        print(f"the run was {job_run.status}; what was measured until then is above", file=sys.stderr)
-        if job_run.failure:
-            print(f"error: {job_run.failure}", file=sys.stderr)
-    raise typer.Exit(_EXIT_CODES[job_run.status])
+    with catching_signals(job_run.stop):
+        jobs = by_job(list(job_run.results()))
+        with printing():
+            if as_json:
+                fio_output.print_json(imported, job_run, jobs)
+            else:
+                fio_output.print_results(jobs)
+                fio_output.print_notes([*imported.notes, *job_run.warnings])
+    if job_run.status == "complete":
+        return EXIT_OK
+    say(f"the run was {job_run.status}; what was measured until then is shown above")
+    if job_run.failure:
+        say(f"error: {job_run.failure}")
+    if job_run.status == "failed":
+        return EXIT_FAILED
+    return EXIT_OF_SIGNAL.get(str(job_run.stop.signal_name), EXIT_INTERRUPTED)
 
 
 def _bytes(option: str, text: str | None) -> int | None:

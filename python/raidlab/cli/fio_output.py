@@ -44,6 +44,8 @@ def print_notes(notes: tuple[str, ...] | list[str]) -> None:
 
 def print_results(jobs: list[JobResult]) -> None:
     """Print what was measured: a row a job."""
+    if not jobs:
+        return
     table = plain_table("")
     for heading in ("group", "job"):
         table.add_column(heading, overflow="fold")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from raidlab.checks import Finding
     from raidlab.results import Run
 
-_EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
+EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
 EXAMPLES = """\b
 Examples:
   raidlab run quickstart --quick
@@ -132,7 +132,7 @@ def exit_code(run: Run, findings: list[Finding]) -> int:
     """What a run ends the program with."""
     status = run.facts["status"]
     if status == "interrupted":
-        return _EXIT_OF_SIGNAL.get(str(run.facts.get("interrupted_by")), EXIT_INTERRUPTED)
+        return EXIT_OF_SIGNAL.get(str(run.facts.get("interrupted_by")), EXIT_INTERRUPTED)
     if status == "failed":
         return EXIT_FAILED
     return EXIT_INVALID_RESULT if any(finding.verdict == "INVALID" for finding in findings) else EXIT_OK

@@ -2,8 +2,8 @@
 
 Invariants:
 
-- Files are made and filled before anything is measured, as fio lays its files out first; so a lane's start waits for no
-  other lane's filling.
+- Every target is opened, and files are made and filled, before anything is measured, as fio lays its files out first:
+  so what is refused is refused at once, and no lane's start waits for another's filling.
 - A file read or written through the page cache is dropped from it before its group runs, unless the job says
   ``invalidate=0``; what of that is not possible is said.
 - Whatever ends a run early, what was measured before is kept and handed out.
@@ -96,6 +96,7 @@ class JobFileRun:
     ----------
     imported : Import
     progress : Progress
+    stop : StopFlag
 
     Attributes
     ----------
@@ -109,19 +110,20 @@ class JobFileRun:
 
     imported: Import
     progress: Progress = field(default_factory=Silent)
+    stop: StopFlag = field(default_factory=StopFlag)
     status: str = "complete"
     failure: str | None = None
     warnings: list[str] = field(default_factory=list)
-    _stop: StopFlag = field(default_factory=StopFlag)
 
     def results(self) -> Iterator[LaneResult]:
         """Run, and yield the results of a group when it is over."""
         lanes = sum(len(group) for group in self.imported.groups)
-        with catching_signals(self._stop):
+        with catching_signals(self.stop):
             self.progress.begin("running the jobs", lanes)
             try:
-                for number, group in enumerate(self.imported.groups):
+                for group in self.imported.groups:
                     self._lay_out(group)
+                for number, group in enumerate(self.imported.groups):
                     self._invalidate(group)
                     yield from self._run(number, group)
                     self._sync(group)
@@ -190,7 +192,7 @@ class JobFileRun:
 
     def _ask(self, lane: Lane, cell: dict[str, Any]) -> Answer:
         try:
-            return run_request(json.dumps(cell), lambda _share: not self._stop())
+            return run_request(json.dumps(cell), lambda _share: not self.stop())
         except RefusedError as error:
             raise RefusedError(f"[{lane.job.title}] {error}") from None
         except CellFailedError as error:
