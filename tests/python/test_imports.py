@@ -29,7 +29,7 @@ MAY_KNOW = {
     "report": {"study", "metrics", "stats", "checks", "figures", "results"},
     "api": {"study", "formats", "run", "results", "metrics", "report"},
     "measure": {"study", "formats", "run", "results", "stats"},
-    "cli": {"measure", "study", "formats", "run", "results", "metrics", "checks", "report", "api"},
+    "cli": {"measure", "model", "study", "formats", "run", "results", "metrics", "checks", "report", "api"},
     "__init__": {"api", "results", "study"},
     "__main__": {"cli"},
 }

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from raidlab.cli import fio, layout, measure, plan_io, report, run, study, version
+from raidlab.cli import fio, layout, measure, model, plan_io, report, run, study, version
 from raidlab.cli.terminal import open_missing, printing, say
 from raidlab.errors import (
     EXIT_CODES,
@@ -61,6 +61,7 @@ app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("measure", epilog=measure.EXAMPLES)(measure.measure)
 app.add_typer(study.app, name="study")
 app.add_typer(fio.app, name="fio")
+app.add_typer(model.app, name="model")
 app.command("report")(report.report)
 app.command("layout")(layout.layout)
 app.command("plan-io", epilog=plan_io.EXAMPLES)(plan_io.plan_io)

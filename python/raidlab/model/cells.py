@@ -1,0 +1,83 @@
+"""Cells of the simulator that mean what a closed form speaks of: the simplest devices, the simplest loads.
+
+Invariant: nothing here runs; a cell is the dictionary that the engine takes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+SECTOR_BYTES = 512
+DISK_BYTES = 1 << 30
+
+
+def fixed(service_us: float) -> dict[str, Any]:
+    """A disk that serves one access at a time, each in the same time."""
+    return {"kind": "fixed", "capacity_bytes": DISK_BYTES, "read_us": service_us, "write_us": service_us}
+
+
+def exponential(mean_us: float) -> dict[str, Any]:
+    """A disk whose service times are exponential, cut off at sixteen times their mean (one in nine million)."""
+    steps = [step / 100 for step in range(1600)]
+    quantiles = [[1.0 - math.exp(-step), mean_us * step] for step in steps] + [[1.0, mean_us * 16]]
+    return {"kind": "empirical", "capacity_bytes": DISK_BYTES, "read": quantiles, "write": quantiles}
+
+
+def stripe(members: int, chunk_bytes: int = 65536) -> dict[str, Any]:
+    """RAID 0."""
+    return {"kind": "stripe", "chunk_bytes": chunk_bytes, "children": [{"kind": "member"}] * members}
+
+
+def cell(
+    device: dict[str, Any],
+    tree: dict[str, Any],
+    load: dict[str, Any],
+    *,
+    size_bytes: int = 4096,
+    read_fraction: float = 1.0,
+    requests: int = 200_000,
+    seed: int = 1,
+) -> dict[str, Any]:
+    """A cell of aligned requests of one size at uniformly drawn places."""
+    return {
+        "engine": "sim",
+        "seed": seed,
+        "sector_bytes": SECTOR_BYTES,
+        "tree": tree,
+        "members": [device],
+        "load": load,
+        "workload": {
+            "read_fraction": read_fraction,
+            "size": {"kind": "fixed", "bytes": size_bytes},
+            "address": {"kind": "uniform", "align_bytes": size_bytes},
+        },
+        "warmup": {"requests": requests // 10},
+        "measure": {"requests": requests},
+    }
+
+
+def poisson(rate_per_s: float) -> dict[str, Any]:
+    """An open loop."""
+    return {"kind": "open", "arrival": {"kind": "poisson", "rate_per_s": rate_per_s}}
+
+
+def closed(depth: int) -> dict[str, Any]:
+    """A closed loop."""
+    return {"kind": "closed", "depth": depth}
+
+
+def mean_response_us(answer: dict[str, Any]) -> float:
+    """The mean response time of a cell."""
+    return float(answer["all"]["response_mean_ns"]) / 1e3
+
+
+def requests_per_s(answer: dict[str, Any]) -> float:
+    """The throughput of a cell."""
+    return float(answer["all"]["requests"]) / (float(answer["elapsed_ns"]) / 1e9)
+
+
+def mean_utilisation(answer: dict[str, Any]) -> float:
+    """Busy time of the members over the time they had."""
+    busy = [float(member["busy_ns"]) for member in answer["members"]]
+    return sum(busy) / (len(busy) * float(answer["elapsed_ns"]))

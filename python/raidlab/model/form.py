@@ -1,0 +1,109 @@
+"""What a closed form is: a formula with its source, where it applies, its parameters, a simulation to hold it against.
+
+Invariants:
+
+- A form is a pure function of numbers. It refuses parameters outside its range with a sentence; it never extrapolates
+  silently.
+- `cases` say where a form is compared with the simulator: parameters of the form beside the cell that means the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a form.
+
+    Attributes
+    ----------
+    name : str
+        With its unit at the end.
+    meaning : str
+    default : float or None
+        None where it must be given.
+    """
+
+    name: str
+    meaning: str
+    default: float | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of the grid on which a form is held against the simulator.
+
+    Attributes
+    ----------
+    label : str
+    parameters : dict
+        Of the form.
+    cell : dict
+        The simulator's cell that means the same.
+    observe : callable
+        Takes the engine's answer, gives the figure that the form predicts.
+    """
+
+    label: str
+    parameters: dict[str, float]
+    cell: dict[str, Any]
+    observe: Callable[[dict[str, Any]], float]
+
+
+def no_cases() -> Iterable[Case]:
+    """For a form that states a rule rather than a figure the simulator could give."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Form:
+    """A closed form.
+
+    Attributes
+    ----------
+    kind : str
+        Its name, which is its key on the command line.
+    title : str
+        What it says.
+    unit : str
+        Of its value.
+    source : str
+        Paper and section.
+    applies : str
+        Where it may be used, in a sentence.
+    parameters : tuple of Parameter
+    compute : callable
+        Takes the parameters by name, gives the value. Raises ValueError with a sentence outside its range.
+    cases : callable
+        The grid on which it is held against the simulator; empty for rules.
+    """
+
+    kind: str
+    title: str
+    unit: str
+    source: str
+    applies: str
+    parameters: tuple[Parameter, ...]
+    compute: Callable[..., float]
+    cases: Callable[[], Iterable[Case]] = field(default=no_cases)
+
+    def value(self, **given: float) -> float:
+        """The form's value.
+
+        Raises
+        ------
+        ValueError
+            For an unknown or missing parameter, or one outside the form's range.
+        """
+        known = {parameter.name: parameter.default for parameter in self.parameters}
+        for name in given:
+            if name not in known:
+                raise ValueError(f"'{name}' is no parameter of {self.kind}; accepted: {', '.join(known)}")
+        merged = {**known, **given}
+        missing = [name for name, value in merged.items() if value is None]
+        if missing:
+            raise ValueError(f"{self.kind} needs {', '.join(missing)}")
+        return float(self.compute(**merged))
