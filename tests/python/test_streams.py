@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from raidlab._core import parse_tree
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.run.streams import (
+    Array,
     Block,
     File,
     Memory,
@@ -68,6 +71,22 @@ def test_a_pace_and_a_tape_are_never_beaten() -> None:
     assert result.streams[0].late is not None and result.streams[0].late.total == result.streams[0].blocks
     assert result.streams[1].sync_ns > 0
     assert result.page_cache is None
+
+
+def test_one_array_is_written_and_read_at_the_same_time() -> None:
+    tree = json.loads(parse_tree("raid5(5, chunk=64KiB)"))
+    array = {"tree": tree, "members": [{"kind": "memory", "size_bytes": 4 * MIB}], "missing": [3]}
+    write = Stream("write", Memory(MIB), Array(), bytes=4 * MIB)
+    read = Stream("read", Array(offset_bytes=8 * MIB), Tape(1e5), bytes=4 * MIB)
+    result = measure_streams(StreamsRequest([write, read], arrays=[array], verify=True))
+    assert result.stopped_by is None
+    assert [stream.bytes for stream in result.streams] == [4 * MIB, 4 * MIB]
+    assert (result.streams[0].blocks_checked, result.streams[0].mismatch_count) == (16, 0)
+    (facts,) = result.facts["arrays"]
+    assert facts["targets"][3] is None and facts["members"][3]["writes"] == 0
+    assert sum(member["write_bytes"] for member in facts["members"]) >= 4 * MIB
+    with pytest.raises(CellFailedError, match=r"streams\[0\]\.from\.array"):
+        measure_streams(StreamsRequest([read]))
 
 
 def test_what_is_not_raidlabs_is_not_written(tmp_path: Path) -> None:

@@ -70,6 +70,16 @@ impl LiveError {
         }
     }
 
+    /// The same, of something that stands at `place` in the cell.
+    pub(crate) fn below(mut self, place: &str) -> LiveError {
+        let (LiveError::BadInput { key, .. }
+        | LiveError::Refused { key, .. }
+        | LiveError::Unsupported { key, .. }
+        | LiveError::Io { key, .. }) = &mut self;
+        *key = format!("{place}.{key}");
+        self
+    }
+
     pub(crate) fn bad(key: impl Into<String>, message: impl Into<String>) -> LiveError {
         LiveError::BadInput { key: key.into(), message: message.into() }
     }

@@ -32,16 +32,9 @@ const SWEEP_DEPTH: u64 = 8;
 /// Before the load runs: bad input, a refusal of the safety rules, a missing interface, a target that cannot be opened or
 /// filled. What fails later is in [`LiveResult::stopped_by`], beside what was measured.
 pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    let specs = target_specs(config)?;
-    check_members(config)?;
-    check_emulation(config, &specs)?;
-    target::memory::check_total(&specs)?;
     let writes = config.content == Content::Verify || writes(&config.workload);
-    let missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
-    let intent = Intent { writes, destroy: &config.destroy, buffered: false };
-    let targets = target::open_all(&specs, "members", &missing, intent)?;
-    let sector_bytes = target::sector(config.sector_bytes, &targets)?;
-    let layout = compile(config, &specs, &targets, sector_bytes)?;
+    let (targets, layout) = open_array(config, writes)?;
+    let sector_bytes = layout.sector_bytes();
     let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
     let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
     let seed = Seed::new(config.seed).named("load");
@@ -53,6 +46,20 @@ pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, Li
     let mut engine = Engine::new(array, targets, config)?;
     run.stages(&mut engine, &volumes, sector_bytes, observer);
     Ok(run.result(&engine, sector_bytes))
+}
+
+/// Opens an array's members, by the safety rules, and compiles its tree for them: all that does not depend on a load.
+pub(crate) fn open_array(config: &LiveConfig, writes: bool) -> Result<(Vec<Option<Target>>, Layout), LiveError> {
+    let specs = target_specs(config)?;
+    check_members(config)?;
+    check_emulation(config, &specs)?;
+    target::memory::check_total(&specs)?;
+    let missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
+    let intent = Intent { writes, destroy: &config.destroy, buffered: false };
+    let targets = target::open_all(&specs, "members", &missing, intent)?;
+    let sector_bytes = target::sector(config.sector_bytes, &targets)?;
+    let layout = compile(config, &specs, &targets, sector_bytes)?;
+    Ok((targets, layout))
 }
 
 /// A specification a leaf.

@@ -157,7 +157,14 @@ fn memory() -> EndpointSpec {
 }
 
 fn streams_of(streams: Vec<StreamSpec>) -> StreamsConfig {
-    StreamsConfig { seed: 1, streams, destroy: Vec::new(), content: Content::Verify, duration_s: None }
+    StreamsConfig {
+        seed: 1,
+        streams,
+        arrays: Vec::new(),
+        destroy: Vec::new(),
+        content: Content::Verify,
+        duration_s: None,
+    }
 }
 
 fn stream_all(config: &StreamsConfig) -> Result<StreamsResult, LiveError> {

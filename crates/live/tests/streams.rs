@@ -23,7 +23,14 @@ fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
 }
 
 fn config(streams: Vec<StreamSpec>) -> StreamsConfig {
-    StreamsConfig { seed: 1, streams, destroy: Vec::new(), content: Content::Random, duration_s: None }
+    StreamsConfig {
+        seed: 1,
+        streams,
+        arrays: Vec::new(),
+        destroy: Vec::new(),
+        content: Content::Random,
+        duration_s: None,
+    }
 }
 
 fn memory() -> EndpointSpec {

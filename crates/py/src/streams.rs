@@ -33,6 +33,7 @@ fn answer<'py>(py: Python<'py>, seed: u64, result: &StreamsResult) -> PyResult<B
     out.set_item("streams", PyList::new(py, all)?)?;
     let facts = PyDict::new(py);
     facts.set_item("endpoints", plain(py, &result.endpoints)?)?;
+    facts.set_item("arrays", plain(py, &result.arrays)?)?;
     out.set_item("facts", facts)?;
     out.set_item("stopped_by", result.stopped_by.as_ref().map(ToString::to_string))?;
     out.set_item("interrupted", result.interrupted)?;

@@ -1,4 +1,4 @@
-"""Measure sequential streams between memory, files, block devices and a modelled tape, all started together.
+"""Measure sequential streams between memory, files, block devices, arrays and a modelled tape, started together.
 
 Invariants:
 
@@ -107,7 +107,20 @@ class Tape:
         }
 
 
-Endpoint = Null | Memory | File | Block | Tape
+@dataclass(frozen=True)
+class Array:
+    """A part of a volume of one of the request's arrays, by its number."""
+
+    array: int = 0
+    volume: int = 0
+    offset_bytes: int = 0
+
+    def cell(self) -> dict[str, Any]:
+        """The endpoint in the cell."""
+        return {"kind": "array", "array": self.array, "volume": self.volume, "offset_bytes": self.offset_bytes}
+
+
+Endpoint = Null | Memory | File | Block | Tape | Array
 
 
 def endpoint(text: str) -> Endpoint:
@@ -203,6 +216,8 @@ class StreamsRequest:
     ----------
     streams : sequence of Stream
         All start together.
+    arrays : sequence of dict
+        Arrays that streams use, as the contract has them: ``tree``, ``members``, ...
     destroy : sequence of Path
         Block devices that may be overwritten.
     verify : bool
@@ -215,6 +230,7 @@ class StreamsRequest:
 
     streams: Sequence[Stream]
     seed: int = 1
+    arrays: Sequence[dict[str, Any]] = ()
     destroy: Sequence[Path] = ()
     verify: bool = False
     duration_s: float | None = None
@@ -225,6 +241,7 @@ class StreamsRequest:
         cell = {
             "engine": "streams",
             "seed": self.seed,
+            "arrays": list(self.arrays),
             "destroy": [str(path) for path in self.destroy],
             "content": "verify" if self.verify else "random",
             "duration_s": self.duration_s,
@@ -333,7 +350,8 @@ class StreamsResult:
     elapsed_ns : int
         Until the last stream has ended.
     facts : dict
-        ``endpoints``: what every end is, and for sources how many bytes of it were in the page cache at the start.
+        ``endpoints``: what every end is, and for sources how many bytes of it were in the page cache at the start;
+        ``arrays``: what their members are and did.
     stopped_by : str or None
         What ended the measurement before its time; what was measured till then is here.
     """

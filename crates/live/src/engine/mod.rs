@@ -267,7 +267,7 @@ impl Engine {
                 }
             }
             while let Some(request) = source.poll_request(self.now) {
-                self.begin(request);
+                self.begin(request, source.lent(request.tag));
             }
             self.pump();
             if self.failure.is_none() && self.ended.is_empty() {

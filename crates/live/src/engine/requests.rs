@@ -14,19 +14,23 @@ use crate::target::Target;
 use raidlab_types::{OpId, Request, RequestError, RequestKind, RequestTag};
 
 impl Engine {
-    /// Takes a request: its memory, its content, its place in the table of what is expected.
-    pub(super) fn begin(&mut self, request: Request) {
+    /// Takes a request: its memory, its content, its place in the table of what is expected. Memory that is `lent` holds
+    /// its content already, and nothing is expected of it.
+    pub(super) fn begin(&mut self, request: Request, lent: Option<Block>) {
         let Request { tag, volume, kind, extent, .. } = request;
         let bytes = extent.sectors as usize * self.sector_bytes;
         let purpose = if kind == RequestKind::Write { Use::Write } else { Use::Any };
         let block = match kind {
             RequestKind::Flush => None,
+            _ if lent.is_some() => lent,
             _ => match take(&mut self.pool, &mut self.ring, bytes, purpose) {
                 Ok(block) => Some(block),
                 Err(error) => return self.fail(error),
             },
         };
-        if let (RequestKind::Write, Some(block)) = (kind, block) {
+        if lent.is_some() {
+            debug_assert!(self.verifier.is_none(), "what is lent is compared by whoever lends it");
+        } else if let (RequestKind::Write, Some(block)) = (kind, block) {
             self.sequence += 1;
             // SAFETY: the block is at least that long and was just taken.
             let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes) };

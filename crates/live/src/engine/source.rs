@@ -1,6 +1,7 @@
 //! Where requests come from: the offered load, or a sweep over all volumes.
 
 use crate::config::fraction;
+use crate::memory::Block;
 use raidlab_load::{Limits, Load};
 use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
 
@@ -8,6 +9,11 @@ use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
 pub(crate) trait Source {
     /// The next request to issue now.
     fn poll_request(&mut self, now: Instant) -> Option<Request>;
+    /// Memory of the request just polled, where that is not the engine's: then the engine makes no content either. It stays
+    /// valid and nobody else's until the request has ended, or the engine is gone.
+    fn lent(&self, _tag: RequestTag) -> Option<Block> {
+        None
+    }
     /// A request has ended.
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool);
     /// When to poll again if nothing ends before.

@@ -29,11 +29,20 @@ pub(crate) struct Block {
     start: *mut u8,
     class: u8,
     purpose: Use,
+    /// It is not the pool's own.
+    is_lent: bool,
     /// Index of the registered buffer it lies in.
     pub registered: Option<u16>,
 }
 
 impl Block {
+    /// Memory of somebody else's, aligned as members need it, that no pool ever takes back.
+    pub fn lent(start: *mut u8, bytes: usize) -> Block {
+        // The longest class that is certainly there.
+        let class = (bytes / PAGE_BYTES).max(1).ilog2() as u8;
+        Block { start, class, purpose: Use::Any, is_lent: true, registered: None }
+    }
+
     /// First byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start
@@ -79,8 +88,11 @@ impl Pool {
         self.free[purpose as usize][class].pop().ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
     }
 
-    /// Gives a block back.
+    /// Gives a block back; one that was lent goes nowhere.
     pub fn give_back(&mut self, block: Block) {
+        if block.is_lent {
+            return;
+        }
         self.free[block.purpose as usize][block.class as usize].push(block);
     }
 
@@ -110,7 +122,7 @@ impl Pool {
         for i in (0..blocks).rev() {
             // SAFETY: `i * size` lies within the slab.
             let start = unsafe { slab.as_ptr().add(i * size) };
-            list.push(Block { start, class: class as u8, purpose, registered });
+            list.push(Block { start, class: class as u8, purpose, is_lent: false, registered });
         }
         self.slabs.push(slab);
         Ok(())
@@ -161,5 +173,10 @@ mod tests {
         let large = pool.take(5 << 20, Use::Any, |_, len| (len == 8 << 20).then_some(9)).expect("memory");
         assert_eq!((large.len(), large.registered), (8 << 20, Some(9)));
         assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "no more than it may");
+        let mut theirs = Mapping::new(3 * PAGE_BYTES).expect("memory");
+        let lent = Block::lent(theirs.bytes_mut().as_mut_ptr(), theirs.len());
+        assert_eq!(lent.len(), 2 * PAGE_BYTES, "never more than there is");
+        pool.give_back(lent);
+        assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "and never the pool's");
     }
 }

@@ -1,6 +1,9 @@
 //! What a run of streams is told.
 
 use crate::config::Content;
+use crate::target::TargetSpec;
+use raidlab_array::{Policy, Tree};
+use raidlab_types::LeafId;
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -12,6 +15,9 @@ pub struct StreamsConfig {
     pub seed: u64,
     /// All start together.
     pub streams: Vec<StreamSpec>,
+    /// Arrays that streams use.
+    #[serde(default)]
+    pub arrays: Vec<ArraySpec>,
     /// Block devices that may be overwritten: exactly these, by path or as `major:minor`.
     #[serde(default)]
     pub destroy: Vec<PathBuf>,
@@ -21,6 +27,25 @@ pub struct StreamsConfig {
     /// No block is begun later than this after the start.
     #[serde(default)]
     pub duration_s: Option<f64>,
+}
+
+/// An array that streams may use, several at the same time: `arrays[i]` in the cell.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArraySpec {
+    /// Its levels.
+    pub tree: Tree,
+    /// Its policies.
+    #[serde(default)]
+    pub policy: Policy,
+    /// One a leaf in depth-first order, or a single one for all that lies in no file or device of its own.
+    pub members: Vec<TargetSpec>,
+    /// Leaves that are not there.
+    #[serde(default)]
+    pub missing: Vec<LeafId>,
+    /// Its sector, at least; never less than the largest that a member needs.
+    #[serde(default)]
+    pub sector_bytes: Option<u32>,
 }
 
 /// One stream: `streams[i]` in the cell.
@@ -90,6 +115,17 @@ pub enum EndpointSpec {
         #[serde(default)]
         destroy: bool,
     },
+    /// A volume of one of the cell's arrays.
+    Array {
+        /// Which array.
+        array: usize,
+        /// Which of its volumes.
+        #[serde(default)]
+        volume: u32,
+        /// Where in it the stream begins.
+        #[serde(default)]
+        offset_bytes: u64,
+    },
     /// What a tape drive does: memory at a constant rate, with a buffer of its own; when that runs dry (or full), the drive
     /// stops, and takes its time to start again.
     Tape {
@@ -120,6 +156,7 @@ impl EndpointSpec {
             EndpointSpec::Memory { .. } => "memory",
             EndpointSpec::File { .. } => "file",
             EndpointSpec::Block { .. } => "block",
+            EndpointSpec::Array { .. } => "array",
             EndpointSpec::Tape { .. } => "tape",
         }
     }

@@ -5,6 +5,7 @@
 //! - What raidlab makes up is incompressible, and no two sectors of it are alike: buffers hold random bytes, and each
 //!   sector is stamped with the stream, its place and the number of its block.
 
+use super::array::Port;
 use super::pace::Time;
 use super::tape::{Playing, Recording};
 use crate::content::Stamper;
@@ -89,6 +90,7 @@ pub(super) enum Source<'a> {
     Null,
     Memory(Region, Maker),
     Part(Part<'a>),
+    Array(Port),
     Tape(Playing, Maker),
 }
 
@@ -105,6 +107,11 @@ impl Source<'_> {
             Source::Part(part) => {
                 let bytes = &mut buffer.bytes_mut()[..block.len];
                 part.file.read_exact_at(bytes, part.offset_bytes + block.offset)?;
+                Ok(bytes)
+            }
+            Source::Array(port) => {
+                let bytes = &mut buffer.bytes_mut()[..block.len];
+                port.read(block, bytes)?;
                 Ok(bytes)
             }
             Source::Tape(tape, maker) => {
@@ -131,6 +138,7 @@ pub(super) enum Sink<'a> {
     Null,
     Memory(Region),
     Part(Part<'a>),
+    Array(Port),
     Tape(Recording),
 }
 
@@ -141,6 +149,7 @@ impl Sink<'_> {
             Sink::Null => {}
             Sink::Memory(region) => region.block(block).copy_from_slice(bytes),
             Sink::Part(part) => part.file.write_all_at(bytes, part.offset_bytes + block.offset)?,
+            Sink::Array(port) => port.write(block, bytes)?,
             Sink::Tape(tape) => {
                 time.wait_until(tape.take(time.now_ns(), block.len as u64));
             }
@@ -153,6 +162,7 @@ impl Sink<'_> {
         match self {
             Sink::Null | Sink::Memory(_) => {}
             Sink::Part(part) => part.file.sync_data()?,
+            Sink::Array(port) => port.flush()?,
             Sink::Tape(tape) => {
                 time.wait_until(tape.drained_ns());
             }

@@ -1,6 +1,7 @@
 //! What a run of streams answers.
 
 use crate::error::LiveError;
+use crate::result::{FailedMember, MemberCounts};
 use crate::target::TargetFacts;
 use raidlab_load::Times;
 use serde::Serialize;
@@ -14,6 +15,8 @@ pub struct StreamsResult {
     pub elapsed_ns: u64,
     /// What the ends are.
     pub endpoints: Vec<EndpointFacts>,
+    /// What the arrays are, and what they did.
+    pub arrays: Vec<ArrayResult>,
     /// Whether the observer stopped it.
     pub interrupted: bool,
     /// What stopped it before its end, if something did; what was measured till then is here.
@@ -31,8 +34,28 @@ pub struct EndpointFacts {
     pub kind: &'static str,
     /// The file or device, where it is one.
     pub target: Option<TargetFacts>,
+    /// Which array, where it is one.
+    pub array: Option<usize>,
     /// What of a source was in the page cache at the start; none where it cannot be known or there is none.
     pub cached_bytes: Option<u64>,
+}
+
+/// What an array is, and what it did for all streams together.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ArrayResult {
+    /// Its members; a missing one has none.
+    pub targets: Vec<Option<TargetFacts>>,
+    /// What they did.
+    pub members: Vec<MemberCounts>,
+    /// Those that were found gone.
+    pub failed_members: Vec<FailedMember>,
+    /// `io_uring`, `memory` or `emulated`.
+    pub interface: &'static str,
+    /// The parity kernels that ran.
+    pub parity_backend: &'static str,
+    /// Why it stopped, if it did.
+    #[serde(skip)]
+    pub(super) failure: Option<LiveError>,
 }
 
 /// What one stream did.

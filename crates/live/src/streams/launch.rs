@@ -1,0 +1,219 @@
+//! All streams at once: built, started together, watched, and their results put in one place.
+//!
+//! Invariants:
+//! - Nothing runs before everything that can fail has been taken: buffers, engines, threads' places at the start.
+//! - Of several failures the one worth telling is kept: that of an array before those of the streams that used it.
+
+use super::array::{Hub, Port};
+use super::check::region_bytes;
+use super::config::{EndpointSpec, StreamSpec, StreamsConfig};
+use super::ends::{Blocks, Maker, Part, Region, Sink, Source};
+use super::flow::{Flow, Flown};
+use super::open::{name, place_of, Opened};
+use super::pace::Time;
+use super::result::StreamsResult;
+use super::tape::{Drive, Playing, Recording};
+use super::verify::compare;
+use super::Observer;
+use crate::config::{Content, Progress, Stage};
+use crate::engine::Clock;
+use crate::error::{plain, LiveError};
+use crate::memory::{fill_random, Mapping};
+use crate::workers::run_watched;
+use raidlab_types::{Duration, Seed};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::Barrier;
+
+/// Where what a stream has written can be read again.
+pub(super) enum Readable<'a> {
+    Part(Part<'a>),
+    Array(Port),
+}
+
+/// A stream with its ends, not yet started.
+struct Made<'a> {
+    source: Source<'a>,
+    sink: Sink<'a>,
+    buffers: Vec<Mapping>,
+    /// What it has written, if that is to be compared.
+    written: Option<Readable<'a>>,
+}
+
+fn is_overlapped(spec: &StreamSpec) -> bool {
+    spec.buffers > 1 && !spec.from.is_passive(true) && !spec.to.is_passive(false)
+}
+
+/// Runs all streams, and compares what arrived if so asked.
+pub(super) fn launch(
+    config: &StreamsConfig,
+    blocks: &[Blocks],
+    opened: &mut Opened,
+    result: &mut StreamsResult,
+    observer: Observer<'_>,
+) -> Result<(), LiveError> {
+    let mut hubs: Vec<Hub> = opened.take_arrays().into_iter().map(Hub::new).collect();
+    let make = |i| {
+        let made = make(config, i, opened, &mut hubs);
+        made.map_err(|e| LiveError::io(format!("streams[{i}]"), "memory", "taking buffers", &e))
+    };
+    let made = (0..config.streams.len()).map(make).collect::<Result<Vec<Made<'_>>, LiveError>>()?;
+    std::thread::scope(|scope| {
+        let serve = |hub: Hub| {
+            let (ready, is_ready) = channel();
+            (scope.spawn(move || hub.serve(ready)), is_ready)
+        };
+        let serving: Vec<_> = hubs.into_iter().map(serve).collect();
+        let begun = serving.iter().enumerate().try_for_each(|(i, (_, is_ready))| {
+            // A hub that cannot answer has panicked, which joining it passes on.
+            is_ready.recv().unwrap_or(Ok(())).map_err(|e| e.below(&format!("arrays[{i}]")))
+        });
+        match begun {
+            Ok(()) => fly(config, blocks, made, result, observer),
+            Err(_) => drop(made),
+        }
+        // The last port is gone, so the hubs come to their end.
+        for (i, (hub, _)) in serving.into_iter().enumerate() {
+            let mut array = hub.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            if let Some(failure) = array.failure.take() {
+                result.stopped_by = Some(failure.below(&format!("arrays[{i}]")));
+            }
+            result.arrays.push(array);
+        }
+        begun
+    })
+}
+
+fn fly(
+    config: &StreamsConfig,
+    blocks: &[Blocks],
+    made: Vec<Made<'_>>,
+    result: &mut StreamsResult,
+    observer: Observer<'_>,
+) {
+    let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
+    let threads = config.streams.iter().map(|spec| 1 + usize::from(is_overlapped(spec))).sum();
+    let start = Barrier::new(threads);
+    let time = Time { clock: Clock::start(), stop: &stop };
+    let (mut flows, mut written) = (Vec::with_capacity(made.len()), Vec::with_capacity(made.len()));
+    for (i, (spec, one)) in config.streams.iter().zip(made).enumerate() {
+        flows.push(Flow {
+            name: spec.name.clone(),
+            blocks: blocks[i],
+            source: one.source,
+            sink: one.sink,
+            buffers: one.buffers,
+            overlapped: is_overlapped(spec),
+            rate_mb_s: spec.rate_mb_s,
+            limit_ns: config.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
+            verify: config.content == Content::Verify,
+            time,
+            start: &start,
+            arrived: &arrived,
+        });
+        written.push(one.written);
+    }
+    let total: u64 = blocks.iter().map(|b| b.bytes).fold(0, u64::saturating_add);
+    let progress = || {
+        let bytes = arrived.load(Ordering::Relaxed);
+        let elapsed = Duration::from_ns(time.now_ns());
+        let by_time = config.duration_s.map_or(0.0, |s| elapsed.as_s_f64() / s);
+        let fraction = (bytes as f64 / total as f64).max(by_time).min(1.0);
+        Progress { stage: Stage::Running, fraction, requests: bytes, elapsed }
+    };
+    let work = |flow: Flow<'_>| {
+        let flown = flow.run();
+        if flown.failed.is_some() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        flown
+    };
+    let works = flows.into_iter().map(|flow| || work(flow)).collect();
+    let flown = run_watched(works, &mut || {
+        if !result.interrupted && observer(progress()).is_break() {
+            result.interrupted = true;
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    let sent = settle(config, flown, result);
+    if !result.interrupted && result.stopped_by.is_none() {
+        compare(config, &written, blocks, &sent, result, observer);
+    }
+}
+
+/// The ends of a stream and its buffers.
+fn make<'a>(config: &StreamsConfig, stream: usize, opened: &'a Opened, hubs: &mut [Hub]) -> io::Result<Made<'a>> {
+    let spec = &config.streams[stream];
+    let block_bytes = spec.block_bytes;
+    let mut random = Seed::new(config.seed).named("content").child(stream as u64).draws();
+    let mut filled = |bytes: u64| -> io::Result<Mapping> {
+        let mut memory = Mapping::new(bytes as usize)?;
+        fill_random(memory.bytes_mut(), &mut random);
+        Ok(memory)
+    };
+    let maker = Maker::new(config.seed, stream as u32, block_bytes);
+    let drive = |rate_mb_s: f64, buffer_bytes, start_stop_ms: f64| Drive {
+        ns_per_byte: 1000.0 / rate_mb_s,
+        buffer_bytes,
+        start_stop_ns: (start_stop_ms * 1e6) as u64,
+    };
+    let missing = || io::Error::other("it is not open");
+    let source = match &spec.from {
+        EndpointSpec::Null => Source::Null,
+        EndpointSpec::Memory { size_bytes } => {
+            let memory = filled(region_bytes(*size_bytes, block_bytes))?;
+            Source::Memory(Region { memory, block_bytes }, maker)
+        }
+        EndpointSpec::Tape { rate_mb_s, buffer_bytes, start_stop_ms } => {
+            Source::Tape(Playing::new(drive(*rate_mb_s, *buffer_bytes, *start_stop_ms)), maker)
+        }
+        EndpointSpec::Array { array, volume, offset_bytes } => Source::Array(hubs[*array].port(*volume, *offset_bytes)),
+        _ => Source::Part(opened.part(stream, true).ok_or_else(missing)?),
+    };
+    let sink = match &spec.to {
+        EndpointSpec::Null => Sink::Null,
+        EndpointSpec::Memory { size_bytes } => {
+            let memory = filled(region_bytes(*size_bytes, block_bytes))?;
+            Sink::Memory(Region { memory, block_bytes })
+        }
+        EndpointSpec::Tape { rate_mb_s, buffer_bytes, start_stop_ms } => {
+            Sink::Tape(Recording::new(drive(*rate_mb_s, *buffer_bytes, *start_stop_ms)))
+        }
+        EndpointSpec::Array { array, volume, offset_bytes } => Sink::Array(hubs[*array].port(*volume, *offset_bytes)),
+        _ => Sink::Part(opened.part(stream, false).ok_or_else(missing)?),
+    };
+    let written = match (&spec.to, config.content) {
+        (_, Content::Random) => None,
+        (EndpointSpec::Array { array, volume, offset_bytes }, _) => {
+            Some(Readable::Array(hubs[*array].port(*volume, *offset_bytes)))
+        }
+        _ => opened.part(stream, false).map(Readable::Part),
+    };
+    let number = if is_overlapped(spec) { spec.buffers } else { 1 };
+    let buffers = (0..number).map(|_| filled(block_bytes)).collect::<io::Result<Vec<Mapping>>>()?;
+    Ok(Made { source, sink, buffers, written })
+}
+
+/// Puts the results of all streams in, with the first failure; gives the digests of what was sent.
+fn settle(config: &StreamsConfig, flown: Vec<Flown>, result: &mut StreamsResult) -> Vec<Vec<u64>> {
+    // Streams count from the first start of any.
+    let first = flown.iter().map(|f| f.result.start_ns).min().unwrap_or(0);
+    let mut sent = Vec::with_capacity(flown.len());
+    for (i, mut one) in flown.into_iter().enumerate() {
+        if let (Some(failed), None) = (&one.failed, &result.stopped_by) {
+            let key = place_of(config, i, failed.is_source);
+            let target = name(config, i, failed.is_source);
+            let cut = failed.error.kind() == io::ErrorKind::UnexpectedEof;
+            let why = if cut { "it ends there".to_string() } else { plain(&failed.error) };
+            let message = format!("{} at byte {} of the stream: {why}", failed.doing, failed.offset);
+            let errno = failed.error.raw_os_error().unwrap_or(0);
+            result.stopped_by = Some(LiveError::Io { key, target, errno, message });
+        }
+        one.result.start_ns -= first;
+        result.elapsed_ns = result.elapsed_ns.max(one.result.start_ns + one.result.elapsed_ns);
+        result.streams.push(one.result);
+        sent.push(one.sent);
+    }
+    sent
+}
