@@ -217,7 +217,7 @@ impl<'a> Crew<'a> {
                 depths,
                 registered_buffers: outcome.all_registered,
                 sector_bytes: self.sector_bytes,
-                clock: Clock::source(),
+                clock: outcome.clock,
                 batch: config.batch,
                 busy: config.busy,
                 poll_completions: config.poll_completions,

@@ -99,6 +99,8 @@ pub(super) struct Outcome {
     /// One a site, in order.
     pub members: Vec<MemberCounts>,
     pub all_registered: bool,
+    /// What times were read from.
+    pub clock: &'static str,
     pub failure: Option<LiveError>,
 }
 
@@ -161,7 +163,8 @@ impl<'a> Worker<'a> {
         }
         let all_registered = self.transport.as_ref().is_none_or(Transport::all_registered);
         let counts = RequestCounts { in_flight: self.load.in_flight() as u64, ..self.counts };
-        Outcome { load: self.load, counts, members: self.members, all_registered, failure: self.failure }
+        let clock = self.clock.source();
+        Outcome { load: self.load, counts, members: self.members, all_registered, clock, failure: self.failure }
     }
 
     #[inline]
