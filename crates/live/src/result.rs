@@ -153,6 +153,17 @@ impl MemberCounts {
             _ => self.others += 1,
         }
     }
+
+    /// Adds what others have counted of the same target.
+    pub(crate) fn merge(&mut self, other: &MemberCounts) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.read_bytes += other.read_bytes;
+        self.write_bytes += other.write_bytes;
+        self.others += other.others;
+        self.failed += other.failed;
+        self.wait_ns += other.wait_ns;
+    }
 }
 
 /// How operations were carried out.

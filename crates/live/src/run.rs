@@ -38,7 +38,8 @@ pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, Li
     let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
     let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
     let seed = Seed::new(config.seed).named("load");
-    let load = Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed)?;
+    let mut load = Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed)?;
+    load.keep_histograms();
     let mut run = Run { config, load, interrupted: false, stopped_by: None };
     let targets = run.fill(targets, observer)?;
     let mut array = Array::new(layout, config.policy);

@@ -83,6 +83,104 @@ fn sizes_of_all_kinds_and_sequences_run() {
     }
 }
 
+/// Over several workers: every request of the limit is counted once, and the depth is what was asked for.
+#[test]
+fn several_workers_are_one_load() {
+    let place = Place::new();
+    let null = || TargetSpec::Null { size_bytes: 4 * MIB };
+    let memory = || TargetSpec::Memory { size_bytes: 4 * MIB };
+    let files = place.files(2, 4 * MIB);
+    // Targets, workers, and the depth each worker then has of 7.
+    let cases: [(Vec<TargetSpec>, u32, &[u32]); 5] = [
+        (vec![null()], 2, &[4, 3]),
+        (vec![null(), null(), memory()], 2, &[5, 2]),
+        (vec![memory()], 3, &[3, 2, 2]),
+        (files.clone(), 2, &[4, 3]),
+        (files, 3, &[2, 3, 2]),
+    ];
+    for (targets, workers, depths) in cases {
+        for interface in [Interface::Auto, Interface::Threads] {
+            let config = DirectConfig {
+                workers,
+                interface,
+                load: LoadSpec::Closed { depth: 7 },
+                limits: Limits {
+                    warmup: Limit { requests: Some(500), duration_s: None },
+                    measure: Limit { requests: Some(3000), duration_s: None },
+                },
+                ..direct(targets.clone())
+            };
+            let result = run_direct(&config);
+            adds_up(&result);
+            assert_eq!(result.recorder.all().requests, 3000, "{targets:?}");
+            assert_eq!(result.engine.depths, depths);
+            assert_eq!(result.accounting.workers.len(), workers as usize);
+            assert!(result.recorder.mean_in_flight() <= 7.0 + 1e-9);
+            let seconds: u64 = result.recorder.second_histograms().iter().map(|(_, _, count)| count).sum();
+            assert_eq!(seconds, result.recorder.snapshots().map(|row| row.requests).sum::<u64>());
+        }
+    }
+}
+
+#[test]
+fn windows_of_several_workers_open_and_close_together() {
+    let limits = Limits {
+        warmup: Limit { requests: None, duration_s: Some(0.05) },
+        measure: Limit { requests: None, duration_s: Some(0.1) },
+    };
+    let null = TargetSpec::Null { size_bytes: 4 * MIB };
+    let result = run_direct(&DirectConfig { workers: 3, limits, ..direct(vec![null]) });
+    adds_up(&result);
+    assert_eq!(result.recorder.opened().map(|at| at.as_ns()), Some(50_000_000));
+    assert_eq!(result.recorder.elapsed().as_ns(), 100_000_000);
+}
+
+#[test]
+fn workers_that_share_a_target_divide_its_sequence() {
+    let place = Place::new();
+    let address = AddressSpec::Sequential { streams: 1, align_bytes: None };
+    let config = DirectConfig {
+        workers: 2,
+        workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }) },
+        load: LoadSpec::Closed { depth: 4 },
+        // Twice the file, half of it by each: were both to begin at its beginning, half would stay as it was.
+        limits: requests(2 * 64),
+        ..direct(place.files(1, 4 * MIB))
+    };
+    run_direct(&DirectConfig { limits: requests(1), ..config.clone() });
+    let before = std::fs::read(place.path("member0")).expect("the file");
+    run_direct(&config);
+    let after = std::fs::read(place.path("member0")).expect("the file");
+    let sectors = |bytes: &[u8]| bytes[..4 << 20].chunks(4096).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let (before, after) = (sectors(&before), sectors(&after));
+    let kept = |half: std::ops::Range<usize>| half.filter(|&i| before[i] == after[i]).count();
+    assert!(kept(0..512) < 512 && kept(512..1024) < 512, "{} and {}", kept(0..512), kept(512..1024));
+    let distinct: std::collections::HashSet<_> = after.iter().collect();
+    assert_eq!(distinct.len(), after.len(), "no two sectors are alike");
+}
+
+#[test]
+fn counters_of_the_device_below_stand_beside_what_was_asked() {
+    let place = Place::new();
+    let config = DirectConfig {
+        workload: workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }),
+        ..direct(place.files(1, 16 * MIB))
+    };
+    let result = run_direct(&config);
+    let Some(device) = result.accounting.devices.first() else {
+        assert!(result.targets[0].device.is_none(), "a device without counters");
+        return;
+    };
+    assert_eq!((device.targets.clone(), device.asked_write_bytes), (vec![0], result.recorder.all().bytes));
+    // Past the page cache every byte passes the device; the window's edges and others' work make the difference.
+    if result.targets[0].io == "direct" {
+        assert!(device.write_bytes * 10 > device.asked_write_bytes * 9, "{device:?}");
+    }
+    let total = result.accounting.total;
+    assert_eq!(total, result.accounting.workers[0]);
+    assert!(total.user_ns + total.system_ns > 0);
+}
+
 #[test]
 fn an_open_loop_admits_nothing_before_its_time() {
     for (target, rate_per_s) in
@@ -160,6 +258,10 @@ fn bad_input_names_its_key() {
     assert_eq!(key(DirectConfig { compressible_percent: 101, ..null() }), "compressible_percent");
     assert_eq!(key(DirectConfig { cpus: vec![100_000], ..null() }), "cpus");
     assert_eq!(key(DirectConfig { sector_bytes: Some(1000), ..null() }), "sector_bytes");
+    assert_eq!(key(DirectConfig { workers: 17, ..null() }), "load.depth");
+    let weights = VolumeSpec::Weights(vec![1.0]);
+    let workload = WorkloadSpec { volumes: weights, ..null().workload };
+    assert_eq!(key(DirectConfig { workers: 2, workload, ..null() }), "workload.volumes");
     assert_eq!(key(DirectConfig { load: LoadSpec::Closed { depth: 0 }, ..null() }), "load.depth");
     assert_eq!(key(direct(vec![TargetSpec::Null { size_bytes: 100 }])), "targets[0].size_bytes");
 }

@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{config, requests, run, workload, Place};
+use common::{config, direct, requests, run, run_direct, workload, Place};
 use raidlab_array::{Rotation, Tree};
+use raidlab_live::direct::DirectConfig;
 use raidlab_live::{EmulatedContent, Emulation, LiveConfig, TargetSpec};
-use raidlab_load::SizeSpec;
+use raidlab_load::{Recorder, SizeSpec};
 use raidlab_types::{KIB, MIB};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,14 +32,22 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn allocations(cell: &LiveConfig) -> u64 {
+/// Allocations of a run, without the histogram of each second of its clock: made once, and copied into the result.
+fn allocations(run: impl FnOnce() -> Recorder) -> u64 {
     let before = CALLS.load(Ordering::Relaxed);
-    run(cell);
-    CALLS.load(Ordering::Relaxed) - before
+    let recorder = run();
+    let calls = CALLS.load(Ordering::Relaxed) - before;
+    calls.saturating_sub(2 * recorder.snapshots().count() as u64)
 }
 
+/// One test, as the count is that of the whole process.
 #[test]
 fn a_longer_run_allocates_no_more() {
+    arrays();
+    plain_targets();
+}
+
+fn arrays() {
     let place = Place::new();
     let memory = vec![TargetSpec::Memory { size_bytes: 4 * MIB }];
     let text = r#"{"kind":"fixed","capacity_bytes":4194304,"read_us":100,"write_us":100}"#;
@@ -56,8 +65,33 @@ fn a_longer_run_allocates_no_more() {
             ..config(tree.clone())
         };
         run(&cell(1000));
-        let (short, long) = (allocations(&cell(n / 10)), allocations(&cell(n)));
-        // A row of the record a second, and slots that grow when the machine happens to reorder more than before.
+        let count = |n| allocations(|| run(&cell(n)).recorder);
+        let (short, long) = (count(n / 10), count(n));
+        // Slots grow when the machine happens to reorder more than before.
         assert!(long < short + 200, "{short} allocations in a short run, {long} in a long one");
+    }
+}
+
+/// Each way in which a request of the direct engine can go, reads and writes, several sizes; the window of all workers.
+fn plain_targets() {
+    let place = Place::new();
+    let null = TargetSpec::Null { size_bytes: 4 * MIB };
+    let memory = TargetSpec::Memory { size_bytes: 4 * MIB };
+    let sizes = SizeSpec::Table { bytes: vec![4 * KIB, 64 * KIB], weights: vec![3.0, 1.0] };
+    let cases = [(vec![null], 400_000), (vec![memory], 100_000), (place.files(2, 4 * MIB), 20_000)];
+    for (targets, n) in cases {
+        for workers in [1, 2] {
+            let cell = |n| DirectConfig {
+                workers,
+                workload: workload(0.5, sizes.clone()),
+                limits: requests(n),
+                ..direct(targets.clone())
+            };
+            run_direct(&cell(1000));
+            let count = |n| allocations(|| run_direct(&cell(n)).recorder);
+            let (short, long) = (count(n / 10), count(n));
+            // Blocks of memory are taken when first needed.
+            assert!(long < short + 200, "{short} allocations in a short run, {long} in a long one of {targets:?}");
+        }
     }
 }

@@ -28,7 +28,7 @@ use crate::recorder::{Done, Recorder};
 use crate::slab::{Slab, Task};
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{Drawn, Workload};
-use raidlab_types::{Instant, Request, RequestKind, RequestTag, Seed};
+use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed};
 use std::collections::VecDeque;
 
 /// A volume that requests may name: the whole array, or a child of an `independent` root.
@@ -49,6 +49,18 @@ pub struct Backlog {
     pub max_in_flight: u64,
     /// Longest time from intended arrival to admission: what the admission limit, or a late driver, has cost.
     pub max_delay_ns: u64,
+}
+
+impl Backlog {
+    /// That of two loads side by side: what piled up adds up (at worst at once), the longest delay is that of either.
+    pub fn merge(self, other: &Backlog) -> Backlog {
+        Backlog {
+            max_waiting: self.max_waiting + other.max_waiting,
+            final_waiting: self.final_waiting + other.final_waiting,
+            max_in_flight: self.max_in_flight + other.max_in_flight,
+            max_delay_ns: self.max_delay_ns.max(other.max_delay_ns),
+        }
+    }
 }
 
 /// Who decides when a task enters.
@@ -351,6 +363,42 @@ impl Load {
     /// runs out. A held load sets its own depth again when the next task ends.
     pub fn set_depth(&mut self, depth: u32) {
         self.limit = depth.max(1);
+    }
+
+    /// Several loads are to share one window: this one's stays shut, whatever the limits for warm-up, until
+    /// [`Self::open_at`] says when it opens.
+    pub fn keep_shut(&mut self) {
+        self.recorder.keep_shut();
+    }
+
+    /// The window opens at exactly `at`, which should lie ahead of all that has been observed.
+    pub fn open_at(&mut self, at: Instant) {
+        self.recorder.open_at(at);
+    }
+
+    /// The window closes at `at`, as if a limit were reached: nothing more is issued or counted.
+    pub fn close_at(&mut self, at: Instant) {
+        self.recorder.close_at(at);
+    }
+
+    /// Shifts all arrivals of an open loop that has not begun: streams of equal gaps interleave so, instead of arriving
+    /// together.
+    pub fn delay_arrivals(&mut self, by: Duration) {
+        if let Pace::Open { admitted, due, .. } = &mut self.pace {
+            admitted.delay(by);
+            due.delay(by);
+        }
+    }
+
+    /// From here on the record keeps the response times of each second ([`Recorder::second_histograms`]).
+    pub fn keep_histograms(&mut self) {
+        self.recorder.keep_histograms();
+    }
+
+    /// The time of an event that is none of the load's, such as waking up: the window opens or closes if it is due.
+    #[inline]
+    pub fn observe(&mut self, now: Instant) {
+        self.recorder.observe(now);
     }
 
     /// Ends the run at `now`: nothing more is issued or counted.

@@ -55,6 +55,11 @@ pub(crate) fn recorded(py: Python<'_>, out: &Bound<'_, PyDict>, recorder: &Recor
     column(py, &snapshots, "requests", rows.iter().map(|s| s.requests))?;
     column(py, &snapshots, "bytes", rows.iter().map(|s| s.bytes))?;
     column(py, &snapshots, "response_sum_ns", rows.iter().map(|s| s.response_sum_ns))?;
+    let (histograms, rows) = (PyDict::new(py), recorder.second_histograms());
+    column(py, &histograms, "time_ns", rows.iter().map(|r| r.0))?;
+    column(py, &histograms, "value_ns", rows.iter().map(|r| r.1))?;
+    column(py, &histograms, "count", rows.iter().map(|r| r.2))?;
+    snapshots.set_item("histograms", histograms)?;
     out.set_item("snapshots", snapshots)
 }
 

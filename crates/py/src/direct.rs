@@ -101,6 +101,7 @@ fn answer<'py>(py: Python<'py>, seed: u64, result: &DirectResult) -> PyResult<Bo
     out.set_item("sector_bytes", result.engine.sector_bytes)?;
     out.set_item("backlog", backlog(py, &result.backlog)?)?;
     out.set_item("requests_of_run", plain(py, &result.requests)?)?;
+    out.set_item("accounting", plain(py, &result.accounting)?)?;
     let facts = PyDict::new(py);
     facts.set_item("targets", plain(py, &result.targets)?)?;
     facts.set_item("engine", plain(py, &result.engine)?)?;

@@ -5,12 +5,15 @@
 //! - If one cannot be set up, none runs, and its error is that of the run.
 
 use super::config::{DirectConfig, Interface};
+use super::deal::{Part, Share};
 use super::most_in_flight;
-use super::result::{DirectFacts, DirectResult, Warning};
+use super::result::{DirectFacts, DirectResult, RequestCounts, Warning};
 use super::shared::Shared;
 use super::span::Sectors;
+use super::start::Start;
 use super::threads::{Threads, MOST_THREADS};
 use super::transport::Transport;
+use super::usage::{Accounting, Devices};
 use super::worker::{Manner, Outcome, Reach, Site, Worker};
 use crate::config::{fraction, Progress, Stage, PULSE};
 use crate::content::Stamper;
@@ -18,12 +21,20 @@ use crate::engine::clock::Clock;
 use crate::engine::ring::Ring;
 use crate::error::LiveError;
 use crate::memory::{available_bytes, Pool, Use};
+use crate::result::MemberCounts;
+use crate::run::writes;
 use crate::target::{Store, Target};
-use raidlab_load::{Load, SizeSpec};
+use raidlab_load::{Backlog, Load, Recorder, SizeSpec};
 use raidlab_types::{Instant, Seed};
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, ScopedJoinHandle};
+
+type Handle<'scope> = ScopedJoinHandle<'scope, Option<Outcome>>;
+
+/// Name of the warning that there is no ring.
+const THREADS: &str = "threads_instead_of_io_uring";
 
 /// What workers are made from.
 pub(super) struct Crew<'a> {
@@ -32,89 +43,101 @@ pub(super) struct Crew<'a> {
     /// The part of each target that is its volume.
     parts: &'a [Sectors],
     sector_bytes: u32,
+    shares: Vec<Share>,
     shared: Shared,
     warnings: Mutex<Vec<Warning>>,
 }
 
-/// Where all meet before the start.
-struct Start {
-    ready: Barrier,
-    go: Barrier,
-    /// Set between the two, unless somebody could not be set up.
-    clock: OnceLock<Clock>,
-    failed: Mutex<Option<LiveError>>,
-}
-
 impl<'a> Crew<'a> {
-    pub fn new(config: &'a DirectConfig, targets: &'a [Target], parts: &'a [Sectors], sector_bytes: u32) -> Crew<'a> {
-        let shared = Shared::new(config.workers as usize);
-        Crew { config, targets, parts, sector_bytes, shared, warnings: Mutex::new(Vec::new()) }
+    pub fn new(
+        config: &'a DirectConfig,
+        targets: &'a [Target],
+        parts: &'a [Sectors],
+        sector_bytes: u32,
+        shares: Vec<Share>,
+    ) -> Crew<'a> {
+        let shared = Shared::new(shares.len(), &config.limits, std::thread::current());
+        Crew { config, targets, parts, sector_bytes, shares, shared, warnings: Mutex::new(Vec::new()) }
     }
 
-    /// Runs the load to its end. `stopped`: it was already ended while targets were filled.
+    /// Runs the loads, one a worker, to their end. `stopped`: that was already asked for.
     pub fn run(
         self,
-        load: Load,
+        loads: Vec<Load>,
         stopped: bool,
         observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<DirectResult, LiveError> {
         if stopped {
             self.shared.stop();
         }
-        let sites = self.sites();
-        let start =
-            Start { ready: Barrier::new(2), go: Barrier::new(2), clock: OnceLock::new(), failed: Mutex::new(None) };
-        let supervisor = std::thread::current();
-        let (outcome, interrupted) = std::thread::scope(|scope| {
-            let (crew, start, sites) = (&self, &start, &sites[..]);
-            let handle = scope.spawn(move || {
-                let worker = crew.set_up(load, sites);
-                let outcome = start.begin(worker);
-                supervisor.unpark();
-                outcome
-            });
-            let interrupted = start.give_the_sign().is_some_and(|clock| crew.watch(&handle, clock, observer));
-            (handle.join(), interrupted)
+        let sites: Vec<Vec<Site>> = self.shares.iter().map(|share| self.sites(share)).collect();
+        let start = Start::new(loads.len());
+        let mut devices = Devices::below(self.targets);
+        let run = std::thread::scope(|scope| -> Result<_, LiveError> {
+            let mut handles = Vec::with_capacity(loads.len());
+            for (number, (load, sites)) in loads.into_iter().zip(&sites).enumerate() {
+                let (crew, start) = (&self, &start);
+                let work = move || crew.work(number, load, sites, start);
+                match Builder::new().name(format!("raidlab-{number}")).spawn_scoped(scope, work) {
+                    Ok(handle) => handles.push(handle),
+                    Err(e) => start.cancel(LiveError::io("workers", "threads", "starting one", &e)),
+                }
+            }
+            let clock = start.give_the_sign()?;
+            let interrupted = self.watch(clock, &mut devices, observer);
+            let join = |handle: Handle<'_>| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let outcomes: Vec<Outcome> = handles.into_iter().filter_map(join).collect();
+            Ok((outcomes, interrupted))
         });
-        let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let failed = start.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match outcome {
-            Some(outcome) => Ok(self.result(outcome, interrupted || stopped)),
-            None => Err(failed.unwrap_or_else(|| LiveError::bad("workers", "could not be set up"))),
-        }
+        let (outcomes, interrupted) = run?;
+        Ok(self.result(outcomes, &devices, interrupted || stopped))
     }
 
-    fn sites(&self) -> Vec<Site> {
-        let site = |(i, target): (usize, &Target)| {
+    /// The life of a worker.
+    fn work(&self, number: usize, load: Load, sites: &[Site], start: &Start) -> Option<Outcome> {
+        let (worker, failed) = match self.set_up(number, load, sites) {
+            Ok(worker) => (Some(worker), None),
+            Err(error) => (None, Some(error)),
+        };
+        let clock = start.meet(failed);
+        let outcome = worker.zip(clock).map(|(worker, clock)| worker.drive(clock));
+        self.shared.worker_ended();
+        outcome
+    }
+
+    fn sites(&self, share: &Share) -> Vec<Site> {
+        let site = |(i, part): (usize, &Part)| {
+            let target = &self.targets[part.target];
+            let sectors = part.of_span(self.parts[part.target], &self.config.workload, self.sector_bytes);
             let reach = match &target.store {
                 // Emulated ones are refused before anything is opened.
                 Store::Null | Store::Emulated(..) => Reach::Null,
                 Store::Memory(mapping) => Reach::Memory(mapping.as_ptr()),
                 Store::Fd(file) => Reach::File(i as u32, file.as_raw_fd()),
             };
-            let (target_number, first_lba) = (i as u32, self.parts[i].first);
-            Site { target: target_number, first_lba, reach, key: target.key.clone(), name: target.name() }
+            let (target, key, name) = (part.target as u32, target.key.clone(), target.name());
+            Site { target, first_lba: sectors.first, reach, key, name }
         };
-        self.targets.iter().enumerate().map(site).collect()
+        share.parts.iter().enumerate().map(site).collect()
     }
 
     /// A worker with all it needs. To be called in the thread that will drive it: a ring belongs to its thread.
-    fn set_up<'w>(&'w self, load: Load, sites: &'w [Site]) -> Result<Worker<'w>, LiveError> {
+    fn set_up<'w>(&'w self, number: usize, load: Load, sites: &'w [Site]) -> Result<Worker<'w>, LiveError> {
         let config = self.config;
-        if let Some(&cpu) = config.cpus.first() {
-            bind(cpu)?;
+        if !config.cpus.is_empty() {
+            bind(config.cpus[number % config.cpus.len()])?;
         }
-        let depth = load.depth();
-        let transport = self.transport(sites, depth)?;
+        let transport = self.transport(sites, load.depth())?;
         // Some is left for the rest of the system: running it out of memory would cost more than this run.
-        let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9);
-        let pool = Pool::new(Seed::new(config.seed).named("content"), most);
+        let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9) / self.shares.len() as u64;
+        let pool = Pool::new(Seed::new(config.seed).named("content").child(number as u64), most);
         let stamper = Stamper::new(config.seed, self.sector_bytes);
         let manner = Manner {
             batch: config.batch.map_or(usize::MAX, |batch| batch as usize),
             busy: config.busy,
             sector_bytes: self.sector_bytes,
-            number: 0,
+            number: number as u32,
+            shares_window: self.shares.len() > 1,
         };
         let mut worker = Worker::new(load, sites, transport, (pool, stamper), manner, &self.shared);
         if let (SizeSpec::Fixed { bytes }, Some(_)) = (&config.workload.size, most_in_flight(&config.load)) {
@@ -122,7 +145,7 @@ impl<'a> Crew<'a> {
             if config.workload.read_fraction > 0.0 || config.workload.task.is_some() {
                 uses.push(Use::Any);
             }
-            if crate::run::writes(&config.workload) {
+            if writes(&config.workload) {
                 uses.push(Use::Write);
             }
             worker.prepare(*bytes as usize, &uses)?;
@@ -145,10 +168,11 @@ impl<'a> Crew<'a> {
                 Err(error) => error.message(),
             },
         };
-        let count = depth.min(MOST_THREADS);
+        let most = (MOST_THREADS / self.shares.len() as u32).max(1);
+        let count = depth.min(most);
         let threads = Threads::new(count).map_err(|e| LiveError::io("interface", "threads", "starting them", &e))?;
         self.warn(Warning {
-            name: "threads_instead_of_io_uring",
+            name: THREADS,
             evidence: format!("{why}; {count} threads serve a depth of {depth}, at a higher cost a request"),
             mend: "allow io_uring (kernel.io_uring_disabled, the container's seccomp profile)",
         });
@@ -156,45 +180,62 @@ impl<'a> Crew<'a> {
     }
 
     fn warn(&self, warning: Warning) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of several workers with the same to say, one does.
+        if warnings.iter().all(|other| other.name != warning.name) {
+            warnings.push(warning);
+        }
     }
 
-    /// Tells the observer how far it is until the worker has ended. True if the observer stopped it.
+    /// Tells the observer how far it is until all workers have ended, and reads the devices' counters when their windows
+    /// open and close. True if the observer stopped it.
     fn watch(
         &self,
-        handle: &std::thread::ScopedJoinHandle<'_, Option<Outcome>>,
         clock: Clock,
+        devices: &mut Devices,
         observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> bool {
-        let pulse = std::time::Duration::from_nanos(PULSE.as_ns());
-        let mut interrupted = false;
-        let mut next = Instant::ZERO + PULSE;
-        while !handle.is_finished() {
-            std::thread::park_timeout(pulse);
-            let (now, requests) = (clock.now(), self.shared.completed());
-            if now < next {
-                continue;
+        let (mut interrupted, mut next) = (false, Instant::ZERO + PULSE);
+        let (mut opened, mut closed) = (false, false);
+        loop {
+            let over = self.shared.is_over();
+            if !opened && self.shared.has_opened() {
+                opened = true;
+                devices.window_opened();
             }
-            next = now + PULSE;
-            let fraction = fraction(&self.config.limits, now, requests);
-            let progress = Progress { stage: Stage::Running, fraction, requests, elapsed: now.since(Instant::ZERO) };
-            if observer(progress).is_break() && !interrupted {
-                self.shared.stop();
-                interrupted = true;
+            if !closed && (over || self.shared.has_closed()) {
+                closed = true;
+                devices.window_closed();
             }
+            let now = clock.now();
+            if over {
+                return interrupted;
+            }
+            if now >= next {
+                next = now + PULSE;
+                let requests = self.shared.completed();
+                let fraction = fraction(&self.config.limits, now, requests);
+                let elapsed = now.since(Instant::ZERO);
+                let progress = Progress { stage: Stage::Running, fraction, requests, elapsed };
+                if observer(progress).is_break() && !interrupted {
+                    self.shared.stop();
+                    interrupted = true;
+                }
+            }
+            std::thread::park_timeout(std::time::Duration::from_nanos(next.since(clock.now()).as_ns()));
         }
-        interrupted
     }
 
-    fn result(self, outcome: Outcome, interrupted: bool) -> DirectResult {
+    fn result(self, mut outcomes: Vec<Outcome>, devices: &Devices, interrupted: bool) -> DirectResult {
         let config = self.config;
-        let uses_files = self.targets.iter().any(|t| matches!(t.store, Store::Fd(_)));
         let mut warnings = self.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let threads = warnings.iter().any(|w| w.name == "threads_instead_of_io_uring");
-        if uses_files && !threads && !outcome.all_registered {
+        let uses_files = self.targets.iter().any(|t| matches!(t.store, Store::Fd(_)));
+        let threads = warnings.iter().any(|w| w.name == THREADS);
+        let all_registered = outcomes.iter().all(|o| o.all_registered);
+        if uses_files && !threads && !all_registered {
             warnings.push(Warning {
                 name: "buffers_not_registered",
-                evidence: "the kernel or the limit on locked memory refused them: every request maps its memory".into(),
+                evidence: "the limit on locked memory refused them: the kernel looks every request's memory up".into(),
                 mend: "raise the limit (ulimit -l)",
             });
         }
@@ -203,59 +244,65 @@ impl<'a> Crew<'a> {
             (true, true) => "threads",
             (true, false) => "io_uring",
         };
-        let depths = most_in_flight(&config.load).into_iter().collect();
+        let depth = |share: &Share| most_in_flight(&share.load);
+        let processor = |i: usize| config.cpus[i % config.cpus.len()];
+        let engine = DirectFacts {
+            interface,
+            workers: config.workers,
+            cpus: if config.cpus.is_empty() { Vec::new() } else { (0..self.shares.len()).map(processor).collect() },
+            depths: self.shares.iter().filter_map(depth).collect(),
+            registered_buffers: all_registered,
+            sector_bytes: self.sector_bytes,
+            clock: outcomes.first().map_or("", |o| o.clock),
+            batch: config.batch,
+            busy: config.busy,
+            poll_completions: config.poll_completions,
+            buffered: config.buffered,
+            compressible_percent: config.compressible_percent,
+        };
+        let members = members(self.targets.len(), &outcomes);
+        let mut accounting = Accounting { devices: devices.traffic(&members), ..Accounting::default() };
+        let mut requests = RequestCounts::default();
+        for outcome in &outcomes {
+            accounting.total.add(&outcome.used);
+            accounting.workers.push(outcome.used);
+            requests.add(&outcome.counts);
+        }
+        let backlog = outcomes.iter().fold(Backlog::default(), |sum, o| sum.merge(&o.load.backlog()));
         DirectResult {
-            recorder: outcome.load.recorder().clone(),
-            backlog: outcome.load.backlog(),
-            hold: outcome.load.hold(),
-            members: outcome.members,
+            backlog,
+            hold: outcomes.first().and_then(|o| o.load.hold()),
+            stopped_by: outcomes.iter_mut().find_map(|o| o.failure.take()),
+            recorder: together(&outcomes),
+            members,
             targets: self.targets.iter().map(|t| t.facts.clone()).collect(),
-            engine: DirectFacts {
-                interface,
-                workers: config.workers,
-                cpus: config.cpus.iter().copied().take(1).collect(),
-                depths,
-                registered_buffers: outcome.all_registered,
-                sector_bytes: self.sector_bytes,
-                clock: outcome.clock,
-                batch: config.batch,
-                busy: config.busy,
-                poll_completions: config.poll_completions,
-                buffered: config.buffered,
-                compressible_percent: config.compressible_percent,
-            },
-            requests: outcome.counts,
+            engine,
+            requests,
+            accounting,
             warnings,
             interrupted,
-            stopped_by: outcome.failure,
         }
     }
 }
 
-impl Start {
-    /// In a worker's thread: waits for the others, then drives the load if all are ready.
-    fn begin(&self, worker: Result<Worker<'_>, LiveError>) -> Option<Outcome> {
-        let worker = match worker {
-            Ok(worker) => Some(worker),
-            Err(error) => {
-                self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                None
-            }
-        };
-        self.ready.wait();
-        self.go.wait();
-        Some(worker?.drive(*self.clock.get()?))
+/// What each target did, by all workers.
+fn members(targets: usize, outcomes: &[Outcome]) -> Vec<MemberCounts> {
+    let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
+    let mut members: Vec<MemberCounts> = (0..targets as u32).map(count).collect();
+    for part in outcomes.iter().flat_map(|o| &o.members) {
+        members[part.leaf as usize].merge(part);
     }
+    members
+}
 
-    /// Starts all workers, if all could be set up.
-    fn give_the_sign(&self) -> Option<Clock> {
-        self.ready.wait();
-        if self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
-            self.clock.get_or_init(Clock::start);
-        }
-        self.go.wait();
-        self.clock.get().copied()
-    }
+/// The records of all workers as one. Their windows opened together; that which closed last stands for all.
+fn together(outcomes: &[Outcome]) -> Recorder {
+    let recorders: Vec<&Recorder> = outcomes.iter().map(|o| o.load.recorder()).collect();
+    let last = (0..recorders.len()).max_by_key(|&i| (recorders[i].opened().is_some(), recorders[i].elapsed()));
+    let last = last.unwrap_or(0);
+    let mut all = recorders[last].clone();
+    recorders.iter().enumerate().filter(|(i, _)| *i != last).for_each(|(_, other)| all.merge(other));
+    all
 }
 
 /// Binds this thread to a processor.

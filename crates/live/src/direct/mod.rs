@@ -11,30 +11,38 @@
 //! - What was measured is kept, whatever stops the run.
 //! - Where something had to be given up (io_uring, registered memory), the result says so.
 //!
-//! Code map: `crew` sets workers up and watches over them, `worker` is the loop of one, `slots` its requests on their way,
-//! `transport` hands them to the ring or to `threads`, `span` says which part of a target is its volume, `shared` is what threads tell one another, `result` the answer.
+//! Code map: `span` says which part of a target is its volume, `deal` divides the load, `crew` sets workers up (they meet at
+//! the `start`) and watches over them, `worker` is the loop of one, `slots` its requests on their way, `transport` hands
+//! them to the ring or to `threads`, `shared` is what threads tell one another, `usage` what it cost, `result` the answer.
 
 mod config;
 mod crew;
+mod deal;
 mod result;
 mod shared;
 mod slots;
 mod span;
+mod start;
 mod threads;
 mod transport;
+mod usage;
 mod worker;
 
 pub use config::{DirectConfig, Interface};
 pub use result::{DirectFacts, DirectResult, RequestCounts, Warning};
 pub use span::Span;
+pub use usage::{Accounting, DeviceTraffic, Usage};
 
 use crate::config::Progress;
 use crate::error::LiveError;
 use crate::run::writes;
 use crate::target::{self, Filling, Intent, Target, TargetSpec};
 use crew::Crew;
+use deal::{deal, Part, Share};
 use raidlab_load::{Load, LoadSpec, Volume};
 use raidlab_types::Seed;
+use shared::Common;
+use span::Sectors;
 use std::ops::ControlFlow;
 
 type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
@@ -53,14 +61,39 @@ pub fn run(config: &DirectConfig, observer: Observer<'_>) -> Result<DirectResult
     let sector_bytes = target::sector_at_least(config.sector_bytes, &targets)?;
     let mut targets: Vec<Target> = targets.into_iter().flatten().collect();
     let parts = span::volumes(&config.spans, &targets, sector_bytes)?;
-    let volumes: Vec<Volume> = parts.iter().map(|part| Volume { capacity_sectors: part.count }).collect();
+    let shares = deal(config)?;
+    let loads = loads(config, &shares, &parts, sector_bytes)?;
     let seed = Seed::new(config.seed);
-    let load = Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed.named("load"))?;
     let fill_seed = seed.named("fill");
     let filling = |number| Filling::Random(fill_seed.child(number).draws());
     let numbered = targets.iter_mut().enumerate().map(|(i, target)| (i as u64, target));
     let stopped = target::fill_all(numbered, &filling, observer)?.is_break();
-    Crew::new(config, &targets, &parts, sector_bytes).run(load, stopped, observer)
+    Crew::new(config, &targets, &parts, sector_bytes, shares).run(loads, stopped, observer)
+}
+
+/// The load of each worker.
+fn loads(
+    config: &DirectConfig,
+    shares: &[Share],
+    parts: &[Sectors],
+    sector_bytes: u32,
+) -> Result<Vec<Load>, LiveError> {
+    let seed = Seed::new(config.seed).named("load");
+    let alone = shares.len() == 1;
+    let limits = if alone { config.limits } else { Common::limits_of_one(&config.limits) };
+    let one = |(i, share): (usize, &Share)| -> Result<Load, LiveError> {
+        let volume = |part: &Part| Volume {
+            capacity_sectors: part.of_span(parts[part.target], &config.workload, sector_bytes).count,
+        };
+        let volumes: Vec<Volume> = share.parts.iter().map(volume).collect();
+        // Alone it asks for the very requests that the other engines would.
+        let seed = if alone { seed } else { seed.named("worker").child(i as u64) };
+        let mut load = Load::new(&share.load, &config.workload, &limits, &volumes, sector_bytes, seed)?;
+        load.delay_arrivals(share.delay);
+        load.keep_histograms();
+        Ok(load)
+    };
+    shares.iter().enumerate().map(one).collect()
 }
 
 /// What can be checked before anything is opened.
@@ -72,9 +105,6 @@ fn check(config: &DirectConfig) -> Result<(), LiveError> {
     if let Some(i) = config.targets.iter().position(TargetSpec::is_emulated) {
         let message = "an emulated disk is a member of a tree: its engine is \"live\", with {\"kind\": \"member\"}";
         return Err(LiveError::bad(format!("targets[{i}].kind"), message));
-    }
-    if config.workers != 1 {
-        return Err(LiveError::bad("workers", format!("{} must be 1", config.workers)));
     }
     if config.batch == Some(0) {
         return Err(LiveError::bad("batch", "0 must be at least 1"));

@@ -1,5 +1,6 @@
 //! What a run of the direct engine answers.
 
+use super::usage::Accounting;
 use crate::error::LiveError;
 use crate::result::MemberCounts;
 use crate::target::TargetFacts;
@@ -23,6 +24,8 @@ pub struct DirectResult {
     pub engine: DirectFacts,
     /// What became of every request.
     pub requests: RequestCounts,
+    /// What it cost, and what moved on the devices below, while the window was open.
+    pub accounting: Accounting,
     /// What to know of this run before its figures are believed.
     pub warnings: Vec<Warning>,
     /// Whether the observer stopped it.
@@ -71,6 +74,15 @@ pub struct RequestCounts {
     pub failed: u64,
     /// Had not come back when the run was over.
     pub in_flight: u64,
+}
+
+impl RequestCounts {
+    pub(super) fn add(&mut self, other: &RequestCounts) {
+        self.submitted += other.submitted;
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.in_flight += other.in_flight;
+    }
 }
 
 /// Something that weakens a result.

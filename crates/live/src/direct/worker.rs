@@ -12,9 +12,10 @@
 //! - A request that fails ends the run, after what is in flight has come back.
 
 use super::result::RequestCounts;
-use super::shared::Shared;
+use super::shared::{Counted, Shared};
 use super::slots::Slots;
 use super::transport::Transport;
+use super::usage::Usage;
 use crate::content::Stamper;
 use crate::engine::clock::{Clock, PromptWakes};
 use crate::errno::{meaning, verb, Meaning};
@@ -69,6 +70,19 @@ pub(super) struct Manner {
     pub sector_bytes: u32,
     /// Distinguishes the sectors it writes from those of other workers.
     pub number: u32,
+    /// Its window is that of several workers.
+    pub shares_window: bool,
+}
+
+/// Who opens and closes the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    /// The load by itself: it is the only one.
+    Own,
+    /// All together, and they have not yet said when it opens.
+    Shut,
+    /// All together, and it is known when it opens.
+    Announced,
 }
 
 /// A worker at work.
@@ -89,6 +103,10 @@ pub(super) struct Worker<'a> {
     sequence: u64,
     counts: RequestCounts,
     members: Vec<MemberCounts>,
+    gate: Gate,
+    measuring: bool,
+    opened: Usage,
+    used: Usage,
     failure: Option<LiveError>,
 }
 
@@ -101,12 +119,14 @@ pub(super) struct Outcome {
     pub all_registered: bool,
     /// What times were read from.
     pub clock: &'static str,
+    /// While the window was open.
+    pub used: Usage,
     pub failure: Option<LiveError>,
 }
 
 impl<'a> Worker<'a> {
     pub fn new(
-        load: Load,
+        mut load: Load,
         sites: &'a [Site],
         transport: Option<Transport>,
         (pool, stamper): (Pool, Stamper),
@@ -114,6 +134,9 @@ impl<'a> Worker<'a> {
         shared: &'a Shared,
     ) -> Worker<'a> {
         let room = (load.depth() as usize).min(1 << 16);
+        if manner.shares_window {
+            load.keep_shut();
+        }
         let member = |site: &Site| MemberCounts { leaf: site.target, ..MemberCounts::default() };
         Worker {
             load,
@@ -130,6 +153,10 @@ impl<'a> Worker<'a> {
             sequence: u64::from(manner.number) << 48,
             counts: RequestCounts::default(),
             members: sites.iter().map(member).collect(),
+            gate: if manner.shares_window { Gate::Shut } else { Gate::Own },
+            measuring: false,
+            opened: Usage::default(),
+            used: Usage::default(),
             failure: None,
         }
     }
@@ -155,6 +182,7 @@ impl<'a> Worker<'a> {
                 self.load.interrupt(self.now);
             }
             self.shared.report(self.manner.number, self.counts.completed);
+            self.note_window();
             let idle = self.at_once.is_empty() && !self.transport.as_ref().is_some_and(Transport::is_busy);
             if idle && self.load.is_finished() {
                 break;
@@ -164,13 +192,58 @@ impl<'a> Worker<'a> {
         let all_registered = self.transport.as_ref().is_none_or(Transport::all_registered);
         let counts = RequestCounts { in_flight: self.load.in_flight() as u64, ..self.counts };
         let clock = self.clock.source();
-        Outcome { load: self.load, counts, members: self.members, all_registered, clock, failure: self.failure }
+        Outcome {
+            load: self.load,
+            counts,
+            members: self.members,
+            all_registered,
+            clock,
+            used: self.used,
+            failure: self.failure,
+        }
     }
 
     #[inline]
     fn read_clock(&mut self) -> Instant {
         self.now = self.now.max(self.clock.now());
+        if self.gate != Gate::Own {
+            self.look_at_window();
+        }
         self.now
+    }
+
+    /// Does what all workers together have said about their window, before anything is done at this time.
+    fn look_at_window(&mut self) {
+        let window = self.shared.window();
+        if self.gate == Gate::Shut {
+            let Some(at) = window.opens_at() else { return };
+            self.load.open_at(at);
+            self.gate = Gate::Announced;
+        }
+        if let Some(at) = window.closes_at() {
+            self.load.close_at(at);
+        }
+    }
+
+    /// Whether the window has opened or closed within this turn: then is the time to see what the thread has used.
+    #[inline]
+    fn note_window(&mut self) {
+        let measuring = self.load.recorder().is_measuring();
+        if measuring != self.measuring {
+            self.window_changed(measuring);
+        }
+    }
+
+    #[cold]
+    fn window_changed(&mut self, open: bool) {
+        self.measuring = open;
+        let used = Usage::of_this_thread();
+        if open {
+            self.opened = used;
+        } else {
+            self.used = used.since(&self.opened);
+        }
+        self.shared.window_is(open);
     }
 
     /// Tells the load of all that has come back, each with a time of its own.
@@ -244,7 +317,10 @@ impl<'a> Worker<'a> {
     #[inline]
     fn finish(&mut self, tag: u32, ok: bool) {
         let now = self.read_clock();
-        let counted = self.load.handle_done(now, u64::from(tag), ok);
+        let counted = match self.gate {
+            Gate::Own => self.load.handle_done(now, u64::from(tag), ok),
+            _ => self.finish_together(now, tag, ok),
+        };
         if ok {
             self.counts.completed += 1;
         } else {
@@ -254,6 +330,27 @@ impl<'a> Worker<'a> {
             let slot = self.slots.get(tag);
             self.members[slot.site as usize].add(slot.kind(), slot.bytes, now.since(slot.issued).as_ns(), ok);
         }
+    }
+
+    /// Tells the load of a request that is over, unless all workers together have had enough of them.
+    fn finish_together(&mut self, now: Instant, tag: u32, ok: bool) -> bool {
+        self.load.observe(now);
+        let window = self.shared.window();
+        let mut last = false;
+        if self.load.recorder().is_measuring() {
+            match window.count(now) {
+                Counted::Yes => {}
+                Counted::Last => last = true,
+                Counted::No => self.load.close_at(window.closes_at().unwrap_or(now)),
+            }
+        } else if self.gate == Gate::Shut {
+            window.warmed_up(now);
+        }
+        let counted = self.load.handle_done(now, u64::from(tag), ok);
+        if last {
+            self.load.close_at(now);
+        }
+        counted
     }
 
     /// Takes as many new requests as the load has and the batch allows; true if the load may have more.

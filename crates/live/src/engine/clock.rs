@@ -17,6 +17,8 @@ use std::sync::OnceLock;
 
 /// Least time over which the rate of the counter is measured.
 const BASELINE_NS: u64 = 20_000_000;
+/// Most ticks that reading the system's clock may take, for a sighting to be of use: a thousandth of the baseline or less.
+const WIDEST_TICKS: u64 = 20_000;
 
 /// Started once a stage; read as often as one likes.
 #[derive(Debug, Clone, Copy)]
@@ -71,15 +73,17 @@ struct Sighting {
 }
 
 impl Sighting {
-    /// The closest of several tries: between the two readings of the counter lies the least time.
-    fn take() -> Sighting {
+    /// The closest of several tries: between the two readings of the counter lies the least time. None where even that is
+    /// so much that the two say little about one another.
+    fn take() -> Option<Sighting> {
         let one = |_| {
             let before = tsc::read();
             let raw_ns = raw_ns();
             let width = tsc::read().saturating_sub(before);
             (width, Sighting { ticks: before + width / 2, raw_ns })
         };
-        (0..32).map(one).min_by_key(|&(width, _)| width).map_or(Sighting { ticks: 0, raw_ns: 0 }, |(_, s)| s)
+        let (width, sighting) = (0..32).map(one).min_by_key(|&(width, _)| width)?;
+        (width < WIDEST_TICKS).then_some(sighting)
     }
 
     /// Nanoseconds of a tick in 2^-64, from here to `later`; none where a tick is a nanosecond or longer.
@@ -120,12 +124,12 @@ mod tsc {
         let text = |path| std::fs::read_to_string(path).unwrap_or_default();
         let first = FIRST.get_or_init(|| {
             let source = text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-            is_trusted(&text("/proc/cpuinfo"), &source).then(Sighting::take)
+            is_trusted(&text("/proc/cpuinfo"), &source).then(Sighting::take).flatten()
         });
         let first = (*first)?;
         let passed_ns = raw_ns().saturating_sub(first.raw_ns);
         std::thread::sleep(std::time::Duration::from_nanos(BASELINE_NS.saturating_sub(passed_ns)));
-        first.tick_ns(Sighting::take())
+        first.tick_ns(Sighting::take()?)
     }
 }
 

@@ -14,7 +14,7 @@ mod uniform;
 
 use crate::error::LoadError;
 use crate::spec::ArrivalSpec;
-use raidlab_types::{CounterRng, Instant, Seed};
+use raidlab_types::{CounterRng, Duration, Instant, Seed};
 
 /// A gap between two arrivals: whole nanoseconds and a fraction in `[0, 1)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,6 +78,11 @@ impl Arrivals {
         let mut arrivals = Arrivals { gaps, seed, index: 0, at_ns: 0, fraction_ns: 0.0 };
         arrivals.add_gap();
         Ok(arrivals)
+    }
+
+    /// All arrivals from here on come later.
+    pub(crate) fn delay(&mut self, by: Duration) {
+        self.at_ns = self.at_ns.saturating_add(by.as_ns());
     }
 
     /// Intended time of the next arrival.

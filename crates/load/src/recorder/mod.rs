@@ -60,8 +60,15 @@ impl Tally {
         }
         self.requests += 1;
         self.bytes += done.bytes;
-        self.response.record(now.since(done.intended).as_ns());
-        self.service.record(now.since(done.issued).as_ns());
+        let (response, service) = (now.since(done.intended).as_ns(), now.since(done.issued).as_ns());
+        self.response.record_both(response, &mut self.service, service);
+    }
+
+    /// Forgets all that was counted, and keeps the memory.
+    fn clear(&mut self) {
+        (self.requests, self.bytes, self.failed) = (0, 0, 0);
+        self.response.clear();
+        self.service.clear();
     }
 }
 
@@ -114,7 +121,10 @@ impl Recorder {
     pub(crate) fn observe(&mut self, now: Instant) {
         let change = self.window.observe(now);
         if change != Change::None {
-            self.changed(change, now);
+            self.changed(change);
+            // It may have been opened for a time so long ago that it is over by now.
+            let change = self.window.observe(now);
+            self.changed(change);
         }
     }
 
@@ -135,12 +145,17 @@ impl Recorder {
     /// A request completed: to be called after `left`, and before `task_done` and `advance`.
     #[inline]
     pub(crate) fn request_done(&mut self, now: Instant, done: &Done) {
-        if self.window.is_measuring() {
+        if self.window.is_over() {
+            return;
+        }
+        if done.ok {
+            let response_ns = now.since(done.intended).as_ns();
+            self.snapshots.add(now.as_ns(), done.bytes, response_ns, [&self.read.response, &self.write.response]);
+        }
+        // The histograms of seconds are made from these, warm-up included; they begin anew when the window opens.
+        if self.window.is_measuring() || self.snapshots.keeps_histograms() {
             let tally = if done.kind == RequestKind::Read { &mut self.read } else { &mut self.write };
             tally.add(done, now);
-        }
-        if done.ok && !self.window.is_over() {
-            self.snapshots.add(now.as_ns(), done.bytes, now.since(done.intended).as_ns());
         }
     }
 
@@ -158,19 +173,49 @@ impl Recorder {
     pub(crate) fn advance(&mut self, now: Instant, settled: bool) {
         let change = self.window.completed(now, settled);
         if change != Change::None {
-            self.changed(change, now);
+            self.changed(change);
         }
     }
 
     pub(crate) fn interrupt(&mut self, now: Instant) {
         let change = self.window.interrupt(now);
-        self.changed(change, now);
+        self.changed(change);
+    }
+
+    /// The window stays shut until [`Self::open_at`].
+    pub(crate) fn keep_shut(&mut self) {
+        self.window.keep_shut();
+    }
+
+    /// The window opens at `at`.
+    pub(crate) fn open_at(&mut self, at: Instant) {
+        self.window.open_at(at);
+    }
+
+    /// The window closes at `at`.
+    pub(crate) fn close_at(&mut self, at: Instant) {
+        // If it was to open before that, it has.
+        self.observe(at.max(self.window.end()));
+        let change = self.window.close_at(at);
+        self.changed(change);
+    }
+
+    /// From here on response times are kept for each second too.
+    pub(crate) fn keep_histograms(&mut self) {
+        self.snapshots.keep_histograms();
     }
 
     #[cold]
-    fn changed(&mut self, change: Change, now: Instant) {
+    fn changed(&mut self, change: Change) {
         match change {
-            Change::Opened => self.in_flight_before = self.in_flight_until(now),
+            Change::Opened(at) => {
+                self.in_flight_before = self.in_flight_until(at);
+                if self.snapshots.keeps_histograms() {
+                    self.snapshots.begin_anew([&self.read.response, &self.write.response]);
+                    self.read.clear();
+                    self.write.clear();
+                }
+            }
             Change::Closed(at) => {
                 self.in_flight_within = self.in_flight_until(at).saturating_sub(self.in_flight_before)
             }
@@ -253,11 +298,20 @@ impl Recorder {
         self.snapshots.rows()
     }
 
+    /// The response times of each of those seconds, where the load was told to keep them (else none): end of the second,
+    /// longest time of the bucket, number of requests.
+    pub fn second_histograms(&self) -> Vec<(u64, u64, u64)> {
+        self.snapshots.histograms([&self.read.response, &self.write.response])
+    }
+
     /// Adds what another worker recorded beside this one on the same clock. Counts, times and numbers in flight add up;
     /// the window is this one's, so merge only closed windows that agree.
     pub fn merge(&mut self, other: &Recorder) {
+        let mine = [&self.read.response, &self.write.response];
+        self.snapshots.merge(&other.snapshots, mine, [&other.read.response, &other.write.response]);
         self.read.merge(&other.read);
         self.write.merge(&other.write);
+        self.snapshots.go_on_from([&self.read.response, &self.write.response]);
         match (&mut self.tasks, &other.tasks) {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
             (Some(mine), None) => mine.merge(&other.all()),
@@ -271,6 +325,5 @@ impl Recorder {
             (None, None) => {}
         }
         self.in_flight_within += other.in_flight_within;
-        self.snapshots.merge(&other.snapshots);
     }
 }

@@ -26,7 +26,7 @@ pub const SIGNIFICANT_DIGITS: u8 = 3;
 /// 2000 values must be told apart for three digits: eleven bits.
 const SINGLE_BITS: u32 = 11;
 const HALF: usize = 1 << (SINGLE_BITS - 1);
-const BUCKETS: usize = index_of(LONGEST_NS) + 1;
+pub(super) const BUCKETS: usize = index_of(LONGEST_NS) + 1;
 
 /// The bucket that counts `ns`.
 #[inline]
@@ -36,7 +36,7 @@ const fn index_of(ns: u64) -> usize {
 }
 
 /// The longest time that bucket `index` counts.
-const fn upper_end(index: usize) -> u64 {
+pub(super) const fn upper_end(index: usize) -> u64 {
     if index < 2 * HALF {
         return index as u64;
     }
@@ -69,6 +69,28 @@ impl Times {
     pub fn record(&mut self, ns: u64) {
         self.counts[index_of(ns.min(LONGEST_NS))] += 1;
         self.sum_ns += u128::from(ns);
+    }
+
+    /// Counts one time here and one there; mostly they are the same, and then its bucket is worked out once.
+    #[inline]
+    pub(super) fn record_both(&mut self, ns: u64, other: &mut Times, other_ns: u64) {
+        let index = index_of(ns.min(LONGEST_NS));
+        self.counts[index] += 1;
+        self.sum_ns += u128::from(ns);
+        let index = if other_ns == ns { index } else { index_of(other_ns.min(LONGEST_NS)) };
+        other.counts[index] += 1;
+        other.sum_ns += u128::from(other_ns);
+    }
+
+    /// How many each bucket counts.
+    pub(super) fn counts(&self) -> &[u64; BUCKETS] {
+        &self.counts
+    }
+
+    /// Forgets all that was recorded.
+    pub(super) fn clear(&mut self) {
+        self.counts.fill(0);
+        self.sum_ns = 0;
     }
 
     /// Counts `count` times of `ns` each: for pooling columns of earlier runs, whose sum is then good to three digits.

@@ -8,6 +8,7 @@
 //!   window that closes by count closes at a completion that is counted. So requests / elapsed has no fence-post error.
 //! - A window that closes by duration closes exactly then, whenever that is noticed.
 //! - A held load has no window before its depth has settled.
+//! - Where several loads share one window, the driver opens and closes it: at the very times it says, whatever completes.
 
 use crate::error::{join, LoadError};
 use crate::spec::{Limit, Limits};
@@ -24,8 +25,8 @@ enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
-    Opened,
-    /// At this time, which may lie before the observation.
+    /// At this time, which may lie before the observation (as below).
+    Opened(Instant),
     Closed(Instant),
 }
 
@@ -39,6 +40,8 @@ pub(crate) struct Window {
     measure_requests: u64,
     measure_for: Option<Duration>,
     opened: Option<Instant>,
+    /// When it opens, where that is the driver's to say; `Instant::MAX` until it has.
+    opens_at: Option<Instant>,
     /// When the window closes by duration; `Instant::MAX` before it opens and without a limit.
     deadline: Instant,
     /// From when on an observation needs a closer look: the deadline; at once where there is no warm-up, and when all is
@@ -71,6 +74,7 @@ impl Window {
             measure_requests: limits.measure.requests.unwrap_or(u64::MAX),
             measure_for,
             opened: None,
+            opens_at: None,
             deadline: Instant::MAX,
             look_from: if open_at_once { Instant::ZERO } else { Instant::MAX },
             seen: Instant::ZERO,
@@ -98,7 +102,7 @@ impl Window {
             }
             Phase::Warming => {
                 self.seen = now;
-                self.open(now)
+                self.open(self.opens_at.unwrap_or(now))
             }
         }
     }
@@ -125,14 +129,39 @@ impl Window {
     }
 
     #[cold]
-    fn open(&mut self, now: Instant) -> Change {
+    fn open(&mut self, at: Instant) -> Change {
         self.phase = Phase::Measuring;
-        self.opened = Some(now);
+        self.opened = Some(at);
         if let Some(duration) = self.measure_for {
-            self.deadline = Instant::from_ns(now.as_ns().saturating_add(duration.as_ns()));
+            self.deadline = Instant::from_ns(at.as_ns().saturating_add(duration.as_ns()));
         }
         self.look_from = self.deadline;
-        Change::Opened
+        Change::Opened(at)
+    }
+
+    /// From here on it stays shut until [`Self::open_at`] says when it opens, whatever its limits for warm-up were.
+    pub(crate) fn keep_shut(&mut self) {
+        if self.phase == Phase::Warming {
+            self.opens_at = Some(Instant::MAX);
+            self.look_from = Instant::MAX;
+            self.warm_requests = u64::MAX;
+        }
+    }
+
+    /// It opens at `at`, or at the last time seen if that is later.
+    pub(crate) fn open_at(&mut self, at: Instant) {
+        if self.phase == Phase::Warming {
+            let at = at.max(self.seen);
+            (self.opens_at, self.look_from) = (Some(at), at);
+        }
+    }
+
+    /// It closes at `at`, or at the last time seen if that is later, as if its limit were reached.
+    pub(crate) fn close_at(&mut self, at: Instant) -> Change {
+        match self.phase {
+            Phase::Over => Change::None,
+            _ => self.close(at.max(self.seen)),
+        }
     }
 
     #[cold]
@@ -233,7 +262,7 @@ mod tests {
     fn the_completion_that_opens_is_not_counted_and_the_last_one_is() {
         let mut window = window(limit(Some(2), None), limit(Some(3), None));
         let changes: Vec<Change> = (1..=5).map(|ns| complete(&mut window, ns * 10)).collect();
-        assert_eq!(changes[1], Change::Opened);
+        assert_eq!(changes[1], Change::Opened(Instant::from_ns(20)));
         assert_eq!(changes[4], Change::Closed(Instant::from_ns(50)));
         assert_eq!(window.elapsed(), Duration::from_ns(30));
     }
@@ -242,7 +271,7 @@ mod tests {
     fn the_later_limit_of_warm_up_and_the_earlier_of_measuring() {
         let mut window = window(limit(Some(1), Some(1e-6)), limit(Some(100), Some(1e-6)));
         assert_eq!(complete(&mut window, 500), Change::None);
-        assert_eq!(complete(&mut window, 1200), Change::Opened);
+        assert_eq!(complete(&mut window, 1200), Change::Opened(Instant::from_ns(1200)));
         assert_eq!(complete(&mut window, 2199), Change::None);
         // Noticed late, closed on time.
         assert_eq!(complete(&mut window, 9000), Change::Closed(Instant::from_ns(2200)));
@@ -252,7 +281,7 @@ mod tests {
     #[test]
     fn without_warm_up_it_opens_at_the_first_event() {
         let mut window = window(Limit::default(), limit(Some(1), None));
-        assert_eq!(window.observe(Instant::from_ns(7)), Change::Opened);
+        assert_eq!(window.observe(Instant::from_ns(7)), Change::Opened(Instant::from_ns(7)));
         assert_eq!(window.opened(), Some(Instant::from_ns(7)));
         assert_eq!(window.interrupt(Instant::from_ns(9)), Change::Closed(Instant::from_ns(9)));
         assert!(window.is_interrupted() && window.is_over());
@@ -264,7 +293,32 @@ mod tests {
         let mut window = Window::new(&limits, true).unwrap();
         let now = Instant::from_ns(5);
         assert_eq!((window.observe(now), window.completed(now, false)), (Change::None, Change::None));
-        assert_eq!(window.completed(now, true), Change::Opened);
+        assert_eq!(window.completed(now, true), Change::Opened(now));
+    }
+
+    #[test]
+    fn a_driver_opens_and_closes_it_to_the_nanosecond() {
+        let mut window = window(limit(Some(2), None), limit(None, Some(1e-6)));
+        window.keep_shut();
+        (1..=50).for_each(|ns| assert_eq!(complete(&mut window, ns), Change::None));
+        window.open_at(Instant::from_ns(80));
+        assert_eq!(complete(&mut window, 79), Change::None);
+        // Noticed late, opened on time, and by then already over.
+        assert_eq!(window.observe(Instant::from_ns(5000)), Change::Opened(Instant::from_ns(80)));
+        assert_eq!(window.observe(Instant::from_ns(5000)), Change::Closed(Instant::from_ns(1080)));
+        assert_eq!(window.elapsed(), Duration::from_ns(1000));
+
+        let mut window = self::window(Limit::default(), limit(Some(1000), None));
+        window.keep_shut();
+        window.open_at(Instant::from_ns(10));
+        (10..=30).for_each(|ns| assert!(!matches!(complete(&mut window, ns), Change::Closed(_))));
+        assert_eq!(
+            window.close_at(Instant::from_ns(20)),
+            Change::Closed(Instant::from_ns(30)),
+            "not before what was seen"
+        );
+        assert!(window.is_over() && !window.is_interrupted());
+        assert_eq!(window.close_at(Instant::from_ns(40)), Change::None);
     }
 
     #[test]
