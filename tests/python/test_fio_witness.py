@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ def loop_device(tmp_path: Path) -> Iterator[str]:
     if made.returncode != 0:
         pytest.skip(f"no loop device: {made.stderr.strip()}")
     try:
+        # A loop device keeps the read-only mark that somebody gave it in an earlier life.
+        subprocess.run(["blockdev", "--setrw", made.stdout.strip()], check=True)
         yield made.stdout.strip()
     finally:
         subprocess.run(["losetup", "-d", made.stdout.strip()], check=True)
@@ -168,3 +171,39 @@ def test_an_interruption_keeps_the_pairs_that_are_whole(tmp_path: Path) -> None:
     stop = AfterTwo()
     witness = compare_with_fio(cell(file_at(tmp_path / "f")), pairs=3, progress=stop, stop=stop)
     assert (len(witness.pairs), witness.interrupted) == (1, True)
+
+
+def cli(*words: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", "from raidlab.cli import main; main()", "measure", *words]
+    return subprocess.run(program, capture_output=True, text=True, check=False)
+
+
+@needs_fio
+def test_measure_prints_both_and_the_ratio(tmp_path: Path) -> None:
+    short = ("--file-size", "4MiB", "--runtime", "30ms", "--warmup", "1ms", "--repeats", "2", "--witness", "fio")
+    shown = cli(f"{tmp_path}/", *short)
+    assert shown.returncode == 0, shown.stderr
+    assert "depth 32: raidlab beside fio-3" in shown.stdout
+    assert [line.split()[0] for line in shown.stdout.splitlines()[3:8]] == ["IOPS", "MB/s", "p50", "p90", "p99"]
+    assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
+    document = json.loads(cli("null", *short, "--depth", "1,4", "--json").stdout)
+    assert [(one["target"], one["load"]) for one in document["witness"]] == [("null", "depth 1"), ("null", "depth 4")]
+    assert all(len(one["pairs"]) == 2 and len(one["commands"]) == 4 for one in document["witness"])
+    assert not list(tmp_path.iterdir())
+
+
+@needs_fio
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["null", "--witness", "dd"], "--witness: 'dd': is not a tool that raidlab calls; accepted: fio"),
+        (["raid0(2)@memory", "--witness", "fio"], "fio knows no arrays of raidlab's"),
+        (["null", "--witness", "fio", "--hold", "p90=1ms"], "--hold: a depth that is searched for"),
+        (["null", "--witness", "fio", "--precision", "2%"], "--precision: '2%': has no meaning beside --witness"),
+        (["memory", "--witness", "fio"], "--witness: targets[0].kind: memory: fio goes to files and devices"),
+    ],
+)
+def test_what_has_no_witness_is_refused(words: list[str], said: str) -> None:
+    done = cli(*words)
+    assert done.returncode == 2
+    assert said in done.stderr

@@ -14,6 +14,7 @@ Examples:
   raidlab measure /dev/sdx --rw randwrite --destroy /dev/sdx --precision 2.5%
   raidlab measure /dev/md0 --size exponential:8KiB --hold p90=20ms
   raidlab measure 'raid5(5)@/mnt/disk/' --rate 1000/s
+  raidlab measure /mnt/disk/ --witness fio
   raidlab measure null"""
 
 TARGET_HELP = (
@@ -146,6 +147,15 @@ def measure(
         typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="The root of all randomness. 1 by default.")] = None,
+    witness: Annotated[
+        str | None,
+        typer.Option(
+            "--witness",
+            metavar="TOOL",
+            help="fio: run it beside raidlab, in alternation on the same target, and print the ratios; --repeats are "
+            "pairs then, 5 by default.",
+        ),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="DIR", help="Keep the result in a run folder below this directory."),
@@ -158,6 +168,7 @@ def measure(
     workload writes, and no block device is unless --destroy names it.
     """
     from raidlab.cli.measuring import measure_and_print
+    from raidlab.cli.witness import refuse_beside_witness, repeats_of, witness_and_print
     from raidlab.measure.asked import BudgetFlags, asked_of
     from raidlab.measure.drive import Drive
     from raidlab.measure.words import LoadFlags, WorkloadFlags, parse_cpus, parse_share
@@ -176,7 +187,7 @@ def measure(
         targets,
         WorkloadFlags(rw=rw, read=read, address=address, size=size, align=align),
         LoadFlags(depth=depth, rate=rate, arrival=arrival, hold=hold),
-        BudgetFlags(runtime=runtime, warmup=warmup, repeats=repeats, precision=precision),
+        BudgetFlags(runtime=runtime, warmup=warmup, repeats=repeats_of(witness, repeats), precision=precision),
         drive,
         study=study,
         workload=workload,
@@ -185,4 +196,7 @@ def measure(
         each=each,
         seed=seed,
     )
+    if witness is not None:
+        refuse_beside_witness({"--out": out, "--precision": precision})
+        raise typer.Exit(witness_and_print(asked, as_json=as_json))
     raise typer.Exit(measure_and_print(asked, out=out, as_json=as_json, argv=["raidlab", *sys.argv[1:]]))

@@ -22,8 +22,7 @@ from raidlab.errors import RaidlabError
 from raidlab.measure.asked import Asked, Budget, BudgetFlags, asked_of
 from raidlab.measure.drive import Drive
 from raidlab.measure.execute import Measurement
-from raidlab.measure.places import wanted_targets
-from raidlab.measure.plan import Subject, check_depths, check_drive, study_of, subjects_of, writes_at_all
+from raidlab.measure.plan import Subject, plan_of
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
 from raidlab.run.interrupt import StopFlag, catching_signals
@@ -51,20 +50,7 @@ def measure(
     RaidlabError
         Before anything is measured; then nothing is kept.
     """
-    wanted = wanted_targets(
-        asked.targets, asked.destroy, writes=writes_at_all(asked.workload), file_bytes=asked.file_bytes
-    )
-    subjects = subjects_of(wanted, each=asked.each)
-    check_depths(subjects, asked.load)
-    check_drive(subjects, asked.drive)
-    loaded = study_of(
-        subjects,
-        words=asked.targets,
-        seed=asked.seed,
-        workload=asked.workload,
-        load=asked.load,
-        budget=asked.budget,
-    )
+    loaded, subjects = plan_of(asked)
     measurement = Measurement(loaded, subjects, asked.drive, asked.precision_percent, progress or Silent())
     measurement.stop = stop or measurement.stop
     for note in asked.notes:

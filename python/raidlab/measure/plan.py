@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from raidlab.errors import InputError
-from raidlab.measure.asked import Budget
+from raidlab.measure.asked import Asked, Budget
 from raidlab.measure.drive import Drive
-from raidlab.measure.places import Place, Wanted, short_name
+from raidlab.measure.places import Place, Wanted, short_name, wanted_targets
 from raidlab.measure.words import Document
 from raidlab.study import LoadedStudy
 from raidlab.study.check import Geometry, chunk_sizes, count_leaves, typical_bytes, writes
@@ -69,6 +69,31 @@ class TargetGeometry(Geometry):
             return super().facts(array, member_bytes, sector_bytes)
         sizes = self.sizes[array]
         return {"leaves": len(sizes), "user_bytes": sum(sizes), "storage_efficiency": 1.0}
+
+
+def plan_of(asked: Asked) -> tuple[LoadedStudy, list[Subject]]:
+    """The study of all that is asked, and its subjects; nothing is opened.
+
+    Raises
+    ------
+    InputError, RefusedError
+        For what cannot be measured.
+    """
+    wanted = wanted_targets(
+        asked.targets, asked.destroy, writes=writes_at_all(asked.workload), file_bytes=asked.file_bytes
+    )
+    subjects = subjects_of(wanted, each=asked.each)
+    check_depths(subjects, asked.load)
+    check_drive(subjects, asked.drive)
+    loaded = study_of(
+        subjects,
+        words=asked.targets,
+        seed=asked.seed,
+        workload=asked.workload,
+        load=asked.load,
+        budget=asked.budget,
+    )
+    return loaded, subjects
 
 
 def subjects_of(wanted: Sequence[Wanted], *, each: bool) -> list[Subject]:

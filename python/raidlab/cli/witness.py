@@ -1,0 +1,98 @@
+"""What ``raidlab measure --witness fio`` does and prints.
+
+Invariants:
+
+- Both absolute figures stand beside every ratio, and the interval beside the ratio.
+- Results go to standard output at 80 columns, or as one JSON document; all else to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from raidlab.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from raidlab.measure.asked import Asked
+    from raidlab.measure.witness import Witnessed
+    from raidlab.run.witness import Ratio
+
+_TITLES = {
+    "iops": ("IOPS", 1.0),
+    "throughput_mb_s": ("MB/s", 1.0),
+    "service_time_ns_p50": ("p50 us", 1e3),
+    "service_time_ns_p90": ("p90 us", 1e3),
+    "service_time_ns_p99": ("p99 us", 1e3),
+}
+
+
+def witness_and_print(asked: Asked, *, as_json: bool) -> int:
+    """Measure with fio beside raidlab, print, and return the exit code."""
+    from raidlab.cli.run import EXIT_OF_SIGNAL
+    from raidlab.cli.terminal import printing, say
+    from raidlab.errors import EXIT_INTERRUPTED
+    from raidlab.measure.witness import measure_with_witness
+    from raidlab.run import StopFlag, catching_signals, progress_on
+
+    stop = StopFlag()
+    with catching_signals(stop):
+        points = measure_with_witness(asked, progress=progress_on(sys.stderr), stop=stop)
+        with printing():
+            if as_json:
+                found = [{"target": one.subject, "load": one.load, **one.witness.document()} for one in points]
+                print(json.dumps({"witness": found}, indent=2))
+            else:
+                for point in points:
+                    print(witness_text(point))
+    if not stop():
+        return EXIT_OK
+    say("interrupted; the pairs that were whole are shown above")
+    return EXIT_OF_SIGNAL.get(str(stop.signal_name), EXIT_INTERRUPTED)
+
+
+def repeats_of(tool: str | None, repeats: int | None) -> int | None:
+    """How many repeats, or pairs, the flags ask for; refuses a witness that raidlab does not know."""
+    from raidlab.errors import InputError
+    from raidlab.measure.witness import DEFAULT_PAIRS
+
+    if tool not in (None, "fio"):
+        raise InputError.one("--witness", "is not a tool that raidlab calls", value=f"'{tool}'", accepted="fio")
+    return repeats if tool is None or repeats is not None else DEFAULT_PAIRS
+
+
+def refuse_beside_witness(flags: dict[str, str | None]) -> None:
+    """Refuse flags that have no meaning for pairs."""
+    from raidlab.errors import InputError
+
+    for flag, value in flags.items():
+        if value is not None:
+            message = "has no meaning beside --witness"
+            raise InputError.one(
+                flag, message, value=f"'{value}'", accepted="--json for all figures, --repeats for pairs"
+            )
+
+
+def witness_text(point: Witnessed) -> str:
+    """The table of one point."""
+    from raidlab.run.witness import FIO_RESOLUTION
+
+    witness = point.witness
+    pairs = f"{len(witness.pairs)} pair{'s' if len(witness.pairs) != 1 else ''} in drawn order"
+    # A path may be longer than a line; the rest is not.
+    lines = [point.subject, f"{point.load}: raidlab beside {witness.version}, {pairs}"]
+    lines.append(f"{'':<10}{'raidlab':>12}{'fio':>12}{'ratio':>9}   95 % interval of the ratio")
+    lines += [_row(ratio) for ratio in witness.ratios()]
+    lines.append(f"Times are from submission to completion; fio's are no finer than {FIO_RESOLUTION:.1%}.")
+    lines += [f"not the same: {difference}" for difference in witness.differences]
+    return "\n".join(lines) + "\n"
+
+
+def _row(ratio: Ratio) -> str:
+    from raidlab.cli.output import short
+
+    title, scale = _TITLES[ratio.figure]
+    figures = f"{short(ratio.raidlab / scale):>12}{short(ratio.fio / scale):>12}{ratio.ratio:>9.3f}"
+    interval = "none for one pair" if ratio.low is None else f"{ratio.low:.3f} to {ratio.high:.3f}"
+    return f"  {title:<8}{figures}   {interval}"
