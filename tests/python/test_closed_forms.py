@@ -57,7 +57,7 @@ def test_outside_its_range_a_form_refuses(kind: str, given: dict[str, float]) ->
 
 
 # The first case of each grid is its lightest load, where 100,000 requests and more leave a standard error below 0.4 %;
-# the bound is the form's own stated error and four of those. Seed 1; a chance failure is rarer than one in ten thousand.
+# the bound is the form's own stated error and four of those. Seed 1; chance fails once in ten thousand seeds at most.
 @pytest.mark.parametrize(
     ("kind", "bound"), [("m_m_1", 0.015), ("m_d_1", 0.005), ("m_m_c", 0.015), ("fork_join", 0.05), ("lee_katz", 0.015)]
 )

@@ -28,8 +28,9 @@ MAY_KNOW = {
     "figures": {"study", "metrics", "stats", "results"},
     "report": {"study", "metrics", "stats", "checks", "figures", "results"},
     "api": {"study", "formats", "run", "results", "metrics", "report"},
+    "export": {"study", "formats", "results", "metrics"},
     "measure": {"study", "formats", "run", "results", "stats"},
-    "cli": {"measure", "model", "study", "formats", "run", "results", "metrics", "checks", "report", "api"},
+    "cli": {"measure", "model", "export", "study", "formats", "run", "results", "metrics", "checks", "report", "api"},
     "__init__": {"api", "results", "study"},
     "__main__": {"cli"},
 }

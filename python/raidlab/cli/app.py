@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from raidlab.cli import fio, layout, measure, model, plan_io, report, run, study, version
+from raidlab.cli import fio, layout, measure, model, plan_io, report, results, run, study, version
 from raidlab.cli.terminal import open_missing, printing, say
 from raidlab.errors import (
     EXIT_CODES,
@@ -62,6 +62,7 @@ app.command("measure", epilog=measure.EXAMPLES)(measure.measure)
 app.add_typer(study.app, name="study")
 app.add_typer(fio.app, name="fio")
 app.add_typer(model.app, name="model")
+app.add_typer(results.app, name="results")
 app.command("report")(report.report)
 app.command("layout")(layout.layout)
 app.command("plan-io", epilog=plan_io.EXAMPLES)(plan_io.plan_io)

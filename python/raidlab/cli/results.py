@@ -1,0 +1,151 @@
+"""``raidlab results``: the runs there are, and what can be asked of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(help="List, show, query, compare and export what was run.", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the run folders are.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, its name in --out, or 'last'.")]
+RUNS = Path("runs")
+EXAMPLES = """\b
+Examples:
+  raidlab results query last 'SELECT "array", workload, sum(all_bytes) FROM cells GROUP BY ALL'
+  raidlab results export last --format csv --to figures/"""
+
+
+@app.command("list")
+def list_runs(out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the runs, the oldest first."""
+    rows = list(_runs(out))
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        print(f"no runs in {out}/")
+    for row in rows:
+        print(f"{row['run']:<38} {row['started'][:16]:<16} {row['status']:<11} {row['targets']}")
+
+
+@app.command("show")
+def show(
+    run: RunArgument, out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
+    """Print the tables, checks and answers of a run again."""
+    from raidlab.api import analyse
+    from raidlab.checks import run_checks
+    from raidlab.cli.output import print_json, print_run
+
+    analysis = analyse(_folder(run, out))
+    findings = run_checks(analysis)
+    (print_json if as_json else print_run)(analysis, findings)
+
+
+@app.command("query", epilog=EXAMPLES)
+def query(
+    run: RunArgument,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="DuckDB's SQL over the run's tables.")],
+    out: Out = RUNS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Ask the tables of a run with SQL: cells, histograms, members, stations, snapshots, holds, checks."""
+    import duckdb
+
+    from raidlab.errors import InputError
+    from raidlab.results import load_run
+
+    try:
+        frame = load_run(_folder(run, out)).sql(sql)
+    except duckdb.Error as error:
+        raise InputError.one("SQL", str(error).splitlines()[0], accepted="a SELECT over the run's tables") from None
+    if as_json:
+        print(json.dumps(frame.to_dicts(), indent=2, default=str))
+    else:
+        _print_frame(frame)
+
+
+@app.command("export", epilog=EXAMPLES)
+def export(
+    run: RunArgument,
+    form: Annotated[str, typer.Option("--format", help="csv, parquet, fio_json, hlog or prometheus.")] = "csv",
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="Where to; the run's folder by default.")
+    ] = None,
+    out: Out = RUNS,
+) -> None:
+    """Write a run for other tools."""
+    from raidlab.api import analyse
+    from raidlab.errors import InputError
+    from raidlab.export import EXPORTS
+    from raidlab.study.find import did_you_mean
+
+    if form not in EXPORTS:
+        raise InputError.one(
+            "--format",
+            f"is no format{did_you_mean(form, EXPORTS)}",
+            value=f"'{form}'",
+            accepted=", ".join(EXPORTS),
+        )
+    folder = _folder(run, out)
+    target = to if to is not None else folder / "export" / form
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        written = EXPORTS[form](analyse(folder), target)
+    except OSError as error:
+        raise InputError.one("--to", f"cannot be written: {error.strerror}", value=f"'{target}'") from None
+    for file in written:
+        print(file)
+
+
+def _runs(out: Path) -> Iterator[dict[str, Any]]:
+    found = []
+    for folder in out.iterdir() if out.is_dir() else ():
+        file = folder / "run.json"
+        try:
+            facts = json.loads(file.read_text(encoding="utf-8"))
+            started = str(facts["times"]["started"])
+            found.append((started, folder.name, str(facts["status"]), " ".join(facts["targets"])))
+        except (OSError, ValueError, KeyError, TypeError):
+            # What is no run folder is not listed; what was cut short has no facts yet, and showing it finishes it.
+            if (folder / "parts.jsonl").is_file():
+                found.append(("", folder.name, "cut short", ""))
+    for started, name, status, targets in sorted(found):
+        yield {"run": name, "started": started, "status": status, "targets": targets}
+
+
+def _folder(run: str, out: Path) -> Path:
+    from raidlab.errors import InputError
+
+    if run == "last":
+        names = [row["run"] for row in _runs(out) if row["started"]]
+        if not names:
+            raise InputError.one("RUN", f"there is no run in {out}/", value="'last'", accepted="a run folder")
+        return out / str(names[-1])
+    return Path(run) if Path(run).is_dir() else out / run
+
+
+def _print_frame(frame: Any) -> None:
+    """A frame as plain columns, numbers to the right."""
+    texts = [[_text(value) for value in row] for row in frame.iter_rows()]
+    widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(frame.columns)]
+    numeric = [dtype.is_numeric() for dtype in frame.dtypes]
+
+    def line(cells: list[str]) -> str:
+        padded = (
+            f"{cell:>{w}}" if right else f"{cell:<{w}}" for cell, w, right in zip(cells, widths, numeric, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    print(line(list(frame.columns)))
+    for row in texts:
+        print(line(row))
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,36 @@
+"""HdrHistogram logs: one a point, an interval a repeat and operation, tagged ``read`` and ``write``."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from raidlab.formats.hlog import Interval, log_text
+from raidlab.metrics import Analysis, Point
+
+
+def export(analysis: Analysis, folder: Path) -> list[Path]:
+    """Write ``<point>.hlog`` for each point: response times in nanoseconds."""
+    started = datetime.datetime.fromisoformat(analysis.run.facts["times"]["started"])
+    written = []
+    for number, point in enumerate(analysis.points):
+        name = f"{number:04}-{point.target}-{point.array}-{point.workload}-{point.level}"
+        file = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.hlog"
+        title = f"raidlab: response times in ns; {point.target}, {point.array}, {point.workload}, {point.level}"
+        text = log_text(_intervals(point), started.timestamp(), " ".join(title.split()))
+        file.write_text(text, encoding="utf-8")
+        written.append(file)
+    return written
+
+
+def _intervals(point: Point) -> Iterator[Interval]:
+    at_s = 0.0
+    for row in point.rows:
+        length_s = row["elapsed_ns"] / 1e9
+        for operation in ("read", "write"):
+            histogram = point.run.histogram([int(row["cell"])], operation)
+            if histogram.total:
+                yield Interval(at_s, length_s, histogram, operation)
+        at_s += length_s

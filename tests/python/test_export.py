@@ -1,0 +1,147 @@
+"""Exports, each read by the tool it is for."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from raidlab.api import analyse, run_study
+from raidlab.cli.app import app
+from raidlab.errors import InputError
+from raidlab.export import EXPORTS
+from raidlab.formats.hlog import LONGEST_NS, bucket_of, encoded
+from raidlab.histogram import Histogram
+from raidlab.metrics import Analysis
+
+STUDY = """
+name = "exports"
+title = "Two arrays, for other tools"
+array = [{ name = "raid0", tree = "raid0(4, chunk=64KiB)" }, { name = "raid 10", tree = "raid10(4, chunk=64KiB)" }]
+workload = [{ name = "reads", read = 1.0, size = "4KiB" }, { name = "mix", read = 0.5, size = "8KiB" }]
+load = { depths = [1, 8] }
+compare = [{ group = "all", title = "Both", reference = "raid0", equal = "members" }]
+sim = { device = "hdd-7200", measure = { requests = 2000 }, repeats = 2 }
+"""
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    folder = tmp_path_factory.mktemp("exports")
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    return analyse(run_study(folder / "study.toml", out=folder / "runs"))
+
+
+@pytest.mark.parametrize("kind", EXPORTS)
+def test_every_export_writes_what_it_says(analysis: Analysis, kind: str, tmp_path: Path) -> None:
+    written = EXPORTS[kind](analysis, tmp_path)
+    assert sorted(written) == sorted(tmp_path.iterdir())
+    assert all(file.stat().st_size for file in written)
+
+
+def test_csv_has_a_row_a_point(analysis: Analysis, tmp_path: Path) -> None:
+    (file,) = EXPORTS["csv"](analysis, tmp_path)
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(rows) == len(analysis.points) == 8
+    assert float(rows[0]["iops"]) == pytest.approx(analysis.values[0]["iops"])
+
+
+def test_parquet_is_read_by_duckdb(analysis: Analysis, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    (file,) = EXPORTS["parquet"](analysis, tmp_path)
+    found = duckdb.sql(f"SELECT count(*), min(iops) > 0 FROM '{file}'").fetchall()
+    assert found == [(8, True)]
+
+
+def test_fio_shaped_json_is_read_by_our_own_reader_of_fio_results(analysis: Analysis, tmp_path: Path) -> None:
+    written = EXPORTS["fio_json"](analysis, tmp_path)
+    assert len(written) == 8
+    for file, point in zip(written, analysis.points, strict=True):
+        (job,) = json.loads(file.read_text(encoding="utf-8"))["jobs"]
+        assert job["job options"]["iodepth"] == str(point.depth)
+        assert job["job options"]["rw"] == ("randread" if point.workload == "reads" else "randrw")
+        total = job["read"]["total_ios"] + job["write"]["total_ios"]
+        assert total == point.total("all_requests")
+        assert job["read"]["lat_ns"]["N"] == job["read"]["total_ios"]
+        assert job["read"]["clat_ns"]["percentile"]["50.000000"] > 0
+        shares = [share for unit in ("ns", "us", "ms") for share in job[f"latency_{unit}"].values()]
+        assert sum(shares) == pytest.approx(100, abs=1e-3)
+
+
+def test_hlog_is_read_by_hdrhistogram_with_equal_percentiles(analysis: Analysis, tmp_path: Path) -> None:
+    log = pytest.importorskip("hdrh.log", reason="hdrhistogram (PyPI) is not installed")
+    histogram = pytest.importorskip("hdrh.histogram")
+    for file, point in zip(EXPORTS["hlog"](analysis, tmp_path), analysis.points, strict=True):
+        reader = log.HistogramLogReader(str(file), histogram.HdrHistogram(1, LONGEST_NS, 3))
+        merged = histogram.HdrHistogram(1, LONGEST_NS, 3)
+        while (one := reader.get_next_interval_histogram()) is not None:
+            merged.add(one)
+        assert merged.get_total_count() == point.response.total
+        for percentile in (1, 50, 90, 99, 99.9, 100):
+            ours = point.response.percentile_ns(percentile)
+            assert ours is not None
+            assert merged.get_value_at_percentile(percentile) == pytest.approx(ours, rel=0.001)
+
+
+def test_a_histogram_is_encoded_as_hdrhistogram_encodes_it() -> None:
+    histogram = pytest.importorskip("hdrh.histogram", reason="hdrhistogram (PyPI) is not installed")
+    values = {0: 1, 1: 2, 2047: 3, 2048: 4, 1_000_000: 200, 123_456_789: 1, LONGEST_NS: 5}
+    theirs = histogram.HdrHistogram(1, LONGEST_NS, 3)
+    for value, count in values.items():
+        theirs.record_value(value, count)
+    ours = encoded(Histogram.of({"value_ns": list(values), "count": list(values.values())}))
+    decoded = histogram.HdrHistogram.decode(ours)
+    assert decoded.get_total_count() == theirs.get_total_count()
+    for percentile in (0, 1, 25, 50, 75, 99, 100):
+        assert decoded.get_value_at_percentile(percentile) == theirs.get_value_at_percentile(percentile)
+    assert [bucket_of(value) for value in (0, 2047, 2048, 2049, 4096)] == [0, 2047, 2048, 2048, 3072]
+
+
+def test_prometheus_text_is_well_formed(analysis: Analysis, tmp_path: Path) -> None:
+    (file,) = EXPORTS["prometheus"](analysis, tmp_path)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    samples = [line for line in lines if not line.startswith("#")]
+    assert len({line.rsplit(" ", 1)[0] for line in samples}) == len(samples)
+    assert any(line.startswith('raidlab_iops{study="exports",target="sim",array="raid 10"') for line in samples)
+    promtool = shutil.which("promtool")
+    if promtool:
+        subprocess.run([promtool, "check", "metrics"], input=file.read_bytes(), check=True)
+
+
+def test_fio_plot_draws_from_the_export(analysis: Analysis, tmp_path: Path) -> None:
+    # It needs libraries that raidlab does not, so it lives in an environment of its own.
+    fio_plot = os.environ.get("RAIDLAB_FIO_PLOT") or shutil.which("fio-plot")
+    if not fio_plot:
+        pytest.skip("fio-plot (PyPI) is not installed; RAIDLAB_FIO_PLOT names it where it is")
+    EXPORTS["fio_json"](analysis, tmp_path)
+    # fio-plot takes all jobs of a folder for one system under test: one array's.
+    for file in tmp_path.glob("*raid-10*"):
+        file.unlink()
+    words = ["-i", str(tmp_path), "-T", "raid0", "-l", "-d", "1", "8", "-n", "1", "-r", "randread", "-o", "drawn.png"]
+    done = subprocess.run([fio_plot, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(tmp_path.glob("drawn*.png"))
+
+
+def test_results_on_the_command_line(analysis: Analysis, tmp_path: Path) -> None:
+    out = str(analysis.run.folder.parent)
+    runner = CliRunner()
+
+    def said(*words: str) -> str:
+        return runner.invoke(app, ["results", *words, "--out", out], catch_exceptions=False).stdout
+
+    assert analysis.run.folder.name in said("list")
+    assert "raid 10" in said("show", "last")
+    rows = json.loads(said("query", "last", 'SELECT "array", count(*) AS n FROM cells GROUP BY ALL', "--json"))
+    assert {row["n"] for row in rows} == {8}
+    assert said("query", analysis.run.folder.name, "SELECT 1 AS one").split() == ["one", "1"]
+    assert str(tmp_path / "points.csv") in said("export", "last", "--to", str(tmp_path))
+    for words in (["query", "last", "SELEKT"], ["show", "nosuch"], ["export", "last", "--format", "xls"]):
+        assert isinstance(runner.invoke(app, ["results", *words, "--out", out]).exception, InputError)
