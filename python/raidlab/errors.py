@@ -23,6 +23,9 @@ EXIT_HUNG_UP = 129
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
+# Long enough for a path; whole tables are cut.
+_LONGEST_VALUE = 160
+
 EXIT_CODES = {
     EXIT_OK: "done; no check found the result invalid",
     EXIT_FAILED: "a measurement failed (an I/O error, a worker that died), or a result could not be written",
@@ -79,7 +82,7 @@ class Problem:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         parts = [part for part in (place, self.where) if part]
         if self.value is not None:
-            parts.append(self.value if len(self.value) <= 60 else self.value[:57] + "...")
+            parts.append(self.value if len(self.value) <= _LONGEST_VALUE else self.value[: _LONGEST_VALUE - 3] + "...")
         text = ": ".join([*parts, self.message])
         if self.accepted is not None:
             text += f"; accepted: {self.accepted}"

@@ -287,7 +287,9 @@ def btrfs_mount(tmp_path: Path) -> Iterator[Path]:
             if made.returncode != 0:
                 pytest.skip(f"no loop device to be had: {made.stderr.strip()}")
             loops.append(made.stdout.strip())
-        subprocess.run(["mkfs.btrfs", "-q", "-d", "raid1", "-m", "raid1", *loops], check=True, capture_output=True)
+        subprocess.run(
+            ["mkfs.btrfs", "-q", "-f", "-d", "raid1", "-m", "raid1", *loops], check=True, capture_output=True
+        )
         subprocess.run(["btrfs", "device", "scan"], check=False, capture_output=True)
         mounted = subprocess.run(["mount", loops[0], str(mount_point)], capture_output=True, text=True, check=False)
         if mounted.returncode != 0:
@@ -306,6 +308,6 @@ def test_btrfs_for_real(btrfs_mount: Path) -> None:
     assert all(member["name"].startswith("loop") and member["state"] == "online" for member in found["members"])
     assert all(member["errors"]["write_errs"] == 0 for member in found["members"])
     assert found["details"]["data_ratio"] == 2.0
-    assert found["details"]["mount_point"] == str(btrfs_mount)
+    assert found["name"] == str(btrfs_mount)
     assert found["unknown"] == {}
     assert disks_below(btrfs_mount) == disks_below(btrfs_mount.parent), "the loops lie on one disk"

@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 from raidlab.checks import (
+    array_state,
     buffered_io,
     engine,
     equal_capacity,
@@ -18,7 +19,9 @@ from raidlab.checks import (
     incomplete,
     lateness,
     overloaded,
+    precision,
     shared_device,
+    short_stroke,
     single_run,
     target_never_reached,
     too_short,
@@ -30,11 +33,14 @@ CHECKS = (
     incomplete,
     shared_device,
     buffered_io,
+    array_state,
+    short_stroke,
     equal_capacity,
     overloaded,
     target_never_reached,
     too_short,
     single_run,
+    precision,
     generator_limited,
     lateness,
     engine,

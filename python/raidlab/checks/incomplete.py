@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from raidlab.checks.finding import PASS, WARN, Finding
 from raidlab.metrics import Analysis
+from raidlab.study.expand import NULL
 
 NAME = "incomplete"
 
@@ -16,14 +17,15 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     if facts["status"] == "complete":
         yield Finding(NAME, "run", PASS, f"All {analysis.run.cells.height} cells were run.")
         return
-    cells = analysis.run.cells
+    cells = analysis.run.cells.filter(analysis.run.cells["target"] != NULL)
     whole = cells.filter(~cells["interrupted"]).height
     cut = ", and what one measured that was cut short" if whole < cells.height else ""
+    ended = "was interrupted" if facts["status"] == "interrupted" else "failed"
     reason = f": {facts['failure']}" if facts.get("failure") else ""
     yield Finding(
         NAME,
         "run",
         WARN,
-        f"The run was {facts['status']}{reason}; the {whole} cells run until then are shown{cut}.",
+        f"The run {ended}{reason}; of the cells, the {whole} run until then are shown{cut}.",
         "Run it again.",
     )

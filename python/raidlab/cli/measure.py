@@ -142,6 +142,14 @@ def measure(
     file_size: Annotated[
         str, typer.Option("--file-size", metavar="SIZE", help="The size of the file made in each directory.")
     ] = "512MiB",
+    span: Annotated[
+        str,
+        typer.Option(
+            "--span",
+            metavar="SHARE",
+            help="The part of each target that is used: 10% for its beginning, 40%-60% for a part within.",
+        ),
+    ] = "100%",
     destroy: Annotated[
         list[str] | None,
         typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
@@ -193,6 +201,7 @@ def measure(
         workload=workload,
         destroy=destroy or [],
         file_size=file_size,
+        span=span,
         each=each,
         seed=seed,
     )

@@ -48,6 +48,9 @@ def _question(analysis: Analysis) -> str:
     """What was asked, in words."""
     study, live = analysis.run.study, analysis.run.study.live
     text = workload_words(study.workload[0])
+    low, high = analysis.run.facts["measure"]["span_percent"]
+    if (low, high) != (0, 100):
+        text += f", in {low:g} to {high:g} % of the target"
     if live is not None and live.measure.duration is not None and live.warmup.duration is not None:
         runtime, warmup = format_time_ns(live.measure.duration), format_time_ns(live.warmup.duration)
         text += f"; {live.repeats} x {runtime}, each after {warmup} uncounted"
@@ -59,13 +62,12 @@ def workload_words(workload: Workload) -> str:
     order = {"uniform": "random", "sequential": "sequential"}.get(workload.address.kind, workload.address.kind)
     if workload.task is not None:
         return f"{order} tasks of {len(workload.task)} requests"
-    kinds = {1.0: "reads", 0.0: "writes"}.get(workload.read, f"requests, {workload.read:.0%} reads")
+    kinds = {1.0: "reads", 0.0: "writes"}.get(workload.read, "reads and writes")
     size = workload.size
-    if size.kind == "fixed":
-        return f"{order} {kinds} of {format_bytes(size.bytes)}"
-    if size.kind == "table":
-        return f"{order} {kinds} of {len(size.bytes)} sizes"
-    return f"{order} {kinds} of {format_bytes(size.mean)} in the mean ({size.kind})"
+    sizes = f"{format_bytes(size.mean)} in the mean ({size.kind})" if hasattr(size, "mean") else ""
+    sizes = format_bytes(size.bytes) if size.kind == "fixed" else sizes or "several sizes"
+    share = f", {workload.read:.0%} reads" if 0 < workload.read < 1 else ""
+    return f"{order} {kinds} of {sizes}{share}"
 
 
 def _figures(analysis: Analysis, rows: list[Row]) -> Text:
@@ -95,7 +97,7 @@ def _two_lines(label: str, row: Row, scale: float) -> Text:
     if len(label) >= _LABEL:
         text.append(f"{label}\n")
         label = ""
-    text.append(f"{label:<{_LABEL}}{_line([short(value) for value in values])}\n")
+    text.append(f"{label:<{_LABEL}}{_line([figure(value) for value in values])}\n")
     halves = [_half_width(row, name) for name in names]
     if any(halves):
         text.append(f"{'':<{_LABEL}}{_line([half or '' for half in halves])}\n", style="dim")
@@ -115,7 +117,8 @@ def _targets(analysis: Analysis, point: Point, names: list[str], scale: float) -
     text = Text(f"  of this, each target (mean: time at the target), {point.level}\n", style="dim")
     for row in target_rows(analysis.run, point, names):
         mean = row["service_time_ns_mean"]
-        figures = [short(row["iops"]), short(row["throughput_mb_s"]), short(None if mean is None else mean / scale)]
+        times = None if mean is None else mean / scale
+        figures = [figure(row["iops"]), figure(row["throughput_mb_s"]), figure(times)]
         label = f"    {row['target']}"
         text.append(f"{label}\n{'':<{_LABEL}}" if len(label) >= _LABEL else f"{label:<{_LABEL}}")
         text.append(f"{_line(figures)}\n")
@@ -139,6 +142,20 @@ def _costs(analysis: Analysis) -> Text:
         line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         text.append(f"{label:<{_LABEL}}{line}\n", style="not dim")
     return text
+
+
+def figure(value: float | None) -> str:
+    """A figure of three significant digits in at most six places.
+
+    Examples
+    --------
+    >>> [figure(value) for value in (0.1234, 1234, 16966, 319366, 4_412_345, None)]
+    ['0.12', '1234', '17.0k', '319k', '4.41M', '-']
+    """
+    if value is None or value < 10_000:
+        return short(value)
+    scaled, unit = (value / 1e3, "k") if value < 1e6 else (value / 1e6, "M")
+    return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.1f}{unit}" if scaled >= 10 else f"{scaled:.2f}{unit}"
 
 
 def _line(cells: list[str]) -> str:

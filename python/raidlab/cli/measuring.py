@@ -67,7 +67,8 @@ def _print(run: Run, *, as_json: bool, kept: bool) -> int:
     if kept:
         say(f"kept: {run.folder} (a page of it: raidlab report {run.folder})")
     if status != "complete":
-        say(f"the measurement was {status}; what was measured until then is shown above")
+        ended = "was interrupted" if status == "interrupted" else "failed"
+        say(f"the measurement {ended}; what was measured until then is shown above")
     if run.facts["failure"]:
         say(f"error: {run.facts['failure']}")
     return exit_code(run, findings)

@@ -100,6 +100,7 @@ def _facts(asked: Asked, subjects: list[Subject], measurement: Measurement) -> d
             "budget": asdict(asked.budget),
             "drive": asdict(asked.drive),
             "precision_percent": asked.precision_percent,
+            "span_percent": [100 * share for share in asked.span],
         },
     }
 

@@ -19,6 +19,7 @@ from raidlab.measure.words import (
     WorkloadFlags,
     load_document,
     parse_share,
+    parse_span,
     parse_with,
     workload_document,
 )
@@ -65,6 +66,8 @@ class Asked:
         Block devices that may be overwritten.
     file_bytes : int
         The size of the file made in each directory.
+    span : tuple of float
+        From which to which share of every target requests go, 0 to 1.
     each : bool
         One target after the other, interleaved, instead of all at once.
     precision_percent : float or None
@@ -81,6 +84,7 @@ class Asked:
     drive: Drive = field(default_factory=Drive)
     destroy: Sequence[str] = ()
     file_bytes: int = 512 * 1024**2
+    span: tuple[float, float] = (0.0, 1.0)
     each: bool = False
     precision_percent: float | None = None
     seed: int = _DEFAULT_SEED
@@ -98,6 +102,7 @@ def asked_of(
     workload: str | None = None,
     destroy: Sequence[str] = (),
     file_size: str = "512MiB",
+    span: str = "100%",
     each: bool = False,
     seed: int | None = None,
 ) -> Asked:
@@ -133,6 +138,7 @@ def asked_of(
         budget=_with_flags(budget, budget_flags),
         drive=drive,
         destroy=destroy,
+        span=parse_span(span),
         file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
         each=each,
         precision_percent=_precision(budget_flags.precision),

@@ -24,21 +24,21 @@ from raidlab.measure.plan import ARRAY_SECTOR_BYTES, DIRECT, Subject
 from raidlab.measure.request import NULL_BUDGET, Members, measure_request
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.kernel_facts import volumes_below
-from raidlab.run.members import member_files
+from raidlab.run.members import device_bytes, member_files
 from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.physical import disks_below
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import InlineRunner, run_request
-from raidlab.run.schedule import Schedule
-from raidlab.stats import mean_interval
+from raidlab.run.schedule import Schedule, bytes_per_s
+from raidlab.stats import half_width_percent
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL, expand_null
 from raidlab.study.schema import Amount
 from raidlab.study.units import format_bytes
 
-# The interval of two values is too wide to be of use; more repeats than this show that no number will do.
-LEAST_FOR_PRECISION, MOST_REPEATS = 3, 25
+# More repeats than this show that no number will do.
+MOST_REPEATS = 25
 
 
 @dataclass
@@ -122,9 +122,10 @@ class Measurement:
             said = in_words_of(subject, str(error))
             if isinstance(error, RefusedError):
                 raise RefusedError(said) from None
-            if error.kind != "io":
-                raise InputError.one("", said) from None
-            raise CellFailedError(said, error.kind, error.key) from None
+            if error.kind == "unsupported":
+                raise CellFailedError(said, error.kind, error.key) from None
+            # Nothing has been measured: a target that cannot be opened or filled is no target.
+            raise InputError.one("", said) from None
         if answer.get("stopped_by"):
             raise CellFailedError(in_words_of(subject, str(answer["stopped_by"])))
         if answer.get("interrupted"):
@@ -143,6 +144,7 @@ class Measurement:
                     **(facts or {}),
                     "name": place.word,
                     "subject": subject.name,
+                    "identity": identity_of(Path(path)) if path else None,
                     "disks": disks_below(Path(path)) if path else [],
                     "volumes": volumes_below(Path(path)) if path else [],
                 }
@@ -215,6 +217,7 @@ class Measurement:
                 yield outcome
                 if isinstance(outcome, CellOutcome):
                     self.progress.advance()
+                    self._check_still_there(outcome.cell)
         except KeyboardInterrupt:
             self.status = "interrupted"
         except CellFailedError as error:
@@ -223,11 +226,33 @@ class Measurement:
             self.progress.end()
         yield from schedule.leftovers()
 
+    def _check_still_there(self, cell: Cell) -> None:
+        """A file that was removed can be read on by whoever has it open, and a loop device that was detached too.
+
+        So the engine does not notice within a cell, and at the next it would make a file that is not there.
+        """
+        for position in self.members_of.get(cell.array.name, []) if cell.target == "live" else []:
+            member = self.live_members[position]
+            path = Path(member["path"]) if member.get("path") else None
+            if path is not None and identity_of(path) != member["identity"]:
+                raise CellFailedError(f"TARGET: '{member['name']}': was taken away or replaced while it was measured")
+
     def _failed(self, message: str) -> str:
         for subject in self.subjects:
             if message.startswith(f"live/{subject.name}/"):
                 return in_words_of(subject, message.partition(": ")[2])
         return message
+
+
+def identity_of(path: Path) -> str | None:
+    """What tells whether a path still leads to the same file or device: numbers, and of a device its size."""
+    try:
+        status = path.stat()
+        if path.is_block_device():
+            return f"{status.st_rdev}, {device_bytes('TARGET', path)} bytes"
+        return f"{status.st_dev}, inode {status.st_ino}"
+    except (OSError, InputError):
+        return None
 
 
 def in_words_of(subject: Subject, message: str) -> str:
@@ -243,21 +268,17 @@ def in_words_of(subject: Subject, message: str) -> str:
     for name in ("targets[", "members["):
         if key.startswith(name) and colon:
             number = int(key.removeprefix(name).partition("]")[0])
-            return f"TARGET: '{subject.places[number % len(subject.places)].word}': {rest}"
+            place = subject.places[number % len(subject.places)]
+            return f"TARGET: '{place.word}': {_without_path(rest, place)}"
     return f"TARGET: '{subject.name}': {message}"
 
 
-def half_width_percent(values: list[float]) -> float | None:
-    """Half the width of the 95 % interval of a mean, in percent of it; None for too few values to have one."""
-    interval = mean_interval(values) if len(values) >= LEAST_FOR_PRECISION else None
-    mean = sum(values) / len(values) if values else 0.0
-    return None if interval is None or not mean else 100 * (interval[1] - interval[0]) / 2 / mean
-
-
-def bytes_per_s(answer: dict[str, Any]) -> float:
-    """The throughput of a cell."""
-    elapsed_ns = int(answer["elapsed_ns"])
-    return int(answer["all"]["bytes"]) / (elapsed_ns / 1e9) if elapsed_ns else 0.0
+def _without_path(message: str, place: Place) -> str:
+    """The engine names a target by its path; the user has just been told it."""
+    for path in {str(place.path), str(place.path.resolve())} if place.path is not None else ():
+        for start in (f"{path}: ", f"{path} "):
+            message = message.removeprefix(start)
+    return message
 
 
 @contextmanager

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from raidlab.errors import InputError, RefusedError
-from raidlab.run.members import device_bytes
+from raidlab.run.members import device_bytes, is_read_only
 from raidlab.study.find import did_you_mean, looks_like_path
 from raidlab.study.units import format_bytes
 
@@ -30,6 +30,8 @@ MEMORY_BYTES = 256 * 1024**2
 # Files are read in whole pages. The last page of a file that raidlab made holds its mark and is no part of the target.
 _PAGE_BYTES = 4096
 _LONGEST_NAME = 60
+
+WHOLE = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Place:
         What it holds; of a directory, the size of the file that raidlab makes there.
     given_up : bool
         Whether ``--destroy`` names it.
+    span : tuple of float
+        From which to which share of it requests go.
     """
 
     word: str
@@ -54,6 +58,18 @@ class Place:
     size_bytes: int
     path: Path | None = None
     given_up: bool = False
+    span: tuple[float, float] = WHOLE
+
+    @property
+    def span_bytes(self) -> tuple[int, int]:
+        """Where requests begin, and over how much they are spread; in whole pages."""
+        first, end = (int(share * self.size_bytes) // _PAGE_BYTES * _PAGE_BYTES for share in self.span)
+        return first, end - first
+
+    @property
+    def used_bytes(self) -> int:
+        """Over how much of it requests are spread."""
+        return self.size_bytes if self.span == WHOLE else self.span_bytes[1]
 
     def member(self, made: Path | None = None) -> dict[str, Any]:
         """The target as the engine takes it; ``made`` is the file that stands for a directory."""
@@ -73,7 +89,14 @@ class Wanted:
     tree: str | None = None
 
 
-def wanted_targets(words: Sequence[str], destroy: Sequence[str], *, writes: bool, file_bytes: int) -> list[Wanted]:
+def wanted_targets(
+    words: Sequence[str],
+    destroy: Sequence[str],
+    *,
+    writes: bool,
+    file_bytes: int,
+    span: tuple[float, float] = WHOLE,
+) -> list[Wanted]:
     """Look at every TARGET.
 
     Parameters
@@ -85,6 +108,8 @@ def wanted_targets(words: Sequence[str], destroy: Sequence[str], *, writes: bool
         Whether anything will be written.
     file_bytes : int
         The size of files made in directories.
+    span : tuple of float
+        From which to which share of each target requests go.
 
     Raises
     ------
@@ -94,7 +119,7 @@ def wanted_targets(words: Sequence[str], destroy: Sequence[str], *, writes: bool
         For a block device that would be written and is not given up.
     """
     given_up = {Path(device).resolve() for device in destroy}
-    found = [_wanted(word, given_up, file_bytes) for word in words]
+    found = [_with_span(_wanted(word, given_up, file_bytes), span) for word in words]
     places = [place for wanted in found for place in wanted.places]
     _check_once(places)
     unused = given_up - {place.path.resolve() for place in places if place.path is not None}
@@ -108,6 +133,8 @@ def wanted_targets(words: Sequence[str], destroy: Sequence[str], *, writes: bool
                 f"TARGET: '{place.word}': is a block device, and this workload writes; nothing was touched; "
                 f"accepted: the same device named once more, --destroy {place.word}"
             )
+        if writes and place.kind == "block" and place.path is not None and is_read_only(place.path):
+            raise _error(place.word, "is read-only, and this workload writes", "a device that can be written")
     return found
 
 
@@ -125,6 +152,14 @@ def _wanted(word: str, given_up: set[Path], file_bytes: int) -> Wanted:
             raise _error(word, f"{' and '.join(kinds)} members cannot be mixed in one array")
         return Wanted(word, tuple(parts), tree)
     return Wanted(word, (_place(word, given_up, file_bytes),))
+
+
+def _with_span(wanted: Wanted, span: tuple[float, float]) -> Wanted:
+    if span == WHOLE:
+        return wanted
+    if wanted.tree is not None:
+        raise InputError.one("--span", "is not for arrays", value=f"'{wanted.word}'", accepted="it with plain targets")
+    return replace(wanted, places=tuple(replace(place, span=span) for place in wanted.places))
 
 
 def _place(word: str, given_up: set[Path], file_bytes: int) -> Place:

@@ -80,7 +80,7 @@ def plan_of(asked: Asked) -> tuple[LoadedStudy, list[Subject]]:
         For what cannot be measured.
     """
     wanted = wanted_targets(
-        asked.targets, asked.destroy, writes=writes_at_all(asked.workload), file_bytes=asked.file_bytes
+        asked.targets, asked.destroy, writes=writes_at_all(asked.workload), file_bytes=asked.file_bytes, span=asked.span
     )
     subjects = subjects_of(wanted, each=asked.each)
     check_depths(subjects, asked.load)
@@ -167,7 +167,7 @@ def study_of(
     for subject in subjects:
         geometry.trees[subject.name] = _parsed(subject.tree)
         if subject.engine == DIRECT:
-            geometry.sizes[subject.name] = [place.size_bytes for place in subject.places]
+            geometry.sizes[subject.name] = [place.used_bytes for place in subject.places]
         _check_fit(subject, geometry.trees[subject.name], study.workload[0])
     return LoadedStudy(study=study, file=Path("measure"), text=text, geometry=geometry)
 
@@ -211,12 +211,12 @@ def _check_fit(subject: Subject, tree: dict[str, Any], workload: Workload) -> No
     """A request must fit into the smallest target, a chunk into sectors, members onto what is given."""
     largest = typical_bytes(workload)
     for place in subject.places:
-        if largest > place.size_bytes:
+        if largest > place.used_bytes:
             raise InputError.one(
                 "TARGET",
-                f"holds {format_bytes(place.size_bytes)}, and a request is {format_bytes(largest)}",
+                f"holds {format_bytes(place.used_bytes)}, and a request is {format_bytes(largest)}",
                 value=f"'{place.word}'",
-                accepted=f"a larger target, or a --size of at most {format_bytes(place.size_bytes)}",
+                accepted=f"a larger target, or a --size of at most {format_bytes(place.used_bytes)}",
             )
     if subject.engine == DIRECT:
         return

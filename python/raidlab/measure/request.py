@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from raidlab.measure.drive import Drive
+from raidlab.measure.places import WHOLE
 from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, Subject
 from raidlab.run.request import amount_text, direct_request, policy_text
 from raidlab.study import Cell, LoadedStudy
@@ -61,4 +62,7 @@ def measure_request(
     if cell.workload.align is None and cell.workload.size.kind != "fixed":
         # Plain targets know their own sector; requests of no fixed size start on any.
         request["workload"]["address"].pop("align_bytes", None)
+    if any(place.span != WHOLE for place in subject.places):
+        spans = [place.span_bytes for place in subject.places]
+        request["spans"] = [{"offset_bytes": offset, "size_bytes": size} for offset, size in spans]
     return json.dumps({**request, **asdict(drive)}, sort_keys=True)

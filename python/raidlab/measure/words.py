@@ -196,6 +196,23 @@ def parse_share(flag: str, text: str) -> float:
     return share
 
 
+def parse_span(text: str) -> tuple[float, float]:
+    """Read ``10%`` (the beginning) or ``40%-60%``.
+
+    Examples
+    --------
+    >>> parse_span("10%"), parse_span("40%-60%")
+    ((0.0, 0.1), (0.4, 0.6))
+    """
+    first, dash, second = text.partition("-")
+    low, high = (
+        (parse_share("--span", first), parse_share("--span", second)) if dash else (0.0, parse_share("--span", text))
+    )
+    if low >= high:
+        raise InputError.one("--span", "is empty", value=f"'{text}'", accepted="such as 10% or 40%-60%")
+    return low, high
+
+
 def parse_cpus(text: str | None) -> tuple[int, ...]:
     """Read ``0,2`` or ``0-3``.
 

@@ -119,10 +119,21 @@ def check_devices(target: Target, count: int) -> int:
 
 def device_bytes(option: str, path: Path) -> int:
     """The size of a block device; ``option`` is what an error names."""
-    number = path.stat().st_rdev
-    # The kernel counts sectors of 512 bytes here, whatever the device's own are.
-    entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/size")
     try:
-        return int(entry.read_text()) * 512
+        # The kernel counts sectors of 512 bytes here, whatever the device's own are.
+        return int((_in_sysfs(path) / "size").read_text()) * 512
     except (OSError, ValueError):
         raise InputError.one(option, "has no size that can be read", value=f"'{path}'") from None
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether the kernel takes a block device for read-only; False where it does not say."""
+    try:
+        return (_in_sysfs(path) / "ro").read_text().strip() == "1"
+    except OSError:
+        return False
+
+
+def _in_sysfs(path: Path) -> Path:
+    number = path.stat().st_rdev
+    return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")

@@ -74,7 +74,10 @@ class InlineRunner:
         if self._stop():
             raise KeyboardInterrupt
         key, request = self._queue.popleft()
-        answer = run_request(request, lambda _share: not self._stop())
+        try:
+            answer = run_request(request, lambda _share: not self._stop())
+        except CellFailedError as error:
+            raise CellFailedError(f"{key}: {error}", error.kind, error.key) from None
         if answer["requests"] and (answer.get("stopped_by") or answer.get("interrupted")):
             self._cut.append((key, {**answer, "interrupted": True}))
         if answer.get("stopped_by"):

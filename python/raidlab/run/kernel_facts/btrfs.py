@@ -67,7 +67,7 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
     action = reading.text("activity", folder / "exclusive_operation")
     volume: Volume = {
         "kind": KIND,
-        "name": folder.name,
+        "name": mount_point,
         "level": level,
         "chunk_bytes": _STRIPE_BYTES if set(profiles["data"]) & _STRIPED else None,
         "state": None if not by_id else "degraded" if missing else "optimal",
@@ -78,7 +78,7 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
         "members": [{"name": named.get(number, f"device {number}"), **info} for number, info in by_id.items()]
         or [{"name": device.name, "state": None, "kernel_state": None} for device in devices(folder)],
         "details": {
-            "mount_point": mount_point,
+            "uuid": folder.name,
             "metadata": " and ".join(profiles["metadata"]) or None,
             "checksum": reading.text("checksum", folder / "checksum"),
             **_usage(reading, mount_point, sources),

@@ -1,0 +1,33 @@
+"""Does the measurement cover what it names?
+
+Over a part of a disk the arm travels less, the beginning of a disk holds more a track than its end, and over a part of
+a flash device the mapping may fit a cache: a figure of a part is not one of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.checks.finding import PASS, WARN, Finding
+from raidlab.metrics import Analysis
+
+NAME = "short_stroke"
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN when requests went to a part of each target only."""
+    measure = analysis.run.facts.get("measure")
+    members = analysis.run.live_members()
+    if measure is None or all(member["kind"] in ("memory", "null") for member in members):
+        return
+    low, high = measure["span_percent"]
+    if (low, high) == (0, 100):
+        yield Finding(NAME, "live", PASS, "Requests went to the whole of each target.")
+        return
+    yield Finding(
+        NAME,
+        "live",
+        WARN,
+        f"Requests went to {low:g} to {high:g} % of each target only: a short stroke.",
+        "Say so wherever you give the figure, or leave out --span.",
+    )
