@@ -240,3 +240,100 @@ impl Spindles {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{self, EmulatedContent, Intent, TargetSpec};
+    use raidlab_device::PairPricing;
+    use raidlab_types::{Extent, OpClass, OpKind};
+
+    /// Disks that take so many microseconds for everything.
+    fn spindles(us: &[u32], pair_pricing: PairPricing) -> Spindles {
+        let open = |us: &u32| {
+            let text = format!(r#"{{"kind":"fixed","capacity_bytes":1048576,"read_us":{us},"write_us":{us}}}"#);
+            let device = Box::new(serde_json::from_str(&text).expect("a device"));
+            let spec = TargetSpec::Emulated { device, content: EmulatedContent::None };
+            let intent = Intent { writes: true, destroy: &[], buffered: false };
+            Some(target::open(&spec, "members[0]", intent).expect("a member"))
+        };
+        let targets: Vec<Option<Target>> = us.iter().map(open).collect();
+        let emulation = Emulation { pair_pricing, ..Emulation::default() };
+        Spindles::new(&targets, &emulation, 512, 1).expect("disks").expect("emulated ones")
+    }
+
+    fn operation(id: u64, leaf: LeafId, kind: OpKind, pair_with: Option<u64>) -> Operation {
+        Operation {
+            id: OpId(id),
+            tag: 0,
+            leaf,
+            kind,
+            extent: Extent::new(id, 1),
+            class: OpClass::Foreground,
+            priority: 0,
+            force_unit_access: false,
+            pair_with: pair_with.map(OpId),
+        }
+    }
+
+    fn at_us(us: u64) -> Instant {
+        Instant::from_ns(us * 1000)
+    }
+
+    /// The name of the next operation that is due, and when it was.
+    fn next(spindles: &mut Spindles, now: Instant) -> Option<(u64, u64)> {
+        spindles.take_due(now).map(|served| (served.operation.id.0, served.completion.done.as_ns() / 1000))
+    }
+
+    #[test]
+    fn the_earliest_of_all_disks_goes_first_and_none_waits_for_the_host() {
+        let mut spindles = spindles(&[100, 40], PairPricing::Queued);
+        for (id, leaf) in [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (6, 1), (7, 1)] {
+            spindles.hand_over(Instant::ZERO, operation(id, leaf, OpKind::Read, None));
+        }
+        assert_eq!(next(&mut spindles, Instant::from_ns(39_999)), None, "nothing comes early");
+        assert_eq!(next(&mut spindles, at_us(40)), Some((3, 40)));
+        assert_eq!(next(&mut spindles, at_us(40)), None);
+        // The host looks away; the disks do not. Of those that end together the lower leaf goes first.
+        let late = at_us(5000);
+        let order: Vec<_> = std::iter::from_fn(|| next(&mut spindles, late)).collect();
+        assert_eq!(order, [(4, 80), (1, 100), (5, 120), (6, 160), (2, 200), (7, 200)]);
+        assert_eq!((spindles.in_flight(), spindles.next_due()), (0, Instant::MAX));
+        // What comes to an idle disk starts when it comes.
+        spindles.hand_over(late, operation(8, 0, OpKind::Write, None));
+        assert_eq!(spindles.next_due(), at_us(5100));
+    }
+
+    #[test]
+    fn at_the_head_a_pairs_write_goes_before_what_waits() {
+        for (pricing, expected) in [(PairPricing::Queued, [9, 2]), (PairPricing::Head, [2, 9])] {
+            let mut spindles = spindles(&[100], pricing);
+            spindles.hand_over(Instant::ZERO, operation(1, 0, OpKind::Read, Some(2)));
+            spindles.hand_over(Instant::ZERO, operation(9, 0, OpKind::Read, None));
+            // Late by 7 us: the write is handed over before the disk is asked again, and has the head.
+            assert_eq!(next(&mut spindles, at_us(107)), Some((1, 100)));
+            spindles.hand_over(at_us(107), operation(2, 0, OpKind::Write, Some(1)));
+            let order: Vec<_> = std::iter::from_fn(|| next(&mut spindles, at_us(1000))).collect();
+            assert_eq!(order.iter().map(|(id, _)| *id).collect::<Vec<_>>(), expected, "{pricing:?}");
+            // Under `head` the disk has waited for its host; otherwise it has not.
+            let first_done = if pricing == PairPricing::Head { 207 } else { 200 };
+            assert_eq!(order[0].1, first_done, "{pricing:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_used_again_and_failures_come_in_their_time() {
+        let mut spindles = spindles(&[100], PairPricing::Queued);
+        let first = spindles.hand_over(Instant::ZERO, operation(70, 0, OpKind::Read, None));
+        spindles.fail(first, OpError::MemberGone);
+        assert!(spindles.take_due(at_us(99)).is_none());
+        let served = spindles.take_due(at_us(130)).expect("it is due");
+        assert_eq!((served.operation.id, served.result), (OpId(70), Err(OpError::MemberGone)));
+        spindles.record(at_us(130), &served);
+        let lateness = spindles.lateness();
+        assert_eq!((lateness.count, lateness.mean_ns, lateness.mean_service_ns), (1, 30_000, 100_000));
+        let again = spindles.hand_over(at_us(130), operation(71, 0, OpKind::Read, None));
+        assert_eq!(again, first);
+        assert_eq!(spindles.take_due(at_us(230)).map(|s| s.result), Some(Ok(())));
+    }
+}
