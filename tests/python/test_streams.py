@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,6 +104,17 @@ def test_what_is_not_raidlabs_is_not_written(tmp_path: Path) -> None:
         measure_streams(StreamsRequest([Stream("no device", Memory(), Block(theirs), bytes=MIB)]))
     with pytest.raises(CellFailedError, match=r"streams\[0\]\.block_bytes"):
         measure_streams(StreamsRequest([Stream("small", Memory(), Null(), bytes=MIB, block_bytes=7)]))
+
+
+def test_the_page_about_files_and_streams_runs(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "measure-files-and-streams.md"
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S))
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines[1:]] == [
+        "1 readers", "2 readers", "4 readers", "write", "to tape", "write", "to tape",
+    ]  # fmt: skip
+    assert list(tmp_path.iterdir()) == [], "nothing is left"
 
 
 def test_an_early_end_keeps_what_was_measured() -> None:

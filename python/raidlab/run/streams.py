@@ -415,7 +415,10 @@ def measure_streams(request: StreamsRequest, on_progress: Callable[[float], bool
 @contextmanager
 def _new_files_removed(request: StreamsRequest) -> Iterator[None]:
     ends = [end for stream in request.streams for end in (stream.source, stream.sink)]
-    new = {end.path for end in ends if isinstance(end, File) and not end.path.exists()}
+    paths = {end.path for end in ends if isinstance(end, File)}
+    members = [member for array in request.arrays for member in array.get("members", ())]
+    paths |= {Path(member["path"]) for member in members if member.get("kind") == "file" and "path" in member}
+    new = {path for path in paths if not path.exists()}
     try:
         yield
     finally:

@@ -76,10 +76,9 @@ pub(super) fn read_file(
             return Ok(None);
         }
     }
-    if !wanted.direct {
-        // For whoever reads it next. What stays in spite of it is found when that happens.
-        let _ = page_cache::drop_clean(&file);
-    }
+    // For whoever reads it next: some file systems go through the cache even when asked not to. What stays in spite of it
+    // is found when that happens.
+    let _ = page_cache::drop_clean(&file);
     Ok(Some(ReadRecord {
         reader: wanted.reader,
         file: wanted.file,
