@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from raidlab.api import run_study
 from raidlab.results import Run
+
+# Properties are tried without a clock: how long an example takes says nothing of whether it holds.
+settings.register_profile("raidlab", deadline=None)
+settings.load_profile("raidlab")
 
 SMALL_STUDY = """
 name = "small"

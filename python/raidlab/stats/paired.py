@@ -4,33 +4,140 @@ Invariants:
 
 - Pairing is by repeat: what the machine did to both in one repeat cancels.
 - The interval is that of the mean log ratio, so that "twice" and "half" are equally far from "the same".
+- "No difference shown" is an answer. It is not "the same": what could have been found is said by `power`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from raidlab.stats.interval import mean_interval
+from raidlab.stats.answer import CONFIDENCE, Answer
+from raidlab.stats.holm import holm
+from raidlab.stats.interval import student
+from raidlab.stats.special import t_cdf
+
+METHOD = "student, paired log ratios"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one thing compares with another.
+
+    Attributes
+    ----------
+    ratio : Answer
+        Of the first to the second, with its own interval (not corrected for other comparisons).
+    p : float or None
+        The probability of such a ratio where there is no difference, corrected for the comparisons made together;
+        None for fewer than two pairs.
+    comparisons : int
+        How many were made together.
+    """
+
+    ratio: Answer
+    p: float | None
+    comparisons: int = 1
+
+    @property
+    def shown(self) -> bool | None:
+        """Whether a difference is shown; None where nothing can be said."""
+        return None if self.p is None else self.p < 1 - self.ratio.confidence
+
+    def __str__(self) -> str:
+        """The answer in words.
+
+        Examples
+        --------
+        >>> print(compare([2.0, 2.2, 1.8], [1.0, 1.0, 1.0]))
+        99 % more (55 to 156 % more)
+        >>> print(compare([1.0, 1.1, 0.9], [1.0, 1.0, 1.0]))
+        no difference shown (-22 to 28 %)
+        """
+        ratio = self.ratio
+        if ratio.low is None or ratio.high is None or ratio.value is None:
+            return str(ratio)
+        value, low, high = (100 * (number - 1) for number in (ratio.value, ratio.low, ratio.high))
+        if not self.shown:
+            return f"no difference shown ({low:.0f} to {high:.0f} %)"
+        if value < 0:
+            return f"{-value:.0f} % less ({-high:.0f} to {-low:.0f} % less)"
+        return f"{value:.0f} % more ({low:.0f} to {high:.0f} % more)"
+
+
+def compare(own: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+    """Compare two things measured in the same repeats.
+
+    Parameters
+    ----------
+    own, other : sequence of float
+        One value a repeat, any unit, in the same order; pairs of which one is not above 0 are left out.
+    confidence : float
+        0 to 1.
+
+    Returns
+    -------
+    Difference
+        Its ratio is refused with `TOO_FEW_SAMPLES` for fewer than two pairs.
+
+    References
+    ----------
+    R. Jain, The Art of Computer Systems Performance Analysis (1991), 13.4.1.
+    """
+    logs = [math.log(a / b) for a, b in zip(own, other, strict=False) if a > 0 and b > 0]
+    answer = student(logs, confidence)
+    value = None if answer.value is None else math.exp(answer.value)
+    if answer.low is None or answer.high is None or answer.value is None:
+        return Difference(replace(answer, value=value, method=METHOD), None)
+    ratio = replace(answer, value=value, low=math.exp(answer.low), high=math.exp(answer.high), method=METHOD)
+    return Difference(ratio, _p(answer.value, logs))
+
+
+def compare_all(
+    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], confidence: float = CONFIDENCE
+) -> dict[str, Difference]:
+    """Make several comparisons together, with Holm's correction for their number.
+
+    Parameters
+    ----------
+    pairs : mapping of str to tuple
+        By name, what `compare` takes.
+    confidence : float
+        That none of the differences shown is none, 0 to 1.
+
+    Examples
+    --------
+    >>> found = compare_all({"a": ([2.0, 2.1, 2.2], [1.0, 1.1, 1.0]), "b": ([1.0, 1.2, 1.1], [1.1, 1.0, 1.1])})
+    >>> {name: difference.shown for name, difference in found.items()}
+    {'a': True, 'b': False}
+    """
+    found = {name: compare(own, other, confidence) for name, (own, other) in pairs.items()}
+    known = [(name, difference.p) for name, difference in found.items() if difference.p is not None]
+    for (name, _), p in zip(known, holm([p for _, p in known]), strict=True):
+        found[name] = replace(found[name], p=p, comparisons=len(known))
+    return found
+
+
+def _p(mean: float, logs: list[float]) -> float:
+    n = len(logs)
+    error = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (n - 1) / n)
+    # Ratios that are all alike to rounding: whatever difference there is, is certain.
+    if error <= 1e-12 * max(1.0, abs(mean)):
+        return 1.0 if abs(mean) <= 1e-12 else 0.0
+    return 2 * t_cdf(-abs(mean) / error, n - 1)
 
 
 def ratio_interval(own: Sequence[float], other: Sequence[float]) -> tuple[float, float] | None:
     """The 95 % interval of ``own / other`` over paired repeats; None for fewer than two pairs.
 
-    Parameters
-    ----------
-    own, other : sequence of float
-        One value a repeat, in the same order.
-
     Examples
     --------
     >>> low, high = ratio_interval([2.0, 2.2, 1.8], [1.0, 1.0, 1.0])
     >>> round(low, 2), round(high, 2)
-    (1.55, 2.57)
+    (1.55, 2.56)
     """
-    pairs = [(a, b) for a, b in zip(own, other, strict=False) if a > 0 and b > 0]
-    interval = mean_interval([math.log(a / b) for a, b in pairs])
-    return None if interval is None else (math.exp(interval[0]), math.exp(interval[1]))
+    return compare(own, other).ratio.interval
 
 
 def differs(own: Sequence[float], other: Sequence[float]) -> bool | None:

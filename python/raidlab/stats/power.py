@@ -1,0 +1,111 @@
+"""What a comparison can find, said before it is made.
+
+Invariants:
+
+- The power is that of the very test in `paired.compare`: Student's, on log ratios of pairs.
+- The spread is that of the log ratio of a pair. For two things that vary by c percent each on their own it is about
+  1.41 c; taken from a handful of pairs it is itself uncertain, and the promise with it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from raidlab.stats.answer import CONFIDENCE
+from raidlab.stats.special import noncentral_t_cdf, t_quantile
+
+PROMISED = 0.9
+MOST_PAIRS = 10_000
+
+
+def power(
+    effect_percent: float, spread_percent: float, pairs: int, confidence: float = CONFIDENCE, *, comparisons: int = 1
+) -> float:
+    """The probability that a true difference is found.
+
+    Parameters
+    ----------
+    effect_percent : float
+        By how much one is more than the other, in percent; above -100.
+    spread_percent : float
+        The standard deviation of the log ratio of a pair, in percent, above 0.
+    pairs : int
+        At least 2.
+    confidence : float
+        Of the test, 0 to 1.
+    comparisons : int
+        The size of the family for Holm's correction; the power is then that of its first step, a lower bound.
+
+    References
+    ----------
+    J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 2nd edition (1988), chapter 2.
+
+    Examples
+    --------
+    >>> round(power(5.0, 5.0, pairs=12), 2)
+    0.87
+    """
+    miss = (1 - confidence) / comparisons
+    shift = math.log1p(effect_percent / 100) / (spread_percent / 100) * math.sqrt(pairs)
+    beyond = t_quantile(1 - miss / 2, pairs - 1)
+    found_above = 1 - noncentral_t_cdf(beyond, pairs - 1, shift)
+    return found_above + noncentral_t_cdf(-beyond, pairs - 1, shift)
+
+
+def pairs_for(
+    effect_percent: float,
+    spread_percent: float,
+    promised: float = PROMISED,
+    confidence: float = CONFIDENCE,
+    *,
+    comparisons: int = 1,
+) -> int | None:
+    """How many pairs find a true difference with the power promised; None beyond 10,000.
+
+    Parameters
+    ----------
+    effect_percent, spread_percent, confidence, comparisons
+        As for `power`.
+    promised : float
+        0 to 1.
+
+    Examples
+    --------
+    >>> pairs_for(5.0, 5.0)
+    14
+    """
+    low, high = 1, 2
+    while power(effect_percent, spread_percent, high, confidence, comparisons=comparisons) < promised:
+        low, high = high, 2 * high
+        if high > MOST_PAIRS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = power(effect_percent, spread_percent, middle, confidence, comparisons=comparisons) >= promised
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def detectable_percent(
+    spread_percent: float,
+    pairs: int,
+    promised: float = PROMISED,
+    confidence: float = CONFIDENCE,
+    *,
+    comparisons: int = 1,
+) -> float | None:
+    """The smallest difference, in percent, that so many pairs find with the power promised; None above 1000 %.
+
+    Examples
+    --------
+    >>> round(detectable_percent(5.0, 14), 1)
+    4.8
+    """
+    low, high = 0.0, 1000.0
+    if power(high, spread_percent, pairs, confidence, comparisons=comparisons) < promised:
+        return None
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        enough = power(middle, spread_percent, pairs, confidence, comparisons=comparisons) >= promised
+        low, high = (low, middle) if enough else (middle, high)
+    return high
