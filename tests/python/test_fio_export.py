@@ -121,6 +121,7 @@ def test_a_cell_that_fio_can_say_comes_back_the_same(tmp_path_factory: pytest.Te
             "targets": [{"kind": "file", "path": "f", "size_bytes": 3 << 20}],
             "spans": [{"offset_bytes": 1 << 20, "size_bytes": 2 << 20}],
         },
+        {"workers": 4, "workload": {"address": {"kind": "sequential", "streams": 1, "align_bytes": 4096}}},
         {"sector_bytes": 512, "workload": {"size": {"kind": "fixed", "bytes": 512}}},
     ],
 )
@@ -172,7 +173,8 @@ def test_what_is_approximated_has_a_comment() -> None:
             "workload.size",
         ),
         ({"workload": {"address": {"kind": "strided", "stride_bytes": 512}}}, "workload.address.stride"),
-        ({"workload": {"address": {"kind": "sequential", "streams": 3}}}, "workload.address.streams"),
+        ({"workers": 2, "workload": {"address": {"kind": "sequential", "streams": 3}}}, "workload.address.streams"),
+        ({"interface": "threads", "workload": {"address": {"kind": "sequential"}}}, "interface"),
         ({"workload": {"task": [{"op": "read", "size": {"kind": "fixed", "bytes": 512}}]}}, "workload.task[0].size"),
         (
             {"load": {"kind": "open", "arrival": {"kind": "h2", "rate_per_s": 10.0, "cv2": 4.0}}},

@@ -228,10 +228,25 @@ def test_clones_that_each_read_one_file_in_order_are_lanes_of_their_own(tmp_path
     (group,) = imported(tmp_path, "[j]\nfilename=old\nnumjobs=3\nrw=read\n").groups
     assert [found.cell["workers"] for found in group] == [1, 1, 1]
     assert len({found.cell["seed"] for found in group}) == 3
-    # Only one run may write a file: there the clones are streams, and a note says so.
+    # Only one run may write a file: there each worker has a part of it, and a note says so.
     writers = imported(tmp_path, "[j]\nfilename=new\nsize=1m\nnumjobs=3\nrw=write\n")
-    assert writers.groups[0][0].cell["workload"]["address"]["streams"] == 3
+    assert [found.cell["workers"] for found in writers.groups[0]] == [3]
     assert any("numjobs=3" in note for note in writers.notes)
+
+
+def test_clones_with_adjoining_parts_are_workers_that_divide_them(tmp_path: Path) -> None:
+    found = lane(tmp_path, "filename=new size=1m offset=2m offset_increment=1m numjobs=4 rw=write")
+    assert found.cell["spans"] == [{"offset_bytes": 2 * MIB, "size_bytes": 4 * MIB}]
+    assert (found.cell["workers"], found.cell["measure"]) == (4, {"requests": 1024})
+    (mistake,) = mistakes(tmp_path, "[j]\nfilename=new\nsize=1m\noffset_increment=2m\nnumjobs=2\n")
+    assert mistake.startswith("job.fio:4: 'offset_increment=2m': ")
+
+
+def test_one_worker_holds_a_percentile_for_all_clones(tmp_path: Path) -> None:
+    words = "filename=new size=1m numjobs=2 rw=randread ioengine=libaio iodepth=8 latency_target=500"
+    cell = lane(tmp_path, f"{words} latency_percentile=90").cell
+    hold = {"kind": "hold", "percentile": 90.0, "target_ms": 0.5, "initial_depth": 2, "max_depth": 16}
+    assert (cell["workers"], cell["load"]) == (1, hold)
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,12 @@ class _Importer:
         if workload is None or isinstance(load, Problem):
             self.problems += [load] if isinstance(load, Problem) else []
             return []
+        if job.adjoining > 1 and (problem := _adjoining_problem(job, parts, shared=shared)):
+            self.problems.append(problem)
+            return []
         lanes = job.numjobs if shared and _each_goes_through(job) else 1
         together = job.numjobs // lanes
-        bytes_each = sum(part.size_bytes for part in parts) // (1 if shared else job.numjobs)
+        bytes_each = sum(part.size_bytes for part in parts) // (job.adjoining if shared else job.numjobs)
         measure, warmup = amounts(job, bytes_each, mean_bytes, together, self.settings.most_ns)
         self._note(job, parts, shared=shared)
         return [
@@ -112,7 +115,8 @@ class _Importer:
                     "targets": [target_of(part) for part in parts],
                     **_spans(parts),
                     **_sector(workload),
-                    "workers": together,
+                    # What holds a percentile must see all requests.
+                    "workers": together if job.latency_target_ns is None else 1,
                     "interface": "threads" if job.ioengine in WAITING_ENGINES else "auto",
                     "buffered": not job.direct and job.ioengine != NULL_ENGINE,
                     **_driving(job),
@@ -162,7 +166,7 @@ class _Importer:
         return found[0]
 
     def _workload(self, job: Job, sizes: dict[str, Any], parts: list[Part], *, shared: bool) -> dict[str, Any] | None:
-        address = self._address(job, sizes, shared=shared)
+        address = self._address(job, sizes)
         if address is None:
             return None
         share = job.rwmixread / 100 if job.rw.reads and job.rw.writes else float(job.rw.reads)
@@ -173,7 +177,7 @@ class _Importer:
             workload["volumes"] = "uniform" if shared else "even"
         return workload
 
-    def _address(self, job: Job, sizes: dict[str, Any], *, shared: bool) -> dict[str, Any] | None:
+    def _address(self, job: Job, sizes: dict[str, Any]) -> dict[str, Any] | None:
         lengths = sizes["bytes"]
         if job.rw.random:
             align = _one_way(job, job.blockalign) or min(lengths)
@@ -189,9 +193,8 @@ class _Importer:
                 self.problems.append(job.problem("rw", message, "bs instead of bssplit, and such a gap"))
                 return None
             return {"kind": "strided", "stride_bytes": lengths[0] + job.rw.gap_bytes, "align_bytes": SECTOR_BYTES}
-        streams = job.numjobs if shared and job.rw.writes else 1
         # In order there is no gap: starts are multiples of what all sizes have in common.
-        return {"kind": "sequential", "streams": streams, "align_bytes": gcd(*lengths)}
+        return {"kind": "sequential", "streams": 1, "align_bytes": gcd(*lengths)}
 
     def _seed(self, job: Job, number: int, lane: int) -> int:
         if job.randseed is not None and lane == 0:
@@ -274,7 +277,16 @@ def _driving(job: Job) -> dict[str, Any]:
 
 def _each_goes_through(job: Job) -> bool:
     """Whether each clone goes through the same file from its front, and may: only one cell at a time writes a file."""
-    return not job.rw.random and not job.rw.writes and job.ioengine != NULL_ENGINE
+    return not job.rw.random and not job.rw.writes and job.ioengine != NULL_ENGINE and job.adjoining == 1
+
+
+def _adjoining_problem(job: Job, parts: list[Part], *, shared: bool) -> Problem | None:
+    """What keeps the clones' parts of a file from being one part that workers divide."""
+    same = job.size is not None and job.size.bytes == job.offset_increment
+    if shared and len(parts) == 1 and same and job.random_distribution.kind == "random":
+        return None
+    message = "clones in raidlab have parts of one file that adjoin, and no hot places of their own"
+    return job.problem("offset_increment", message, "offset_increment equal to size, with one filename")
 
 
 def _collisions(group: list[Lane]) -> Iterable[Problem]:

@@ -20,6 +20,8 @@ from raidlab.formats.fio.values import escaped
 # What an open loop without a limit of its own keeps in flight in fio, which must have one.
 OPEN_DEPTH = 256
 _LEAST_SECTOR_BYTES = 512
+# Parts of a file begin on multiples of this, here and in raidlab's engine.
+_GRAIN_BYTES = 4096
 _UNITS = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
 
 
@@ -42,10 +44,11 @@ class CannotExportError(ValueError):
 
 @dataclass
 class _Job:
-    """A job as it is being written: options in order, and what is not exact about them."""
+    """A job as it is being written: options in order, what is not exact about them, and the parts of its file."""
 
     options: dict[str, str | None] = field(default_factory=dict)
     comments: list[str] = field(default_factory=list)
+    parts: int = 1
 
     def text(self, title: str) -> str:
         lines = [f"# {comment}" for comment in self.comments]
@@ -218,9 +221,11 @@ def _load(job: _Job, cell: Mapping[str, Any]) -> None:
     else:
         depth = _held(job, load)
     clones = depth if threads else int(cell.get("workers", 1))
-    streams = int(cell["workload"]["address"].get("streams", 1))
-    if cell["workload"]["address"]["kind"] in ("sequential", "strided") and (clones > 1 or streams > 1):
-        clones = _in_order(job, clones, streams, threads=threads)
+    if cell["workload"]["address"]["kind"] in ("sequential", "strided"):
+        clones = _in_order(job, cell, clones)
+        if threads and depth > clones:
+            message = "fio's waiting engine has a depth of 1, and its clones would each go through the file"
+            raise CannotExportError("interface", message, "threads", "io_uring, or a worker for each request")
     if depth % clones:
         job.comments.append(f"depth {depth} cannot be shared out over {clones} jobs evenly: one job has all of it")
         clones = 1
@@ -231,16 +236,41 @@ def _load(job: _Job, cell: Mapping[str, Any]) -> None:
         job.options["rate_iops"] = ",".join(str(max(round(int(rate) / clones), 1)) for rate in rates)
 
 
-def _in_order(job: _Job, clones: int, streams: int, *, threads: bool) -> int:
-    """Clones for requests in order: fio's would each begin at the front."""
+def _in_order(job: _Job, cell: Mapping[str, Any], clones: int) -> int:
+    """How many jobs go through a file in order: each has a part of it, as raidlab's workers have."""
+    streams = int(cell["workload"]["address"].get("streams", 1))
+    workers = int(cell.get("workers", 1))
+    if streams > 1 and workers > 1:
+        message = "fio's jobs have one stream each"
+        raise CannotExportError("workload.address.streams", message, str(streams), "1, or one worker")
+    parts = max(streams, workers)
+    size, _ = _part(cell)
+    if parts == 1:
+        return 1
+    if len(cell["targets"]) > 1 or size is None:
+        job.comments.append(f"{parts} workers or streams of raidlab have parts of their own; here one job has all")
+        return 1
     if streams > 1:
-        message = "fio's jobs all begin at the front of a file"
-        raise CannotExportError("workload.address.streams", message, str(streams), "1, and a job for each part of it")
-    if threads:
-        message = "fio keeps requests in order only within one job, whose waiting engine has a depth of 1"
-        raise CannotExportError("interface", message, "threads", "io_uring, or depth 1")
-    job.comments.append(f"{clones} workers of raidlab go through the file together; fio does so only with one job")
-    return 1
+        job.comments.append("streams: each keeps a depth of its own in fio; in raidlab they share one")
+    if size % (parts * _GRAIN_BYTES):
+        job.comments.append(f"size: {size} bytes in {parts} parts, rounded down to whole pages")
+    job.parts = parts
+    return parts
+
+
+def _part(cell: Mapping[str, Any]) -> tuple[int | None, int]:
+    """The size and the offset of the part that is used of each target; no size where it is all of a device."""
+    targets = cell["targets"]
+    spans = cell.get("spans") or [{} for _ in targets]
+    found = {
+        (span.get("size_bytes", target.get("size_bytes")), span.get("offset_bytes", 0))
+        for target, span in zip(targets, spans, strict=True)
+    }
+    if len(found) > 1:
+        message = "fio takes the same part of all files of a job"
+        raise CannotExportError("targets", message, f"{len(found)} different parts", "targets of one size")
+    size, offset = found.pop()
+    return size, offset
 
 
 def _open(job: _Job, cell: Mapping[str, Any]) -> int:
@@ -308,18 +338,13 @@ def _places(job: _Job, cell: Mapping[str, Any]) -> None:
         if re.search(r"[;#\n]", str(target.get("path", ""))):
             message = "a job file cannot name it: ';' and '#' begin a comment"
             raise CannotExportError(f"targets[{number}].path", message, str(target["path"]), "another name for it")
-    spans = cell.get("spans") or [{} for _ in targets]
-    sizes = {
-        (span.get("size_bytes", target.get("size_bytes")), span.get("offset_bytes", 0))
-        for target, span in zip(targets, spans, strict=True)
-    }
-    if len(sizes) > 1:
-        message = "fio takes the same part of all files of a job"
-        raise CannotExportError("targets", message, f"{len(sizes)} different parts", "targets of one size")
-    size, offset = sizes.pop()
+    size, offset = _part(cell)
     if not _is_null(cell):
         job.options["filename"] = ":".join(escaped(str(target["path"])) for target in targets)
-    if size is not None:
+    if job.parts > 1 and size is not None:
+        part = size // job.parts // _GRAIN_BYTES * _GRAIN_BYTES
+        job.options["size"] = job.options["offset_increment"] = short_bytes(part)
+    elif size is not None:
         # fio shares size out over the files.
         job.options["size"] = short_bytes(size * len(targets))
     if offset:

@@ -59,21 +59,23 @@ def _order(job: Job, *, shared: bool, files: int) -> list[str]:
         notes.append("no norandommap: fio goes to every block once before any twice; raidlab draws with replacement")
     if not job.rw.random and job.rw.reads and job.rw.writes:
         notes.append("rw: fio keeps one place for reads and one for writes; here both go on from the same place")
-    if not job.rw.random and job.rw.writes and shared and job.numjobs > 1:
+    if not job.rw.random and job.rw.writes and shared and job.numjobs > 1 and job.adjoining == 1:
         notes.append(
             f"numjobs={job.numjobs} in order over one file: fio's clones all begin at its front; here each has a part "
             "of its own, since only one run may write a file"
         )
     if shared and files > 1 and job.file_service_type == "roundrobin" and job.rw.random:
-        notes.append("filename: fio takes its files in turn; here each request's file is drawn")
+        notes.append("filename: fio takes its files in turn; here they are drawn, or dealt to the workers")
     return notes
 
 
 def _pace(job: Job) -> list[str]:
     if job.latency_target_ns is not None:
+        clones = [f"numjobs={job.numjobs}: one worker holds the depth of all"] if job.numjobs > 1 else []
         return [
+            *clones,
             "latency_target: fio looks for a depth in windows and counts from submission; raidlab adjusts the depth "
-            "all the time, up to iodepth, and counts from the intended start"
+            "all the time, up to iodepth, and counts from the intended start",
         ]
     if job.rate is None and job.rate_iops is None:
         return []

@@ -62,6 +62,7 @@ class Job:
     size: Extent | None = None
     io_size: Extent | None = None
     offset: Extent = _FRONT
+    offset_increment: int = 0
     runtime_ns: int = 0
     time_based: bool = False
     ramp_time_ns: int = 0
@@ -81,6 +82,11 @@ class Job:
     randseed: int | None = None
     quiet: tuple[str, ...] = ()
     lines: Mapping[str, Line] = field(default_factory=dict)
+
+    @property
+    def adjoining(self) -> int:
+        """How many clones have adjoining parts of a file, each its own; 1 where they use the same part."""
+        return self.numjobs if self.offset_increment else 1
 
     @property
     def title(self) -> str:
@@ -205,6 +211,7 @@ HONOURED: dict[str, _Option] = {
     "size": _Option("size", numbers.extent, _EXTENT_ACCEPTED),
     "io_size": _Option("io_size", numbers.extent, _EXTENT_ACCEPTED),
     "offset": _Option("offset", numbers.extent, _EXTENT_ACCEPTED),
+    "offset_increment": _Option("offset_increment", _size, numbers.SIZE_ACCEPTED),
     "runtime": _Option("runtime_ns", *_TIME_OPTION),
     "time_based": _switch("time_based", bare=True),
     "ramp_time": _Option("ramp_time_ns", *_TIME_OPTION),

@@ -119,7 +119,7 @@ def part_of(job: Job, path: str, files: int, block_bytes: int, look: Look, most_
     offset = job.offset.of(found.bytes)
     if job.offset.percent is not None:
         offset = -(-offset // block_bytes) * block_bytes
-    size = _size(job, found.bytes, offset, files)
+    size = _size(job, found.bytes, offset, files) * job.adjoining
     if found.kind == BLOCK and offset + size > found.bytes:
         return job.problem("size", f"{path} has only {found.bytes} bytes", "a size within the device")
     if most_bytes is not None:
