@@ -272,6 +272,29 @@ def test_fio_accepts_what_is_written(tmp_path: Path) -> None:
 
 
 @needs_fio
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"load": {"kind": "open", "arrival": {"kind": "poisson", "rate_per_s": 500.0}}},
+        {"load": {"kind": "hold", "percentile": 90.0, "target_ms": 2.5, "initial_depth": 1, "max_depth": 64}},
+        {"workload": {"address": {"kind": "zipf", "theta": 1.2, "align_bytes": 4096}}},
+        {"workload": {"address": {"kind": "strided", "stride_bytes": 65536}}},
+        {"workload": {"address": {"kind": "sequential", "streams": 2}}, "workers": 1},
+        {"workload": {"size": {"kind": "lognormal", "mean_bytes": 65536.0, "sigma": 1.0}}},
+        {"cpus": [0], "busy": True, "batch": 4, "poll_completions": True, "warmup": {"duration_s": 0.0015}},
+        {"interface": "threads", "buffered": True, "measure": {"requests": 8, "duration_s": 2}},
+        {"targets": [{"kind": "file", "path": f"a:{number}", "size_bytes": 1 << 20} for number in (1, 2)]},
+        {"workload": {"read_fraction": 0.5}, "compressible_percent": 30},
+    ],
+)
+def test_fio_accepts_every_option_that_is_written(tmp_path: Path, changes: dict[str, Any]) -> None:
+    (tmp_path / "job.fio").write_text(export_cell("j", cell(**changes)), encoding="utf-8")
+    words = ["fio", "--parse-only", "--warnings-fatal", str(tmp_path / "job.fio")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+@needs_fio
 def test_fio_runs_what_is_written(tmp_path: Path) -> None:
     sizes = {"kind": "exponential", "mean_bytes": 16384}
     wanted = cell(
