@@ -160,6 +160,30 @@ fn workers_that_share_a_target_divide_its_sequence() {
 }
 
 #[test]
+fn a_share_of_every_sector_compresses_away_and_the_rest_never_repeats() {
+    let place = Place::new();
+    for (percent, zeroes) in [(0, 0), (60, 2457), (100, 4096 - 32)] {
+        let name = format!("file{percent}");
+        let address = AddressSpec::Sequential { streams: 1, align_bytes: None };
+        let config = DirectConfig {
+            compressible_percent: percent,
+            workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 32 * KIB }) },
+            limits: requests(64),
+            ..direct(vec![TargetSpec::File { path: place.path(&name), size_bytes: MIB }])
+        };
+        run_direct(&config);
+        let bytes = std::fs::read(place.path(&name)).expect("the file");
+        let sectors: Vec<&[u8]> = bytes[..MIB as usize].chunks(4096).collect();
+        for sector in &sectors {
+            let tail = sector.iter().rev().take_while(|&&b| b == 0).count();
+            // What precedes may end in a zero by chance, but not in many.
+            assert!((zeroes..zeroes + 8).contains(&tail), "{tail} of {zeroes} at {percent} %");
+        }
+        assert_eq!(sectors.iter().collect::<std::collections::HashSet<_>>().len(), sectors.len());
+    }
+}
+
+#[test]
 fn counters_of_the_device_below_stand_beside_what_was_asked() {
     let place = Place::new();
     let config = DirectConfig {

@@ -130,7 +130,8 @@ impl<'a> Crew<'a> {
         let transport = self.transport(sites, load.depth())?;
         // Some is left for the rest of the system: running it out of memory would cost more than this run.
         let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9) / self.shares.len() as u64;
-        let pool = Pool::new(Seed::new(config.seed).named("content").child(number as u64), most);
+        let pool = Pool::new(Seed::new(config.seed).named("content").child(number as u64), most)
+            .compressible(config.compressible_percent, self.sector_bytes);
         let stamper = Stamper::new(config.seed, self.sector_bytes);
         let manner = Manner {
             batch: config.batch.map_or(usize::MAX, |batch| batch as usize),
@@ -163,7 +164,12 @@ impl<'a> Crew<'a> {
         let why = match self.config.interface {
             Interface::Threads => "threads were asked for".to_string(),
             interface => match Ring::new(&fds, self.config.poll_completions) {
-                Ok(ring) => return Ok(Some(Transport::ring(ring))),
+                Ok(mut ring) => {
+                    if self.config.poll_completions {
+                        self.try_polling(&mut ring, sites)?;
+                    }
+                    return Ok(Some(Transport::ring(ring)));
+                }
                 Err(error) if interface == Interface::IoUring => return Err(error),
                 Err(error) => error.message(),
             },
@@ -177,6 +183,26 @@ impl<'a> Crew<'a> {
             mend: "allow io_uring (kernel.io_uring_disabled, the container's seccomp profile)",
         });
         Ok(Some(Transport::threads(threads)))
+    }
+
+    /// Reads a sector of each file and device by polling, so that one that cannot is found before the load begins.
+    fn try_polling(&self, ring: &mut Ring, sites: &[Site]) -> Result<(), LiveError> {
+        for site in sites {
+            let Reach::File(index, _) = site.reach else { continue };
+            let offset = site.first_lba * u64::from(self.sector_bytes);
+            ring.try_read(index, offset, self.sector_bytes).map_err(|e| match e.raw_os_error() {
+                Some(libc::EOPNOTSUPP | libc::EINVAL) => LiveError::Unsupported {
+                    key: "poll_completions".into(),
+                    message: format!(
+                        "{} cannot be asked for completions: that needs O_DIRECT and a driver with queues for it, such as \
+                         NVMe with nvme.poll_queues set",
+                        site.name
+                    ),
+                },
+                _ => LiveError::io(site.key.clone(), site.name.clone(), "reading its first sector", &e),
+            })?;
+        }
+        Ok(())
     }
 
     fn warn(&self, warning: Warning) {

@@ -109,6 +109,9 @@ fn check(config: &DirectConfig) -> Result<(), LiveError> {
     if config.batch == Some(0) {
         return Err(LiveError::bad("batch", "0 must be at least 1"));
     }
+    if config.poll_completions && config.interface == Interface::Threads {
+        return Err(LiveError::bad("poll_completions", "threads cannot ask for completions: that needs io_uring"));
+    }
     if config.compressible_percent > 100 {
         let message = format!("{} must lie between 0 and 100", config.compressible_percent);
         return Err(LiveError::bad("compressible_percent", message));

@@ -9,9 +9,11 @@
 //! Reference: J. Axboe, *Efficient IO with io_uring*, 2019; io_uring_setup(2), io_uring_enter(2), io_uring_register(2).
 
 use crate::error::{plain, LiveError};
+use crate::memory::Mapping;
 use io_uring::{opcode, squeue, types, IoUring};
 use raidlab_types::Duration;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
 
 /// Entries of the submission queue: more are pushed in several batches.
@@ -126,6 +128,24 @@ impl Ring {
                 Err(e)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Reads so many bytes and forgets them: does this file answer at all? Nothing else may be in flight.
+    pub fn try_read(&mut self, file: u32, offset: u64, bytes: u32) -> io::Result<()> {
+        // Given back only once the kernel is done with it; should waiting fail, rather never.
+        let mut memory = ManuallyDrop::new(Mapping::new(bytes as usize)?);
+        let target = (memory.as_ptr(), u64::from(bytes));
+        let entry = transfer(false, types::Fixed(file), target, None, offset, 0);
+        // SAFETY: the memory outlives the entry.
+        unsafe { self.push(&entry) }?;
+        loop {
+            self.submit_and_wait(Duration::from_ms(100))?;
+            if let Some((_, result)) = self.reap() {
+                // SAFETY: dropped once, and not used afterwards.
+                unsafe { ManuallyDrop::drop(&mut memory) };
+                return if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) };
+            }
         }
     }
 

@@ -62,6 +62,8 @@ pub(crate) struct Pool {
     /// Blocks that exist of each purpose and class.
     made: [Vec<usize>; 2],
     random: CounterRng,
+    /// Of every so many bytes written, so many at the end are zeroes.
+    zeroes: Option<(usize, usize)>,
     /// Bytes that may still be taken from the system.
     left: u64,
 }
@@ -71,7 +73,21 @@ impl Pool {
     pub fn new(seed: Seed, most: u64) -> Pool {
         let lists = || vec![Vec::new(); CLASSES];
         let made = || vec![0; CLASSES];
-        Pool { slabs: Vec::new(), free: [lists(), lists()], made: [made(), made()], random: seed.draws(), left: most }
+        Pool {
+            slabs: Vec::new(),
+            free: [lists(), lists()],
+            made: [made(), made()],
+            random: seed.draws(),
+            zeroes: None,
+            left: most,
+        }
+    }
+
+    /// Of every sector of what is written, so many hundredths compress away: its end is zeroes.
+    pub fn compressible(mut self, percent: u32, sector_bytes: u32) -> Pool {
+        let zeroes = u64::from(sector_bytes) * u64::from(percent) / 100;
+        self.zeroes = (zeroes > 0).then_some((sector_bytes as usize, zeroes as usize));
+        self
     }
 
     /// A block of at least `bytes`. `register` is called with new memory, and says under which index the kernel knows it.
@@ -108,7 +124,12 @@ impl Pool {
         self.left = left.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         let mut slab = Mapping::new(len)?;
         match purpose {
-            Use::Write => fill_random(slab.bytes_mut(), &mut self.random),
+            Use::Write => {
+                fill_random(slab.bytes_mut(), &mut self.random);
+                if let Some((sector, zeroes)) = self.zeroes {
+                    slab.bytes_mut().chunks_exact_mut(sector).for_each(|bytes| bytes[sector - zeroes..].fill(0));
+                }
+            }
             // Touched here, so that no page fault falls into a measurement.
             Use::Any => slab.bytes_mut().chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1),
         }
