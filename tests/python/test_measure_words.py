@@ -207,9 +207,11 @@ def test_several_targets_are_one_subject_or_each_its_own(tmp_path: Path) -> None
 
 def test_every_target_needs_a_share_of_the_depth() -> None:
     subjects = subjects_of(wanted(["null", "memory"]), each=False)
-    check_depths(subjects, {"depths": [2]})
+    check_depths(subjects, {"depths": [2]}, workers=2)
     with pytest.raises(InputError, match="1 outstanding over 2 targets"):
-        check_depths(subjects, {"depths": [1, 2]})
+        check_depths(subjects, {"depths": [1, 2]}, workers=1)
+    with pytest.raises(InputError, match="2 outstanding over 3 workers"):
+        check_depths(subjects, {"depths": [2]}, workers=3)
 
 
 def test_arrays_take_no_flags_of_plain_targets() -> None:

@@ -19,6 +19,8 @@ from raidlab.study.expand import NULL
 NAME = "generator_limited"
 _WARN_SHARE = 0.05
 _INVALID_SHARE = 0.5
+# Of the time of all threads together; one that never sleeps has no time left to ask for more.
+_BUSY_SHARE = 0.95
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -82,11 +84,28 @@ def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
     evidence = (
         f"With nothing to wait for, raidlab does {null_rate:,.0f} requests/s with the same settings; "
         f"{point.per_s('all_requests'):,.0f} were measured ({point.array}, {point.level}): its own work is at most "
-        f"{min(share, 1.0):.1%} of a request's time."
+        f"{min(share, 1.0):.1%} of the time measured."
     )
+    busy = max((_busy_share(point, analysis) for _, _, point in found), default=0.0)
+    if verdict == PASS and busy > _BUSY_SHARE:
+        verdict = WARN
+        evidence += (
+            f" But its threads were busy for {busy:.0%} of that time, nearly all of it in the kernel: this is what so "
+            "many threads can ask for."
+        )
     mend = {
         PASS: "",
         WARN: "Give it more threads with --workers, or read the figures as a lower bound.",
         INVALID: "The meter is the limit: give it more threads with --workers.",
     }[verdict]
     yield Finding(NAME, "live", verdict, evidence, mend)
+
+
+def _busy_share(point: Point, analysis: Analysis) -> float:
+    """How much of the time raidlab's threads were on a processor; 0 where they are told to be, or it is not known."""
+    drive = analysis.run.facts["measure"]["drive"]
+    user_ns, system_ns = point.counted("cpu_user_ns"), point.counted("cpu_system_ns")
+    # Before an arrival of an open loop threads watch the clock: that is no work.
+    if user_ns is None or system_ns is None or drive["busy"] or point.load == "open":
+        return 0.0
+    return (user_ns + system_ns) / (point.total("elapsed_ns") * int(drive["workers"]))

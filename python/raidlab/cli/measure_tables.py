@@ -126,8 +126,8 @@ def _targets(analysis: Analysis, point: Point, names: list[str], scale: float) -
 
 
 def _costs(analysis: Analysis) -> Text:
-    heads = ["user us", "sys us", "switches", "device read", "device written"]
-    widths = (9, 9, 10, 13, 16)
+    heads = ["user us", "sys us", "switches", "dev. read", "dev. wrote"]
+    widths = (9, 9, 10, 13, 13)
     text = Text(f"{'a request cost':<{_LABEL}}", style="dim")
     text.append("".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)) + "\n")
     for index, point in enumerate(analysis.points):

@@ -107,7 +107,9 @@ class Measurement:
             if self.status != "complete":
                 return
             array = self.loaded.study.array[index]
-            cell = make_cell("live", array, self.loaded.study.workload[0], LoadPoint("closed", depth=1), 0, 0, "ready")
+            # Every worker and every target wants its share of the depth.
+            point = LoadPoint("closed", depth=max(self.drive.workers, len(subject.places)))
+            cell = make_cell("live", array, self.loaded.study.workload[0], point, 0, 0, "ready")
             once = (Amount(), Amount(requests=1))
             text = measure_request(self.loaded, cell, subject, self._members[subject.name], self.drive, amounts=once)
             answer = self._first(text, subject)

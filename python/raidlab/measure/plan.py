@@ -83,7 +83,7 @@ def plan_of(asked: Asked) -> tuple[LoadedStudy, list[Subject]]:
         asked.targets, asked.destroy, writes=writes_at_all(asked.workload), file_bytes=asked.file_bytes, span=asked.span
     )
     subjects = subjects_of(wanted, each=asked.each)
-    check_depths(subjects, asked.load)
+    check_depths(subjects, asked.load, asked.drive.workers)
     check_drive(subjects, asked.drive)
     loaded = study_of(
         subjects,
@@ -172,16 +172,18 @@ def study_of(
     return LoadedStudy(study=study, file=Path("measure"), text=text, geometry=geometry)
 
 
-def check_depths(subjects: Sequence[Subject], load: Document) -> None:
-    """Several targets at once share the depth; each must get something of it."""
+def check_depths(subjects: Sequence[Subject], load: Document, workers: int) -> None:
+    """Targets that are measured at once, and workers, share the depth; each must get something of it."""
     most = max((len(subject.places) for subject in subjects if subject.engine == DIRECT), default=1)
     for depth in load.get("depths", []):
-        if depth < most:
-            raise InputError.one(
-                "--depth",
-                f"{depth} outstanding over {most} targets leaves some with nothing",
-                accepted=f"at least {most}, counted over all targets together, or --each",
-            )
+        for count, what in ((most, "targets"), (workers, "workers")):
+            if depth < count:
+                other = ", or --each" if what == "targets" else ", or fewer --workers"
+                raise InputError.one(
+                    "--depth",
+                    f"{depth} outstanding over {count} {what} leaves some with nothing",
+                    accepted=f"at least {count}, counted over all {what} together{other}",
+                )
 
 
 def check_drive(subjects: Sequence[Subject], drive: Drive) -> None:

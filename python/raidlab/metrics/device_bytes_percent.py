@@ -11,10 +11,9 @@ from raidlab.metrics.point import Point
 
 
 def device_bytes_percent(point: Point, operation: str) -> float | None:
-    """Bytes the devices read (or wrote) in percent of those asked for; None where either is unknown or nothing."""
-    moved = point.device_bytes(operation)
-    asked = point.total(f"{operation}_bytes")
-    return None if moved is None or not asked else 100 * moved / asked
+    """Bytes the devices read (or wrote) in percent of those asked for; None where no device was asked for any."""
+    moved, asked = point.device_bytes(operation)
+    return 100 * moved / asked if asked else None
 
 
 METRICS = tuple(

@@ -112,11 +112,10 @@ class Point:
         values = [row.get(column) for row in self.rows]
         return None if None in values else float(sum(value for value in values if value is not None))
 
-    def device_bytes(self, operation: str) -> float | None:
-        """Bytes that the devices below read or wrote, by the kernel's counters; None where no device was counted."""
+    def device_bytes(self, operation: str) -> tuple[float, float]:
+        """Bytes that the devices below read (or wrote) by the kernel's counters, and those asked of their targets."""
         devices = self.run.devices.filter(pl.col("cell").is_in(self.cells))
-        found = devices[f"{operation}_bytes"].drop_nulls()
-        return float(found.sum()) if found.len() else None
+        return float(devices[f"{operation}_bytes"].sum()), float(devices[f"asked_{operation}_bytes"].sum())
 
     def weighted_mean(self, column: str) -> float | None:
         """The mean of a column over all requests of all repeats; None where it was not recorded."""

@@ -87,6 +87,11 @@ class Run:
         return self._frame("snapshots")
 
     @cached_property
+    def snapshot_histograms(self) -> pl.DataFrame:
+        """One row a cell, second and bucket of the response times of that second; live only."""
+        return self._frame("snapshot_histograms")
+
+    @cached_property
     def holds(self) -> pl.DataFrame:
         """One row a response-time target and repeat."""
         return self._frame("holds")

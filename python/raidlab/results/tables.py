@@ -42,6 +42,9 @@ MEMBER_COUNTS = (
     "wait_ns",
 )
 
+SNAPSHOTS = ("time_ns", "requests", "bytes", "response_sum_ns")
+DEVICE_COUNTS = ("read_bytes", "write_bytes", "asked_read_bytes", "asked_write_bytes")
+
 CELL_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,
     "target": pl.String,
@@ -86,10 +89,7 @@ MEMBER_COLUMNS: dict[str, Any] = {
 DEVICE_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,
     "device": pl.String,
-    "read_bytes": pl.UInt64,
-    "write_bytes": pl.UInt64,
-    "reads": pl.UInt64,
-    "writes": pl.UInt64,
+    **dict.fromkeys(DEVICE_COUNTS, pl.UInt64),
 }
 STATION_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,
@@ -104,6 +104,13 @@ SNAPSHOT_COLUMNS: dict[str, Any] = {
     "time_ns": pl.UInt64,
     "requests": pl.UInt64,
     "bytes": pl.UInt64,
+    "response_sum_ns": pl.UInt64,
+}
+SNAPSHOT_HISTOGRAM_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "time_ns": pl.UInt64,
+    "value_ns": pl.UInt64,
+    "count": pl.UInt64,
 }
 HOLD_COLUMNS: dict[str, Any] = {
     "target": pl.String,
@@ -135,6 +142,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "devices": DEVICE_COLUMNS,
     "stations": STATION_COLUMNS,
     "snapshots": SNAPSHOT_COLUMNS,
+    "snapshot_histograms": SNAPSHOT_HISTOGRAM_COLUMNS,
     "holds": HOLD_COLUMNS,
     "checks": CHECK_COLUMNS,
 }
@@ -183,7 +191,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
             ]
     for stage in STAGES:
         row[f"stage_{stage}"] = stages.get(stage)
-    snapshots = answer.get("snapshots") or {"time_ns": [], "requests": [], "bytes": []}
+    snapshots = answer.get("snapshots") or {key: [] for key in SNAPSHOTS}
     return {
         "cells": [row],
         "histograms": histograms,
@@ -192,8 +200,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
             for member in answer.get("members", [])
         ],
         "devices": [
-            {"cell": cell, "device": device["name"]}
-            | {count: device.get(count) for count in ("read_bytes", "write_bytes", "reads", "writes")}
+            {"cell": cell, "device": device["name"]} | {count: device.get(count) for count in DEVICE_COUNTS}
             for device in accounting.get("devices") or []
         ],
         "stations": [
@@ -205,10 +212,8 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
             for station in answer.get("stations") or []
         ],
         "snapshots": [
-            {"cell": cell, "time_ns": time_ns, "requests": requests, "bytes": count}
-            for time_ns, requests, count in zip(
-                snapshots["time_ns"], snapshots["requests"], snapshots["bytes"], strict=True
-            )
+            {"cell": cell, "time_ns": time_ns, "requests": requests, "bytes": count, "response_sum_ns": response_sum_ns}
+            for time_ns, requests, count, response_sum_ns in zip(*(snapshots[key] for key in SNAPSHOTS), strict=True)
         ],
         "checks": [
             {
@@ -228,6 +233,21 @@ def frames(cells: list[dict[str, Any]], holds: list[dict[str, Any]]) -> dict[str
         for name, found in rows_of_cell(number, record).items():
             rows[name] += found
     rows["holds"] = [record["row"] for record in sorted(holds, key=lambda record: record["rank"])]
-    return {
-        name: pl.DataFrame(rows[name], schema=columns, orient="row", strict=True) for name, columns in TABLES.items()
+    tables = {
+        name: pl.DataFrame(rows[name], schema=columns, orient="row", strict=True)
+        for name, columns in TABLES.items()
+        if name != "snapshot_histograms"
     }
+    return tables | {"snapshot_histograms": _snapshot_histograms(cells)}
+
+
+def _snapshot_histograms(cells: list[dict[str, Any]]) -> pl.DataFrame:
+    """The histogram of each second, by columns: a long run has too many of these rows to handle them one by one."""
+    columns = ("time_ns", "value_ns", "count")
+    parts = [pl.DataFrame(schema=SNAPSHOT_HISTOGRAM_COLUMNS)]
+    for number, record in enumerate(sorted(cells, key=lambda record: record["rank"])):
+        found = (record["answer"].get("snapshots") or {}).get("histograms")
+        if found is not None and len(found["time_ns"]):
+            part = pl.DataFrame({key: pl.Series(found[key], dtype=pl.UInt64) for key in columns})
+            parts.append(part.select(pl.lit(number, dtype=pl.UInt32).alias("cell"), *columns))
+    return pl.concat(parts)
