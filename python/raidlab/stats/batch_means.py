@@ -42,12 +42,12 @@ def batch_means(
         0 to 1.
     judge_tail : bool
         False where each value is itself a sum or mean of many requests, such as a rate of one second; then 100
-        values can be enough instead of 300.
+        values can be enough instead of 500.
 
     Returns
     -------
     Answer
-        `TOO_FEW_SAMPLES` below 300 values, below 100 effective ones, or where the tail could be too heavy;
+        `TOO_FEW_SAMPLES` below 500 values, below 100 effective ones, or where the tail could be too heavy;
         `VARIANCE_NOT_FINITE` for a tail like a power law of exponent 2 or less.
 
     References

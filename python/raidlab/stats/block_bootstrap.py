@@ -125,7 +125,7 @@ def bootstrap(
     Returns
     -------
     Answer
-        `TOO_FEW_SAMPLES` below 300 values, 100 effective ones or 20 blocks.
+        `TOO_FEW_SAMPLES` below 500 values, 100 effective ones or 20 blocks.
 
     References
     ----------

@@ -22,7 +22,7 @@ from raidlab.stats.answer import Answer, Reason
 from raidlab.stats.correlation import correlation_time
 from raidlab.stats.tail import HEAVY, NOT_FINITE, tail_index
 
-LEAST_VALUES = 300
+LEAST_VALUES = 500
 LEAST_EFFECTIVE = 100
 _ALLOWANCE_VALUES = 10.0
 

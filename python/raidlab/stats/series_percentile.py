@@ -51,7 +51,7 @@ def percentile_of_series(
     Returns
     -------
     Answer
-        `TOO_FEW_SAMPLES` below 300 values, below 100 effective ones, or with fewer than 10 effective ones beyond the
+        `TOO_FEW_SAMPLES` below 500 values, below 100 effective ones, or with fewer than 10 effective ones beyond the
         percentile (1000 for the 99th).
 
     References

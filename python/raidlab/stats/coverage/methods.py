@@ -17,10 +17,10 @@ from raidlab.stats.percentile import TESTED_FROM, percentile_of_values
 from raidlab.stats.series_percentile import percentile_of_series
 from raidlab.stats.tail import tail_index
 
-SIZES = (30, 100, 300, 1000, 3000, 10_000, 30_000)
+SIZES = (30, 100, 300, 500, 1000, 3000, 10_000, 30_000)
 REPEATS = (3, 5, 10, 30)
 REQUESTS_A_REPEAT = 1000
-_RESAMPLES = 199
+_RESAMPLES = 119
 
 Values = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ METHODS: tuple[Method, ...] = (
         "p90 by block bootstrap",
         lambda values, seed: bootstrap(values, _p90, seed, resamples=_RESAMPLES),
         lambda model: model.quantile(0.9),
-        sizes=(300, 1000),
+        sizes=(500, 1000),
     ),
     *_percentile_methods(50),
     *_percentile_methods(90),
