@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SMALL_STUDY
-from raidlab.study import Study, expand, interleaved
+from raidlab.run.schedule import in_run_order
+from raidlab.study import Study, expand
 from raidlab.study.expand import derive_seed
 
 
@@ -27,7 +28,7 @@ def test_every_array_workload_depth_and_repeat_is_there_once(depths: list[int], 
     cells = expand(study, "sim", seed=seed).cells
     assert len(cells) == 3 * 2 * len(set(depths)) * repeats
     assert len({cell.name for cell in cells}) == len(cells)
-    assert sorted(cell.name for cell in interleaved(cells, seed)) == sorted(cell.name for cell in cells)
+    assert sorted(cell.name for cell in in_run_order(cells, seed)) == sorted(cell.name for cell in cells)
 
 
 def test_arrays_see_the_same_requests_and_repeats_do_not() -> None:
@@ -54,11 +55,11 @@ def test_quick_uses_its_own_depths() -> None:
 def test_repeats_are_shuffled_as_blocks() -> None:
     document = tomllib.loads(SMALL_STUDY)
     cells = expand(_study(sim={**document["sim"], "repeats": 3}), "sim", seed=1).cells
-    order = interleaved(cells, 1)
+    order = in_run_order(cells, 1)
     assert [cell.repeat for cell in order] == sorted(cell.repeat for cell in order)
     assert order != sorted(order, key=cells.index)
-    assert order == interleaved(cells, 1)
-    assert order != interleaved(cells, 2)
+    assert order == in_run_order(cells, 1)
+    assert order != in_run_order(cells, 2)
 
 
 def test_seeds_are_fixed_for_all_time() -> None:

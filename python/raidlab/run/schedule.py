@@ -11,21 +11,27 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from raidlab.histogram import Histogram
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.runner import Answer, Runner
-from raidlab.study import Cell, Expansion, HoldTask, LoadPoint, interleaved, make_cell
-from raidlab.study.expand import IDLE_DEPTH
+from raidlab.stats.order import interleaved
+from raidlab.study import Cell, Expansion, HoldTask, LoadPoint, make_cell
+from raidlab.study.expand import IDLE_DEPTH, derive_seed
 from raidlab.study.workload import IdleMultiple
 
 TextOf = Callable[[Cell, int | None], str]
 
 # For the progress bar only, until the searches themselves say how many steps they need.
 EXPECTED_SEARCH_STEPS = 4
+
+
+def in_run_order(cells: Iterable[Cell], root_seed: int) -> list[Cell]:
+    """The order in which cells are run: repeat by repeat, shuffled within each repeat by a seed of its own."""
+    return interleaved(cells, lambda cell: cell.repeat, lambda repeat: derive_seed(root_seed, "order", str(repeat)))
 
 
 @dataclass
@@ -61,7 +67,7 @@ class Schedule:
 
     def outcomes(self) -> Iterator[Outcome]:
         """Run everything, and yield each outcome as soon as it is there."""
-        for cell in interleaved(self.expansion.cells, self.root_seed):
+        for cell in in_run_order(self.expansion.cells, self.root_seed):
             self._submit(cell)
         while (outcome := self._collect()) is not None:
             yield outcome

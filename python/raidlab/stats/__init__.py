@@ -11,9 +11,9 @@ Invariants:
 """
 
 from raidlab.stats.answer import Answer, Reason
-from raidlab.stats.half_width import LEAST_VALUES, half_width_percent
 from raidlab.stats.interval import mean_interval, spread_percent, student
 from raidlab.stats.paired import Difference, compare, compare_all, differs, ratio_interval
+from raidlab.stats.replications import LEAST_VALUES, half_width_percent
 
 __all__ = [
     "LEAST_VALUES",

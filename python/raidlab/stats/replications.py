@@ -14,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -22,7 +23,46 @@ from raidlab.stats.interval import student
 
 METHOD = "student, until narrow"
 LEAST_REPEATS = 5
+# Below, the quantile alone is 12.7: no interval of use.
+LEAST_VALUES = 3
 _ALLOWANCE_REPEATS = 1.5
+
+
+def mean_so_far(values: Sequence[float], confidence: float = CONFIDENCE) -> Answer:
+    """The mean of repeats whose number was not fixed beforehand, with its interval.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One a repeat, any unit.
+    confidence : float
+        0 to 1.
+
+    Returns
+    -------
+    Answer
+        `TOO_FEW_SAMPLES` below three repeats.
+    """
+    n = len(values)
+    plain = student(values, confidence)
+    if plain.low is None or plain.high is None or plain.value is None or n < LEAST_VALUES:
+        sentence = f"{n} repeats do not show how repeats differ; at least {LEAST_VALUES} are needed."
+        return Answer.refused(
+            Reason.TOO_FEW_SAMPLES, sentence, method=METHOD, n=n, value=plain.value, confidence=confidence
+        )
+    half = (plain.high - plain.low) / 2 * (1 + _ALLOWANCE_REPEATS / n)
+    return Answer(plain.value, plain.value - half, plain.value + half, confidence, METHOD, n)
+
+
+def half_width_percent(values: Sequence[float]) -> float | None:
+    """Half the width of the 95 % interval of `mean_so_far`, in percent of the mean; None below three values.
+
+    Examples
+    --------
+    >>> round(half_width_percent([99.0, 100.0, 101.0]), 2)
+    3.73
+    """
+    return mean_so_far(values).half_width_percent
 
 
 class Decision(StrEnum):
@@ -70,10 +110,10 @@ class Replications:
     _values: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if not (self.half_width_percent > 0 and 3 <= self.least <= self.most):
+        if not (self.half_width_percent > 0 and LEAST_VALUES <= self.least <= self.most):
             raise ValueError(
-                f"half_width_percent must be above 0 and 3 <= least <= most; they are {self.half_width_percent:g}, "
-                f"{self.least} and {self.most}"
+                f"half_width_percent must be above 0 and {LEAST_VALUES} <= least <= most; they are "
+                f"{self.half_width_percent:g}, {self.least} and {self.most}"
             )
 
     def feed(self, value: float) -> Decision:
@@ -103,20 +143,7 @@ class Replications:
     @property
     def answer(self) -> Answer:
         """The mean so far, with the interval that is compared with the one asked for."""
-        count = len(self._values)
-        plain = student(self._values, self.confidence)
-        if plain.low is None or plain.high is None or plain.value is None:
-            sentence = f"{count} repeats show nothing of how repeats differ; at least {self.least} are needed."
-            return Answer.refused(
-                Reason.TOO_FEW_SAMPLES,
-                sentence,
-                method=METHOD,
-                n=count,
-                value=plain.value,
-                confidence=self.confidence,
-            )
-        half = (plain.high - plain.low) / 2 * (1 + _ALLOWANCE_REPEATS / count)
-        return Answer(plain.value, plain.value - half, plain.value + half, self.confidence, METHOD, count)
+        return mean_so_far(self._values, self.confidence)
 
     @property
     def expected_more(self) -> int:

@@ -6,7 +6,7 @@ Invariants:
 - This package knows no other package of raidlab but the engine's tree parser.
 """
 
-from raidlab.study.expand import Cell, Expansion, HoldTask, LoadPoint, budget, expand, interleaved, make_cell
+from raidlab.study.expand import Cell, Expansion, HoldTask, LoadPoint, budget, expand, make_cell
 from raidlab.study.find import find_study, study_names
 from raidlab.study.load import LoadedStudy, load_study, load_study_text
 from raidlab.study.schema import Study
@@ -21,7 +21,6 @@ __all__ = [
     "budget",
     "expand",
     "find_study",
-    "interleaved",
     "load_study",
     "load_study_text",
     "make_cell",

@@ -5,14 +5,13 @@ Invariants:
 - The expansion is a pure function of the study, the targets and the options; it opens nothing.
 - A cell's seed depends on the root seed, the workload, the load and the repeat, never on the array or the target: two
   arrays see the same requests (common random numbers), so their difference is paired.
-- Cells are listed in canonical order, the order of every table of the results. They are *run* in the order of
-  `interleaved`: repeat by repeat, shuffled within each, so that a drift of the machine hits all arrays alike.
+- Cells are listed in canonical order, the order of every table of the results. They are *run* in another,
+  `in_run_order` of `run/schedule.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import random
 from dataclasses import dataclass, replace
 
 from raidlab.study.schema import Amount, Array, Emulated, Live, Modelled, Study
@@ -184,13 +183,3 @@ def derive_seed(root_seed: int, *path: str) -> int:
     """A seed below 2^63 for a path of names under a root seed; the same on every machine and version of Python."""
     text = "\x1f".join((str(root_seed), *path)).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
-
-
-def interleaved(cells: tuple[Cell, ...], seed: int) -> list[Cell]:
-    """The order in which cells are run: repeat by repeat, shuffled within each repeat."""
-    order: list[Cell] = []
-    for repeat in sorted({cell.repeat for cell in cells}):
-        block = [cell for cell in cells if cell.repeat == repeat]
-        random.Random(derive_seed(seed, "order", str(repeat))).shuffle(block)
-        order.extend(block)
-    return order
