@@ -25,6 +25,7 @@ from raidlab.checks import (
     single_run,
     target_never_reached,
     too_short,
+    warm_up,
 )
 from raidlab.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
 from raidlab.metrics import Analysis
@@ -38,6 +39,7 @@ CHECKS = (
     equal_capacity,
     overloaded,
     target_never_reached,
+    warm_up,
     too_short,
     single_run,
     precision,

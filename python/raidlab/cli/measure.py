@@ -102,7 +102,12 @@ def measure(
     ] = None,
     warmup: Annotated[
         str | None,
-        typer.Option("--warmup", metavar="TIME", help="How long it runs before, uncounted. 500ms by default."),
+        typer.Option(
+            "--warmup",
+            metavar="TIME",
+            help="How long it runs before, uncounted. auto, the default: a tenth of the runtime and 500ms at least; "
+            "where the runtime is 11s or more, as long as a pilot takes to settle (MSER-5).",
+        ),
     ] = None,
     repeats: Annotated[
         int | None, typer.Option("--repeats", min=1, max=100, help="How often, in shuffled order. 3 by default.")

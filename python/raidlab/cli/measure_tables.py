@@ -52,8 +52,9 @@ def _question(analysis: Analysis) -> str:
     if (low, high) != (0, 100):
         text += f", in {low:g} to {high:g} % of the target"
     if live is not None and live.measure.duration is not None and live.warmup.duration is not None:
-        runtime, warmup = format_time_ns(live.measure.duration), format_time_ns(live.warmup.duration)
-        text += f"; {live.repeats} x {runtime}, each after {warmup} uncounted"
+        found = [pilot["warmup_ns"] for pilot in analysis.run.facts["measure"]["warmups"]] or [live.warmup.duration]
+        times = " to ".join(dict.fromkeys(format_time_ns(time_ns) for time_ns in (min(found), max(found))))
+        text += f"; {live.repeats} x {format_time_ns(live.measure.duration)}, each after {times} uncounted"
     return text
 
 

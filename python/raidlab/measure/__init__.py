@@ -23,6 +23,7 @@ from raidlab.measure.asked import Asked, Budget, BudgetFlags, asked_of
 from raidlab.measure.drive import Drive
 from raidlab.measure.execute import Measurement
 from raidlab.measure.plan import Subject, plan_of
+from raidlab.measure.warm_up import wants_pilot
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
 from raidlab.run.interrupt import StopFlag, catching_signals
@@ -51,7 +52,14 @@ def measure(
         Before anything is measured; then nothing is kept.
     """
     loaded, subjects = plan_of(asked)
-    measurement = Measurement(loaded, subjects, asked.drive, asked.precision_percent, progress or Silent())
+    measurement = Measurement(
+        loaded,
+        subjects,
+        asked.drive,
+        asked.precision_percent,
+        wants_pilot(asked.budget.warmup, asked.budget.runtime),
+        progress or Silent(),
+    )
     measurement.stop = stop or measurement.stop
     for note in asked.notes:
         measurement.progress.note(note)
@@ -99,6 +107,10 @@ def _facts(asked: Asked, subjects: list[Subject], measurement: Measurement) -> d
             ],
             "budget": asdict(asked.budget),
             "drive": asdict(asked.drive),
+            "warmups": [
+                {"subject": name, "load": point.label, **asdict(found)}
+                for (name, point), found in measurement.warmups.items()
+            ],
             "precision_percent": asked.precision_percent,
             "span_percent": [100 * share for share in asked.span],
         },

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from raidlab.errors import InputError
 from raidlab.measure.drive import Drive
+from raidlab.measure.warm_up import AUTO
 from raidlab.measure.words import (
     Document,
     LoadFlags,
@@ -33,9 +34,9 @@ _DEFAULT_SEED = 1
 
 @dataclass(frozen=True)
 class Budget:
-    """How long and how often; times as text with a unit."""
+    """How long and how often; times as text with a unit, or ``auto`` for the warm-up."""
 
-    warmup: str = "500ms"
+    warmup: str = AUTO
     runtime: str = "3s"
     repeats: int = 3
 
@@ -189,8 +190,8 @@ def _budget(loaded: LoadedStudy) -> Budget:
 
 def _with_flags(budget: Budget, flags: BudgetFlags) -> Budget:
     for flag, text in (("--runtime", flags.runtime), ("--warmup", flags.warmup)):
-        if text is not None:
-            parse_with(parse_time_ns, flag, text, TIME_ACCEPTED)
+        if text is not None and (flag, text) != ("--warmup", AUTO):
+            parse_with(parse_time_ns, flag, text, f"{TIME_ACCEPTED}{', or auto' if flag == '--warmup' else ''}")
     return Budget(flags.warmup or budget.warmup, flags.runtime or budget.runtime, flags.repeats or budget.repeats)
 
 

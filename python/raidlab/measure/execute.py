@@ -22,6 +22,7 @@ from raidlab.measure.drive import Drive
 from raidlab.measure.places import Place
 from raidlab.measure.plan import ARRAY_SECTOR_BYTES, DIRECT, Subject
 from raidlab.measure.request import NULL_BUDGET, Members, measure_request
+from raidlab.measure.warm_up import Found, found_by_pilot
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.kernel_facts import volumes_below
 from raidlab.run.members import device_bytes, member_files
@@ -33,12 +34,14 @@ from raidlab.run.schedule import Schedule, bytes_per_s
 from raidlab.stats import half_width_percent
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves
-from raidlab.study.expand import NULL, expand_null
+from raidlab.study.expand import NULL, PILOT, expand_null
 from raidlab.study.schema import Amount
 from raidlab.study.units import format_bytes
 
 # More repeats than this show that no number will do.
 MOST_REPEATS = 25
+# Beyond every repeat, so that a pilot has a seed of its own.
+_PILOT_REPEAT = 1_000_000
 
 
 @dataclass
@@ -53,6 +56,8 @@ class Measurement:
     drive : Drive
     precision_percent : float or None
         Repeat until the 95 % interval of every throughput is narrower than this, to either side.
+    with_pilot : bool
+        Find the warm-up of each point by a pilot.
     progress : Progress
     stop : StopFlag
         Raised from outside, it ends the measurement.
@@ -66,18 +71,22 @@ class Measurement:
         Facts of every target, subject by subject.
     members_of : dict
         The positions of each subject's targets in `live_members`.
+    warmups : dict
+        What pilots found, by subject and load.
     """
 
     loaded: LoadedStudy
     subjects: list[Subject]
     drive: Drive
     precision_percent: float | None = None
+    with_pilot: bool = False
     progress: Progress = field(default_factory=Silent)
     status: str = "complete"
     failure: str | None = None
     live_members: list[dict[str, Any]] = field(default_factory=list)
     members_of: dict[str, list[int]] = field(default_factory=dict)
     stop: StopFlag = field(default_factory=StopFlag)
+    warmups: dict[tuple[str, LoadPoint], Found] = field(default_factory=dict)
     _members: dict[str, Members] = field(default_factory=dict)
 
     def outcomes(self) -> Generator[Outcome, None, None]:
@@ -87,6 +96,7 @@ class Measurement:
             self._members = members
             self._make_ready()
             yield from self._null()
+            yield from self._pilots()
             yield from self._measure()
             self._note_state_after()
 
@@ -179,6 +189,38 @@ class Measurement:
 
         yield from self._run(Expansion(NULL, tuple(cells), ()), text_of, "bounding raidlab's own cost")
 
+    def _pilots(self) -> Iterator[Outcome]:
+        """One run of each point without warm-up, to find how long a warm-up it needs."""
+        study = self.loaded.study
+        if self.status != "complete" or not self.with_pilot:
+            return
+        assert study.live is not None, "a measurement's study has [live]"
+        amounts = (Amount(), study.live.measure)
+        cells = tuple(
+            # Other addresses than any repeat will ask for: what a pilot leaves in a cache is of no use to them.
+            replace(make_cell("live", cell.array, cell.workload, cell.load, _PILOT_REPEAT, study.seed, PILOT), repeat=0)
+            for cell in expand(study, "live", seed=study.seed).cells
+            if cell.repeat == 0
+        )
+
+        def text_of(cell: Cell, _hold_target_ns: int | None) -> str:
+            subject = self._subject(cell)
+            members = self._members[subject.name]
+            return measure_request(self.loaded, cell, subject, members, self.drive, amounts=amounts)
+
+        for outcome in self._run(Expansion("live", cells, ()), text_of, "finding how long a warm-up lasts"):
+            if isinstance(outcome, CellOutcome) and not outcome.answer.get("interrupted"):
+                self.warmups[outcome.cell.array.name, outcome.cell.load] = found_by_pilot(outcome.answer)
+            yield outcome
+
+    def _warmup_of(self, cell: Cell) -> Amount | None:
+        """What the pilot of a point found; at depths without one, in a search, the longest of its subject's."""
+        found = self.warmups.get((cell.array.name, cell.load))
+        mine = [pilot.warmup_ns for (name, _), pilot in self.warmups.items() if name == cell.array.name]
+        if found is None and not mine:
+            return None
+        return Amount(duration=f"{found.warmup_ns if found is not None else max(mine)}ns")
+
     def _measure(self) -> Iterator[Outcome]:
         study = self.loaded.study
         expansion = expand(study, "live", seed=study.seed)
@@ -209,7 +251,12 @@ class Measurement:
     def _text_of(self, cell: Cell, hold_target_ns: int | None) -> str:
         subject = self._subject(cell)
         members = self._members[subject.name]
-        return measure_request(self.loaded, cell, subject, members, self.drive, hold_target_ns=hold_target_ns)
+        live = self.loaded.study.live
+        warmup = self._warmup_of(cell)
+        amounts = None if warmup is None or live is None else (warmup, live.measure)
+        return measure_request(
+            self.loaded, cell, subject, members, self.drive, hold_target_ns=hold_target_ns, amounts=amounts
+        )
 
     def _run(self, expansion: Expansion, text_of: Callable[[Cell, int | None], str], title: str) -> Iterator[Outcome]:
         schedule = Schedule(expansion, text_of, InlineRunner(self.stop), self.loaded.study.seed)

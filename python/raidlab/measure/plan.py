@@ -23,6 +23,7 @@ from raidlab.errors import InputError
 from raidlab.measure.asked import Asked, Budget
 from raidlab.measure.drive import Drive
 from raidlab.measure.places import Place, Wanted, short_name, wanted_targets
+from raidlab.measure.warm_up import fixed_ns
 from raidlab.measure.words import Document
 from raidlab.study import LoadedStudy
 from raidlab.study.check import Geometry, chunk_sizes, count_leaves, typical_bytes, writes
@@ -156,7 +157,7 @@ def study_of(
         "workload": [workload],
         "load": load,
         "live": {
-            "warmup": {"duration": budget.warmup},
+            "warmup": {"duration": f"{fixed_ns(budget.warmup, budget.runtime)}ns"},
             "measure": {"duration": budget.runtime},
             "repeats": budget.repeats,
         },

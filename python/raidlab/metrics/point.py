@@ -18,7 +18,7 @@ import polars as pl
 
 from raidlab.histogram import Histogram
 from raidlab.results import Run
-from raidlab.study.expand import NULL
+from raidlab.study.expand import NULL, PILOT
 
 # Arrivals are random, so the rate served in a short run differs a little from the rate offered.
 _KEPT_UP = 0.95
@@ -132,7 +132,7 @@ class Point:
 def points_of(run: Run, *, cut: bool = False) -> list[Point]:
     """All points of a run; with ``cut``, those of the cells that were stopped before their end instead."""
     chosen = pl.col("interrupted") if cut else ~pl.col("interrupted")
-    whole = run.cells.filter(chosen & (pl.col("target") != NULL))
+    whole = run.cells.filter(chosen & (pl.col("target") != NULL) & (pl.col("purpose") != PILOT))
     found = whole.partition_by(KEYS, as_dict=True, maintain_order=True)
     return [
         Point(run=run, rows=tuple(part.iter_rows(named=True)), **dict(zip(KEYS, key, strict=True)))

@@ -20,6 +20,8 @@ from raidlab.study.workload import Hold, IdleMultiple, Load, Workload
 IDLE_DEPTH = 1
 # The target whose members are memory: what it cannot do faster, no device can.
 NULL = "null"
+# The purpose of a cell that only shows how long a warm-up lasts.
+PILOT = "pilot"
 
 
 @dataclass(frozen=True, order=True)

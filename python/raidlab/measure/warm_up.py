@@ -1,0 +1,83 @@
+"""How long to run before measuring: what the user says, or what a pilot shows.
+
+A pilot is one more run of a point, as long as a repeat and without warm-up. MSER-5 on its seconds says where its
+beginning ends. The repeats then run that long before they measure: afresh, so that the cut is not chosen by the values
+it is applied to.
+
+Invariants:
+
+- Runs too short to be cut by seconds have no pilot: they get a tenth of their time, and half a second at least.
+- A pilot that does not settle gives its own length, and a sentence that says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from raidlab.stats.answer import Reason
+from raidlab.stats.warm_up import mser5
+from raidlab.study.units import format_time_ns, parse_time_ns
+
+AUTO = "auto"
+
+_LEAST_NS = 500_000_000
+_SECOND_NS = 1_000_000_000
+# MSER-5 takes no series of fewer values; a second is a value, for it is a mean of many already.
+_LEAST_PILOT_NS = 11 * _SECOND_NS
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a pilot showed.
+
+    Attributes
+    ----------
+    warmup_ns : int
+        How long to run before measuring.
+    sentence : str
+        Why.
+    settled : bool
+        Whether the pilot came to an end of its beginning.
+    """
+
+    warmup_ns: int
+    sentence: str
+    settled: bool
+
+
+def fixed_ns(warmup: str, runtime: str) -> int:
+    """The warm-up without a pilot: as said, or a tenth of the runtime and half a second at least."""
+    if warmup != AUTO:
+        return parse_time_ns(warmup)
+    return max(_LEAST_NS, parse_time_ns(runtime) // 10)
+
+
+def wants_pilot(warmup: str, runtime: str) -> bool:
+    """Whether a pilot decides."""
+    return warmup == AUTO and parse_time_ns(runtime) >= _LEAST_PILOT_NS
+
+
+def found_by_pilot(answer: dict[str, Any]) -> Found:
+    """Where the beginning of a pilot ends.
+
+    Parameters
+    ----------
+    answer : dict
+        The engine's, with a snapshot a second.
+    """
+    elapsed_ns = int(answer["elapsed_ns"])
+    times, requests = answer["snapshots"]["time_ns"], answer["snapshots"]["requests"]
+    # A second that was not whole is no rate.
+    rates = [float(count) for time, count in zip(times, requests, strict=True) if int(time) <= elapsed_ns]
+    least_ns = max(_LEAST_NS, elapsed_ns // 10)
+    cut = mser5(rates, batch=1)
+    if cut.cut is None:
+        if cut.reason is Reason.NOT_STEADY:
+            return Found(
+                elapsed_ns, f"a pilot of {format_time_ns(elapsed_ns)} had not settled at its end", settled=False
+            )
+        return Found(least_ns, f"a pilot gave too few seconds to look at: {cut.sentence}", settled=True)
+    warmup_ns = max(least_ns, cut.cut * _SECOND_NS)
+    words = f"MSER-5 cuts {cut.cut} of the {cut.n} seconds of a pilot"
+    return Found(warmup_ns, words, settled=True)
