@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -106,3 +111,52 @@ def test_a_file_that_vanishes_and_an_early_end_keep_what_was_measured(tmp_path: 
     assert result.read.files > 0
     result = measure_files(endless, lambda share: share == 0)
     assert result.interrupted and result.stopped_by is None and result.read.files > 0
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from raidlab import _core
+from raidlab.errors import RaidlabError
+from raidlab.run.files import FilesRequest, GivenFiles, MadeFiles, measure_files
+
+# Only now: nobody may not even read where this interpreter lies.
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+place = Path(sys.argv[1])
+sizes = {"kind": "fixed", "bytes": 1000}
+requests = [
+    FilesRequest(GivenFiles([place / "readable"])),
+    FilesRequest(GivenFiles([place / "secret"])),
+    FilesRequest(MadeFiles([place], sizes, count=1)),
+    FilesRequest(GivenFiles([place / "readable"]), drop_caches=True),
+]
+for request in requests:
+    try:
+        result = measure_files(request)
+        print(result.stopped_by or result.read.page_cache)
+    except RaidlabError as error:
+        print(error)
+"""
+
+
+def test_without_rights_there_is_one_sentence_and_what_is_unknown_is_said() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("becoming nobody needs root")
+    place = Path(tempfile.mkdtemp(prefix="raidlab-test-"))
+    try:
+        place.chmod(0o755)
+        (place / "readable").write_bytes(b"x" * 5000)
+        (place / "readable").chmod(0o644)
+        (place / "secret").write_bytes(b"x" * 5000)
+        (place / "secret").chmod(0o600)
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, str(place)], capture_output=True, text=True, check=False
+        )
+        lines = done.stdout.splitlines()
+        assert len(lines) == 4, done.stderr
+        assert "does not tell what of 1 files" in lines[0], "no file of nobody's own: the kernel keeps it to itself"
+        assert "files.paths[0]" in lines[1] and "Permission denied" in lines[1]
+        assert "files.directories[0]" in lines[2] and "Permission denied" in lines[2]
+        assert "drop_caches" in lines[3] and "Permission denied" in lines[3]
+    finally:
+        shutil.rmtree(place)
