@@ -142,7 +142,8 @@ mod tests {
         assert_eq!(drawn(1), drawn(1));
         assert_ne!(drawn(1), drawn(2));
         assert!(drawn(1).iter().any(|bytes| bytes % 512 != 0), "units of one byte");
-        let pages = Sizes::new(&spec, "sizes", 4096, 8192, Seed::new(1)).unwrap();
+        let small = SizeSpec::Exponential { mean_bytes: 6000.0 };
+        let pages = Sizes::new(&small, "sizes", 4096, 8192, Seed::new(1)).unwrap();
         assert!((0..500).all(|i| [4096, 8192].contains(&pages.bytes(i))));
         let error = Sizes::new(&SizeSpec::Fixed { bytes: 0 }, "sizes", 1, 1 << 30, Seed::new(1)).unwrap_err();
         assert_eq!(error.key, "sizes.bytes");
