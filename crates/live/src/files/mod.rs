@@ -7,7 +7,7 @@
 //! cache, read. So bad input costs nothing.
 //!
 //! Invariants:
-//! - Only files that raidlab made are written or removed ([`set`]); given files are only read.
+//! - Only files that raidlab made are written or removed (`set`); given files are only read.
 //! - No file is timed from the page cache without its record saying so.
 //! - What was measured is kept, whatever ends the run.
 //!

@@ -8,7 +8,7 @@
 //! if so asked. So bad input costs nothing.
 //!
 //! Invariants:
-//! - Files and devices are opened once, by the rules of [`crate::target`]; what one stream writes no other uses.
+//! - Files and devices are opened once, by the rules of `crate::target`; what one stream writes no other uses.
 //! - A stream is never ahead of its pace, a tape never faster than its rate.
 //! - What was measured is kept, whatever ends the run.
 //!
