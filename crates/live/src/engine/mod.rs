@@ -250,7 +250,7 @@ impl Engine {
         let pulse = self.pace.real(PULSE);
         let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + pulse, Ended::AsPlanned);
         loop {
-            self.now = self.pace.now();
+            self.tick();
             self.measuring = source.is_measuring();
             self.reap();
             self.pump();
@@ -299,6 +299,13 @@ impl Engine {
             self.watch_steal(true);
         }
         self.pace.restart();
+        self.now = Instant::ZERO;
+    }
+
+    /// Reads the clock. The engine's time never goes back, though the counters of two processors may differ by some ticks.
+    #[inline]
+    fn tick(&mut self) {
+        self.now = self.now.max(self.pace.now());
     }
 
     fn watch_steal(&mut self, on: bool) {

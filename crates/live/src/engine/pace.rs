@@ -4,7 +4,8 @@
 //! arrivals, warm-up, durations and all times reported are the disk's, directly comparable with the simulator; only what
 //! concerns people and the system (reports of progress, the longest wait) is in real time, by [`Pace::real`].
 //!
-//! Invariant: it never goes back. A double tells nanoseconds apart for a hundred days of the run's time.
+//! Invariant: a double tells nanoseconds apart for a hundred days of the run's time. Like the clock beneath, it may go back
+//! by some ticks from one processor to another; the engine's time does not (`Engine::tick`).
 
 use super::clock::Clock;
 use raidlab_types::{Duration, Instant};

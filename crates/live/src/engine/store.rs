@@ -55,7 +55,7 @@ impl Engine {
 
     /// Gives an operation to its emulated disk, and moves its bytes while that is at work, as a disk would.
     fn hand_over(&mut self, operation: Operation, places: Places) {
-        self.now = self.pace.now();
+        self.tick();
         let Some(spindles) = &mut self.spindles else { unreachable!("an emulated member has a disk") };
         let number = spindles.hand_over(self.now, operation);
         let Some(Store::Emulated(_, kept)) = self.targets[operation.leaf as usize].as_ref().map(|t| &t.store) else {
@@ -88,7 +88,7 @@ impl Engine {
             return;
         }
         loop {
-            self.now = self.pace.now();
+            self.tick();
             let Some(served) = self.spindles.as_mut().and_then(|spindles| spindles.take_due(self.now)) else { return };
             if let (true, Some(spindles)) = (self.measuring, &mut self.spindles) {
                 spindles.record(self.now, &served);
