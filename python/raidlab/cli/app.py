@@ -10,7 +10,20 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from raidlab.cli import fio, layout, measure, model, plan_io, report, results, run, study, version
+from raidlab.cli import (
+    fio,
+    layout,
+    measure,
+    measure_files,
+    measure_streams,
+    model,
+    plan_io,
+    report,
+    results,
+    run,
+    study,
+    version,
+)
 from raidlab.cli.terminal import open_missing, printing, say
 from raidlab.errors import (
     EXIT_CODES,
@@ -59,6 +72,8 @@ app = typer.Typer(
 )
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("measure", epilog=measure.EXAMPLES)(measure.measure)
+app.command("measure-files", epilog=measure_files.EXAMPLES)(measure_files.measure_files)
+app.command("measure-streams", epilog=measure_streams.EXAMPLES)(measure_streams.measure_streams)
 app.add_typer(study.app, name="study")
 app.add_typer(fio.app, name="fio")
 app.add_typer(model.app, name="model")

@@ -99,13 +99,14 @@ def _two_lines(label: str, row: Row, scale: float) -> Text:
         text.append(f"{label}\n")
         label = ""
     text.append(f"{label:<{_LABEL}}{_line([figure(value) for value in values])}\n")
-    halves = [_half_width(row, name) for name in names]
+    halves = [half_width(row, name) for name in names]
     if any(halves):
         text.append(f"{'':<{_LABEL}}{_line([half or '' for half in halves])}\n", style="dim")
     return text
 
 
-def _half_width(row: Row, name: str) -> str | None:
+def half_width(row: Row, name: str) -> str | None:
+    """How far the interval of a figure reaches to either side, such as "±1.2%"; None where there is none."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if not value or low is None or high is None:
         return None

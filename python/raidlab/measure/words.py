@@ -13,14 +13,16 @@ Invariants:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import InputError, Problem
+from raidlab.run.request import size_text
 from raidlab.study.explain import explain
+from raidlab.study.find import did_you_mean
 from raidlab.study.workload import Load, Workload
 
 Document = dict[str, Any]
@@ -228,6 +230,39 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
             raise InputError.one("--cpus", "is not a list of processors", value=f"'{text}'", accepted="such as 0,2-3")
         found += range(int(match[1]), int(match[2] or match[1]) + 1)
     return tuple(dict.fromkeys(found))
+
+
+def parse_counts(flag: str, text: str) -> tuple[int, ...]:
+    """Read ``1,2,4``.
+
+    Examples
+    --------
+    >>> parse_counts("--readers", "1,4,2")
+    (1, 2, 4)
+    """
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdigit() and int(word) >= 1 for word in words):
+        raise InputError.one(flag, "is not a list of numbers above 0", value=f"'{text}'", accepted="such as 1,2,4")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def parse_word(flag: str, text: str, known: Sequence[str]) -> str:
+    """One of a few words."""
+    if text not in known:
+        message = f"is not known{did_you_mean(text, known)}"
+        raise InputError.one(flag, message, value=f"'{text}'", accepted=", ".join(known))
+    return text
+
+
+def size_document(flag: str, text: str) -> Document:
+    """A size in the engine's words, valid by the study's schema."""
+    try:
+        workload = Workload.model_validate({"name": "size", "read": 1.0, "size": parse_kind(text)})
+    except ValidationError as error:
+        mistake = next(explain(Workload, {"size": parse_kind(text)}, error))
+        value = None if mistake.value is None else repr(mistake.value)
+        raise InputError.one(flag, mistake.message, value=value or f"'{text}'", accepted=mistake.accepted) from None
+    return size_text(workload.size)
 
 
 def parse_with(read: Callable[[str], int], flag: str, text: str, accepted: str) -> int:

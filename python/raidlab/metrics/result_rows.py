@@ -16,7 +16,7 @@ from typing import Any
 
 from raidlab.metrics.point import Point, points_of
 from raidlab.results import Run
-from raidlab.stats import mean_interval
+from raidlab.stats.figure import figure
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 DIRECTIONS = ("read", "write")
@@ -60,9 +60,9 @@ def _rows(point: Point, whole: bool) -> Iterator[Row]:
             "requests": int(point.total(f"{direction}_requests")),
             "bytes": int(point.total(f"{direction}_bytes")),
         }
-        row |= _figure("iops", point.per_s(f"{direction}_requests"), point.each_per_s(f"{direction}_requests"))
+        row |= figure("iops", point.per_s(f"{direction}_requests"), point.each_per_s(f"{direction}_requests"))
         bytes_per_s = point.each_per_s(f"{direction}_bytes")
-        row |= _figure("throughput_mb_s", point.per_s(f"{direction}_bytes") / 1e6, [rate / 1e6 for rate in bytes_per_s])
+        row |= figure("throughput_mb_s", point.per_s(f"{direction}_bytes") / 1e6, [rate / 1e6 for rate in bytes_per_s])
         row |= _times(point, direction)
         yield row
 
@@ -72,20 +72,14 @@ def _times(point: Point, direction: str) -> Row:
     weights = [row[f"{direction}_requests"] for row in point.rows]
     weight = sum(weights)
     mean = sum((value or 0.0) * count for value, count in zip(means, weights, strict=True)) / weight if weight else None
-    found = _figure("response_time_ns_mean", mean, [value for value in means if value is not None])
+    found = figure("response_time_ns_mean", mean, [value for value in means if value is not None])
     merged = point.run.histogram(point.cells, direction)
     each = [point.run.histogram([cell], direction) for cell in point.cells]
     for percentile in PERCENTILES:
         name = f"response_time_ns_p{percentile:g}".replace(".", "_")
         own = [value for part in each if (value := part.percentile_ns(percentile)) is not None]
-        found |= _figure(name, merged.percentile_ns(percentile), [float(value) for value in own])
+        found |= figure(name, merged.percentile_ns(percentile), [float(value) for value in own])
     return found
-
-
-def _figure(name: str, value: float | None, each: list[float]) -> Row:
-    interval = mean_interval(each) if value is not None else None
-    low, high = (max(0.0, interval[0]), interval[1]) if interval is not None else (None, None)
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def target_rows(run: Run, point: Point, names: list[str]) -> list[Row]:

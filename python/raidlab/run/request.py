@@ -190,7 +190,7 @@ def workload_text(workload: Workload, sector_bytes: int) -> dict[str, Any]:
     """A workload in the engine's words."""
     text: dict[str, Any] = {
         "read_fraction": workload.read,
-        "size": _size(workload.size),
+        "size": size_text(workload.size),
         "address": _address(workload.address, align_bytes(workload, sector_bytes)),
     }
     if workload.volumes == "even":
@@ -209,7 +209,8 @@ def align_bytes(workload: Workload, sector_bytes: int) -> int:
     return workload.size.bytes if workload.size.kind == "fixed" else sector_bytes
 
 
-def _size(size: Size) -> dict[str, Any]:
+def size_text(size: Size) -> dict[str, Any]:
+    """A size in the engine's words."""
     if isinstance(size, FixedSize | TableSize):
         return size.model_dump()
     text: dict[str, Any] = {"kind": size.kind, "mean_bytes": size.mean}
@@ -234,7 +235,7 @@ def _address(address: Address, align: int) -> dict[str, Any]:
 def _step(step: Step, workload: Workload, sector_bytes: int) -> dict[str, Any]:
     text: dict[str, Any] = {"op": step.op}
     if step.size is not None:
-        text["size"] = _size(step.size)
+        text["size"] = size_text(step.size)
     if step.address is not None:
         text["address"] = _address(step.address, align_bytes(workload, sector_bytes))
     if step.same_extent_as is not None:

@@ -1,0 +1,182 @@
+"""``raidlab measure-files``: opening and reading whole files, alone and among others."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from raidlab.measure.files import FilesAsked, FilesOutcome
+
+EXAMPLES = """\b
+Examples:
+  raidlab measure-files /mnt/disk/ --readers 1,2,4
+  raidlab measure-files /mnt/a/ /mnt/b/ --size table:50kB,100kB,500kB --count 360 --lists 12
+  raidlab measure-files data/*.root --readers 1,8"""
+
+_LABEL, _WIDTH = 12, 9
+
+
+def measure_files(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Directories to make files in (removed afterwards), or files to read."),
+    ],
+    readers: Annotated[
+        str, typer.Option("--readers", metavar="LIST", help="How many read at the same time; one or more numbers.")
+    ] = "1,2,4",
+    size: Annotated[
+        str,
+        typer.Option("--size", metavar="SIZE", help="The files' sizes, as for measure: exponential:1MiB and so on."),
+    ] = "1MiB",
+    count: Annotated[int, typer.Option("--count", min=1, help="How many files are made.")] = 200,
+    lists: Annotated[
+        int,
+        typer.Option("--lists", min=1, help="Disjoint lists the files are dealt into; reader k reads list k."),
+    ] = 1,
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order", metavar="WORD", help="once, shuffled (again and again) or random; these two want --runtime."
+        ),
+    ] = "once",
+    block: Annotated[
+        str, typer.Option("--block", metavar="SIZE", help="How much a read asks for; whole for all of the file.")
+    ] = "128KiB",
+    io: Annotated[
+        str, typer.Option("--io", metavar="WORD", help="auto (direct where the file system can), direct or buffered.")
+    ] = "auto",
+    sync: Annotated[
+        str, typer.Option("--sync", metavar="WORD", help="Written files reach the disk: each by itself, or at the end.")
+    ] = "each",
+    drop_caches: Annotated[
+        bool,
+        typer.Option("--drop-caches", help="Have the kernel forget directories and inodes before reading (root)."),
+    ] = False,
+    runtime: Annotated[
+        str | None, typer.Option("--runtime", metavar="TIME", help="No file is begun later. None by default.")
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, max=100, help="How often, in shuffled order.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The root of all randomness.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
+) -> None:
+    """Measure how long it takes to open and read whole files, alone and among others.
+
+    In directories, files are made, put out of the page cache, and removed afterwards. Files that are there are only
+    read.
+    """
+    from raidlab.measure.files import FilesAsked, files_of, measure_whole_files
+    from raidlab.measure.words import parse_counts, parse_with, parse_word, size_document
+    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.files import FilesRequest, MadeFiles
+    from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
+
+    made = MadeFiles(
+        [],
+        size_document("--size", size),
+        numbers="even" if size.startswith("table:") else "drawn",
+        count=count,
+        sync=cast("Literal['each', 'end']", parse_word("--sync", sync, ("each", "end"))),
+    )
+    asked = FilesAsked(
+        FilesRequest(
+            files_of(paths, made),
+            seed=seed,
+            lists=lists,
+            order=cast(
+                "Literal['once', 'shuffled', 'random']", parse_word("--order", order, ("once", "shuffled", "random"))
+            ),
+            block_bytes="whole" if block == "whole" else parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED),
+            io=cast("Literal['auto', 'direct', 'buffered']", parse_word("--io", io, ("auto", "direct", "buffered"))),
+            drop_caches=drop_caches,
+            duration_s=None
+            if runtime is None
+            else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED) / 1e9,
+        ),
+        readers=parse_counts("--readers", readers),
+        repeats=repeats,
+    )
+    stop = StopFlag()
+    with catching_signals(stop):
+        outcome = measure_whole_files(asked, progress=progress_on(sys.stderr), stop=stop)
+    raise typer.Exit(_print(asked, outcome, as_json=as_json))
+
+
+def _print(asked: FilesAsked, outcome: FilesOutcome, *, as_json: bool) -> int:
+    from raidlab.cli.terminal import printing, say
+    from raidlab.measure.files import page_cache_finding, reading_rows
+
+    rows, finding = reading_rows(outcome), page_cache_finding(outcome)
+    if not rows:
+        say("interrupted; nothing had been measured yet")
+    else:
+        with printing():
+            print(_json(asked, outcome, rows, finding) if as_json else _table(outcome, rows, finding))
+    return ending(outcome.turns.status, outcome.turns.failure, finding)
+
+
+def ending(status: str, failure: str | None, finding: tuple[str, str] | None) -> int:
+    """Say how a measurement ended, and with which exit code."""
+    from raidlab.cli.terminal import say
+    from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_INVALID_RESULT, EXIT_OK
+
+    if status == "interrupted":
+        say("the measurement was interrupted; what was measured until then is shown above")
+        return EXIT_INTERRUPTED
+    if failure is not None:
+        say("the measurement failed; what was measured until then is shown above")
+        say(f"error: {failure}")
+        return EXIT_FAILED
+    return EXIT_INVALID_RESULT if finding is not None and finding[0] == "INVALID" else EXIT_OK
+
+
+def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
+    from raidlab.cli.measure_tables import figure, half_width
+
+    written = outcome.written.fill if outcome.written is not None else None
+    heads = ["files/s", "MB/s", "open", "first", "mean", "p50", "p90"]
+    lines = []
+    if written is not None and written.mb_s is not None:
+        lines.append(f"{written.files} files written at {figure(written.mb_s)} MB/s, synchronising included")
+    lines += ["times in ms, from opening on: first to the first byte, mean to p90 to the last", ""]
+    lines.append(f"{'readers':<{_LABEL}}" + "".join(f"{head:>{_WIDTH}}" for head in heads))
+    names = ["files_per_s", "throughput_mb_s", "open_time_ns_mean", "first_byte_time_ns_mean"]
+    names += ["total_time_ns_mean", "total_time_ns_p50", "total_time_ns_p90"]
+    for row in rows:
+        values = [row[name] if name[-2:] == "_s" else row[name] and row[name] / 1e6 for name in names]
+        lines.append(f"{row['readers']:<{_LABEL}}" + "".join(f"{figure(value):>{_WIDTH}}" for value in values))
+        halves = [half_width(row, name) or "" for name in names]
+        if any(halves):
+            lines.append(f"{'':<{_LABEL}}" + "".join(f"{half:>{_WIDTH}}" for half in halves))
+        if row["in_flight_mean"] < 0.9 * row["readers"]:
+            lines.append(f"  only {row['in_flight_mean']:.1f} were reading on average: some had nothing left to do")
+    if finding is not None:
+        lines += ["", f"{finding[0]} page_cache: {finding[1]}"]
+    return "\n".join(lines)
+
+
+def _json(asked: FilesAsked, outcome: FilesOutcome, rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
+    import json
+
+    written = outcome.written.fill if outcome.written is not None else None
+    document = {
+        "status": outcome.turns.status,
+        "failure": outcome.turns.failure,
+        "request": json.loads(asked.request.text()),
+        "written": None
+        if written is None
+        else {
+            "files": written.files,
+            "bytes": written.bytes,
+            "elapsed_ns": written.elapsed_ns,
+            "content_ns": written.content_ns,
+            "sync_ns": written.sync_ns,
+            "throughput_mb_s": written.mb_s,
+        },
+        "results": rows,
+        "facts": outcome.results[0].facts,
+        "checks": [] if finding is None else [{"check": "page_cache", "verdict": finding[0], "evidence": finding[1]}],
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,154 @@
+"""``raidlab measure-streams``: how fast data move from end to end, alone and together."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from raidlab.measure.streams import StreamsAsked
+    from raidlab.measure.turns import Turns
+    from raidlab.run.streams import StreamsResult
+
+EXAMPLES = """\b
+Examples:
+  raidlab measure-streams memory /mnt/disk/written
+  raidlab measure-streams memory /mnt/disk/written /mnt/disk/source tape:10MB,stop=2s
+  raidlab measure-streams /dev/sdx null --size 4GiB --block 1MiB"""
+
+
+def measure_streams(
+    ends: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FROM TO...",
+            help="Pairs of ends: null, memory, tape:RATE (tape:10MB,stop=2s), a file (made if it is not there, written "
+            "only if raidlab made it) or a block device (written only with --destroy).",
+        ),
+    ],
+    size: Annotated[str, typer.Option("--size", metavar="SIZE", help="How much each stream moves.")] = "1GiB",
+    block: Annotated[str, typer.Option("--block", metavar="SIZE", help="How much is moved at a time.")] = "256KiB",
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", metavar="RATE", help="The pace of each stream, such as 8MB/s; none: no pace."),
+    ] = None,
+    buffers: Annotated[
+        int, typer.Option("--buffers", min=1, help="Blocks under way; with 1 reading and writing take turns, as in dd.")
+    ] = 2,
+    together: Annotated[
+        bool, typer.Option("--together", help="Several streams: only together, not also each alone.")
+    ] = False,
+    runtime: Annotated[
+        str | None, typer.Option("--runtime", metavar="TIME", help="No block is begun later. None by default.")
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, max=100, help="How often, in shuffled order.")] = 3,
+    destroy: Annotated[
+        list[str] | None,
+        typer.Option("--destroy", metavar="DEVICE", help="A block device among the ends that may be overwritten."),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave files that were made.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The root of all randomness.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
+) -> None:
+    """Measure how fast data move from one end to another, each stream alone and all together.
+
+    Every stream says which of its ends bounds it.
+    """
+    from raidlab.measure.streams import StreamsAsked, measure_all_streams, streams_of
+    from raidlab.measure.words import parse_with
+    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.streams import StreamsRequest
+    from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
+
+    pace = None if rate is None else parse_with(parse_bytes, "--rate", rate.removesuffix("/s"), "such as 8MB/s") / 1e6
+    streams = streams_of(
+        ends,
+        bytes=parse_with(parse_bytes, "--size", size, BYTES_ACCEPTED),
+        block_bytes=parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED),
+        rate_mb_s=pace,
+        buffers=buffers,
+    )
+    request = StreamsRequest(
+        streams,
+        seed=seed,
+        destroy=[Path(device) for device in destroy or []],
+        duration_s=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED) / 1e9,
+        keep=keep,
+    )
+    asked = StreamsAsked(request, repeats, alone=not together)
+    stop = StopFlag()
+    with catching_signals(stop):
+        turns = measure_all_streams(asked, progress=progress_on(sys.stderr), stop=stop)
+    raise typer.Exit(_print(asked, turns, as_json=as_json))
+
+
+def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], *, as_json: bool) -> int:
+    from raidlab.cli.measure_files import ending
+    from raidlab.cli.terminal import printing, say
+    from raidlab.measure.streams import stream_rows, streams_page_cache
+
+    rows, finding = stream_rows(turns), streams_page_cache(turns)
+    if not rows:
+        say("nothing had been measured yet")
+    else:
+        with printing():
+            print(_json(asked, turns, rows, finding) if as_json else _table(rows, finding))
+    return ending(turns.status, turns.failure, finding)
+
+
+def _table(rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
+    from raidlab.cli.measure_tables import figure, half_width
+
+    lines = [f"{'stream':<34}{'MB/s':>8}{'±':>8}{'bound by':>10}{'alone':>8}{'together':>10}"]
+    for row in rows:
+        label = row["stream"]
+        if len(label) >= 34:
+            lines.append(label)
+            label = ""
+        share = row.get("together_percent")
+        cells = [
+            f"{figure(row['throughput_mb_s']):>8}",
+            f"{(half_width(row, 'throughput_mb_s') or '-').removeprefix('±'):>8}",
+            f"{row.get('bound_by') or '':>10}",
+            f"{figure(row['alone_mb_s']) if row.get('alone_mb_s') else '':>8}",
+            f"{f'{share:.0f}%' if share is not None else '':>10}",
+        ]
+        lines.append(f"{label:<34}" + "".join(cells))
+        lines += [f"  {note}" for note in _notes(row)]
+    if any(row.get("together_percent") is not None for row in rows):
+        lines.append("'together' is the rate among the others, in percent of the rate alone")
+    if finding is not None:
+        lines.append(f"{finding[0]} page_cache: {finding[1]}")
+    return "\n".join(lines)
+
+
+def _notes(row: dict[str, Any]) -> list[str]:
+    from raidlab.study.units import format_time_ns
+
+    low, high = row.get("together_percent_low"), row.get("together_percent_high")
+    notes = [] if low is None or high is None else [f"together: {low:.0f} to {high:.0f} % (95 % interval of the pairs)"]
+    if row.get("stops"):
+        notes.append(f"the tape stopped {row['stops']} times in {row['repeats']} repeats")
+    if row.get("late_ns_p99") is not None:
+        notes.append(f"99 % of the blocks were at most {format_time_ns(row['late_ns_p99'])} late")
+    return notes
+
+
+def _json(
+    asked: StreamsAsked, turns: Turns[str, StreamsResult], rows: list[dict[str, Any]], finding: tuple[str, str] | None
+) -> str:
+    import json
+
+    first = next(results[0] for results in turns.results.values() if results)
+    document = {
+        "status": turns.status,
+        "failure": turns.failure,
+        "request": json.loads(asked.request.text()),
+        "results": rows,
+        "facts": first.facts,
+        "checks": [] if finding is None else [{"check": "page_cache", "verdict": finding[0], "evidence": finding[1]}],
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,97 @@
+"""Several things measured in turns: repeat by repeat, shuffled within each, until all is done or something ends it.
+
+Invariants:
+
+- Within a repeat the order is shuffled by the seed, so that a drift of the machine hits all alike.
+- Whatever ends it, what was measured before is kept.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from raidlab.errors import CellFailedError, InputError
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.progress import Progress
+from raidlab.study.expand import derive_seed
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+
+class CutShortError(Exception):
+    """What was to be measured ended before its time: by a signal, or by the failure that is given."""
+
+    def __init__(self, failure: str | None) -> None:
+        super().__init__(failure or "interrupted")
+        self.failure = failure
+
+
+@dataclass
+class Turns(Generic[Key, Result]):
+    """What came of it.
+
+    Attributes
+    ----------
+    results : dict
+        The repeats of each thing that ran to their end, in the order they were run.
+    status : str
+        ``complete``, ``interrupted`` or ``failed``.
+    failure : str or None
+    """
+
+    results: dict[Key, list[Result]] = field(default_factory=dict)
+    status: str = "complete"
+    failure: str | None = None
+
+
+def in_turns(
+    keys: Sequence[Key],
+    repeats: int,
+    run: Callable[[Key, int], Result],
+    *,
+    seed: int,
+    title: str,
+    progress: Progress,
+    stop: StopFlag,
+) -> Turns[Key, Result]:
+    """Run each thing so often.
+
+    Parameters
+    ----------
+    keys : sequence
+        What tells the things apart, in the order of the result.
+    repeats : int
+    run : callable
+        ``run(key, repeat)``; raises `CutShortError` where it did not run to its end.
+    seed : int
+    title : str
+    progress : Progress
+    stop : StopFlag
+    """
+    turns: Turns[Key, Result] = Turns({key: [] for key in keys})
+    progress.begin(title, repeats * len(keys))
+    try:
+        for repeat in range(repeats):
+            order = list(keys)
+            random.Random(derive_seed(seed, "order", str(repeat))).shuffle(order)
+            for key in order:
+                if stop():
+                    raise CutShortError(None)
+                turns.results[key].append(run(key, repeat))
+                progress.advance()
+    except CutShortError as cut:
+        turns.status, turns.failure = ("failed", cut.failure) if cut.failure else ("interrupted", None)
+    except CellFailedError as error:
+        # Before the first there is nothing to keep: the error is the whole story.
+        if not any(turns.results.values()):
+            if error.kind == "bad_input":
+                raise InputError.one("", str(error)) from None
+            raise
+        turns.status, turns.failure = "failed", str(error)
+    finally:
+        progress.end()
+    return turns
