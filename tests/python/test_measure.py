@@ -125,9 +125,9 @@ def test_a_file_of_others_is_read_and_left_as_it_was(file: Path) -> None:
 
 
 def test_a_directory_gets_a_file_that_is_taken_away(tmp_path: Path) -> None:
-    done = measure(tmp_path, "--file-size", "8MiB", "--rw", "randrw", "--read", "70%", code=2)
-    assert "either --rw or --read" in done.stderr
-    found = document(tmp_path, "--file-size", "8MiB", "--read", "70%")
+    done = measure(tmp_path, "--file-size", "8MiB", "--rw", "randread", "--read", "70%", code=2)
+    assert "says what --read says too" in done.stderr
+    found = document(tmp_path, "--file-size", "8MiB", "--rw", "randrw", "--read", "70%")
     assert [row["operation"] for row in found["results"]] == ["read", "write"]
     reads, writes = (row["requests"] for row in found["results"])
     assert reads / (reads + writes) == pytest.approx(0.7, abs=0.1)

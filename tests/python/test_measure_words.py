@@ -59,6 +59,11 @@ def test_words_of_fio_are_short_for_two_flags(word: str, read: float, address: s
     assert short == long
 
 
+def test_a_word_for_both_directions_leaves_their_shares_open() -> None:
+    document = workload_document(WorkloadFlags(rw="randrw", read="70%"), volumes=1)
+    assert (document["read"], document["address"]) == (0.7, {"kind": "uniform"})
+
+
 def test_kinds_are_written_as_in_a_study() -> None:
     assert parse_kind("8KiB") == "8KiB"
     assert parse_kind("exponential:8KiB") == {"kind": "exponential", "mean": "8KiB"}
@@ -80,7 +85,14 @@ def test_a_held_percentile_needs_no_depth() -> None:
 @pytest.mark.parametrize(
     ("make", "pattern"),
     [
-        (lambda: workload_document(WorkloadFlags(rw="randread", read="50%"), volumes=1), "either --rw or --read"),
+        (
+            lambda: workload_document(WorkloadFlags(rw="randread", read="50%"), volumes=1),
+            "--rw: 'randread': says what --read says too",
+        ),
+        (
+            lambda: workload_document(WorkloadFlags(rw="rw", address="zipf:1"), volumes=1),
+            "says what --address says too",
+        ),
         (lambda: workload_document(WorkloadFlags(rw="random"), volumes=1), "--rw: 'random': is not known"),
         (lambda: workload_document(WorkloadFlags(read="170%"), volumes=1), "--read: '170%': is not a share"),
         (lambda: workload_document(WorkloadFlags(size="8 apples"), volumes=1), "--size: .*'apples' is not a unit"),

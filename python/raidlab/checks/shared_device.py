@@ -69,13 +69,23 @@ def _in_memory(analysis: Analysis, count: int, of: int) -> Finding:
 
 def _targets(analysis: Analysis) -> Iterator[Finding]:
     """Only what is measured at the same time can get in each other's way."""
-    sharing = []
+    sharing, arrays = [], False
     for subject in analysis.run.facts["measure"]["subjects"]:
         members = [member for member in analysis.run.live_members(subject["name"]) if member["disks"]]
         disks = _disks(members)
         if len(members) > 1 and len(disks) < len(members):
+            arrays = arrays or subject["engine"] != "direct"
             sharing.append(f"{len(members)} of {subject['name']} lie on {', '.join(disks)}")
-    if sharing:
+    if sharing and arrays:
+        yield Finding(
+            NAME,
+            "live",
+            WARN,
+            f"Members of an array share physical devices, so that more of them bring no more speed: "
+            f"{'; '.join(sharing)}.",
+            "Name a directory or device of its own for each member: TREE@PLACE,PLACE,...",
+        )
+    elif sharing:
         yield Finding(
             NAME,
             "live",

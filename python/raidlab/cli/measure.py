@@ -38,7 +38,8 @@ def measure(
         typer.Option(
             "--rw",
             metavar="WORD",
-            help="read, write, rw, randread, randwrite or randrw: fio's words for --read and --address together.",
+            help="read, write, rw, randread, randwrite or randrw: fio's words for --read and --address together; rw "
+            "and randrw leave the share to --read (50% by default then).",
         ),
     ] = None,
     read: Annotated[

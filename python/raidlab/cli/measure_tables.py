@@ -38,9 +38,10 @@ def print_measurement(analysis: Analysis, findings: list[Finding]) -> None:
     if any(value is not None for values in analysis.values.values() for value in (values[kind] for kind in COSTS)):
         out.print(_costs(analysis))
     _print_holds(out, analysis)
-    for member in analysis.run.live_members():
-        for sentence in _sentences(member):
-            out.print(Text(sentence))
+    sentences = ["\n".join(_sentences(member)) for member in analysis.run.live_members()]
+    for sentence in dict.fromkeys(sentences):
+        count = sentences.count(sentence)
+        out.print(Text(f"{count} x {sentence}" if count > 1 else sentence))
     _print_findings(out, findings)
 
 

@@ -110,9 +110,11 @@ class Measurement:
 
     def _make_ready(self) -> None:
         """Have the engine open, claim and fill every target, by one request to each subject."""
-        made = [place for subject in self.subjects for place in subject.places if place.kind == "directory"]
-        if made:
-            self.progress.note(f"filling {len(made)} file(s) of {format_bytes(made[0].size_bytes)}")
+        directories = [place for subject in self.subjects for place in subject.places if place.kind == "directory"]
+        made = [member for members in self._members.values() for member in members if member["kind"] == "file"]
+        if directories:
+            what = "a file" if len(made) == 1 else f"{len(made)} files"
+            self.progress.note(f"filling {what} of {format_bytes(directories[0].size_bytes)}")
         for index, subject in enumerate(self.subjects):
             if self.status != "complete":
                 return

@@ -99,11 +99,13 @@ def workload_document(flags: WorkloadFlags, *, volumes: int) -> Document:
     volumes : int
         How many targets are measured at once; several get the same number of requests each.
     """
-    if flags.rw is not None and (flags.read is not None or flags.address is not None):
-        other = "--read" if flags.read is not None else "--address"
-        raise InputError.one("--rw", f"says what {other} says too", accepted=f"either --rw or {other}")
     if flags.rw is not None and flags.rw not in RW:
         raise InputError.one("--rw", "is not known", value=f"'{flags.rw}'", accepted=", ".join(RW))
+    # A word for both directions leaves their shares open.
+    says_share = flags.rw is not None and flags.rw not in ("rw", "randrw")
+    for flag, given in (("--read", says_share and flags.read), ("--address", flags.rw and flags.address)):
+        if given:
+            raise InputError.one("--rw", f"says what {flag} says too", value=f"'{flags.rw}'", accepted="one of the two")
     read, address = RW[flags.rw] if flags.rw is not None else (1.0, "uniform")
     document: Document = {
         "name": WORKLOAD_NAME,
