@@ -105,7 +105,7 @@ def cells_of(
     asking = cells
     length = size * REQUESTS_A_REPEAT if repeated else size
     rows = max(1, min(repetitions, _CHUNK // length))
-    rng = np.random.default_rng([seed, MODELS.index(model), size, repeated])
+    rng = np.random.default_rng([seed, [other.name for other in MODELS].index(model.name), size, repeated])
     drawn = 0
     while asking:
         for row in _rows(model, rng, rows, size, repeated=repeated):
