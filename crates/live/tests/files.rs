@@ -158,13 +158,16 @@ fn the_open_loop_keeps_its_rate_and_members_add_up() {
     let cell = LiveConfig { load, limits, tree, ..over(&place, 3, 0.7) };
     let result = run(&cell);
     let all = result.recorder.all();
-    assert!((1600..2400).contains(&all.requests), "{} requests in a second at 2000/s", all.requests);
+    // A machine that is busy with other things falls behind; what it then has in flight has arrived all the same.
+    let open = result.backlog.max_in_flight;
+    let arrived = all.requests + open;
+    assert!(all.requests < 2400 && arrived > 1600, "{} and up to {open} in flight in a second at 2000/s", all.requests);
     let (reads, writes) = result.members.iter().fold((0, 0), |(r, w), m| (r + m.reads, w + m.writes));
-    // Of three members a small write reads the other data chunk, and writes data and parity; a little is in flight when
-    // the window closes.
+    // Of three members a small write reads the other data chunk, and writes data and parity; those in flight when the
+    // window closes may have done all but the last of it.
     let (read, written) = (result.recorder.read().requests, result.recorder.write().requests);
-    assert!(writes.abs_diff(2 * written) <= 64, "{writes} member writes for {written} writes");
-    assert!(reads.abs_diff(read + written) <= 64, "{reads} member reads for {read} reads and {written} writes");
+    assert!(writes.abs_diff(2 * written) <= 64 + 2 * open, "{writes} member writes for {written} writes");
+    assert!(reads.abs_diff(read + written) <= 64 + open, "{reads} member reads for {read} reads and {written} writes");
     assert_eq!(result.members[0].read_bytes, result.members[0].reads * 4 * KIB);
     assert!(result.members.iter().all(|m| m.wait_ns > 0));
 }
