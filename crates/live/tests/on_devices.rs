@@ -113,7 +113,7 @@ fn a_disk_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
     assert_eq!(bad.key(), "files.directories[0]");
     assert!(bad.message().contains("are needed"), "{bad}");
     let many = files::run(&over(vec![at.clone()], 10, 100_000), &mut |_| ControlFlow::Continue(()));
-    assert!(many.expect_err("more files than inodes").message().contains("files"));
+    assert!(many.expect_err("more files than inodes").message().contains("files more, and 100000 are needed"));
     // Somebody else takes all the room meanwhile.
     let mut taken = false;
     let result = files::run(&over(vec![at.clone()], 4096, 5000), &mut |progress| {

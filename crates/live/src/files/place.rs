@@ -86,8 +86,13 @@ pub(super) fn check_room(directories: &[PathBuf], missing: &[Planned]) -> Result
         let (number, bytes) = files.fold((0, 0), |(n, b), f| (n + 1, b + sectors_of(f.size_bytes) * PAGE_BYTES as u64));
         let Some(room) = room_in(directory) else { continue };
         let short = [("bytes", bytes, room.bytes), ("files", number, room.files)];
-        if let Some((what, needed, free)) = short.into_iter().find(|(_, needed, free)| needed > free) {
-            let message = format!("{} has room for {free} {what} more; {needed} are needed", directory.display());
+        let short: Vec<String> = short
+            .iter()
+            .filter(|(_, needed, free)| needed > free)
+            .map(|(what, needed, free)| format!("{free} {what} more, and {needed} are needed"))
+            .collect();
+        if !short.is_empty() {
+            let message = format!("{} has room for {}", directory.display(), short.join("; "));
             return Err(LiveError::bad(format!("files.directories[{i}]"), message));
         }
     }
