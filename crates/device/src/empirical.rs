@@ -140,6 +140,12 @@ impl Quantiles {
                 return Err(DeviceError::new(format!("{key}[{}]", i + 1), message));
             }
         }
+        if points[points.len() - 1].1 < 0.001 {
+            return Err(DeviceError::new(
+                key,
+                "all times are 0; accepted: times of which the last is at least 0.001 us",
+            ));
+        }
         Ok(Quantiles { points: points.iter().map(|&(p, us)| (p, us * 1e3)).collect() })
     }
 

@@ -107,14 +107,22 @@ impl Fixed {
             let message = format!("{} holds no sector of {} bytes", spec.capacity_bytes, spec.sector_bytes);
             return Err(DeviceError::new("capacity_bytes", message));
         }
-        Ok(Fixed {
+        let model = Fixed {
             capacity_sectors,
             servers: check_servers(spec.servers)?,
             read_ns: time("read_us", spec.read_us)?,
             write_ns: time("write_us", spec.write_us)?,
             read_ns_per_sector: rate("read_ns_per_byte", spec.read_ns_per_byte)?,
             write_ns_per_sector: rate("write_ns_per_byte", spec.write_ns_per_byte)?,
-        })
+        };
+        for (key, kind, us) in [("read_us", OpKind::Read, spec.read_us), ("write_us", OpKind::Write, spec.write_us)] {
+            // Time would stand still, and a throughput would be a number divided by nothing.
+            if model.serve(kind, 1).total() == 0 {
+                let message = format!("{us} us and next to nothing a byte; accepted: at least 0.001 us");
+                return Err(DeviceError::new(key, message));
+            }
+        }
+        Ok(model)
     }
 
     /// The service of an operation of `sectors` device sectors: the constant is overhead, the cost of bytes transfer.
@@ -155,6 +163,11 @@ mod tests {
         assert_eq!(key(r#", "servers": 0"#), "servers");
         assert_eq!(key(r#", "sector_bytes": 1000"#), "sector_bytes");
         assert_eq!(key(r#", "write_ns_per_byte": -1"#), "write_ns_per_byte");
+        let instant = FixedSpec { read_us: 0.0, ..spec("") };
+        assert_eq!(Fixed::new(&instant).unwrap_err().key, "read_us");
+        let instant = FixedSpec { write_us: 0.0001, ..spec("") };
+        assert_eq!(Fixed::new(&instant).unwrap_err().key, "write_us");
+        assert!(Fixed::new(&FixedSpec { read_us: 0.0, read_ns_per_byte: 1.0, ..spec("") }).is_ok());
         let tiny = FixedSpec { capacity_bytes: 511, ..spec("") };
         assert_eq!(Fixed::new(&tiny).unwrap_err().key, "capacity_bytes");
     }

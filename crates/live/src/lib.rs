@@ -79,5 +79,5 @@ pub use lateness::Lateness;
 pub use result::{
     ArrayInput, Check, EngineFacts, FailedMember, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };
-pub use run::run;
+pub use run::{check, run};
 pub use target::{DeviceFacts, EmulatedContent, EmulatedFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};

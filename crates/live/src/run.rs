@@ -23,6 +23,8 @@ const MOST_VERIFIED: u64 = 1 << 28;
 /// Least and greatest speed of a run's clock.
 const SLOWEST: f64 = 0.001;
 const FASTEST: f64 = 10_000.0;
+/// What a sector is at least.
+const LEAST_SECTOR_BYTES: u32 = 512;
 /// Requests of a sweep in flight.
 const SWEEP_DEPTH: u64 = 8;
 
@@ -35,10 +37,7 @@ pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, Li
     let writes = config.content == Content::Verify || writes(&config.workload);
     let (targets, layout) = open_array(config, writes)?;
     let sector_bytes = layout.sector_bytes();
-    let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
-    let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
-    let seed = Seed::new(config.seed).named("load");
-    let mut load = Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed)?;
+    let (mut load, volumes) = offered(config, &layout)?;
     load.keep_histograms();
     let mut run = Run { config, load, interrupted: false, stopped_by: None };
     let targets = run.fill(targets, observer)?;
@@ -51,16 +50,51 @@ pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, Li
 
 /// Opens an array's members, by the safety rules, and compiles its tree for them: all that does not depend on a load.
 pub(crate) fn open_array(config: &LiveConfig, writes: bool) -> Result<(Vec<Option<Target>>, Layout), LiveError> {
-    let specs = target_specs(config)?;
-    check_members(config)?;
-    check_emulation(config, &specs)?;
-    target::memory::check_total(&specs)?;
+    let specs = sound_specs(config)?;
     let missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
     let intent = Intent { writes, destroy: &config.destroy, buffered: false };
     let targets = target::open_all(&specs, "members", &missing, intent)?;
     let sector_bytes = target::sector(config.sector_bytes, &targets)?;
     let layout = compile(config, &specs, &targets, sector_bytes)?;
     Ok((targets, layout))
+}
+
+/// Whether this could be run, as far as that can be said without opening anything: nothing is read, made or written.
+///
+/// # Errors
+/// Bad input, as [`run`] has it. A block device, whose size is not known unopened, is bad input too.
+pub fn check(config: &LiveConfig) -> Result<(), LiveError> {
+    let specs = sound_specs(config)?;
+    if let Some(leaf) = specs.iter().position(|spec| matches!(spec, TargetSpec::Block { .. })) {
+        let message = "the size of a block device is not known unopened; accepted: a null member of its size";
+        return Err(LiveError::bad(format!("members[{leaf}]"), message));
+    }
+    let sector_bytes = config.sector_bytes.unwrap_or(LEAST_SECTOR_BYTES);
+    if !sector_bytes.is_power_of_two() {
+        return Err(LiveError::bad("sector_bytes", format!("{sector_bytes}; accepted: a power of two")));
+    }
+    let unopened: Vec<Option<Target>> = specs.iter().map(|_| None).collect();
+    let layout = compile(config, &specs, &unopened, sector_bytes)?;
+    offered(config, &layout).map(drop)
+}
+
+/// A specification a leaf, and everything checked that needs no target.
+fn sound_specs(config: &LiveConfig) -> Result<Vec<TargetSpec>, LiveError> {
+    raidlab_parity::try_backend().map_err(|message| LiveError::bad("RAIDLAB_PARITY", message))?;
+    let specs = target_specs(config)?;
+    check_members(config)?;
+    check_emulation(config, &specs)?;
+    target::memory::check_total(&specs)?;
+    Ok(specs)
+}
+
+/// The load for this layout, and its volumes.
+fn offered(config: &LiveConfig, layout: &Layout) -> Result<(Load, Vec<Volume>), LiveError> {
+    let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
+    let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
+    let seed = Seed::new(config.seed).named("load");
+    let load = Load::new(&config.load, &config.workload, &config.limits, &volumes, layout.sector_bytes(), seed)?;
+    Ok((load, volumes))
 }
 
 /// A specification a leaf.

@@ -1,11 +1,12 @@
 //! What is wrong with a load, and where.
 //!
 //! Purpose: one clear error that names the key in the cell's JSON text, so that the study file's own key can be named.
-//! The helpers below are the only places where the wording "must be ..." is made, so that it is the same everywhere.
+//! Messages end with what is accepted; the helpers below make most of them, so that the wording is the same everywhere.
 //!
 //! Invariant: validation happens when a load is built, never while it runs.
 
 use crate::draw::Weighted;
+use crate::load::MOST_IN_FLIGHT;
 
 /// Bad input: the key path at fault and what would be accepted there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +39,7 @@ pub(crate) fn positive(parent: &str, name: &str, value: f64) -> Result<f64, Load
     if value.is_finite() && value > 0.0 {
         return Ok(value);
     }
-    Err(LoadError::new(join(parent, name), format!("{value} must be a finite number above 0")))
+    Err(LoadError::new(join(parent, name), format!("{value}; accepted: a finite number above 0")))
 }
 
 /// A number of bytes that is at least one sector and a whole number of them; returned in sectors.
@@ -47,7 +48,7 @@ pub(crate) fn whole_sectors(parent: &str, name: &str, bytes: u64, sector_bytes: 
     if bytes > 0 && bytes.is_multiple_of(sector) {
         return Ok(bytes / sector);
     }
-    let message = format!("{bytes} must be a multiple of the sector of {sector} bytes, and at least one");
+    let message = format!("{bytes} bytes are not whole sectors; accepted: a multiple of {sector} bytes");
     Err(LoadError::new(join(parent, name), message))
 }
 
@@ -56,7 +57,15 @@ pub(crate) fn at_least_one(parent: &str, name: &str, value: u32) -> Result<u32, 
     if value > 0 {
         return Ok(value);
     }
-    Err(LoadError::new(join(parent, name), "0 must be at least 1"))
+    Err(LoadError::new(join(parent, name), "0; accepted: at least 1"))
+}
+
+/// A number in flight at once: at least one, and no more than anything here can bear.
+pub(crate) fn depth(parent: &str, name: &str, value: u32) -> Result<u32, LoadError> {
+    if (1..=MOST_IN_FLIGHT).contains(&value) {
+        return Ok(value);
+    }
+    Err(LoadError::new(join(parent, name), format!("{value}; accepted: 1 to {MOST_IN_FLIGHT}")))
 }
 
 /// A mean size that some request of this volume can have; returned in sectors, as a fraction.
@@ -67,22 +76,20 @@ pub(crate) fn mean_sectors(
     longest_sectors: u64,
 ) -> Result<f64, LoadError> {
     let mean = positive(parent, "mean_bytes", mean_bytes)? / f64::from(sector_bytes);
-    let key = || join(parent, "mean_bytes");
-    if mean < 1.0 {
-        let message = format!("{mean_bytes} lies below one sector of {sector_bytes} bytes, the least a request can be");
-        return Err(LoadError::new(key(), message));
+    if mean >= 1.0 && mean <= longest_sectors as f64 {
+        return Ok(mean);
     }
-    if mean > longest_sectors as f64 {
-        let most = longest_sectors * u64::from(sector_bytes);
-        return Err(LoadError::new(key(), format!("{mean_bytes} exceeds the longest request possible, {most} bytes")));
-    }
-    Ok(mean)
+    let most = longest_sectors * u64::from(sector_bytes);
+    let what = if mean < 1.0 { "less than one sector" } else { "more than the longest request possible" };
+    let message = format!("{mean_bytes} bytes are {what}; accepted: {sector_bytes} to {most} bytes");
+    Err(LoadError::new(join(parent, "mean_bytes"), message))
 }
 
 /// Weights that are finite, not negative and not all zero.
 pub(crate) fn weighted(parent: &str, name: &str, weights: &[f64]) -> Result<Weighted, LoadError> {
     Weighted::new(weights).ok_or_else(|| {
-        LoadError::new(join(parent, name), "weights must be finite numbers of at least 0, at least one of them above 0")
+        let message = "no weights to draw by; accepted: finite numbers of at least 0, at least one of them above 0";
+        LoadError::new(join(parent, name), message)
     })
 }
 
@@ -93,10 +100,14 @@ mod tests {
     #[test]
     fn errors_name_the_key_and_the_value() {
         let error = positive("load.arrival", "rate_per_s", -1.0).unwrap_err();
-        assert_eq!(error.to_string(), "load.arrival.rate_per_s: -1 must be a finite number above 0");
+        assert_eq!(error.to_string(), "load.arrival.rate_per_s: -1; accepted: a finite number above 0");
         assert_eq!(whole_sectors("", "bytes", 1000, 512).unwrap_err().key, "bytes");
         assert_eq!(whole_sectors("", "bytes", 1024, 512), Ok(2));
-        assert!(at_least_one("load", "depth", 0).is_err());
+        assert!(at_least_one("address", "streams", 0).is_err());
+        assert_eq!(depth("load", "depth", 1 << 16), Ok(1 << 16));
+        for bad in [0, (1 << 16) + 1, u32::MAX] {
+            assert_eq!(depth("load", "depth", bad).unwrap_err().key, "load.depth");
+        }
     }
 
     #[test]

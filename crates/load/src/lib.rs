@@ -28,7 +28,7 @@ mod workload;
 pub use control::adjust::HoldReport;
 pub use control::search::{Answer, DepthSearch, Point};
 pub use error::LoadError;
-pub use load::{Backlog, Load, Volume};
+pub use load::{Backlog, Load, Volume, MOST_IN_FLIGHT};
 pub use recorder::{Recorder, Snapshot, Tally, Times, LONGEST_NS, SIGNIFICANT_DIGITS, SNAPSHOT_NS};
 pub use size::Sizes;
 pub use spec::{

@@ -22,7 +22,7 @@
 
 use crate::arrival::Arrivals;
 use crate::control::adjust::{Adjust, HoldReport};
-use crate::error::{at_least_one, LoadError};
+use crate::error::{depth, LoadError};
 use crate::lanes::Lanes;
 use crate::recorder::{Done, Recorder};
 use crate::slab::{Slab, Task};
@@ -30,6 +30,10 @@ use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{Drawn, Workload};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed};
 use std::collections::VecDeque;
+
+/// Most tasks in flight at once, whatever the load: deeper than any queue of a device, and what memory bears. Arrivals
+/// of an open loop beyond it wait, and their time counts.
+pub const MOST_IN_FLIGHT: u32 = 1 << 16;
 
 /// A volume that requests may name: the whole array, or a child of an `independent` root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -410,16 +414,16 @@ impl Load {
 
 fn check_array(volumes: &[Volume], sector_bytes: u32) -> Result<(), LoadError> {
     if sector_bytes == 0 || !sector_bytes.is_power_of_two() {
-        return Err(LoadError::new("sector_bytes", format!("{sector_bytes} must be a power of two")));
+        return Err(LoadError::new("sector_bytes", format!("{sector_bytes}; accepted: a power of two")));
     }
     if volumes.is_empty() || volumes.len() > 1 << 16 {
-        let message = format!("{} volumes: there must be between 1 and 65536", volumes.len());
+        let message = format!("{} volumes; accepted: 1 to 65536", volumes.len());
         return Err(LoadError::new("tree", message));
     }
     // 2^60 bytes keep every sum of addresses, sizes and alignments within 64 bits.
     let most = (1u64 << 60) / u64::from(sector_bytes);
     if let Some(bad) = volumes.iter().find(|v| v.capacity_sectors == 0 || v.capacity_sectors > most) {
-        let message = format!("a volume of {} sectors: it must have between 1 and {most}", bad.capacity_sectors);
+        let message = format!("a volume of {} sectors; accepted: 1 to {most}", bad.capacity_sectors);
         return Err(LoadError::new("tree", message));
     }
     Ok(())
@@ -430,17 +434,18 @@ fn pace(load: &LoadSpec, seed: Seed) -> Result<(Pace, u32, usize), LoadError> {
     /// An open loop without a limit grows beyond this when it must.
     const OPEN_ROOM: u32 = 4096;
     Ok(match load {
-        LoadSpec::Closed { depth } => {
-            let depth = at_least_one("load", "depth", *depth)?;
-            (Pace::Closed, depth, depth as usize)
+        LoadSpec::Closed { depth: asked } => {
+            let limit = depth("load", "depth", *asked)?;
+            (Pace::Closed, limit, limit as usize)
         }
         LoadSpec::Open { arrival, max_in_flight } => {
-            let limit = at_least_one("load", "max_in_flight", max_in_flight.unwrap_or(u32::MAX))?;
+            let limit = depth("load", "max_in_flight", max_in_flight.unwrap_or(MOST_IN_FLIGHT))?;
             let admitted = Arrivals::new(arrival, "load.arrival", seed.named("arrival"))?;
             let due = admitted.clone();
             (Pace::Open { admitted, due, waiting: 0 }, limit, limit.min(OPEN_ROOM) as usize)
         }
         LoadSpec::Hold { percentile, target_ms, initial_depth, max_depth } => {
+            depth("load", "max_depth", *max_depth)?;
             let adjust = Adjust::new("load", *percentile, *target_ms, *initial_depth, *max_depth)?;
             (Pace::Hold(adjust), *initial_depth, *max_depth as usize)
         }

@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 pub enum LoadSpec {
     /// A fixed number of tasks outstanding, counted over all volumes together; the next starts when one ends.
     Closed {
-        /// Tasks outstanding, at least 1.
+        /// Tasks outstanding, at least 1 and at most [`crate::MOST_IN_FLIGHT`].
         depth: u32,
     },
     /// Tasks arrive on their own schedule, whatever the array does.
     Open {
         /// When they arrive.
         arrival: ArrivalSpec,
-        /// Tasks admitted at once, at most; those beyond wait and keep their intended time. None: no limit.
+        /// Tasks admitted at once, at most; those beyond wait and keep their intended time. None: the most there can be.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_in_flight: Option<u32>,
     },
@@ -127,7 +127,8 @@ pub enum StepOp {
     Write,
 }
 
-/// How long requests are: `workload.size`. All are whole sectors, at least one, and never longer than the volume.
+/// How long requests are: `workload.size`. All are whole sectors, at least one, and never longer than
+/// the volume or 1 GiB.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizeSpec {

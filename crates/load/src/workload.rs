@@ -20,6 +20,8 @@ use crate::size::{Room, Size};
 use crate::spec::{AddressSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{CounterRng, Extent, RequestKind, Seed};
 
+/// The longest request there is, whatever the volume: half of what Linux moves in one call.
+const MOST_REQUEST_BYTES: u64 = 1 << 30;
 /// The most steps a task may have.
 const MAX_STEPS: usize = 64;
 
@@ -79,7 +81,7 @@ impl Workload {
         seed: Seed,
     ) -> Result<Self, LoadError> {
         if !(0.0..=1.0).contains(&spec.read_fraction) {
-            let message = format!("{} must lie between 0 and 1", spec.read_fraction);
+            let message = format!("{}; accepted: 0 to 1", spec.read_fraction);
             return Err(LoadError::new("workload.read_fraction", message));
         }
         let count = volumes.len() as u32;
@@ -176,12 +178,12 @@ fn streams(spec: &WorkloadSpec) -> Result<Option<u32>, LoadError> {
 fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Spread, u32), LoadError> {
     if let Some(streams) = streams {
         let lanes = streams.checked_mul(volumes).filter(|&lanes| lanes <= 1 << 16);
-        let message = || format!("{streams} streams on each of {volumes} volumes must be at most 65536 in all");
+        let message = || format!("{streams} streams on each of {volumes} volumes; accepted: at most 65536 in all");
         return Ok((Spread::ByLane, lanes.ok_or_else(|| LoadError::new("workload.address.streams", message()))?));
     }
     Ok(match &spec.volumes {
         VolumeSpec::Weights(weights) if weights.len() != volumes as usize => {
-            let message = format!("{} weights for {volumes} volumes: give one each", weights.len());
+            let message = format!("{} weights for {volumes} volumes; accepted: one each", weights.len());
             return Err(LoadError::new("workload.volumes.weights", message));
         }
         VolumeSpec::Weights(weights) => (Spread::Weights(weighted("workload.volumes", "weights", weights)?), 1),
@@ -193,13 +195,13 @@ fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Sp
 
 fn task_steps(task: &[StepSpec], spec: &WorkloadSpec, sites: &[Site]) -> Result<Vec<Step>, LoadError> {
     if task.is_empty() || task.len() > MAX_STEPS {
-        let message = format!("a task of {} steps: it must have between 1 and {MAX_STEPS}", task.len());
+        let message = format!("a task of {} steps; accepted: 1 to {MAX_STEPS}", task.len());
         return Err(LoadError::new("workload.task", message));
     }
     let one = |(k, own): (usize, &StepSpec)| {
         let key = format!("workload.task[{k}]");
         if own.same_extent_as.is_some_and(|earlier| earlier >= k) {
-            let message = "must name an earlier step, counted from 0";
+            let message = "is no earlier step; accepted: a number below its own, counted from 0";
             return Err(LoadError::new(join(&key, "same_extent_as"), message));
         }
         let kind = match own.op {
@@ -227,8 +229,10 @@ fn step(
     let address: Result<Box<[Address]>, LoadError> =
         sites.iter().map(|&site| Address::new(address_spec, &address_key, site)).collect();
     let address = address?;
-    let longest_sectors = address.iter().map(Address::longest).min().unwrap_or(0);
-    let room = Room { sector_bytes: sites[0].sector_bytes, longest_sectors };
+    let sector_bytes = sites[0].sector_bytes;
+    let placed = address.iter().map(Address::longest).min().unwrap_or(0);
+    let longest_sectors = placed.min(MOST_REQUEST_BYTES / u64::from(sector_bytes)).max(1);
+    let room = Room { sector_bytes, longest_sectors };
     let size = Size::new(own_size.unwrap_or(&spec.size), &place(own_size.is_some(), "size"), room)?;
     Ok(Step { operation, size, address, same_extent_as: own.and_then(|s| s.same_extent_as) })
 }
@@ -292,5 +296,14 @@ mod tests {
         let size = SizeSpec::Fixed { bytes: 11 * 512 };
         let error = Workload::new(&WorkloadSpec { size, ..spec(VolumeSpec::Uniform) }, &volumes, 512, Seed::new(1));
         assert_eq!(error.unwrap_err().key, "workload.size.bytes");
+    }
+
+    #[test]
+    fn sizes_are_bounded_on_huge_volumes_too() {
+        let huge = [Volume { capacity_sectors: 1 << 50 }];
+        let of = |bytes| WorkloadSpec { size: SizeSpec::Fixed { bytes }, ..spec(VolumeSpec::Uniform) };
+        assert!(Workload::new(&of(1 << 30), &huge, 512, Seed::new(1)).is_ok());
+        let error = Workload::new(&of((1 << 30) + 512), &huge, 512, Seed::new(1)).unwrap_err();
+        assert!(error.message.ends_with("accepted: at most 1073741824 bytes"), "{error}");
     }
 }

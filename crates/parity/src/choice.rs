@@ -6,6 +6,8 @@
 use crate::engine::{Backend, Kernels};
 use std::sync::OnceLock;
 
+type Choice = (Backend, &'static Kernels);
+
 /// The environment variable that overrides the choice.
 const OVERRIDE: &str = "RAIDLAB_PARITY";
 
@@ -17,9 +19,18 @@ pub fn available() -> Vec<Backend> {
 /// The backend that [`xor`](crate::xor) and the others run, chosen at the first call.
 ///
 /// # Panics
-/// If `RAIDLAB_PARITY` is set to something that is no backend, or to one that this processor lacks.
+/// If `RAIDLAB_PARITY` is set to something that is no backend, or to one that this processor lacks; whoever wants to
+/// answer for that asks [`try_backend`] first.
 pub fn backend() -> Backend {
     chosen().0
+}
+
+/// The same; what is wrong with `RAIDLAB_PARITY` and what is accepted is the error.
+///
+/// # Errors
+/// If it is set to something that is no backend, or to one that this processor lacks.
+pub fn try_backend() -> Result<Backend, &'static str> {
+    choice().as_ref().map(|choice| choice.0).map_err(String::as_str)
 }
 
 /// The kernels of [`backend`].
@@ -29,11 +40,18 @@ pub(crate) fn kernels() -> &'static Kernels {
 }
 
 #[inline]
-fn chosen() -> (Backend, &'static Kernels) {
-    static CHOSEN: OnceLock<(Backend, &'static Kernels)> = OnceLock::new();
-    *CHOSEN.get_or_init(|| {
-        let backend = choose(std::env::var(OVERRIDE).ok().as_deref()).unwrap_or_else(|message| panic!("{message}"));
-        (backend, backend.kernels().expect("only an available backend is chosen"))
+fn chosen() -> Choice {
+    *choice().as_ref().unwrap_or_else(|message| panic!("{OVERRIDE}: {message}"))
+}
+
+#[inline]
+fn choice() -> &'static Result<Choice, String> {
+    static CHOICE: OnceLock<Result<Choice, String>> = OnceLock::new();
+    CHOICE.get_or_init(|| {
+        // What is no text is no name either.
+        let named = std::env::var_os(OVERRIDE).map(|name| name.to_string_lossy().into_owned());
+        let backend = choose(named.as_deref())?;
+        Ok((backend, backend.kernels().expect("only an available backend is chosen")))
     })
 }
 
@@ -44,7 +62,7 @@ fn choose(named: Option<&str>) -> Result<Backend, String> {
     let Some(named) = named.filter(|name| !name.is_empty()) else { return Ok(best) };
     available.iter().copied().find(|backend| backend.name() == named).ok_or_else(|| {
         let names: Vec<_> = available.iter().map(|backend| backend.name()).collect();
-        format!("{OVERRIDE}={named}: no parity backend of this name here; available: {}", names.join(", "))
+        format!("'{named}': is no parity backend of this processor; accepted: {}", names.join(", "))
     })
 }
 

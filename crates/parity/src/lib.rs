@@ -34,7 +34,7 @@ mod choice;
 mod engine;
 
 pub use api::{combine, combine2, combine_raw, pq, pq_raw, xor, xor_into, xor_raw};
-pub use choice::{available, backend};
+pub use choice::{available, backend, try_backend};
 pub use engine::Backend;
 
 /// The most blocks that one call takes: g has 255 distinct powers, so Q tells 255 data blocks apart.

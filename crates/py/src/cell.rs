@@ -216,6 +216,16 @@ pub(crate) fn run_cell<'py>(
     }
 }
 
+/// Whether a cell of the engines `sim` and `live` could be run, as far as that can be said without opening anything.
+#[pyfunction]
+pub(crate) fn check_cell(py: Python<'_>, request: &str) -> PyResult<()> {
+    let spec: CellSpec = from_json(py, "", request)?;
+    match spec.engine {
+        Engine::Sim => raidlab_sim::check(&spec.sim(py)?).map_err(|e| sim_error(py, e)),
+        Engine::Live => raidlab_live::check(&spec.live(py)?).map_err(|e| live_error(py, &e)),
+    }
+}
+
 /// A member operation: number of its request, leaf, whether it writes, sectors of the member.
 type LoggedOperation = (u64, u32, bool, u64, u64);
 

@@ -33,6 +33,8 @@ pub(crate) fn from_json<T: serde::de::DeserializeOwned>(py: Python<'_>, place: &
             (place, "." | "") => place.to_owned(),
             (place, path) => format!("{place}.{path}"),
         };
-        cell_error(py, &key, &e.inner().to_string())
+        // The text is one line that nobody has written: where in it is of no use.
+        let told = e.inner().to_string();
+        cell_error(py, &key, told.split(" at line ").next().unwrap_or(&told))
     })
 }

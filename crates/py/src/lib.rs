@@ -22,6 +22,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CellError", m.py().get_type::<error::CellError>())?;
     m.add_class::<search::DepthSearch>()?;
     m.add_function(wrap_pyfunction!(cell::run_cell, m)?)?;
+    m.add_function(wrap_pyfunction!(cell::check_cell, m)?)?;
     m.add_function(wrap_pyfunction!(cell::member_operations, m)?)?;
     m.add_function(wrap_pyfunction!(doors::parse_tree, m)?)?;
     m.add_function(wrap_pyfunction!(doors::tree_facts, m)?)?;

@@ -22,4 +22,4 @@ pub use config::{HostSpec, SimConfig};
 pub use error::SimError;
 pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, VisitSpec, HOST_CPU};
 pub use result::{MemberResult, SimResult, StationResult};
-pub use run::{run, run_observed, Observer, Progress};
+pub use run::{check, run, run_observed, Observer, Progress};

@@ -96,6 +96,14 @@ pub fn run_observed<O: Observer>(config: &SimConfig, observer: &mut O) -> Result
     Ok(sim.result(interrupted))
 }
 
+/// Whether this could be run: everything is built and nothing run.
+///
+/// # Errors
+/// As [`run`].
+pub fn check(config: &SimConfig) -> Result<(), SimError> {
+    Sim::new(config, &mut ()).map(drop)
+}
+
 fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimError> {
     let specs = &config.devices;
     if specs.len() != leaves && specs.len() != 1 {

@@ -6,9 +6,16 @@ use super::{Rotation, Tree, TreeError, LEVELS};
 /// Chunk where the text names none; md's default is 512 KiB, 64 KiB keeps small examples readable.
 const DEFAULT_CHUNK_BYTES: u64 = 64 * 1024;
 
+/// Members of one level, and of a whole tree; levels within levels: beyond what makes sense, and short of what hurts.
+const MOST_CHILDREN: usize = 4096;
+const MOST_MEMBERS: usize = 1 << 16;
+const DEEPEST: u32 = 16;
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    /// Levels open around the place it is at.
+    depth: u32,
 }
 
 #[derive(Default)]
@@ -26,7 +33,7 @@ struct Args<'a> {
 impl Tree {
     /// Reads a tree from text such as `raid5(5, chunk=64KiB)` and validates its shape.
     pub fn parse(text: &str) -> Result<Tree, TreeError> {
-        let mut parser = Parser { text, at: 0 };
+        let mut parser = Parser { text, at: 0, depth: 0 };
         let tree = parser.tree()?;
         parser.blanks();
         if parser.at != text.len() {
@@ -91,6 +98,10 @@ impl<'a> Parser<'a> {
             )));
         }
         let mut args = Args::default();
+        if self.depth == DEEPEST {
+            return Err(self.error(format!("levels within levels; accepted: at most {DEEPEST}")));
+        }
+        self.depth += 1;
         if self.eat('(') {
             while !self.eat(')') {
                 self.arg(&mut args)?;
@@ -101,6 +112,7 @@ impl<'a> Parser<'a> {
         } else if self.eat(':') {
             self.short_form(&mut args)?;
         }
+        self.depth -= 1;
         self.build(name, args)
     }
 
@@ -117,8 +129,12 @@ impl<'a> Parser<'a> {
 
     fn count(&self, word: &str) -> Result<Vec<Tree>, TreeError> {
         match word.parse::<usize>() {
-            Ok(n) if (1..=4096).contains(&n) => Ok(vec![Tree::member(); n]),
-            _ => Err(self.error(format!("'{word}' members; accepted: a number from 1 to 4096"))),
+            Ok(n) if (1..=MOST_CHILDREN).contains(&n) => Ok(vec![Tree::member(); n]),
+            _ if word.is_empty() => Err(self.error(format!(
+                "a number of members is expected at '{}'; accepted: 1 to {MOST_CHILDREN}",
+                &self.text[self.at..]
+            ))),
+            _ => Err(self.error(format!("{word} members; accepted: 1 to {MOST_CHILDREN}"))),
         }
     }
 
@@ -142,6 +158,7 @@ impl<'a> Parser<'a> {
             if self.eat('*') {
                 let n = self.count(word)?.len();
                 let child = self.tree()?;
+                self.check_members(args, n, &child)?;
                 args.children.extend(std::iter::repeat_n(child, n));
             } else {
                 args.children.extend(self.count(word)?);
@@ -150,8 +167,18 @@ impl<'a> Parser<'a> {
         }
         self.at = start;
         let child = self.tree()?;
+        self.check_members(args, 1, &child)?;
         args.children.push(child);
         Ok(())
+    }
+
+    /// Refuses `n` more children like this one where the level would have too many members.
+    fn check_members(&self, args: &Args<'a>, n: usize, child: &Tree) -> Result<(), TreeError> {
+        let members = args.children.iter().map(Tree::leaves).sum::<usize>() + n * child.leaves();
+        if members <= MOST_MEMBERS {
+            return Ok(());
+        }
+        Err(self.error(format!("{members} members in all; accepted: at most {MOST_MEMBERS}")))
     }
 
     /// Takes note of a key, which must be its first.
@@ -275,8 +302,11 @@ mod tests {
             ("raid10:5", "even number"),
             ("raid5(5, chunk=0)", "chunk = 0"),
             ("", "a level is expected"),
-            ("raid0:0", "from 1 to 4096"),
-            ("raid0:99999999", "from 1 to 4096"),
+            ("raid0:0", "accepted: 1 to 4096"),
+            ("raid0:99999999", "accepted: 1 to 4096"),
+            ("raid5:-3", "a number of members is expected at '-3'"),
+            ("raid5:", "a number of members is expected at ''"),
+            ("stripe(4096*stripe(4096*stripe(4096)))", "16777216 members in all; accepted: at most 65536"),
             ("member(3)", "is one device"),
             ("raid5(5, members=6)", "members is given twice"),
             ("raid5(members=5, 6)", "members is given twice"),
@@ -288,5 +318,7 @@ mod tests {
             let error = Tree::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
+        let deep = "stripe(".repeat(100_000);
+        assert!(Tree::parse(&deep).unwrap_err().to_string().contains("levels within levels"));
     }
 }

@@ -16,9 +16,10 @@ pub(crate) mod mounts;
 pub(crate) mod numbers;
 mod signature;
 
-use crate::error::LiveError;
+use crate::error::{plain, LiveError};
 use numbers::DevNumbers;
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -52,8 +53,14 @@ pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: 
                 path.display()
             ))
         }
+        Err(e) if READ_ONLY.contains(&e.raw_os_error().unwrap_or(0)) => {
+            return refuse(format!("{} cannot be written: {}; nothing was touched", path.display(), plain(&e)))
+        }
         Err(e) => return Err(LiveError::io(key, path.display().to_string(), "opening to write", &e)),
     };
+    if is_read_only(&device) {
+        return refuse(format!("{} is read-only: it cannot be written; nothing was touched", path.display()));
+    }
     // The name may have been given to another device since it was looked at.
     let same = device.metadata().is_ok_and(|status| DevNumbers::of(status.rdev()) == numbers);
     if !same {
@@ -64,6 +71,19 @@ pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: 
         return refuse(format!("{} is {user}: it is never written, whatever is said", path.display()));
     }
     Ok(Claimed { device, signature })
+}
+
+/// What the system says where a device may not be written: read-only, or not by this user.
+const READ_ONLY: [i32; 3] = [libc::EROFS, libc::EACCES, libc::EPERM];
+/// `BLKROGET`: _IO(0x12, 94).
+const BLKROGET: u64 = 0x125E;
+
+/// Whether the device is read-only: the kernel lets such a one be opened for writing, and fails the first write.
+fn is_read_only(device: &File) -> bool {
+    let mut read_only: libc::c_int = 0;
+    // SAFETY: the call writes one int.
+    let asked = unsafe { libc::ioctl(device.as_raw_fd(), BLKROGET as libc::Ioctl, &mut read_only) };
+    asked == 0 && read_only != 0
 }
 
 /// Opens the device for writing, so that nobody else can claim it. Who has just let go of it may take a moment.

@@ -23,7 +23,8 @@ impl AlignedStripe {
         let stripe_sectors = site.length(key, "stripe_bytes", stripe_bytes)?;
         let chunk_sectors = site.length(key, "chunk_bytes", chunk_bytes)?;
         if !stripe_sectors.is_multiple_of(chunk_sectors) {
-            let message = format!("{stripe_bytes} must be a multiple of chunk_bytes, {chunk_bytes}");
+            let message =
+                format!("{stripe_bytes} bytes are not whole chunks; accepted: a multiple of {chunk_bytes} bytes");
             return Err(LoadError::new(join(key, "stripe_bytes"), message));
         }
         Ok(AlignedStripe { capacity_sectors: site.capacity_sectors, stripe_sectors, chunk_sectors })

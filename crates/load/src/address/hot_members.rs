@@ -34,12 +34,17 @@ impl HotMembers {
         let chunk_sectors = site.length(key, "chunk_bytes", chunk_bytes)?;
         let stripe_sectors = chunk_sectors.saturating_mul(weights.len() as u64);
         if stripe_sectors > site.capacity_sectors {
-            let message = format!("a stripe of {} chunks of {chunk_bytes} bytes exceeds the volume", weights.len());
+            let most = site.capacity_sectors / weights.len() as u64 * u64::from(site.sector_bytes);
+            let message = format!(
+                "a stripe of {} chunks of {chunk_bytes} bytes exceeds the volume; accepted: at most {most} bytes",
+                weights.len()
+            );
             return Err(LoadError::new(join(key, "chunk_bytes"), message));
         }
         let align_sectors = site.align(key, align_bytes)?;
         if !chunk_sectors.is_multiple_of(align_sectors) {
-            let message = format!("align_bytes must divide chunk_bytes, {chunk_bytes}");
+            let align = align_sectors * u64::from(site.sector_bytes);
+            let message = format!("{align} bytes; accepted: what the chunk of {chunk_bytes} bytes is a multiple of");
             return Err(LoadError::new(join(key, "align_bytes"), message));
         }
         Ok(HotMembers {

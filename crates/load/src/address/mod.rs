@@ -52,7 +52,8 @@ impl Site {
             return Ok(());
         }
         let volume = self.capacity_sectors * u64::from(self.sector_bytes);
-        Err(LoadError::new(join(key, name), format!("{bytes} exceeds the volume of {volume} bytes")))
+        let message = format!("{bytes} bytes are more than the volume has; accepted: at most {volume} bytes");
+        Err(LoadError::new(join(key, name), message))
     }
 }
 

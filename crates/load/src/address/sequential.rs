@@ -30,8 +30,8 @@ impl Sequential {
             _ => site.capacity_sectors / streams / align_sectors * align_sectors,
         };
         if part_sectors == 0 {
-            let message =
-                format!("{streams} streams leave no aligned place for each in {} sectors", site.capacity_sectors);
+            let most = site.capacity_sectors / align_sectors;
+            let message = format!("{streams} streams leave no aligned place for each; accepted: at most {most}");
             return Err(LoadError::new(join(key, "streams"), message));
         }
         Ok(Sequential { align_sectors, part_sectors, cursors: vec![0; site.streams as usize].into() })

@@ -24,7 +24,8 @@ impl Strided {
         let stride_sectors = site.length(key, "stride_bytes", stride_bytes)?;
         let align = site.align(key, align_bytes)?;
         if !stride_sectors.is_multiple_of(align) {
-            let message = format!("{stride_bytes} must be a multiple of align_bytes");
+            let align = align * u64::from(site.sector_bytes);
+            let message = format!("{stride_bytes} bytes are not aligned; accepted: a multiple of {align} bytes");
             return Err(LoadError::new(join(key, "stride_bytes"), message));
         }
         let part = site.capacity_sectors / u64::from(site.streams) / align * align;

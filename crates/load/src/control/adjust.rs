@@ -98,7 +98,7 @@ impl Adjust {
         let target = Duration::from_s_f64(positive(key, "target_ms", target_ms)? / 1e3);
         at_least_one(key, "initial_depth", initial)?;
         if max_depth < initial {
-            let message = format!("{max_depth} must be at least initial_depth, {initial}");
+            let message = format!("{max_depth}; accepted: at least initial_depth, {initial}");
             return Err(LoadError::new(crate::error::join(key, "max_depth"), message));
         }
         Ok(Adjust {

@@ -12,7 +12,7 @@
 //!
 //! Reference: Chen et al., *An Evaluation of Redundant Arrays of Disks Using an Amdahl 5890*, SIGMETRICS 1990.
 
-use crate::error::LoadError;
+use crate::error::{depth, LoadError};
 use std::collections::BTreeMap;
 
 /// One run of the search.
@@ -67,11 +67,9 @@ impl DepthSearch {
     pub fn new(percentile: f64, target_ns: u64, max_depth: u32) -> Result<Self, LoadError> {
         check_percentile("percentile", percentile)?;
         if target_ns == 0 {
-            return Err(LoadError::new("target_ns", "0 must be above 0"));
+            return Err(LoadError::new("target_ns", "0; accepted: above 0"));
         }
-        if max_depth == 0 {
-            return Err(LoadError::new("max_depth", "0 must be at least 1"));
-        }
+        depth("", "max_depth", max_depth)?;
         Ok(DepthSearch { percentile, target_ns, max_depth, points: BTreeMap::new() })
     }
 
@@ -140,7 +138,7 @@ pub(crate) fn check_percentile(key: &str, percentile: f64) -> Result<f64, LoadEr
     if percentile > 0.0 && percentile < 100.0 {
         return Ok(percentile);
     }
-    Err(LoadError::new(key, format!("{percentile} must lie between 0 and 100, such as 90")))
+    Err(LoadError::new(key, format!("{percentile}; accepted: a number between 0 and 100, such as 90")))
 }
 
 #[cfg(test)]

@@ -58,11 +58,11 @@ impl Window {
         let warm_for = checked(&limits.warmup, "warmup")?;
         let measure_for = checked(&limits.measure, "measure")?;
         if limits.measure.requests.is_none() && measure_for.is_none() {
-            return Err(LoadError::new("measure", "must have requests, duration_s or both"));
+            return Err(LoadError::new("measure", "says no amount; accepted: requests, a duration or both"));
         }
         if limits.measure.requests == Some(0) || measure_for == Some(Duration::ZERO) {
             let name = if limits.measure.requests == Some(0) { "requests" } else { "duration_s" };
-            return Err(LoadError::new(join("measure", name), "0 must be above 0"));
+            return Err(LoadError::new(join("measure", name), "0; accepted: above 0"));
         }
         let warm_requests = limits.warmup.requests.unwrap_or(0);
         let warm_until = Instant::ZERO + warm_for.unwrap_or(Duration::ZERO);
@@ -231,7 +231,7 @@ fn checked(limit: &Limit, key: &str) -> Result<Option<Duration>, LoadError> {
     let Some(seconds) = limit.duration_s else { return Ok(None) };
     // A century is far beyond any run and well within 64 bits of nanoseconds.
     if !(0.0..=3.2e9).contains(&seconds) {
-        let message = format!("{seconds} must be a number of seconds of at least 0");
+        let message = format!("{seconds} s; accepted: 0 to 3.2e9 s");
         return Err(LoadError::new(join(key, "duration_s"), message));
     }
     Ok(Some(Duration::from_s_f64(seconds)))

@@ -16,7 +16,8 @@ impl Fixed {
         let sectors = whole_sectors(key, "bytes", bytes, room.sector_bytes)?;
         if sectors > room.longest_sectors {
             let most = room.longest_sectors * u64::from(room.sector_bytes);
-            let message = format!("{bytes} exceeds the longest request possible, {most} bytes");
+            let message =
+                format!("{bytes} bytes are more than the longest request possible; accepted: at most {most} bytes");
             return Err(LoadError::new(join(key, "bytes"), message));
         }
         Ok(Fixed { sectors })

@@ -18,7 +18,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(key: &str, bytes: &[u64], weights: &[f64], room: Room) -> Result<Self, LoadError> {
         if bytes.len() != weights.len() {
-            let message = format!("{} weights for {} sizes: give one each", weights.len(), bytes.len());
+            let message = format!("{} weights for {} sizes; accepted: one each", weights.len(), bytes.len());
             return Err(LoadError::new(join(key, "weights"), message));
         }
         let mut rows = Vec::with_capacity(bytes.len());
@@ -27,7 +27,8 @@ impl Table {
             let sectors = whole_sectors(key, &name, bytes, room.sector_bytes)?;
             if sectors > room.longest_sectors {
                 let most = room.longest_sectors * u64::from(room.sector_bytes);
-                let message = format!("{bytes} exceeds the longest request possible, {most} bytes");
+                let message =
+                    format!("{bytes} bytes are more than the longest request possible; accepted: at most {most} bytes");
                 return Err(LoadError::new(join(key, &name), message));
             }
             rows.push((sectors, weight));
