@@ -25,6 +25,7 @@ from raidlab.run import (
     StopFlag,
     Target,
     catching_signals,
+    refuse_empty,
     resolve_targets,
 )
 from raidlab.study import LoadedStudy, load_study
@@ -79,6 +80,7 @@ def run_study(
     OutputError
         When the run's folder cannot be written.
     """
+    refuse_empty("--out", [str(out)])
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     words = list(on) if on else loaded.study.default_targets
     if not words:

@@ -39,6 +39,19 @@ EXIT_CODES = {
 }
 
 
+def shown(text: str) -> str:
+    r"""A text as it may go to a terminal: what would act on it is written as its escape.
+
+    Examples
+    --------
+    >>> print(shown("a\x1b[31m"))
+    a\x1b[31m
+    """
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else repr(character)[1:-1] for character in text
+    )
+
+
 class RaidlabError(Exception):
     """A failure that is explained to the user in one sentence, without a traceback.
 
@@ -86,7 +99,7 @@ class Problem:
         text = ": ".join([*parts, self.message])
         if self.accepted is not None:
             text += f"; accepted: {self.accepted}"
-        return " ".join(text.split())
+        return shown(" ".join(text.split()))
 
 
 class InputError(RaidlabError):

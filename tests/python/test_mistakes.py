@@ -10,7 +10,7 @@ import pytest
 
 from conftest import SMALL_STUDY
 from raidlab.errors import InputError
-from raidlab.study import load_study_text, study_names
+from raidlab.study import load_study, load_study_text, study_names
 
 TEN_MISTAKES = """\
 name = "ten"
@@ -132,6 +132,66 @@ def test_the_command_line_reports_them_and_returns_2(tmp_path: Path) -> None:
         ("max_depth = 64", "maxdepth = 64", "unknown key; did you mean 'max_depth'"),
         ('name = "small"', 'name = "A B"', "is not a name"),
         ("title", "title =", "is not valid TOML"),
+        ('on = ["sim"]', "seed = " + "9" * 5000, "is not valid TOML"),
+        ('on = ["sim"]', "on = " + "[" * 3000, "nested too deeply"),
+        # What is there and wrong is not missing too.
+        ("depths = [1, 8, 64]\nhold", "depths = [0]\n# hold", r"load.depths\[0\]: 0: must be at least 1"),
+        ("depths = [1, 8, 64]\nhold", "depths = [1.5]\n# hold", r"load.depths\[0\]: 1.5: is not a whole number"),
+        (
+            "depths = [1, 8, 64]\nhold",
+            "open = { rates_per_s = [0] }\n# hold",
+            r"load.open.rates_per_s\[0\]: 0: must be above 0",
+        ),
+        (
+            "depths = [1, 8, 64]\nhold",
+            'open = { arrival = "h2", rates_per_s = [10], cv2 = 0.5 }\n# hold',
+            "load.open.cv2: 0.5: must be above 1",
+        ),
+        ("depths = [1, 8, 64]\nhold", "depths = []\n# hold", "load: says no load; accepted: depths = "),
+        (
+            'target = { times_idle = 4, of = "raid0" }',
+            'target = "fast"',
+            r"hold.target: 'fast': is not a time; accepted",
+        ),
+        (
+            'target = { times_idle = 4, of = "raid0" }',
+            "target = 5",
+            "hold.target: 5: is a time without a unit; accepted",
+        ),
+        ('target = { times_idle = 4, of = "raid0" }', 'target = { of = "raid0" }', "target.times_idle: is missing"),
+        (
+            'size = "8KiB"',
+            'size = "8KiB"\ntask = [{ op = "read", same_extent_as = 0 }]',
+            "no step comes before the first",
+        ),
+        (
+            "depths = [1, 8, 64]",
+            "depths = [100000000]",
+            r"100000000: must be at most 65536; accepted: a number at most",
+        ),
+        ("depths = [1, 8, 64]", "depths = [99999999999999999999]", "must be at most 65536"),
+        ("requests = 1500", "requests = 10000000000000", "must be at most 1000000000000"),
+        ('size = "8KiB"', 'size = "8KiB"\naddress = { kind = "zipf", theta = inf }', "theta: inf: is not finite"),
+        ("depths = [1, 8, 64]\nhold", "open = { rates_per_s = [inf] }\n# hold", "inf: is not finite"),
+        ("member_size", 'memory_member_size = "2000000TiB"\nmember_size', "a size must be at most 1 EiB"),
+        ('duration = "30ms"', 'duration = "1000000h"', "'h' is not a unit of time"),
+        ('duration = "30ms"', 'duration = "1000000min"', "a time must be at most a year"),
+        (
+            'title = "A',
+            'title = "\\u0000A',
+            r"title: '\\x00A small study': has a control character \(U\+0000\); accepted",
+        ),
+        ('title = "A', 'title = "\\u001b[31mA', r"has a control character \(U\+001B\)"),
+        ('title = "Equal', 'title = "\\u202eEqual', r"has a control character \(U\+202E\)"),
+        ('name = "writes"', 'name = "wri\\ntes"', r"workload\[1\].name: 'wri\\ntes': has a control character"),
+        ('device = "hdd-7200"', 'device = { kind = "fixed", name = "a\\u0007b" }', r"name has a control character"),
+        ("read = 0.0", '"re\\u001bad" = 1\nread = 0.0', r"workload\[1\].re\\x1bad: unknown key"),
+        ('tree = "raid5(5, chunk=64KiB)"', 'tree = "raid5:-3"', "a number of members is expected at '-3'"),
+        (
+            'device = "hdd-7200"',
+            'device = { kind = "fixed", capacity_bytes = 1000000000, read_us = 0.0, write_us = 0.0 }',
+            r"read_us: 0 us and next to nothing a byte; accepted: at least 0.001 us",
+        ),
     ],
 )
 def test_single_mistakes(old: str, new: str, pattern: str) -> None:
@@ -141,6 +201,22 @@ def test_single_mistakes(old: str, new: str, pattern: str) -> None:
     lines = _problems(SMALL_STUDY.replace(old, new, 1))
     assert len(lines) == 1, lines
     assert re.search(pattern, lines[0]), lines[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "pattern"),
+    [(b"\xff\xfe\x00binary", "is not text \\(UTF-8\\) from byte 0 on"), (b"\x7fELF\x02\x01", "is not valid TOML")],
+)
+def test_a_binary_file_is_no_study(content: bytes, pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "it.toml").write_bytes(content)
+    with pytest.raises(InputError, match=pattern):
+        load_study(tmp_path / "it.toml")
+
+
+@pytest.mark.parametrize(("name", "pattern"), [("x" * 5000, "File name too long"), ("", "is empty"), (" ", "is empty")])
+def test_names_that_can_name_nothing(name: str, pattern: str) -> None:
+    with pytest.raises(InputError, match=pattern):
+        load_study(name)
 
 
 def test_the_small_study_has_none() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.run import resolve_targets
-from raidlab.run.members import live_members
+from raidlab.run.members import check_places, live_members, remove_abandoned
 from raidlab.run.physical import disks_below
 
 
@@ -19,7 +21,7 @@ def _block_devices() -> list[Path]:
 def test_words_and_directories(tmp_path: Path) -> None:
     targets = resolve_targets(["sim", f"{tmp_path}/new/", "original"])
     assert [target.name for target in targets] == ["sim", "original", "live"]
-    assert (tmp_path / "new").is_dir()
+    assert not (tmp_path / "new").exists(), "it is made with the member files"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,17 @@ def test_words_and_directories(tmp_path: Path) -> None:
 def test_what_is_no_target_is_refused(words: list[str], pattern: str) -> None:
     with pytest.raises(InputError, match=pattern):
         resolve_targets(words)
+
+
+@pytest.mark.parametrize(("words", "destroy"), [([""], []), (["sim", " "], []), (["sim"], [""])])
+def test_an_empty_word_is_not_the_current_directory(words: list[str], destroy: list[str]) -> None:
+    with pytest.raises(InputError, match="is empty"):
+        resolve_targets(words, destroy)
+
+
+def test_a_word_too_long_for_a_path_is_refused() -> None:
+    with pytest.raises(InputError, match="File name too long"):
+        resolve_targets(["x" * 5000])
 
 
 def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
@@ -73,6 +86,40 @@ def test_members_are_dealt_out_over_directories_in_turn(tmp_path: Path) -> None:
     target = resolve_targets([f"{tmp_path}/a/", f"{tmp_path}/b/"])[0]
     with live_members(target, 3, 4096) as members:
         assert [Path(member["path"]).parent.parent.name for member in members] == ["a", "b", "a"]
+
+
+def test_what_a_killed_run_has_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from raidlab.run.members import member_files\n"
+        "with member_files([Path(sys.argv[1])], 2, 4096, ('--on', '')) as files:\n"
+        "    files[0].write_bytes(bytes(4096)); print(files[0].parent, flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    folder = Path(process.stdout.readline().strip())
+    theirs = tmp_path / "raidlab-members-of-somebody-else"
+    theirs.mkdir()
+    (theirs / "member-00.dat").write_bytes(b"precious")
+    said: list[str] = []
+    remove_abandoned([tmp_path], said.append)
+    assert folder.is_dir() and not said, "its run goes on"
+    process.kill()
+    process.communicate()
+    assert folder.is_dir()
+    target = resolve_targets([f"{tmp_path}/"])[0]
+    check_places(target, 1, 4096, said.append)
+    assert len(said) == 1 and str(folder) in said[0] and "killed" in said[0]
+    assert list(tmp_path.iterdir()) == [theirs]
+    assert (theirs / "member-00.dat").read_bytes() == b"precious"
+
+
+def test_a_file_of_somebody_else_keeps_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "raidlab-members-abc"
+    folder.mkdir()
+    for name in ("raidlab-owner", "member-00.dat", "notes.txt"):
+        (folder / name).write_text("x", encoding="utf-8")
+    remove_abandoned([tmp_path])
+    assert (folder / "notes.txt").exists()
 
 
 def test_member_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import typer
 
 from raidlab.cli.layout import TREE_HELP
 
+# Beyond any device's, and within the engine's 32 bits.
+MOST_SECTOR_BYTES = 2**20
 EXAMPLES = """\b
 Examples:
   raidlab plan-io raid5:5 --write 8KiB@64KiB
@@ -21,7 +23,7 @@ def plan_io(
     read: Annotated[str | None, typer.Option("--read", metavar="LENGTH@OFFSET", help="Plan a read.")] = None,
     missing: Annotated[
         list[int] | None,
-        typer.Option("--missing", min=0, help="A member that is missing, counted from 0; may be repeated."),
+        typer.Option("--missing", min=0, max=2**16, help="A member that is missing, counted from 0; may be repeated."),
     ] = None,
     sector: Annotated[str, typer.Option("--sector", help="The sector of the members.")] = "512",
     member_size: Annotated[str, typer.Option("--member-size", help="The size of each member.")] = "1GiB",
@@ -38,9 +40,8 @@ def plan_io(
     """
     from raidlab import _core
     from raidlab.cli.drawing import plan_lines
-    from raidlab.cli.trees import parse_extent, parse_tree
+    from raidlab.cli.trees import parse_extent, parse_size, parse_tree
     from raidlab.errors import InputError
-    from raidlab.study.units import parse_bytes
 
     if (write is None) == (read is None):
         raise InputError.one("--write, --read", "exactly one of them is needed", accepted="--write 8KiB@64KiB")
@@ -51,18 +52,20 @@ def plan_io(
     try:
         plan = _core.plan_io(
             parsed,
-            parse_bytes(sector),
-            parse_bytes(member_size),
+            parse_size("--sector", sector, most=MOST_SECTOR_BYTES),
+            parse_size("--member-size", member_size),
             json.dumps(policy),
             kind,
             offset_bytes,
             length_bytes,
             missing or [],
         )
-    except ValueError as error:
-        raise InputError.one("--sector, --member-size", str(error)) from None
     except _core.CellError as error:
-        raise InputError.one(f"plan-io {error.key}".strip(), str(error)) from None
+        options = {"offset_bytes": f"--{kind}", "length_bytes": f"--{kind}", "tree": "TREE", "missing": "--missing"}
+        head, _, rest = error.key.partition(".")
+        where = f"--{rest.replace('_', '-')}" if head == "policy" else options.get(error.key, error.key)
+        value = {"TREE": tree, f"--{kind}": text}.get(where)
+        raise InputError.one(where, error.message, value=None if value is None else f"'{value}'") from None
     if as_json:
         print(json.dumps(plan, indent=2))
     else:

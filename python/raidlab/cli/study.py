@@ -28,6 +28,9 @@ def show(
 ) -> None:
     """Check a study file and show its arrays, workloads, loads, and how many cells it runs."""
     from raidlab.cli.output import print_study
+    from raidlab.run import check_study
     from raidlab.study import load_study
 
-    print_study(load_study(study))
+    loaded = load_study(study)
+    check_study(loaded)
+    print_study(loaded)

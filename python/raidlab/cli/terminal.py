@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from raidlab.errors import OutputError
+from raidlab.errors import OutputError, shown
 
 _STANDARD = 3
 
@@ -33,7 +33,7 @@ def open_missing() -> None:
 def say(text: str) -> None:
     """A line on standard error, if there is anybody to hear it."""
     with suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(shown(text), file=sys.stderr, flush=True)
 
 
 @contextmanager

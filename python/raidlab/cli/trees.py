@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raidlab.errors import InputError
-from raidlab.study.units import BYTES_ACCEPTED, parse_bytes
+from raidlab.study.units import BYTES_ACCEPTED, MOST_BYTES, format_bytes, parse_bytes
 
 
 def parse_tree(text: str) -> str:
@@ -13,8 +13,18 @@ def parse_tree(text: str) -> str:
     try:
         return _core.parse_tree(text)
     except _core.CellError as error:
-        message = str(error).removeprefix(f"'{text}': ")
-        raise InputError.one("TREE", message, value=f"'{text}'") from None
+        raise InputError.one("TREE", error.message, value=f"'{text}'") from None
+
+
+def parse_size(option: str, text: str, most: int = MOST_BYTES) -> int:
+    """The bytes of a size; bad input is one clear error that names the option."""
+    try:
+        found = parse_bytes(text)
+    except ValueError as error:
+        raise InputError.one(option, str(error), value=f"'{text}'", accepted=BYTES_ACCEPTED) from None
+    if found > most:
+        raise InputError.one(option, "is too large", value=f"'{text}'", accepted=f"at most {format_bytes(most)}")
+    return found
 
 
 def parse_extent(option: str, text: str) -> tuple[int, int]:
@@ -30,8 +40,12 @@ def parse_extent(option: str, text: str) -> tuple[int, int]:
     if not at:
         raise InputError.one(option, "has no offset", value=f"'{text}'", accepted=accepted)
     try:
-        # An offset of nothing is the commonest one, and no size.
-        start = 0 if offset.strip() in ("0", "0B") else parse_bytes(offset)
-        return start, parse_bytes(length)
+        size = parse_bytes(length)
     except ValueError as error:
         raise InputError.one(option, str(error), value=f"'{text}'", accepted=f"{accepted} ({BYTES_ACCEPTED})") from None
+    try:
+        # An offset of nothing is the commonest one, and no size.
+        return (0 if offset.strip() in ("0", "0B") else parse_bytes(offset)), size
+    except ValueError as error:
+        message = str(error).replace("a size must be above 0", "an offset must be at least 0")
+        raise InputError.one(option, message, value=f"'{text}'", accepted=accepted) from None

@@ -50,7 +50,8 @@ def _rows(analysis: Analysis, compare: Compare, target: str, workload: str) -> I
     for index, point in enumerate(analysis.points):
         mine = (point.target, point.group, point.workload) == (target, compare.group, workload)
         values = analysis.values[index]
-        if not mine or not point.is_swept or values["response_time_ms_p90"] is None:
+        # A time of 0 has no place on a logarithmic axis.
+        if not mine or not point.is_swept or not values["response_time_ms_p90"]:
             continue
         rate = point.per_s("all_bytes") / 1e6 / share_basis(point, compare.per) * _PER_SCALE[compare.per]
         level = point.depth or point.rate_per_s

@@ -7,11 +7,11 @@ Invariants:
 - Nothing outside this package starts a measurement.
 """
 
-from raidlab.run.execute import Execution
+from raidlab.run.execute import Execution, check_study
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.progress import Progress, Silent, progress_on
-from raidlab.run.targets import Target, resolve_targets
+from raidlab.run.targets import Target, refuse_empty, resolve_targets
 
 __all__ = [
     "CellOutcome",
@@ -23,6 +23,8 @@ __all__ = [
     "StopFlag",
     "Target",
     "catching_signals",
+    "check_study",
     "progress_on",
+    "refuse_empty",
     "resolve_targets",
 ]

@@ -77,9 +77,7 @@ def emulated_members(loaded: LoadedStudy, model: DeviceModel, count: int) -> Ite
 
 def _directory(text: str) -> Path:
     directory = Path(text)
-    if text.endswith("/"):
-        directory.mkdir(parents=True, exist_ok=True)
-    if not directory.is_dir():
+    if not text.endswith("/") and not directory.is_dir():
         raise InputError.one(
             "emulated.content",
             "there is no such directory",

@@ -10,16 +10,18 @@ Invariants:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raidlab.errors import CellFailedError
+from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
+from raidlab.run.dry import dry_problems
 from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
 from raidlab.run.interrupt import StopFlag
-from raidlab.run.members import Members, check_devices, live_members
+from raidlab.run.members import Members, check_devices, check_places, live_members
 from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.physical import disks_below
 from raidlab.run.pool import PoolRunner
@@ -27,9 +29,9 @@ from raidlab.run.progress import Progress, Silent
 from raidlab.run.request import cell_request
 from raidlab.run.runner import InlineRunner, Runner, run_request
 from raidlab.run.schedule import Schedule, TextOf
-from raidlab.run.targets import Target
+from raidlab.run.targets import LivePlace, Target
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
-from raidlab.study.check import count_leaves, writes
+from raidlab.study.check import count_leaves, engine_of, writes
 from raidlab.study.expand import NULL, expand_null
 from raidlab.study.schema import Live
 from raidlab.study.units import format_bytes
@@ -99,12 +101,18 @@ class Execution:
         if members[0]["kind"] == "file":
             self.progress.note(f"filling {len(members)} member files of {format_bytes(members[0]['size_bytes'])}")
         widest = max(self.loaded.study.array, key=lambda array: self._leaves(array.name))
-        gentlest = max(self.loaded.study.workload, key=lambda workload: workload.read)
-        cell = make_cell("live", widest, gentlest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
+        # What writes asks more of a device than what reads; a workload that must not write never does.
+        boldest = max(self.loaded.study.workload, key=writes)
+        cell = make_cell("live", widest, boldest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
         try:
             answer = run_request(self._live_text(cell, members, once=True), lambda _share: not self.stop())
+        except RefusedError as error:
+            raise RefusedError(_in_words_of_user(str(error))) from None
         except CellFailedError as error:
-            self.status, self.failure = "failed", str(error)
+            said = _in_words_of_user(str(error))
+            if error.kind == "bad_input":
+                raise InputError([Problem("", "", said)]) from None
+            self.status, self.failure = "failed", said
             return
         if answer.get("interrupted"):
             self.status = "interrupted"
@@ -119,7 +127,12 @@ class Execution:
         return self._live_member_bytes, self._live_section.sector
 
     def prepare(self) -> None:
-        """Check, before anything is made, that the live target is fit for this study."""
+        """Check, before anything is made, that the targets are fit for this study, and that the engine would run it.
+
+        Raises
+        ------
+        InputError, RefusedError
+        """
         for target in self.targets:
             if target.name == EMULATED:
                 check_emulated(self.loaded)
@@ -133,6 +146,31 @@ class Execution:
                 self._live_member_bytes = check_devices(target, self._widest())
                 if any(writes(workload) for workload in self.loaded.study.workload):
                     target.refuse_writes()
+            if target.kind == "directory":
+                check_places(target, self._widest(), self._live_member_bytes, self.progress.note)
+        found: dict[tuple[str, str], Problem] = {}
+        for name, member, sector_bytes in self._tried():
+            for problem in dry_problems(
+                self.loaded, name, members=[member], sector_bytes=sector_bytes, seed=self.seed, quick=self.quick
+            ):
+                found.setdefault((problem.file, problem.where), problem)
+        if found:
+            raise InputError(sorted(found.values(), key=lambda problem: (problem.line or 0, problem.where)))
+
+    def _tried(self) -> Iterator[tuple[str, dict[str, Any], int]]:
+        """Every target with a member that stands for all of its members and needs no opening, and their sector."""
+        for target in self.targets:
+            model = self.loaded.geometry.devices.get(target.name)
+            if target.name == EMULATED and model is not None:
+                yield EMULATED, {"kind": EMULATED, "device": model.parameters}, model.sector_bytes
+            elif model is not None:
+                yield target.name, model.parameters, model.sector_bytes
+            elif target.is_live:
+                memory = {"kind": "memory", "size_bytes": self._live_section.memory_member_size}
+                anything = {"kind": "null", "size_bytes": self._live_member_bytes}
+                yield "live", memory if target.kind == "memory" else anything, self._live_section.sector
+                if target.kind != "memory":
+                    yield NULL, memory, self._live_section.sector
 
     @property
     def _live_section(self) -> Live:
@@ -240,3 +278,23 @@ class Execution:
             # Nobody may take the outcomes any more (a full disk): nothing goes on behind anybody's back then.
             runner.close()
             self.progress.end()
+
+
+def check_study(loaded: LoadedStudy) -> None:
+    """Check that the engine would run all that a study says it can run on; nothing is opened or made.
+
+    Raises
+    ------
+    InputError
+    """
+    study = loaded.study
+    modelled = [Target(name) for name in ("sim", "original") if study.has_target(name)]
+    # Every study has real members by default; only one that speaks of them is judged by them.
+    is_live = "live" in study.model_fields_set or any(engine_of(word) == "live" for word in study.default_targets)
+    live = [Target("live", (LivePlace("directory"),))] if is_live else []
+    Execution(loaded, [*modelled, *live], study.seed).prepare()
+
+
+def _in_words_of_user(message: str) -> str:
+    """An error of the engine about a live member, with the option that named it in place of the engine's key."""
+    return re.sub(r"^members(\[\d+\])?(\.\w+)?: ", "--on: ", message)

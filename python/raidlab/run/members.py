@@ -4,17 +4,20 @@ Invariants:
 
 - Files lie in a fresh subdirectory of raidlab's own, which is removed with them; the engine makes them, fills them with
   incompressible bytes before the first measurement, and refuses to write any file that it has not made.
+- Such a subdirectory holds a file that its run keeps locked. One whose file nobody holds was left by a run that was
+  killed; the next run in the same place removes what raidlab made there, and nothing else.
 - A block device is marked for overwriting only when the user has given up that very device.
 - The same members serve every array; an array takes the first of them.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,18 @@ from raidlab.study.units import format_bytes
 
 _SPARE_SHARE = 0.02
 
+# Where directories are named, and what else than another one would do.
+_ROOM_WORDS = ("--on", "a smaller live.member_size (or live.quick.member_size with --quick)")
+
+_PREFIX = "raidlab-members-"
+_OWNER = "raidlab-owner"
+
 Members = list[dict[str, Any]]
+Note = Callable[[str], None]
+
+
+def _silent(_text: str) -> None:
+    """Tell nobody."""
 
 
 @contextmanager
@@ -50,10 +64,18 @@ def live_members(target: Target, count: int, member_bytes: int) -> Iterator[Memb
     elif target.kind == "block":
         yield [{"kind": "block", "path": str(place.path), "destroy": place.given_up} for place in target.places]
     else:
-        directories = [place.path for place in target.places if place.path is not None]
-        smaller = "a smaller live.member_size (or live.quick.member_size with --quick)"
-        with member_files(directories, count, member_bytes, ("--on", smaller)) as files:
+        with member_files(_directories(target), count, member_bytes, _ROOM_WORDS) as files:
             yield [{"kind": "file", "path": str(file), "size_bytes": member_bytes} for file in files]
+
+
+def check_places(target: Target, count: int, member_bytes: int, note: Note = _silent) -> None:
+    """Refuse directories in which the member files would not fit; nothing is made, what was abandoned is removed."""
+    remove_abandoned(_directories(target), note)
+    check_room(_directories(target), count, member_bytes, _ROOM_WORDS)
+
+
+def _directories(target: Target) -> list[Path]:
+    return [place.path for place in target.places if place.path is not None]
 
 
 @contextmanager
@@ -62,22 +84,23 @@ def member_files(
 ) -> Iterator[list[Path]]:
     """Name ``count`` files in fresh subdirectories, dealt out in turn, and remove them afterwards.
 
+    Directories that are not there are made, and stay.
+
     ``words`` says where the directories were named, and what else than another one would be accepted.
     """
+    remove_abandoned(directories)
     check_room(directories, count, member_bytes, words)
-    made: list[Path] = []
-    try:
-        for directory in directories:
-            made.append(_made_folder(words[0], directory))
-        yield [made[index % len(made)] / f"member-{index:02}.dat" for index in range(count)]
-    finally:
-        for directory in made:
-            shutil.rmtree(directory, ignore_errors=True)
+    with ExitStack() as made:
+        folders = [made.enter_context(_made_folder(words[0], directory)) for directory in directories]
+        yield [folders[index % len(folders)] / f"member-{index:02}.dat" for index in range(count)]
 
 
-def _made_folder(option: str, directory: Path) -> Path:
+@contextmanager
+def _made_folder(option: str, directory: Path) -> Iterator[Path]:
+    """A folder of raidlab's own, with its owner's lock, for as long as the context lasts."""
     try:
-        return Path(tempfile.mkdtemp(prefix="raidlab-members-", dir=directory))
+        directory.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError.one(
@@ -86,17 +109,42 @@ def _made_folder(option: str, directory: Path) -> Path:
             value=f"'{directory}'",
             accepted="a directory you may write to",
         ) from None
+    try:
+        # Locked before it has its name: a file of this name that nobody holds is always a dead run's.
+        with (folder / f"{_OWNER}.new").open("w", encoding="utf-8") as owner:
+            owner.write(f"raidlab makes and removes this folder; process {os.getpid()}\n")
+            with suppress(OSError):
+                fcntl.flock(owner.fileno(), fcntl.LOCK_EX)
+            (folder / f"{_OWNER}.new").rename(folder / _OWNER)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_abandoned(directories: list[Path], note: Note = _silent) -> None:
+    """Remove the member folders that killed runs have left in these directories, and say so."""
+    for directory in dict.fromkeys(directories):
+        for folder in sorted(directory.glob(f"{_PREFIX}*")):
+            with suppress(OSError), (folder / _OWNER).open("rb") as owner:
+                fcntl.flock(owner.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                files = [*folder.glob("member-*.dat"), folder / _OWNER]
+                size_bytes = sum(file.stat().st_size for file in files)
+                for file in files:
+                    file.unlink()
+                folder.rmdir()
+                note(f"removed {folder}, left by a run that was killed ({format_bytes(size_bytes)})")
 
 
 def check_room(directories: list[Path], count: int, member_bytes: int, words: tuple[str, str]) -> None:
     """Refuse member files that do not fit, before a file system fills up: that would hurt others than raidlab."""
     asked: dict[int, int] = {}
-    for index in range(count):
-        device = directories[index % len(directories)].stat().st_dev
+    grounds = [_ground(directory) for directory in directories]
+    for index in range(count if grounds else 0):
+        device = grounds[index % len(grounds)].stat().st_dev
         asked[device] = asked.get(device, 0) + member_bytes
-    for directory in directories:
-        need = asked.get(directory.stat().st_dev, 0)
-        usage = shutil.disk_usage(directory)
+    for directory, ground in zip(directories, grounds, strict=True):
+        need = asked.get(ground.stat().st_dev, 0)
+        usage = shutil.disk_usage(ground)
         if need > usage.free - usage.total * _SPARE_SHARE:
             raise InputError.one(
                 words[0],
@@ -104,6 +152,11 @@ def check_room(directories: list[Path], count: int, member_bytes: int, words: tu
                 value=f"'{directory}'",
                 accepted=f"another directory, or {words[1]}",
             )
+
+
+def _ground(directory: Path) -> Path:
+    """The directory, or the nearest one above it that is there already."""
+    return next(place for place in (directory, *directory.absolute().parents) if place.is_dir())
 
 
 def check_devices(target: Target, count: int) -> int:

@@ -2,7 +2,9 @@
 
 Invariants:
 
-- Resolving a target writes nothing, except that a directory named with a trailing slash is made when it is missing.
+- Resolving a target makes and writes nothing; a directory that is missing, named with a trailing slash, is made with
+  the member files.
+- A device is named once, whatever its names are.
 - A block device may be written only when ``--destroy`` names that very device; whether it is mounted or held is the
   engine's to find, with the device open and claimed.
 - Existing files are never members: raidlab writes only files it has made itself.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +83,8 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
     RefusedError
         For existing files.
     """
+    for option, named in (("--on", words), ("--destroy", destroy)):
+        refuse_empty(option, named)
     given_up = {Path(device).resolve() for device in destroy}
     targets: list[Target] = []
     places: list[LivePlace] = []
@@ -91,6 +95,7 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
             places.append(LivePlace("memory"))
         else:
             places.append(_place(word, given_up))
+    _refuse_twins(places)
     kinds = sorted({place.kind for place in places})
     if len(kinds) > 1:
         raise InputError.one(
@@ -107,16 +112,33 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
     return [*targets, *([Target("live", tuple(places))] if places else [])]
 
 
+def refuse_empty(option: str, words: Iterable[str]) -> None:
+    """Refuse an empty word, as an unset variable of the shell gives it: it would mean the current directory."""
+    if any(not word.strip() for word in words):
+        message = "is empty (an unset variable of the shell?)"
+        raise InputError.one(option, message, value="''", accepted="a name or path")
+
+
+def _refuse_twins(places: list[LivePlace]) -> None:
+    first: dict[int, Path] = {}
+    for place in places:
+        if place.kind == "block" and place.path is not None:
+            other = first.setdefault(place.path.stat().st_rdev, place.path)
+            if other is not place.path:
+                raise InputError.one(
+                    "--on", f"is the same device as '{other}'", value=f"'{place.path}'", accepted="every device once"
+                )
+
+
 def _place(word: str, given_up: set[Path]) -> LivePlace:
     path = Path(word)
-    if not looks_like_path(word) and not path.exists():
-        hint = did_you_mean(word, TARGET_WORDS)
-        raise InputError.one("--on", f"is not a target{hint}", value=f"'{word}'", accepted=ACCEPTED)
     try:
+        if not looks_like_path(word) and not path.exists():
+            hint = did_you_mean(word, TARGET_WORDS)
+            raise InputError.one("--on", f"is not a target{hint}", value=f"'{word}'", accepted=ACCEPTED)
         mode = path.stat().st_mode
     except FileNotFoundError:
         if word.endswith(os.sep):
-            path.mkdir(parents=True)
             return LivePlace("directory", path)
         raise InputError.one(
             "--on", "there is no such directory or device", value=f"'{word}'", accepted=ACCEPTED

@@ -43,6 +43,7 @@ class Parts:
     emulated: Emulated | None
     live: Live | None
     has_section: dict[str, bool]
+    load_says_something: bool
     emulates_device: bool
     array_names: set[str]
 
@@ -152,8 +153,7 @@ def _parse_trees(parts: Parts, geometry: Geometry, report: Report) -> None:
         try:
             tree = json.loads(_core.parse_tree(array.tree))
         except _core.CellError as error:
-            message = str(error).removeprefix(f"'{array.tree}': ")
-            report(("array", index, "tree"), message, array.tree)
+            report(("array", index, "tree"), error.message, array.tree)
             geometry.broken.add(index)
             continue
         geometry.trees.setdefault(array.name, tree)
@@ -193,7 +193,7 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
             try:
                 facts = geometry.facts(array.name, member_bytes, sector_bytes)
             except _core.CellError as error:
-                report(("array", index, "tree"), f"{error} (on {target})", array.tree)
+                report(("array", index, "tree"), f"{error.message} (on {target})", array.tree)
                 break
             smallest = min(int(size) for size in _as_list(facts["volume_bytes"]))
             volume_bytes[target] = min(volume_bytes.get(target, smallest), smallest)
@@ -255,7 +255,9 @@ def _check_load(load: Load, place: Place, parts: Parts, report: Report) -> None:
         report(
             (*place, "open"), "an open loop cannot stand beside a closed one", None, "either depths and hold, or open"
         )
-    if load.open is None and not load.depths and load.hold is None:
+    # What is there and wrong has been reported; it must not count as missing too.
+    is_silent = load.open is None and not load.depths and load.hold is None
+    if is_silent and not (place == ("load",) and parts.load_says_something):
         report(place, "says no load", None, "depths = [1, 8, 64], hold = {...} or open = {...}")
     if load.open is not None and (load.open.arrival == "h2") != (load.open.cv2 is not None):
         report((*place, "open", "cv2"), 'goes with arrival = "h2", and only with it', load.open.cv2, "a number above 1")
@@ -277,12 +279,9 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
         )
     for index, step in enumerate(workload.task or []):
         if step.same_extent_as is not None and step.same_extent_as >= index:
-            report(
-                (*place, "task", index, "same_extent_as"),
-                "must name an earlier step",
-                step.same_extent_as,
-                f"a number below {index}",
-            )
+            accepted = f"a number from 0 to {index - 1}" if index else "nothing: no step comes before the first"
+            where = (*place, "task", index, "same_extent_as")
+            report(where, "must name an earlier step", step.same_extent_as, accepted)
 
 
 def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report) -> None:

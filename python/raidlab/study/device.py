@@ -4,18 +4,20 @@ Invariants:
 
 - The file's keys go to the engine as they are; only what a study must know to check itself (capacity, sector) is
   worked out here.
-- A missing or malformed file is a `ValueError` with one sentence.
+- A missing or malformed file is a `ValueError` with one sentence. So is one with control characters in its texts.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from raidlab.study.find import device_names, did_you_mean, find_device
+from raidlab.study.words import without_control
 
 DEFAULT_SECTOR_BYTES = 512
 KINDS = ("hdd", "fixed", "empirical")
@@ -63,7 +65,11 @@ def load_device(device: str | dict[str, Any], beside: Path) -> DeviceModel:
         raise ValueError(f"there is no such device file{did_you_mean(device, names)}")
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise ValueError(f"{file.name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{file.name} is not text (UTF-8)") from None
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file.name} is not valid TOML: {error}") from None
     return _model(device, document)
 
@@ -71,6 +77,11 @@ def load_device(device: str | dict[str, Any], beside: Path) -> DeviceModel:
 def _model(name: str, document: dict[str, Any]) -> DeviceModel:
     from raidlab import _core
 
+    for place, text in _texts(document):
+        try:
+            without_control(text, "" if place.endswith("name") else "\n\t")
+        except ValueError as error:
+            raise ValueError(f"{place} {error}") from None
     if document.get("kind") not in KINDS:
         raise ValueError(f"has kind = {document.get('kind')!r}; accepted: {', '.join(KINDS)}")
     try:
@@ -78,3 +89,16 @@ def _model(name: str, document: dict[str, Any]) -> DeviceModel:
     except _core.CellError as error:
         raise ValueError(f"is no device model: {error}") from None
     return DeviceModel(name, document, int(facts["capacity_bytes"]), int(facts["sector_bytes"]))
+
+
+def _texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a document, keys too, with its place."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield "the name of a key", key
+            yield from _texts(item, f"{place}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, f"{place}[{index}]")

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from raidlab.study.find import did_you_mean
-from raidlab.study.places import Place
+from raidlab.study.places import Place, value_at
 from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED
 
 _BYTES_KEYS = {
@@ -43,6 +43,7 @@ _PLAIN = {
     "int_from_float": ("is not a whole number", "a whole number"),
     "float_type": ("is not a number", "a number"),
     "float_parsing": ("is not a number", "a number"),
+    "finite_number": ("is not finite", "a finite number"),
     "list_type": ("is not a list", "a list in brackets"),
     "dict_type": ("is not a table", "a table of keys"),
     "model_type": ("is not a table", "a table of keys"),
@@ -80,19 +81,20 @@ def explain(model: type[BaseModel], document: dict[str, Any], error: ValidationE
     ------
     Explanation
     """
-    seen: set[Place] = set()
+    # A union reports a mistake once for every variant it tried; the user made it once, in the variant he meant.
+    meant: dict[Place, Any] = {}
     for item in error.errors(include_url=False):
         place = _place_in(document, item["loc"])
-        # A union reports a mistake once for every variant it tried; the user made it once.
-        if place in seen:
+        if _is_of_another_variant(value_at(document, place), item):
             continue
-        seen.add(place)
+        meant.setdefault(place, item)
+    for place, item in meant.items():
         yield _explain_one(model, document, place, item)
 
 
 def _explain_one(model: type[BaseModel], document: dict[str, Any], place: Place, item: Any) -> Explanation:
     kind, context, key = item["type"], item.get("ctx", {}), str(place[-1]) if place else ""
-    value = _value_at(document, place)
+    value = value_at(document, place)
     if kind == "extra_forbidden":
         keys = sorted(_keys_at(model, document, place[:-1]))
         return Explanation(place, f"unknown key{did_you_mean(key, keys)}", None, ", ".join(keys))
@@ -112,9 +114,25 @@ def _explain_one(model: type[BaseModel], document: dict[str, Any], place: Place,
     if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         return Explanation(place, *_out_of_range(key, kind, context, value))
     if kind == "value_error":
-        return Explanation(place, str(context.get("error", item["msg"])), value, _accepted_for(key))
+        message = str(context.get("error", item["msg"]))
+        plain = "text without control characters" if "control character" in message else None
+        return Explanation(place, message, value, plain or _accepted_for(key))
     message, accepted = _PLAIN.get(kind, (item["msg"][:1].lower() + item["msg"][1:], None))
     return Explanation(place, message, value, _accepted_for(key) or accepted)
+
+
+def _is_of_another_variant(value: object, item: Any) -> bool:
+    """Whether a mistake is only that a table is no single value, or a single value no table, where both are known."""
+    of_reader = any(_is_reader(step) for step in item["loc"])
+    if isinstance(value, dict):
+        return of_reader
+    is_union = any(isinstance(step, str) and step[:1].isupper() for step in item["loc"])
+    return is_union and item["type"] in ("model_type", "dict_type")
+
+
+def _is_reader(step: str | int) -> bool:
+    """Whether a step is Pydantic's name for a function of ours, such as ``function-before[parse_time_ns(), int]``."""
+    return isinstance(step, str) and step.startswith("function-")
 
 
 def _out_of_range(key: str, kind: str, context: dict[str, Any], value: object) -> tuple[str, object, str]:
@@ -124,7 +142,8 @@ def _out_of_range(key: str, kind: str, context: dict[str, Any], value: object) -
         "less_than": ("below", "lt"),
         "less_than_equal": ("at most", "le"),
     }[kind]
-    bound = f"{word} {context.get(limit):g}"
+    edge = context.get(limit)
+    bound = f"{word} {edge}" if isinstance(edge, int) else f"{word} {edge:g}"
     if key == "read":
         return "a share of reads must lie between 0 and 1", value, _SHARE_ACCEPTED
     return f"must be {bound}", value, f"a number {bound}"
@@ -147,22 +166,12 @@ def _place_in(document: Any, location: tuple[str | int, ...]) -> Place:
         in_list = isinstance(current, list) and isinstance(step, int) and step < len(current)
         if in_table or in_list:
             current = current[step]
-        elif isinstance(current, dict) and position == len(location) - 1:
+        elif isinstance(current, dict) and position == len(location) - 1 and not _is_reader(step):
             return (*place, step)
         else:
             continue
         place = (*place, step)
     return place
-
-
-def _value_at(document: Any, place: Place) -> object:
-    current = document
-    for step in place:
-        try:
-            current = current[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return current
 
 
 def _keys_at(model: type[BaseModel], document: Any, place: Place) -> set[str]:

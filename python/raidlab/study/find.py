@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from raidlab.errors import InputError
@@ -54,7 +55,15 @@ def find_study(name_or_file: str) -> Path:
     InputError
         When there is no such study; close names are suggested.
     """
+    if not name_or_file.strip():
+        message = "is empty (an unset variable of the shell?)"
+        raise InputError.one("study", message, value="''", accepted="a name or path")
     path = Path(name_or_file)
+    try:
+        path.is_dir()
+    except OSError as error:
+        message = f"cannot be looked at: {error.strerror}"
+        raise InputError.one("study", message, value=f"'{name_or_file}'", accepted="a name or path") from None
     if looks_like_path(name_or_file) or path.is_dir():
         if path.is_dir() and (path / "study.toml").is_file():
             return path / "study.toml"
@@ -81,8 +90,10 @@ def find_device(name: str, beside: Path) -> Path | None:
     file_name = name if name.endswith(".toml") else f"{name}.toml"
     for root in (beside.parent, *(root / "devices" for root in shared_roots())):
         candidate = root / file_name
-        if candidate.is_file():
-            return candidate
+        # A name too long for a file is that of no file.
+        with suppress(OSError):
+            if candidate.is_file():
+                return candidate
     return None
 
 

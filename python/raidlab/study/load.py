@@ -22,7 +22,7 @@ from raidlab.errors import InputError, Problem
 from raidlab.study.check import Geometry, Parts, check_parts
 from raidlab.study.explain import explain
 from raidlab.study.find import find_study
-from raidlab.study.places import Place, line_index, line_of, written
+from raidlab.study.places import Place, line_index, line_of, value_at, written
 from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy, Study
 from raidlab.study.workload import Load, Workload
 
@@ -54,6 +54,22 @@ class LoadedStudy:
     def sha256(self) -> str:
         """The hash of the file's text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def problem(self, place: Place, message: str, accepted: str | None = None) -> Problem:
+        """A mistake at a place of the file that only showed later; the value is what the file says there."""
+        document = tomllib.loads(self.text)
+        # A short form (`size = "8KiB"`) stands for all that would lie below it.
+        while place and not isinstance(value_at(document, place[:-1]), dict | list | None):
+            place = place[:-1]
+        value = value_at(document, place)
+        return Problem(
+            file=_shown(self.file),
+            where=written(place),
+            message=message,
+            value=None if value is None or isinstance(value, dict | list) else repr(value),
+            accepted=accepted,
+            line=line_of(line_index(self.text), place),
+        )
 
 
 @dataclass
@@ -95,7 +111,14 @@ def load_study(name_or_file: str | Path) -> LoadedStudy:
         With every mistake found, one line each.
     """
     file = find_study(str(name_or_file))
-    return load_study_text(file.read_text(encoding="utf-8"), file)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError([Problem(_shown(file), "", f"cannot be read: {error.strerror}")]) from None
+    except UnicodeDecodeError as error:
+        message = f"is not text (UTF-8) from byte {error.start} on"
+        raise InputError([Problem(_shown(file), "", message, accepted="a study file (TOML)")]) from None
+    return load_study_text(text, file)
 
 
 def load_study_text(text: str, file: Path) -> LoadedStudy:
@@ -103,8 +126,12 @@ def load_study_text(text: str, file: Path) -> LoadedStudy:
     reporter = _Reporter(file=_shown(file), lines=line_index(text))
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError([Problem(file=reporter.file, where="", message=f"is not valid TOML: {error}")]) from None
+    except RecursionError:
+        raise InputError([Problem(reporter.file, "", "is not valid TOML: nested too deeply")]) from None
+    except ValueError as error:
+        # Not only what TOML calls an error: a number of thousands of digits is one of Python's own.
+        message = f"is not valid TOML: {str(error).partition(';')[0]}"
+        raise InputError([Problem(file=reporter.file, where="", message=message)]) from None
 
     study: Study | None = None
     try:
@@ -144,6 +171,9 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         found = enumerate(values) if isinstance(values, list) else ()
         return {index: part for index, value in found if (part := one(model, value)) is not None}
 
+    def table(value: object) -> dict[str, Any]:
+        return value if isinstance(value, dict) else {}
+
     raw_names = {
         array["name"]
         for array in document.get("array", [])
@@ -162,7 +192,8 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         emulated=one(Emulated, document.get("emulated", {})),
         live=one(Live, document.get("live")),
         has_section={key: isinstance(document.get(key), dict) for key in ("sim", "original")},
-        emulates_device="device" in (document.get("emulated") or {}),
+        load_says_something=any(table(document.get("load")).get(key) for key in ("depths", "hold", "open")),
+        emulates_device="device" in table(document.get("emulated")),
         array_names=raw_names,
     )
 

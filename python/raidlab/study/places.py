@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 Place = tuple[str | int, ...]
 
@@ -67,6 +68,17 @@ def line_of(lines: dict[Place, int], place: Place) -> int | None:
         if line is not None:
             return line
     return None
+
+
+def value_at(document: Any, place: Sequence[str | int]) -> Any:
+    """What a parsed file says at a place; None when there is no such place."""
+    current = document
+    for step in place:
+        try:
+            current = current[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return current
 
 
 def written(place: Sequence[str | int]) -> str:

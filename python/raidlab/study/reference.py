@@ -89,7 +89,19 @@ def _accepts(annotation: Any, metadata: Any = ()) -> str:
         return " or ".join(parts)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "table" if "kind" not in annotation.model_fields else "kind or table"
-    return _PLAIN.get(annotation, str(annotation))
+    return _PLAIN.get(annotation, str(annotation)) + _limit(metadata)
+
+
+def _limit(metadata: Any) -> str:
+    """The greatest value of a count that has one worth telling."""
+    for item in metadata:
+        found = _limit(item.metadata) if isinstance(item, FieldInfo) else ""
+        most = getattr(item, "le", None)
+        if isinstance(most, int | float) and most > 1:
+            found = f" up to {most:g}" if isinstance(most, float) else f" up to {most}"
+        if found:
+            return found
+    return ""
 
 
 def _default(value: Any, accepts: str) -> str:

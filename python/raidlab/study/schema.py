@@ -13,7 +13,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from raidlab.study.words import Bytes, Count, Name, Table, TimeNs, kind_from_text
+from raidlab.study.words import (
+    Bytes,
+    Few,
+    Line,
+    Name,
+    Prose,
+    Repeats,
+    Requests,
+    Table,
+    TimeNs,
+    kind_from_text,
+)
 from raidlab.study.workload import Load, Workload
 
 PairPricing = Literal["queued", "head", "prepaid"]
@@ -41,7 +52,7 @@ class NearestRead(Table):
     """A mirror is read from the copy with the shorter seek."""
 
     kind: Literal["nearest"]
-    queue_override: Annotated[int, Field(ge=0)] | None = 5
+    queue_override: Annotated[int, Field(ge=0, le=2**16)] | None = 5
     """Unless its queue is longer by this many."""
 
 
@@ -69,7 +80,7 @@ class Array(Table):
 
     name: Name
     """How it is called in tables and figures."""
-    tree: str
+    tree: Line
     """The arrangement, such as ``raid5(5, chunk=64KiB)``; ``raidlab layout`` draws it."""
     group: Name = "all"
     """The arrays it is compared with."""
@@ -82,7 +93,7 @@ class Array(Table):
 class Amount(Table):
     """How much is run: requests, a time, or both (warm-up: whichever is last; measuring: whichever is first)."""
 
-    requests: Count | None = None
+    requests: Requests | None = None
     """Completed requests; deep queues get 4 times (warm-up) and 20 times (measuring) their depth where that is more."""
     duration: TimeNs | None = None
     """A time on the run's clock."""
@@ -95,7 +106,7 @@ class QuickBudget(Table):
     """Run before measuring."""
     measure: Amount | None = None
     """Run while measuring."""
-    repeats: Count = 1
+    repeats: Repeats = 1
     """How often each cell is run."""
     member_size: Bytes | None = None
     """The size of live member files."""
@@ -104,7 +115,7 @@ class QuickBudget(Table):
 class HostCost(Table):
     """What the host's processors spend, in the simulator."""
 
-    cpus: Annotated[int, Field(ge=1)] = 1
+    cpus: Few = 1
     """How many processors there are."""
     request: TimeNs | Literal[0] = 0
     """Before a request enters the array."""
@@ -123,7 +134,7 @@ class Station(Table):
 
     name: Name
     """What visits and results call it; ``host cpu`` is the host's."""
-    servers: Count = 1
+    servers: Few = 1
     """How many visits it serves at a time; the others wait, first come first served."""
 
 
@@ -140,7 +151,7 @@ class Visit(Table):
     """The rate at which bytes pass, in MB/s (10^6); in phase ``data`` only."""
     on: Literal["both", "read", "write"] = "both"
     """Which requests, or accesses, make the visit."""
-    only: list[Annotated[int, Field(ge=0)]] | None = None
+    only: list[Annotated[int, Field(ge=0, lt=2**16)]] | None = None
     """Only these volumes (request path) or members (member path), counted from 0; all when left out."""
 
 
@@ -156,9 +167,9 @@ class ParityStation(Table):
 class Modelled(Table):
     """A simulated target: the device model, the data path to it, how long each cell runs."""
 
-    device: str | dict[str, Any]
+    device: Line | dict[str, Any]
     """A device file, by name (``hdd-7200``) or path, or a table of its keys."""
-    hardware: str | None = None
+    hardware: Line | None = None
     """What it is called in reports; the device's name when left out."""
     host: HostCost | None = None
     """What the host costs; nothing when left out."""
@@ -178,7 +189,7 @@ class Modelled(Table):
     """Run before measuring."""
     measure: Amount = Amount(requests=10_000)
     """Run while measuring."""
-    repeats: Count = 1
+    repeats: Repeats = 1
     """How often each cell is run, each time with another seed."""
     quick: QuickBudget = QuickBudget()
     """The budget of ``--quick``."""
@@ -197,7 +208,7 @@ class Live(Table):
     """Run before measuring."""
     measure: Amount = Amount(duration="500ms")
     """Run while measuring."""
-    repeats: Count = 3
+    repeats: Repeats = 3
     """How often each cell is run, in shuffled order."""
     quick: QuickBudget = QuickBudget()
     """The budget of ``--quick``."""
@@ -206,11 +217,11 @@ class Live(Table):
 class Emulated(Table):
     """Emulated spindles: modelled disks that answer in their own time, on the real clock of this machine."""
 
-    device: str | dict[str, Any] | None = None
+    device: Line | dict[str, Any] | None = None
     """A device file or table, as in ``[sim]``; that of ``[sim]`` when left out."""
     speed: Annotated[float, Field(ge=0.001, le=10_000)] = 1.0
     """How many times faster their time goes than the clock; all times, also those below, are theirs."""
-    content: str = "none"
+    content: Line = "none"
     """Where their bytes are kept: ``none``, ``memory``, or a directory to make a file for each in."""
     pair_pricing: Literal["queued", "head"] | None = None
     """How read-modify-write pairs are priced, for all arrays; as in ``[sim]`` when left out."""
@@ -218,7 +229,7 @@ class Emulated(Table):
     """Run before measuring."""
     measure: Amount = Amount(duration="10s")
     """Run while measuring."""
-    repeats: Count = 3
+    repeats: Repeats = 3
     """How often each cell is run, each time with another seed, in shuffled order."""
     quick: QuickBudget = QuickBudget(warmup=Amount(duration="1s"), measure=Amount(duration="5s"))
     """The budget of ``--quick``."""
@@ -237,7 +248,7 @@ class Compare(Table):
     """What the arrays share; a check says INVALID when they do not."""
     per: Literal["disk", "user_capacity", "array"] = "disk"
     """What throughput is divided by before it is compared."""
-    note: str | None = None
+    note: Prose | None = None
     """A remark for the reader."""
 
 
@@ -246,11 +257,11 @@ class Study(Table):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
     """The study's name, of which run folders are named."""
-    title: str
+    title: Line
     """The question it asks."""
-    description: str = ""
+    description: Prose = ""
     """A sentence or two more."""
-    on: Annotated[list[str], Field(min_length=1)] | None = None
+    on: Annotated[list[Line], Field(min_length=1)] | None = None
     """Where it runs by default: ``sim``, ``original``, ``emulated``, ``memory``, paths; what it models if left out."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """The root of all randomness."""

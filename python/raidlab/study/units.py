@@ -5,6 +5,7 @@ Invariants:
 - Inside raidlab a size is a whole number of bytes and a time a whole number of nanoseconds; text stays at the edges.
 - KiB, MiB, GiB, TiB (and K, M, G, T) are powers of 1024; kB, MB, GB, TB are powers of 1000. A bare number of bytes is
   allowed, a bare time is not: nobody can see whether 200 means milliseconds.
+- No size is above 1 EiB and no time above a year: sums of them stay within 64 bits.
 - A size that is not a whole number of bytes, or a time that is not a whole number of nanoseconds, is refused rather
   than rounded.
 """
@@ -33,6 +34,10 @@ _BYTE_UNITS = {
 }
 _TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 _NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:[_\d]*\d)?(?:\.\d+)?)\s*([A-Za-zµ]*)\s*")
+
+MOST_BYTES = 1024**6
+MOST_TIME_NS = 366 * 24 * 3600 * 10**9
+_LONGEST_TEXT = 40
 
 BYTES_ACCEPTED = "a size above 0 such as 4096, '8KiB', '1.5MiB' or '2MB'"
 TIME_ACCEPTED = "a time above 0 with its unit, such as '250us', '200ms' or '1.5s'"
@@ -68,6 +73,8 @@ def parse_bytes(value: object) -> int:
     exact = Fraction(value) if isinstance(value, int) else _scaled(value, _BYTE_UNITS, "size")
     if exact <= 0:
         raise ValueError("a size must be above 0")
+    if exact > MOST_BYTES:
+        raise ValueError("a size must be at most 1 EiB")
     if exact.denominator != 1:
         raise ValueError("is not a whole number of bytes")
     return int(exact)
@@ -101,13 +108,16 @@ def parse_time_ns(value: object) -> int:
     exact = _scaled(value, _TIME_UNITS, "time")
     if exact <= 0:
         raise ValueError("a time must be above 0")
+    if exact > MOST_TIME_NS:
+        raise ValueError("a time must be at most a year")
     if exact.denominator != 1:
         raise ValueError("is not a whole number of nanoseconds")
     return int(exact)
 
 
 def _scaled(text: str, units: dict[str, int], what: str) -> Fraction:
-    match = _NUMBER_AND_UNIT.fullmatch(text)
+    # Thousands of digits would be refused by Python itself, in its own words.
+    match = _NUMBER_AND_UNIT.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if match is None:
         raise ValueError(f"is not a {what}")
     number, unit = match.groups()

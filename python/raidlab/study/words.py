@@ -3,6 +3,9 @@
 Invariants:
 
 - Unknown keys are errors, so that a misspelt key never silently leaves its default in force.
+- Numbers are finite, and counts have bounds far beyond what makes sense: what could only exhaust the machine is
+  refused in the file.
+- Text goes to terminals, pages and figures as it is, so it holds no control characters.
 - Values never change after validation.
 - Every key carries its meaning as a docstring, from which the reference page is made.
 """
@@ -11,21 +14,55 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from raidlab.study.units import parse_bytes, parse_time_ns
+
+# As many requests as the engine has in flight at once (`raidlab_load::MOST_IN_FLIGHT`).
+MOST_IN_FLIGHT = 2**16
+# Days of simulation, and weeks of measuring.
+MOST_REQUESTS = 10**12
+MOST_REPEATS = 1000
+# Direction marks reorder what stands around them; the last two are line breaks.
+_UNSEEN = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029}
+
+
+def without_control(text: str, allowed: str = "") -> str:
+    """Refuse text with characters that act on a terminal instead of showing.
+
+    Examples
+    --------
+    >>> without_control("RAID 5, 64 KiB")
+    'RAID 5, 64 KiB'
+    """
+    for character in text:
+        code = ord(character)
+        if character not in allowed and (code < 0x20 or 0x7F <= code < 0xA0 or code in _UNSEEN):
+            raise ValueError(f"has a control character (U+{code:04X})")
+    return text
+
+
+def _prose(text: str) -> str:
+    return without_control(text, "\n\t")
+
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 TimeNs = Annotated[int, BeforeValidator(parse_time_ns)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1, strict=True)]
-Name = Annotated[str, Field(min_length=1, max_length=60)]
+Depth = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT, strict=True)]
+Requests = Annotated[int, Field(ge=1, le=MOST_REQUESTS, strict=True)]
+Repeats = Annotated[int, Field(ge=1, le=MOST_REPEATS, strict=True)]
+Few = Annotated[int, Field(ge=1, le=2**16, strict=True)]
+Rate = Annotated[float, Field(gt=0, le=1e9)]
+Line = Annotated[str, AfterValidator(without_control)]
+Prose = Annotated[str, AfterValidator(_prose)]
+Name = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(without_control)]
 
 
 class Table(BaseModel):
     """A table of the study file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 def kind_from_text(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from raidlab.study.words import Bytes, Count, Name, Share, Table, TimeNs, kind_from_text, size_from_text
+from raidlab.study.words import Bytes, Depth, Few, Name, Rate, Share, Table, TimeNs, kind_from_text, size_from_text
 
 Weight = Annotated[float, Field(ge=0)]
 
@@ -79,7 +79,7 @@ class SequentialAddress(Table):
     """Each stream goes through its own part of the volume from front to back."""
 
     kind: Literal["sequential"]
-    streams: Count = 1
+    streams: Few = 1
     """How many streams there are."""
 
 
@@ -159,7 +159,7 @@ class Hold(Table):
     """A time, or a multiple of an idle response: ``{ times_idle = 4, of = "raid0" }``."""
     method: Literal["search", "adjust"] = "search"
     """``search`` measures fixed depths and interpolates between them; ``adjust`` moves the depth while running."""
-    max_depth: Count = 1024
+    max_depth: Depth = 1024
     """The deepest queue tried."""
 
 
@@ -168,7 +168,7 @@ class OpenLoop(Table):
 
     arrival: Literal["poisson", "uniform", "h2"] = "poisson"
     """How arrivals are spread; ``h2`` is bursty."""
-    rates_per_s: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    rates_per_s: Annotated[list[Rate], Field(min_length=1)]
     """The rates to run, in requests a second."""
     cv2: Annotated[float, Field(gt=1)] | None = None
     """For ``h2``: the squared coefficient of variation of the time between arrivals."""
@@ -177,9 +177,9 @@ class OpenLoop(Table):
 class Load(Table):
     """How hard the arrays are driven: closed loop over depths, or open loop over rates; never both."""
 
-    depths: list[Count] = []
+    depths: list[Depth] = []
     """Closed loop: so many requests are always outstanding, counted over all volumes together."""
-    quick_depths: list[Count] | None = None
+    quick_depths: list[Depth] | None = None
     """The depths that ``--quick`` runs instead."""
     hold: Hold | None = None
     """Also find the depth at which a percentile of response time meets a target."""
