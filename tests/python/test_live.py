@@ -11,9 +11,10 @@ import pytest
 
 from raidlab.api import analyse, run_study
 from raidlab.checks import run_checks
-from raidlab.errors import CellFailedError, RefusedError
+from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.report import write_page
 from raidlab.results import Run
+from raidlab.run import Silent
 from raidlab.run.runner import run_request
 
 CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()"]
@@ -80,6 +81,17 @@ def _loop_device(tmp_path: Path) -> str:
     return done.stdout.strip()
 
 
+class _Listener(Silent):
+    """Keeps what a run says it begins."""
+
+    def __init__(self, said: list[str]) -> None:
+        self._said = said
+
+    def begin(self, title: str, total: int) -> None:
+        """Note it."""
+        self._said.append(f"{title} {total}")
+
+
 def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(small_study: Path, tmp_path: Path) -> None:
     text = small_study.read_text(encoding="utf-8")
     for name, tree in (
@@ -98,9 +110,18 @@ def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(small
         if subprocess.run(["mkfs.ext4", "-q", device], check=False).returncode == 0:
             mounted.mkdir()
             subprocess.run(["mount", device, str(mounted)], check=True)
-            with pytest.raises(RefusedError, match="mounted on"):
-                run_study(small_study, on=[device], out=tmp_path / "runs", destroy=[device])
+            said: list[str] = []
+            with pytest.raises(RefusedError, match=f"^--on: {device} is mounted on"):
+                run_study(small_study, on=[device], out=tmp_path / "runs", destroy=[device], progress=_Listener(said))
+            assert not said, "nothing is said to be measured"
             subprocess.run(["umount", str(mounted)], check=True)
+        subprocess.run(["blockdev", "--setro", device], check=True)
+        with pytest.raises(RefusedError, match=f"^--on: {device} is read-only"):
+            run_study(small_study, on=[device], out=tmp_path / "runs", destroy=[device])
+        subprocess.run(["blockdev", "--setrw", device], check=True)
+        (tmp_path / "link").symlink_to(device)
+        with pytest.raises(InputError, match="is the same device as"):
+            run_study(small_study, on=[f"{tmp_path}/link", device], out=tmp_path / "runs", destroy=[device])
         assert not list((tmp_path / "runs").glob("*")), "nothing was measured, so there is no run"
         run = run_study(small_study, on=[device], out=tmp_path / "runs", destroy=[device], quick=True)
         assert run.facts["status"] == "complete"

@@ -23,6 +23,17 @@ pub(crate) fn typed_error(py: Python<'_>, key: &str, message: &str, kind: &str) 
     error
 }
 
+/// What serde says, in the words of our own errors. The text is one line that nobody has written: where in it is of no use.
+fn plain(told: &str) -> String {
+    let told = told.split(" at line ").next().unwrap_or(told);
+    match told.strip_prefix("unknown variant `").and_then(|rest| rest.split_once("`, expected ")) {
+        Some((_, known)) => {
+            format!("is not known here; accepted: {}", known.trim_start_matches("one of ").replace('`', ""))
+        }
+        None => told.to_owned(),
+    }
+}
+
 /// Reads JSON text into `T`; an error names the key.
 pub(crate) fn from_json<T: serde::de::DeserializeOwned>(py: Python<'_>, place: &str, text: &str) -> PyResult<T> {
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -33,8 +44,6 @@ pub(crate) fn from_json<T: serde::de::DeserializeOwned>(py: Python<'_>, place: &
             (place, "." | "") => place.to_owned(),
             (place, path) => format!("{place}.{path}"),
         };
-        // The text is one line that nobody has written: where in it is of no use.
-        let told = e.inner().to_string();
-        cell_error(py, &key, told.split(" at line ").next().unwrap_or(&told))
+        cell_error(py, &key, &plain(&e.inner().to_string()))
     })
 }

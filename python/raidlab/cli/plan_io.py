@@ -64,8 +64,10 @@ def plan_io(
         options = {"offset_bytes": f"--{kind}", "length_bytes": f"--{kind}", "tree": "TREE", "missing": "--missing"}
         head, _, rest = error.key.partition(".")
         where = f"--{rest.replace('_', '-')}" if head == "policy" else options.get(error.key, error.key)
-        value = {"TREE": tree, f"--{kind}": text}.get(where)
-        raise InputError.one(where, error.message, value=None if value is None else f"'{value}'") from None
+        values = {"TREE": tree, f"--{kind}": text, "--parity-write": parity_write, "--parity-read": parity_read}
+        value = f"'{values[where]}'" if where in values else None
+        message, _, accepted = error.message.partition("; accepted: ")
+        raise InputError.one(where, message, value=value, accepted=accepted or None) from None
     if as_json:
         print(json.dumps(plan, indent=2))
     else:

@@ -229,7 +229,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise _damaged(file, "is not a table of facts")
     lacking = [key for key in _NEEDED if key not in facts]
-    if "schema_version" in facts and lacking:
+    if facts.get("schema_version") == SCHEMA_VERSION and lacking:
         raise _damaged(file, f"lacks '{lacking[0]}'")
     return facts
 

@@ -61,8 +61,11 @@ def dry_problems(
         try:
             _core.check_cell(text)
         except _core.CellError as error:
-            place = _place(loaded, cell, error.key, quick=quick)
             message, _, accepted = error.message.partition("; accepted: ")
+            if error.key.isupper():
+                # A variable of the environment is at fault, and no file.
+                return [Problem("", error.key, message, accepted=accepted or None)]
+            place = _place(loaded, cell, error.key, quick=quick)
             told = f"{message} (array '{cell.array.name}' on {_WHERE.get(target, target)})"
             found.setdefault(place, loaded.problem(place, told, accepted or None))
     return sorted(found.values(), key=lambda problem: (problem.line or 0, problem.where))

@@ -1,0 +1,160 @@
+"""Mistakes on the command line and places that cannot be used: one clear line and the documented exit code."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raidlab.api import run_study, write_report
+from raidlab.cli.layout import layout
+from raidlab.cli.plan_io import plan_io
+from raidlab.errors import InputError
+from raidlab.results import SCHEMA_VERSION, Run, load_run
+
+PLAN: dict[str, Any] = {
+    "write": None,
+    "read": None,
+    "missing": None,
+    "sector": "512",
+    "member_size": "1GiB",
+    "parity_write": "fewest_accesses",
+    "parity_read": "skip",
+    "as_json": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"write": "8KiB@0", "member_size": "9" * 26},
+            "--member-size: '9{26}': a size must be at most 1 EiB",
+        ),
+        ({"write": "8KiB@0", "member_size": "0"}, "--member-size: '0': a size must be above 0; accepted: "),
+        (
+            {"write": "8KiB@0", "sector": "99999999999"},
+            "--sector: '99999999999': is too large; accepted: at most 1",
+        ),
+        ({"write": "8KiB@0", "sector": "x"}, "--sector: 'x': is not a size; accepted: "),
+        ({"write": "8KiB@-1"}, "--write: '8KiB@-1': an offset must be at least 0; accepted: LENGTH@OFFSET"),
+        ({"write": "0@0"}, "--write: '0@0': a size must be above 0; accepted: LENGTH@OFFSET"),
+        ({"read": "8KiB"}, "--read: '8KiB': has no offset; accepted: LENGTH@OFFSET"),
+        ({"read": "7@0"}, "--read: '7@0': 7 is no multiple of the sector of 512 bytes"),
+        ({"read": "8KiB@100GiB"}, "--read: '8KiB@100GiB': 8192 bytes at 107374182400; accepted: within"),
+        ({"read": "8KiB@0", "missing": [9]}, "--missing: member 9; accepted: 0 to 4$"),
+        ({"read": "8KiB@0", "missing": [1, 2]}, "--missing: node 0 of the tree has lost more members"),
+        (
+            {"write": "8KiB@0", "parity_write": "foo"},
+            "--parity-write: 'foo': is not known here; accepted: read_modify_write, reconstruct_write, few",
+        ),
+        (
+            {"read": "8KiB@0", "parity_read": "x"},
+            "--parity-read: 'x': is not known here; accepted: skip or read",
+        ),
+        ({}, "--write, --read: exactly one of them is needed"),
+    ],
+)
+def test_a_mistake_in_a_plan_names_its_option_once(given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        plan_io("raid5:5", **{**PLAN, **given})
+    assert re.match(expected, str(caught.value)), caught.value
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        ("raid5:-3", "TREE: 'raid5:-3': a number of members is expected at '-3'; accepted: 1 to 4096"),
+        ("raid9", "TREE: 'raid9': unknown level 'raid9'; accepted: "),
+    ],
+)
+def test_a_mistake_in_a_tree_says_its_place_once(tree: str, expected: str) -> None:
+    for command in (lambda: layout(tree), lambda: plan_io(tree, **{**PLAN, "read": "8KiB@0"})):
+        with pytest.raises(InputError) as caught:
+            command()
+        assert str(caught.value).startswith(expected)
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/proc/x", "a file", "a file/below"])
+def test_where_no_folder_can_be_made_nothing_is_run(place: str, small_study: Path, tmp_path: Path) -> None:
+    (tmp_path / "a file").write_text("precious", encoding="utf-8")
+    out = place if place.startswith("/") else f"{tmp_path}/{place}"
+    with pytest.raises(InputError, match=f"--out: '{out}': no folder can be made there: .*; accepted: a directory"):
+        run_study(small_study, on=["sim"], out=out)
+    assert (tmp_path / "a file").read_text(encoding="utf-8") == "precious"
+
+
+@pytest.mark.parametrize(("given", "where"), [({"out": ""}, "--out"), ({"on": [""]}, "--on")])
+def test_an_empty_word_is_refused(given: dict[str, Any], where: str, small_study: Path) -> None:
+    with pytest.raises(InputError, match=f"{where}: '': is empty"):
+        run_study(small_study, **given)
+
+
+def test_a_refused_run_makes_no_directory(small_study: Path, tmp_path: Path) -> None:
+    text = small_study.read_text(encoding="utf-8").replace('member_size = "16MiB"', 'member_size = "1000TiB"')
+    small_study.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="the member files need"):
+        run_study(small_study, on=[f"{tmp_path}/deep/er/"], out=tmp_path / "runs")
+    assert list(tmp_path.iterdir()) == [small_study]
+
+
+def _damage(name: str, content: bytes | None) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        if content is None:
+            (folder / name).unlink()
+        else:
+            (folder / name).write_bytes(content)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (_damage("run.json", b"{"), "run.json': is not JSON"),
+        (_damage("run.json", b"[]"), "run.json': is not a table of facts"),
+        (_damage("run.json", b"\xff\xfe"), "run.json': is not JSON"),
+        (_damage("run.json", b'{"schema_version": %d}' % SCHEMA_VERSION), "run.json': lacks 'study'"),
+        (_damage("run.json", b'{"schema_version": 999}'), "was written with result schema 999"),
+        (_damage("run.json", None), "is not a run folder"),
+        (_damage("cells.parquet", b"garbage"), "cells.parquet': cannot be read"),
+        (_damage("cells.parquet", b""), "cells.parquet': cannot be read"),
+        (_damage("cells.parquet", None), "lacks cells.parquet"),
+    ],
+)
+def test_a_damaged_run_folder_is_one_clear_error(
+    change: Callable[[Path], None], expected: str, small_run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(small_run.folder, folder)
+    change(folder)
+    with pytest.raises(InputError) as caught:
+        write_report(folder)
+    assert len(caught.value.problems) == 1 and expected in str(caught.value), caught.value
+
+
+def test_a_study_that_can_no_longer_be_read_is_one_clear_error(small_run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(small_run.folder, folder)
+    text = (folder / "run.json").read_text(encoding="utf-8")
+    (folder / "run.json").write_text(text.replace("[load]", "[lode]"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"run.json': has no study that can be read"):
+        load_run(folder)
+
+
+def test_a_parity_backend_that_is_none_is_named_before_anything_is_made(small_study: Path) -> None:
+    command = [sys.executable, "-m", "raidlab", "run", str(small_study), "--on", "memory"]
+    environment = {"PATH": "/usr/bin:/bin", "RAIDLAB_PARITY": "foo", "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(
+        command, cwd=small_study.parent, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2, done.stderr
+    assert re.match(r"error: RAIDLAB_PARITY: 'foo': is no parity backend .*; accepted: naive, portable", done.stderr)
+    assert done.stderr.count("\n") == 1
+    assert [file.name for file in small_study.parent.iterdir()] == ["study.toml"]
