@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 class CellError(Exception):
     """Bad input or a failed run: the JSON path at fault, and bad_input, refused, unsupported or io."""
 
@@ -23,6 +26,14 @@ def check_cell(request: str) -> None: ...
 def parse_tree(text: str) -> str: ...
 def tree_facts(tree: str, member_bytes: int, sector_bytes: int) -> dict[str, Any]: ...
 def device_facts(device: str) -> dict[str, Any]: ...
+def device_replay(
+    device: str,
+    is_write: npt.NDArray[np.uint8],
+    lba: npt.NDArray[np.uint64],
+    sectors: npt.NDArray[np.uint64],
+    gap_ns: npt.NDArray[np.uint64],
+    seed: int,
+) -> dict[str, npt.NDArray[np.uint64]]: ...
 def layout_map(tree: str, rows: int) -> dict[str, Any]: ...
 def plan_io(
     tree: str,

@@ -77,7 +77,7 @@ impl Calendar {
     }
 
     /// Enters a completion, at its own time behind everything that happens then or earlier.
-    #[inline]
+    #[inline(always)]
     pub fn finish(&mut self, running: Running, releases: bool) {
         let at = running.done;
         let slot = match self.free.pop() {

@@ -11,10 +11,10 @@
 use crate::calendar::{Calendar, Running};
 use crate::empirical::Empirical;
 use crate::fixed::Fixed;
-use crate::hdd::Hdd;
+use crate::hdd::{Command, Drive, Hdd};
 use crate::pair::{Ledger, Prepaid};
-use crate::scheduler::{Queue, SchedulerSpec, Waiting};
-use crate::service::{Completion, Totals};
+use crate::scheduler::{Arm, Queue, SchedulerSpec, Waiting};
+use crate::service::{Completion, Totals, Visit};
 use crate::{DeviceError, DeviceSpec, PairPricing};
 use raidlab_types::{Duration, Extent, Instant, OpKind, Operation, Seed};
 
@@ -22,8 +22,21 @@ use raidlab_types::{Duration, Extent, Instant, OpKind, Operation, Seed};
 #[derive(Debug, Clone)]
 enum Model {
     Hdd(Hdd),
+    /// In a box: it is large, and devices lie side by side.
+    Drive(Box<Drive>),
     Fixed(Fixed),
     Empirical(Empirical),
+}
+
+impl Model {
+    /// What arm and rotation would take for an operation that began at `at`.
+    fn positioning_ns(&self, at: Instant, op: &Waiting) -> u64 {
+        match self {
+            Model::Hdd(hdd) => hdd.positioning_ns(at, op.kind, op.lba),
+            Model::Drive(drive) => drive.positioning_ns(at.as_ns(), op.kind, op.lba),
+            Model::Fixed(_) | Model::Empirical(_) => 0,
+        }
+    }
 }
 
 /// A modelled device that takes operations and says when they are done.
@@ -50,10 +63,12 @@ enum Model {
 pub struct Device {
     model: Model,
     queue: Queue,
+    arm: Arm,
     calendar: Calendar,
     ledger: Ledger,
     pricing: PairPricing,
     scheduler: SchedulerSpec,
+    depth: Option<u32>,
     servers: usize,
     /// Servers at work.
     busy: usize,
@@ -72,7 +87,10 @@ impl Device {
     /// The seed gives a disk its angle at the start and an empirical device its draws; give each member its own.
     pub fn new(spec: &DeviceSpec, sector_bytes: u32, pricing: PairPricing, seed: Seed) -> Result<Device, DeviceError> {
         let (model, own_bytes, scheduler) = match spec {
-            DeviceSpec::Hdd(s) => (Model::Hdd(Hdd::new(s.compile()?, seed)), s.sector_bytes, s.scheduler),
+            DeviceSpec::Hdd(s) if s.is_plain() => {
+                (Model::Hdd(Hdd::new(s.compile()?, seed)), s.sector_bytes, s.scheduler)
+            }
+            DeviceSpec::Hdd(s) => (Model::Drive(Box::new(Drive::new(s, seed)?)), s.sector_bytes, s.scheduler),
             DeviceSpec::Fixed(s) => (Model::Fixed(Fixed::new(s)?), s.sector_bytes, s.scheduler),
             DeviceSpec::Empirical(s) => (Model::Empirical(Empirical::new(s, seed)?), s.sector_bytes, s.scheduler),
         };
@@ -80,9 +98,20 @@ impl Device {
             let message = format!("the array's sectors of {sector_bytes} bytes are no multiple of {own_bytes}");
             return Err(DeviceError::new("sector_bytes", message));
         }
+        let depth = match spec {
+            DeviceSpec::Hdd(s) => s.queue_depth,
+            DeviceSpec::Fixed(_) | DeviceSpec::Empirical(_) if scheduler == SchedulerSpec::Sptf => {
+                return Err(DeviceError::new("scheduler", "sptf needs a disk, whose arm and rotation it reckons with"));
+            }
+            DeviceSpec::Fixed(_) | DeviceSpec::Empirical(_) => None,
+        };
+        if let SchedulerSpec::Vscan { percent: 101.. } = scheduler {
+            return Err(DeviceError::new("scheduler.vscan.percent", "must lie between 0 and 100"));
+        }
         let sectors_each = (sector_bytes / own_bytes) as u64;
         let (sectors, servers) = match &model {
             Model::Hdd(hdd) => (hdd.capacity_sectors(), 1),
+            Model::Drive(drive) => (drive.capacity_sectors(), 1),
             Model::Fixed(fixed) => (fixed.capacity_sectors, fixed.servers),
             Model::Empirical(empirical) => (empirical.capacity_sectors, empirical.servers),
         };
@@ -92,11 +121,13 @@ impl Device {
         }
         Ok(Device {
             model,
-            queue: Queue::new(scheduler),
+            queue: Queue::new(scheduler, sectors, depth, servers),
+            arm: Arm::default(),
             calendar: Calendar::with_capacity(2 * servers + 2),
             ledger: Ledger::default(),
             pricing,
             scheduler,
+            depth,
             servers,
             busy: 0,
             taken: 0,
@@ -112,12 +143,14 @@ impl Device {
     pub fn twin(&self, seed: Seed) -> Device {
         let model = match &self.model {
             Model::Hdd(hdd) => Model::Hdd(hdd.twin(seed)),
+            Model::Drive(drive) => Model::Drive(Box::new(drive.twin(seed))),
             Model::Fixed(fixed) => Model::Fixed(fixed.clone()),
             Model::Empirical(empirical) => Model::Empirical(empirical.twin(seed)),
         };
         Device {
             model,
-            queue: Queue::new(self.scheduler),
+            queue: Queue::new(self.scheduler, self.capacity * self.sectors_each, self.depth, self.servers),
+            arm: Arm::default(),
             calendar: Calendar::with_capacity(2 * self.servers + 2),
             ledger: Ledger::default(),
             busy: 0,
@@ -157,6 +190,9 @@ impl Device {
             return;
         }
         if self.busy < self.servers {
+            if let Model::Drive(_) = self.model {
+                return self.start_visit(now, &Waiting::new(&op, sectors_each, now, sequence));
+            }
             self.start(now, &Waiting::new(&op, sectors_each, now, sequence));
         } else {
             self.queue.push(Waiting::new(&op, sectors_each, now, sequence));
@@ -250,12 +286,14 @@ impl Device {
         self.calendar.finish(running, false);
     }
 
-    /// Puts an operation on a free server at `at`.
+    /// Puts an operation on a free server at `at`; not for models that place their visits in time themselves.
     #[inline]
     fn start(&mut self, at: Instant, op: &Waiting) {
         self.busy += 1;
+        self.arm = Arm { lba: op.lba, end: op.lba + op.sectors };
         let service = match &mut self.model {
             Model::Hdd(hdd) => hdd.serve(at, op.kind, op.lba, op.sectors),
+            Model::Drive(_) => unreachable!("goes by start_visit"),
             Model::Fixed(fixed) => fixed.serve(op.kind, op.sectors),
             Model::Empirical(empirical) => empirical.serve(op.kind, op.sequence),
         };
@@ -282,11 +320,49 @@ impl Device {
         }
     }
 
+    /// The same for a model that places its visits in time itself.
+    #[inline(never)]
+    fn start_visit(&mut self, at: Instant, op: &Waiting) {
+        let Model::Drive(drive) = &mut self.model else { return };
+        let command = Command {
+            kind: op.kind,
+            lba: op.lba,
+            sectors: op.sectors,
+            durable: op.durable,
+            entered: op.entered.as_ns(),
+            now: at.as_ns(),
+        };
+        let Visit { begun, service, release } = drive.serve(command);
+        let started = Instant::from_ns(begun);
+        let done = started + Duration::from_ns(service.total());
+        let pair_read = op.kind == OpKind::Read && op.pair_with().is_some();
+        let prepays = self.pricing == PairPricing::Prepaid && pair_read;
+        let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
+        let running = Running {
+            id: op.id,
+            arrived: op.arrived,
+            started,
+            done,
+            service,
+            sectors: op.sectors,
+            paired_ns,
+            kind: op.kind,
+            prepaid: false,
+        };
+        let pauses = self.pricing == PairPricing::Head && pair_read;
+        let release = if pauses { done } else { Instant::from_ns(release) };
+        self.calendar.finish(running, !prepays && !pauses && release == done);
+        if !prepays && (pauses || release != done) {
+            self.calendar.release(release);
+        }
+    }
+
     /// Goes on with the write of the pair whose read ends at `at`; returns how long that holds the server.
     #[cold]
     fn prepay(&mut self, at: Instant, read: &Waiting) -> u64 {
         let service = match &mut self.model {
             Model::Hdd(hdd) => hdd.serve_pair_write(at, read.lba, read.sectors),
+            Model::Drive(drive) => drive.serve_pair_write(at.as_ns(), read.lba, read.sectors),
             Model::Fixed(fixed) => fixed.serve(OpKind::Write, read.sectors),
             Model::Empirical(empirical) => empirical.serve_pair_write(read.sequence),
         };
@@ -301,13 +377,19 @@ impl Device {
     #[inline]
     fn release(&mut self, at: Instant) {
         self.busy -= 1;
-        let position = match &self.model {
-            Model::Hdd(hdd) => hdd.position(),
-            Model::Fixed(_) | Model::Empirical(_) => 0,
-        };
-        if let Some(next) = self.queue.take(position) {
-            // A driver that polls late may have brought operations after the server became free.
-            self.start(at.max(next.arrived), &next);
+        if self.queue.len() > 0 {
+            self.start_next(at);
+        }
+    }
+
+    fn start_next(&mut self, at: Instant) {
+        let model = &self.model;
+        let Some(next) = self.queue.take(at, self.arm, |op| model.positioning_ns(at, op)) else { return };
+        // A driver that polls late may have brought operations after the server became free.
+        let at = at.max(next.arrived);
+        match self.model {
+            Model::Drive(_) => self.start_visit(at, &next),
+            _ => self.start(at, &next),
         }
     }
 }

@@ -11,7 +11,7 @@
 //!   parts it reports ([`Totals`]).
 //! - No allocation per operation once the queues have grown to the largest depth seen.
 //!
-//! Not modelled: the cache and read-ahead of a drive, defects and spare sectors, thermal recalibration.
+//! Not modelled: reads that overtake others through the buffer, partial writes of a segment, thermal recalibration.
 //!
 //! Adding a model: one file (or folder), one variant of [`DeviceSpec`] and of the private `Model`, one test. Adding a
 //! scheduler: see the list in `scheduler/mod.rs`.
@@ -31,7 +31,10 @@ pub use device::Device;
 pub use empirical::EmpiricalSpec;
 pub use error::DeviceError;
 pub use fixed::FixedSpec;
-pub use hdd::{HddSpec, SeekSpec, Skew, ZoneSpec};
+pub use hdd::{
+    BandSpec, BufferSpec, BusSpec, ChildSpec, CommandSpec, ExtraDisconnect, HddSpec, KeepRequested, LayoutSpec,
+    Mapping, NodeSpec, Preseek, ReadAhead, SeekSpec, Skew, Sparing, WriteBack, ZoneSpec,
+};
 pub use scheduler::SchedulerSpec;
 pub use service::{Completion, IdleMean, Totals};
 pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};

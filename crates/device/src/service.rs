@@ -48,7 +48,25 @@ pub(crate) struct Service {
     pub transfer: u64,
 }
 
+/// A service with its place in time, for models that do several things at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Visit {
+    /// When the device turned to the operation: later than when it was given, where it had its own work to finish first.
+    pub begun: u64,
+    pub service: Service,
+    /// When the device may turn to the next operation; not after this one is complete.
+    pub release: u64,
+}
+
 impl Service {
+    /// A visit of `total` ns whose parts are, as far as they fit, these; the rest is overhead.
+    pub fn split(total: u64, seek: u64, rotation: u64, transfer: u64) -> Self {
+        let seek = seek.min(total);
+        let rotation = rotation.min(total - seek);
+        let transfer = transfer.min(total - seek - rotation);
+        Service { overhead: total - seek - rotation - transfer, seek, rotation, transfer }
+    }
+
     #[inline]
     pub fn total(&self) -> u64 {
         self.overhead + self.seek + self.rotation + self.transfer

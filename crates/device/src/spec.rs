@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum DeviceSpec {
     /// A rotating disk.
-    Hdd(HddSpec),
+    Hdd(Box<HddSpec>),
     /// A constant service time on one or several servers.
     Fixed(FixedSpec),
     /// Service times drawn from measured quantiles.

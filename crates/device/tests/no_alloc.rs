@@ -57,7 +57,18 @@ fn work(device: &mut Device, rng: &mut CounterRng, pairs: u64, depth: u64, next:
 #[test]
 fn nothing_is_allocated_in_the_steady_state() {
     let empirical = r#"{"kind": "empirical", "capacity_bytes": 1048576, "servers": 3, "read": [[0, 50], [1, 90]], "write": [[0, 20], [1, 80]]}"#;
-    let specs: [DeviceSpec; 3] = [small_disk(), file(FIXED), json(empirical)];
+    let mut specs: Vec<DeviceSpec> = vec![small_disk(), file(FIXED), json(empirical)];
+    for scheduler in [r#""sstf""#, r#""look""#, r#""clook""#, r#"{"vscan": {"percent": 20}}"#, r#""sptf""#] {
+        let mut spec = serde_json::to_value(small_disk()).unwrap();
+        spec["scheduler"] = serde_json::from_str(scheduler).unwrap();
+        spec["queue_depth"] = 32.into();
+        specs.push(serde_json::from_value(spec).unwrap());
+    }
+    for flags in [0b0000_0000, 0b1111_1011] {
+        let mut spec = serde_json::to_value(busy_disk("full", "segment", flags)).unwrap();
+        spec["zones"][0]["cylinders"] = 60.into();
+        specs.push(serde_json::from_value(spec).unwrap());
+    }
     for spec in &specs {
         for pricing in [PairPricing::Queued, PairPricing::Head, PairPricing::Prepaid] {
             let mut device = device(spec, pricing);

@@ -12,6 +12,7 @@ mod direct;
 mod doors;
 mod error;
 mod files;
+mod replay;
 mod search;
 mod streams;
 
@@ -27,6 +28,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(doors::parse_tree, m)?)?;
     m.add_function(wrap_pyfunction!(doors::tree_facts, m)?)?;
     m.add_function(wrap_pyfunction!(doors::device_facts, m)?)?;
+    m.add_function(wrap_pyfunction!(replay::device_replay, m)?)?;
     m.add_function(wrap_pyfunction!(doors::layout_map, m)?)?;
     m.add_function(wrap_pyfunction!(doors::plan_io, m)?)?;
     Ok(())

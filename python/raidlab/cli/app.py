@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from raidlab.cli import (
+    device,
     fio,
     layout,
     measure,
@@ -76,6 +77,7 @@ app.command("measure-files", epilog=measure_files.EXAMPLES)(measure_files.measur
 app.command("measure-streams", epilog=measure_streams.EXAMPLES)(measure_streams.measure_streams)
 app.add_typer(study.app, name="study")
 app.add_typer(fio.app, name="fio")
+app.add_typer(device.app, name="device")
 app.add_typer(model.app, name="model")
 app.add_typer(results.app, name="results")
 app.command("report")(report.report)

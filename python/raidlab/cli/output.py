@@ -192,6 +192,16 @@ def short(value: float | None) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
+def short_bytes(count: int) -> str:
+    """A size in decimal units, as disks are sold."""
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}"
+
+
 def percent(value: float | None) -> str:
     """A share; one decimal where it is small."""
     return "-" if value is None else f"{value:.0f}%" if value >= 10 else f"{value:.1f}%"

@@ -8,10 +8,8 @@
 //! - The skew of a track is a function of its place alone; from any track to the next, also across zones, it grows by the
 //!   track skew (same cylinder) or the cylinder skew (next cylinder).
 
+use super::layout::FRACTION;
 use super::reciprocal::Reciprocal;
-
-/// Bits after the binary point in the length of a sector.
-const FRACTION: u32 = 20;
 
 /// Buckets of the index from address to zone.
 const BUCKETS: u64 = 1024;
@@ -77,6 +75,12 @@ impl Zone {
     #[inline]
     pub fn length_ns(&self, sectors: u64) -> u64 {
         (sectors * self.sector_fixed) >> FRACTION
+    }
+
+    /// Length of a sector in 2^-20 ns.
+    #[inline]
+    pub fn sector_fixed(&self) -> u64 {
+        self.sector_fixed
     }
 
     fn new(input: &ZoneInput, first_lba: u64, first_cylinder: u32, base_ns: u64, heads: u64, usable_ns: u64) -> Self {

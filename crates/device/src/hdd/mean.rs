@@ -3,6 +3,9 @@
 //! Purpose: figures for reports, and something for tests to hold the model against.
 //! Invariant: every sector is equally likely, so outer cylinders, which hold more, weigh more.
 
+use super::buffer_spec::WriteBack;
+use super::geometry::Zone;
+use super::layout::Layout;
 use super::seek::SeekTable;
 use super::HddSpec;
 use crate::{DeviceError, IdleMean};
@@ -11,6 +14,9 @@ use raidlab_types::{Duration, OpKind};
 impl HddSpec {
     /// Mean times of an operation of `bytes` bytes; flushes and discards cost their overhead.
     pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+        if !self.is_plain() {
+            return self.idle_mean_of_drive(kind, bytes);
+        }
         let plant = self.compile()?;
         let zero = Duration::ZERO;
         let overhead =
@@ -42,6 +48,68 @@ impl HddSpec {
             transfer: Duration::from_ns((sector_ns * bytes as f64 / self.sector_bytes as f64).round() as u64),
         })
     }
+}
+
+impl HddSpec {
+    /// The same for a disk with everything: a miss after a read, of an idle disk whose buffer holds nothing of use.
+    fn idle_mean_of_drive(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+        let works = self.compile_works(0.0)?;
+        let (timings, read) = (&works.timings, kind == OpKind::Read);
+        let write_back = works.rules.write_back != WriteBack::None;
+        let own = match kind {
+            OpKind::Read => timings.read_miss[0] + timings.read_completion,
+            OpKind::Write | OpKind::WriteZeroes if write_back => timings.write_hit[0] + timings.write_completion,
+            _ => timings.write_miss[0] + timings.write_completion,
+        };
+        let overhead = Duration::from_ns(timings.every + own);
+        let zero = Duration::ZERO;
+        if matches!(kind, OpKind::Flush | OpKind::Discard) {
+            return Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer: zero });
+        }
+        let sectors = bytes as f64 / self.sector_bytes as f64;
+        if !read && write_back {
+            let transfer = Duration::from_ns((works.bus.write_sector as f64 * sectors).round() as u64);
+            return Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer });
+        }
+        let settle = if read { 0.0 } else { works.write_settle as f64 };
+        let bands = bands(&works.layout);
+        let at_zero = (1.0 - 1.0 / self.heads as f64) * (works.head_switch as f64 + settle);
+        let seek_ns = mean_over_distances(&bands, &works.seek, settle, at_zero);
+        let all: f64 = bands.iter().map(|band| (band.1 - band.0) as f64 * band.2).sum();
+        let tracks: f64 = bands.iter().map(|band| (band.1 - band.0) as f64).sum::<f64>() * self.heads as f64;
+        let sector_ns = works.revolution_ns() as f64 * tracks / all;
+        Ok(IdleMean {
+            overhead,
+            seek: Duration::from_ns(seek_ns.round() as u64),
+            rotation: Duration::from_ns(works.revolution_ns() / 2),
+            transfer: Duration::from_ns((sector_ns * sectors).round() as u64),
+        })
+    }
+}
+
+/// Cylinders of about equal size in a row, as `(first cylinder, end, sectors of a cylinder)`: zones, or pieces of them
+/// where slips make cylinders differ.
+fn bands(layout: &Layout) -> Vec<(i64, i64, f64)> {
+    const PIECES: usize = 256;
+    let table = match layout {
+        Layout::Regular(geometry) => {
+            let heads = geometry.heads.divisor() as f64;
+            let ends = geometry.zones.iter().skip(1).map(|zone| zone.first_cylinder as i64);
+            let ends = ends.chain([geometry.cylinders as i64]);
+            let band =
+                |(zone, end): (&Zone, i64)| (zone.first_cylinder as i64, end, zone.per_track.divisor() as f64 * heads);
+            return geometry.zones.iter().zip(ends).map(band).collect();
+        }
+        Layout::Table(table) => table,
+    };
+    let mut sectors = vec![0u64; table.cylinders as usize];
+    table.runs().for_each(|run| sectors[run.cylinder as usize] += run.end - run.first);
+    let size = sectors.len().div_ceil(PIECES);
+    let piece = |(i, piece): (usize, &[u64])| {
+        let (first, sum) = ((i * size) as i64, piece.iter().sum::<u64>());
+        (first, first + piece.len() as i64, sum as f64 / piece.len() as f64)
+    };
+    sectors.chunks(size).enumerate().map(piece).collect()
 }
 
 /// Mean movement between two independent sectors, for zones `(first cylinder, end, weight of a cylinder)`.

@@ -55,8 +55,6 @@ pub(crate) struct Hdd {
     phase: u64,
     cylinder: u32,
     head: u32,
-    /// One past the last sector transferred.
-    position: u64,
 }
 
 /// Angle at time 0 of the disk with this seed.
@@ -67,23 +65,30 @@ fn phase(seed: Seed, revolution_ns: u64) -> u64 {
 impl Hdd {
     pub fn new(plant: Plant, seed: Seed) -> Self {
         let phase = phase(seed, plant.geometry.revolution.divisor());
-        Hdd { plant: Arc::new(plant), phase, cylinder: 0, head: 0, position: 0 }
+        Hdd { plant: Arc::new(plant), phase, cylinder: 0, head: 0 }
     }
 
     /// Another disk of the same model, its arm parked at cylinder 0; shares what is compiled.
     pub fn twin(&self, seed: Seed) -> Self {
         let phase = phase(seed, self.plant.geometry.revolution.divisor());
-        Hdd { plant: Arc::clone(&self.plant), phase, cylinder: 0, head: 0, position: 0 }
+        Hdd { plant: Arc::clone(&self.plant), phase, cylinder: 0, head: 0 }
     }
 
     pub fn capacity_sectors(&self) -> u64 {
         self.plant.geometry.capacity
     }
 
-    /// Where the arm is, as an address.
-    #[inline]
-    pub fn position(&self) -> u64 {
-        self.position
+    /// Movement and wait of an operation that would begin at `at`.
+    pub fn positioning_ns(&self, at: Instant, kind: OpKind, lba: u64) -> u64 {
+        let (overhead, write) = match kind {
+            OpKind::Read => (self.plant.read_overhead_ns, false),
+            OpKind::Write | OpKind::WriteZeroes => (self.plant.write_overhead_ns, true),
+            OpKind::Flush | OpKind::Discard => return 0,
+        };
+        let geometry = &self.plant.geometry;
+        let place = geometry.place(lba);
+        let seek = self.movement(&place, write);
+        seek + self.rotation(at.as_ns() + overhead + seek, geometry.angle_ns(&place))
     }
 
     /// The service of an operation that starts at `start`.
@@ -105,15 +110,13 @@ impl Hdd {
         self.visit(start.as_ns(), self.plant.turnaround_ns, true, lba, sectors)
     }
 
-    #[inline]
+    #[inline(always)]
     fn visit(&mut self, start: u64, overhead: u64, write: bool, lba: u64, sectors: u64) -> Service {
         let plant = &*self.plant;
         let geometry = &plant.geometry;
         let place = geometry.place(lba);
         let seek = self.movement(&place, write);
-        let arrived = geometry.revolution.rem(start + overhead + seek + self.phase);
-        let angle = geometry.angle_ns(&place);
-        let rotation = if angle >= arrived { angle - arrived } else { angle + geometry.revolution.divisor() - arrived };
+        let rotation = self.rotation(start + overhead + seek, geometry.angle_ns(&place));
         let zone = &geometry.zones[place.zone];
         let end = place.sector + sectors;
         // What the common case needs stays in registers: no part of it is ever passed by reference.
@@ -123,12 +126,24 @@ impl Hdd {
         } else {
             plant.transfer_on(place, write, sectors)
         };
-        (self.cylinder, self.head, self.position) = (cylinder, head, lba + sectors);
+        (self.cylinder, self.head) = (cylinder, head);
         Service { overhead, seek: seek + more.seek, rotation: rotation + more.rotation, transfer: more.transfer }
     }
 
+    /// From `at` to when `angle` comes round.
+    #[inline(always)]
+    fn rotation(&self, at: u64, angle: u64) -> u64 {
+        let revolution = &self.plant.geometry.revolution;
+        let arrived = revolution.rem(at + self.phase);
+        if angle >= arrived {
+            angle - arrived
+        } else {
+            angle + revolution.divisor() - arrived
+        }
+    }
+
     /// Time to bring the right head over the track.
-    #[inline]
+    #[inline(always)]
     fn movement(&self, place: &Place, write: bool) -> u64 {
         let plant = &*self.plant;
         let distance = self.cylinder.abs_diff(place.cylinder);

@@ -1,19 +1,32 @@
-//! Rotating disks: zones, heads and skews, a seek curve, continuous rotation; no cache.
+//! Rotating disks.
 //!
-//! - `spec`: the parameters, checked and compiled
-//! - `geometry`: from an address to a cylinder, head, sector and angle
+//! - `spec` (with `zone_spec`, `layout_spec`, `buffer_spec`): the parameters; `compile`: those of a disk with everything, checked
 //! - `seek`: from a distance to a time
-//! - `mechanism`: the service of one operation
+//! - `geometry`, `mechanism`: a plain disk (equal tracks in zones, no buffer), priced by arithmetic alone: the hot path
+//! - `layout`: where sectors lie, however it is described
+//! - `drive`: a disk with everything
 //! - `mean`: expected times, worked out
 //! - `reciprocal`: exact division by constants
 
+mod buffer_spec;
+mod compile;
+mod drive;
 mod geometry;
+mod layout;
+mod layout_spec;
 mod mean;
 mod mechanism;
 mod reciprocal;
 mod seek;
 mod spec;
+mod zone_spec;
 
+pub use buffer_spec::{
+    BufferSpec, BusSpec, CommandSpec, ExtraDisconnect, KeepRequested, Preseek, ReadAhead, WriteBack,
+};
+pub(crate) use drive::{Command, Drive};
+pub use layout_spec::{BandSpec, ChildSpec, LayoutSpec, NodeSpec};
 pub(crate) use mechanism::Hdd;
 pub use seek::SeekSpec;
-pub use spec::{HddSpec, Skew, ZoneSpec};
+pub use spec::HddSpec;
+pub use zone_spec::{Mapping, Skew, Sparing, ZoneSpec};

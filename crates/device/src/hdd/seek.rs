@@ -1,11 +1,12 @@
 //! The time the arm takes, by distance.
 //!
-//! Purpose: three ways to say it (Lee's three-point curve, a measured table, a formula), compiled into one table.
+//! Purpose: the ways to say it (Lee's three-point curve, a measured table, formulas), compiled into one table.
 //!
 //! Invariants: no distance, no time; the table is exact to the nanosecond for the first 8192 cylinders and
 //! linear between points a few cylinders apart beyond, where every seek curve is all but straight.
 //!
-//! Reference: E. K. Lee and R. H. Katz, *An analytic performance model of disk arrays*, SIGMETRICS 1993.
+//! References: E. K. Lee and R. H. Katz, *An analytic performance model of disk arrays*, SIGMETRICS 1993; C. Ruemmler and
+//! J. Wilkes, *An introduction to disk drive modeling*, IEEE Computer 27(3), 1994.
 
 use crate::DeviceError;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,37 @@ pub enum SeekSpec {
         /// Coefficient of the distance, in ms a cylinder.
         c_ms: f64,
     },
+    /// The same time for every distance.
+    Constant {
+        /// That time, in ms.
+        ms: f64,
+    },
+    /// Straight from a seek of one cylinder to the mean at a third of the cylinders, and from there to the longest.
+    Linear {
+        /// Seek of one cylinder, in ms.
+        min_ms: f64,
+        /// Mean over random pairs of cylinders, in ms.
+        avg_ms: f64,
+        /// Seek across all cylinders, in ms.
+        max_ms: f64,
+    },
+    /// Two pieces, as Ruemmler and Wilkes (1994) fit disks: `root_a + root_b sqrt(d)` for distances below `division`
+    /// cylinders, `line_a + line_b d` from there on.
+    Hp {
+        /// The first distance of the straight piece.
+        division: u32,
+        /// Constant of the curved piece, in ms.
+        root_a_ms: f64,
+        /// Coefficient of the square root, in ms.
+        root_b_ms: f64,
+        /// Constant of the straight piece, in ms.
+        line_a_ms: f64,
+        /// Coefficient of the distance, in ms a cylinder.
+        line_b_ms: f64,
+        /// Times of 1, 2, ... cylinders that differ from the curve, in ms.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        first_ms: Vec<f64>,
+    },
 }
 
 impl SeekSpec {
@@ -59,6 +91,22 @@ impl SeekSpec {
                 a * (d - 1.0).sqrt() + b * (d - 1.0) + min_ms
             }
             SeekSpec::Curve { a_ms, b_ms, c_ms } => a_ms + b_ms * d.sqrt() + c_ms * d,
+            SeekSpec::Constant { ms } => *ms,
+            SeekSpec::Linear { min_ms, avg_ms, max_ms } => {
+                let n = cylinders as f64;
+                if 3.0 * d <= n {
+                    min_ms + (avg_ms - min_ms) * 3.0 * (d - 1.0) / n
+                } else {
+                    avg_ms + (max_ms - avg_ms) * (3.0 * d - n) / (2.0 * n)
+                }
+            }
+            SeekSpec::Hp { division, root_a_ms, root_b_ms, line_a_ms, line_b_ms, first_ms } => {
+                match first_ms.get(distance as usize - 1) {
+                    Some(&ms) => ms,
+                    None if distance < *division => root_a_ms + root_b_ms * d.sqrt(),
+                    None => line_a_ms + line_b_ms * d,
+                }
+            }
             SeekSpec::Table { points } => interpolate(points, distance),
         }
     }
@@ -82,7 +130,9 @@ impl SeekSpec {
         match self {
             SeekSpec::Lee { .. } => "seek.avg_ms",
             SeekSpec::Table { .. } => "seek.points",
-            SeekSpec::Curve { .. } => "seek",
+            SeekSpec::Curve { .. } | SeekSpec::Hp { .. } => "seek",
+            SeekSpec::Constant { .. } => "seek.ms",
+            SeekSpec::Linear { .. } => "seek.avg_ms",
         }
     }
 }
@@ -187,6 +237,28 @@ mod tests {
         let ms = |d| table.ns(d) as f64 / 1e6;
         assert_eq!((ms(1), ms(2), ms(6), ms(10), ms(15), ms(30)), (1.0, 1.0, 2.0, 3.0, 3.5, 5.0));
         assert_eq!(SeekTable::new(&spec, 100, 1_200_000).unwrap().ns(1), 1_200_000);
+    }
+
+    #[test]
+    fn two_pieces_straight_lines_and_a_constant() {
+        let ms = |spec: &SeekSpec, d| SeekTable::new(spec, 901, 0).unwrap().ns(d) as f64 / 1e6;
+        let hp = |first_ms: Vec<f64>| SeekSpec::Hp {
+            division: 400,
+            root_a_ms: 2.0,
+            root_b_ms: 0.3,
+            line_a_ms: 5.0,
+            line_b_ms: 0.01,
+            first_ms,
+        };
+        assert_eq!((ms(&hp(vec![]), 1), ms(&hp(vec![]), 100), ms(&hp(vec![]), 400)), (2.3, 5.0, 9.0));
+        let measured = hp(vec![1.5, 1.75]);
+        assert_eq!((ms(&measured, 1), ms(&measured, 2), ms(&measured, 4)), (1.5, 1.75, 2.6));
+        let lines = SeekSpec::Linear { min_ms: 2.0, avg_ms: 5.0, max_ms: 11.0 };
+        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 0.01, "{found} {expected}");
+        near(ms(&lines, 1), 2.0);
+        near(ms(&lines, 301), 5.0);
+        near(ms(&lines, 601), 8.0);
+        assert_eq!(ms(&SeekSpec::Constant { ms: 1.25 }, 900), 1.25);
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! Invariant: what compiles has no empty zone, a gap shorter than a revolution, seeks between 0 and 4 s and at least one
 //! sector of the array.
 
+use super::buffer_spec::{BufferSpec, BusSpec, CommandSpec};
 use super::geometry::{Geometry, ZoneInput};
+use super::layout_spec::LayoutSpec;
 use super::mechanism::{Plant, Step, Steps};
 use super::seek::{SeekSpec, SeekTable};
+use super::zone_spec::{Mapping, Skew, Sparing, ZoneSpec};
 use crate::error::{check_sector_bytes, ms_to_ns};
 use crate::fixed::default_sector_bytes;
 use crate::{DeviceError, Provenance, SchedulerSpec};
@@ -15,7 +18,10 @@ use std::collections::BTreeMap;
 /// Longest revolution, overhead, settle and gap accepted, in ms.
 const MAX_MS: f64 = 1000.0;
 
-/// Parameters of a rotating disk without a cache.
+/// Parameters of a rotating disk.
+///
+/// A disk without any of `layout`, `mapping`, `sparing`, `cylinders`, `rpm_error_percent`, `buffer`, `bus`, `commands` and the
+/// finer keys of zones is priced by a shorter way of reckoning, to the same times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddSpec {
@@ -37,10 +43,26 @@ pub struct HddSpec {
     /// Revolutions a minute; either this or `revolution_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm: Option<f64>,
+    /// Largest deviation of the speed, in percent: each disk draws its own, uniformly.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rpm_error_percent: f64,
     /// Tracks a cylinder.
     pub heads: u32,
+    /// Cylinders that the arm can reach, where there are more than hold data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cylinders: Option<u32>,
     /// Zones from the outer edge (address 0) in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneSpec>,
+    /// In place of zones: a map of extents or an index of patterns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<LayoutSpec>,
+    /// In which order addresses take the heads of a cylinder.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mapping: Mapping,
+    /// Where spare sectors are, and what a slipped sector moves.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sparing: Sparing,
     /// Part of each revolution that holds no sectors, in ms.
     #[serde(default)]
     pub track_gap_ms: f64,
@@ -53,13 +75,13 @@ pub struct HddSpec {
     /// Switch to another head of the same cylinder, in ms; hidden under a seek that is longer.
     #[serde(default)]
     pub head_switch_ms: f64,
-    /// Time of the controller before a read moves anything, in ms.
+    /// Time of the controller before a read moves anything, in ms; `commands` says it more finely.
     #[serde(default)]
     pub read_overhead_ms: f64,
     /// Time of the controller before a write moves anything, in ms; all that a flush or discard takes.
     #[serde(default)]
     pub write_overhead_ms: f64,
-    /// Further settling of a write after each movement of arm or switch of head, in ms.
+    /// Further settling of a write after each movement of arm or switch of head, in ms; negative where reads take longer.
     #[serde(default)]
     pub write_settle_ms: f64,
     /// How long the arm takes.
@@ -67,58 +89,81 @@ pub struct HddSpec {
     /// From the end of a prepaid pair's read to when its write could begin, overheads of the write included, in ms.
     #[serde(default)]
     pub pair_turnaround_ms: f64,
+    /// What commands cost in the electronics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<CommandSpec>,
+    /// The bus between disk and host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<BusSpec>,
+    /// The track buffer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<BufferSpec>,
     /// Order of service.
     #[serde(default)]
     pub scheduler: SchedulerSpec,
-}
-
-/// Consecutive cylinders with the same number of sectors a track.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ZoneSpec {
-    /// Number of cylinders.
-    pub cylinders: u32,
-    /// Sectors on each of their tracks.
-    pub sectors_per_track: u32,
-    /// Track skew, where it is not the disk's.
+    /// Commands the disk holds at a time, the one in service included; the rest wait outside, in order of arrival.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub track_skew: Option<Skew>,
-    /// Cylinder skew, where it is not the disk's; holds from each cylinder of this zone to the one after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cylinder_skew: Option<Skew>,
+    pub queue_depth: Option<u32>,
 }
 
-/// An angle between tracks.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Skew {
-    /// In sectors of the zone.
-    Sectors(u32),
-    /// In ms of rotation.
-    Ms(f64),
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
-impl Default for Skew {
-    fn default() -> Self {
-        Skew::Sectors(0)
-    }
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl HddSpec {
-    /// Checks the parameters and computes everything that does not change.
-    pub(crate) fn compile(&self) -> Result<Plant, DeviceError> {
-        check_sector_bytes(self.sector_bytes)?;
-        let ns = |key: &str, ms: f64| ms_to_ns(key, ms, MAX_MS);
+    /// Whether nothing is asked for that the short way of reckoning does not know.
+    pub(crate) fn is_plain(&self) -> bool {
+        let plain_zone = |zone: &ZoneSpec| {
+            zone.first_cylinder.is_none()
+                && zone.start_angle.is_none()
+                && (zone.reserved_sectors, zone.spares) == (0, 0)
+                && zone.slips.is_empty()
+                && zone.remaps.is_empty()
+        };
+        self.layout.is_none()
+            && self.cylinders.is_none()
+            && (self.mapping, self.sparing) == (Mapping::Normal, Sparing::None)
+            && self.rpm_error_percent == 0.0
+            && self.write_settle_ms >= 0.0
+            && self.buffer.is_none()
+            && self.bus.is_none()
+            && self.commands.is_none()
+            && self.zones.iter().all(plain_zone)
+    }
+
+    /// Length of a revolution and of the part of it that holds sectors, in ns.
+    pub(super) fn turn_ns(&self) -> Result<(u64, u64), DeviceError> {
         let revolution_ns = self.revolution_ns()?;
-        let gap_ns = ns("track_gap_ms", self.track_gap_ms)?;
+        let gap_ns = ms_to_ns("track_gap_ms", self.track_gap_ms, MAX_MS)?;
         if gap_ns * 2 > revolution_ns {
             let message = format!("{} ms must be at most half a revolution", self.track_gap_ms);
             return Err(DeviceError::new("track_gap_ms", message));
         }
+        Ok((revolution_ns, revolution_ns - gap_ns))
+    }
+
+    /// Checks what every disk has.
+    pub(super) fn check(&self) -> Result<(), DeviceError> {
+        check_sector_bytes(self.sector_bytes)?;
         if !(1..=256).contains(&self.heads) {
             return Err(DeviceError::new("heads", format!("{} must lie between 1 and 256", self.heads)));
         }
-        let usable_ns = revolution_ns - gap_ns;
+        if self.queue_depth == Some(0) {
+            return Err(DeviceError::new("queue_depth", "0 must be at least 1"));
+        }
+        Ok(())
+    }
+
+    /// Checks the parameters of a plain disk and computes everything that does not change.
+    pub(crate) fn compile(&self) -> Result<Plant, DeviceError> {
+        self.check()?;
+        let ns = |key: &str, ms: f64| ms_to_ns(key, ms, MAX_MS);
+        let (revolution_ns, usable_ns) = self.turn_ns()?;
+        let gap_ns = revolution_ns - usable_ns;
         let zones = self.zone_inputs(revolution_ns, usable_ns)?;
         let geometry = Geometry::new(&zones, self.heads, revolution_ns, usable_ns);
         let head_switch_ns = ns("head_switch_ms", self.head_switch_ms)?;
@@ -158,7 +203,8 @@ impl HddSpec {
         }
     }
 
-    fn zone_inputs(&self, revolution_ns: u64, usable_ns: u64) -> Result<Vec<ZoneInput>, DeviceError> {
+    /// The zones as equal tracks, one after another.
+    pub(super) fn zone_inputs(&self, revolution_ns: u64, usable_ns: u64) -> Result<Vec<ZoneInput>, DeviceError> {
         if !(1..=4096).contains(&self.zones.len()) {
             return Err(DeviceError::new("zones", format!("{} zones; accepted: 1 to 4096", self.zones.len())));
         }
@@ -196,6 +242,7 @@ fn skew_ns(key: &str, skew: Skew, per_track: u32, revolution: u64, usable: u64) 
     let ns = match skew {
         Skew::Ms(ms) => ms_to_ns(key, ms, MAX_MS)?,
         Skew::Sectors(sectors) => (sectors as f64 * usable as f64 / per_track as f64).round() as u64,
+        Skew::Revolutions(share) => ms_to_ns(key, share * revolution as f64 / 1e6, MAX_MS)?,
     };
     Ok(ns % revolution)
 }

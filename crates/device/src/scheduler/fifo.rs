@@ -1,6 +1,6 @@
 //! First come, first served.
 
-use super::{Schedule, Waiting};
+use super::{Arm, Schedule, Waiting};
 use std::collections::VecDeque;
 
 /// Operations in order of arrival.
@@ -23,7 +23,7 @@ impl Schedule for Fifo {
     }
 
     #[inline]
-    fn take(&mut self, _position: u64) -> Option<Waiting> {
+    fn take(&mut self, _arm: Arm, _positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
         self.waiting.pop_front()
     }
 
@@ -36,14 +36,10 @@ impl Schedule for Fifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::waiting;
+    use crate::scheduler::order;
 
     #[test]
     fn order_of_arrival_wherever_the_arm_is() {
-        let mut fifo = Fifo::default();
-        [5, 1, 3].into_iter().for_each(|id| fifo.push(waiting(id)));
-        assert_eq!(fifo.len(), 3);
-        let order: Vec<u64> = [9, 0, 3, 1].iter().filter_map(|&at| fifo.take(at)).map(|w| w.id.0).collect();
-        assert_eq!(order, [5, 1, 3]);
+        assert_eq!(order(Fifo::default(), 4, &[5, 1, 3]), [5, 1, 3]);
     }
 }

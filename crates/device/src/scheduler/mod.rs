@@ -3,18 +3,35 @@
 //! One file a scheduler. Adding one: a file with a type that implements [`Schedule`], a variant of [`SchedulerSpec`] and of
 //! [`Scheduler`] below, a line in each `match`, a test. The list:
 //!
-//! - `fifo`: in order of arrival.
+//! - `fifo`: in order of arrival
+//! - `sstf`: the shortest way of the arm first
+//! - `look`: up and down like a lift
+//! - `clook`: up only, then again from the bottom
+//! - `vscan`: between `sstf` and `look`
+//! - `sptf`: the shortest time of arm and rotation first
 //!
 //! Invariant: what is pushed is taken exactly once, and `take` gives something whenever anything waits (a device never
 //! idles while work waits). Writes of pairs that go to the head ([`PairPricing::Head`](crate::PairPricing::Head)) pass
-//! before any scheduler and are none of its business.
+//! before any scheduler and are none of its business. A scheduler sees no more than the device holds; the rest waits
+//! before it, in order of arrival.
 
+mod clook;
 mod fifo;
+mod look;
+mod sorted;
+mod sptf;
+mod sstf;
+mod vscan;
 
+use clook::Clook;
 use fifo::Fifo;
+use look::Look;
 use raidlab_types::{Instant, OpId, OpKind, Operation};
 use serde::{Deserialize, Serialize};
+use sptf::Sptf;
+use sstf::Sstf;
 use std::collections::VecDeque;
+use vscan::Vscan;
 
 /// Which scheduler a device has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -23,6 +40,27 @@ pub enum SchedulerSpec {
     /// In order of arrival.
     #[default]
     Fifo,
+    /// The shortest way of the arm first, by address.
+    Sstf,
+    /// On in one direction while anything lies there, then back.
+    Look,
+    /// Upwards only; after the highest address again from the lowest.
+    Clook,
+    /// The shortest way, where turning round counts as this share of the disk more.
+    Vscan {
+        /// 0 (as `sstf`) to 100 (as `look`).
+        percent: u8,
+    },
+    /// The shortest time of arm and rotation first; only for disks.
+    Sptf,
+}
+
+/// Where the arm stands: behind the operation that was served last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Arm {
+    /// That operation's first sector, and one past its last.
+    pub lba: u64,
+    pub end: u64,
 }
 
 /// An operation that waits, in sectors of the device.
@@ -30,11 +68,15 @@ pub enum SchedulerSpec {
 pub(crate) struct Waiting {
     pub id: OpId,
     pub kind: OpKind,
+    /// Must be on the medium when it completes.
+    pub durable: bool,
     /// The other half of a pair, or [`NO_PAIR`]: an `Option` would be two words to copy from where they were just written.
     pair: u64,
     pub lba: u64,
     pub sectors: u64,
     pub arrived: Instant,
+    /// When the device had room for it.
+    pub entered: Instant,
     /// How many operations the device took before it; what random service times are a function of.
     pub sequence: u64,
 }
@@ -49,10 +91,12 @@ impl Waiting {
         Waiting {
             id: op.id,
             kind: op.kind,
+            durable: op.force_unit_access,
             pair: op.pair_with.map_or(NO_PAIR, |other| other.0),
             lba: op.extent.lba * sectors_each,
             sectors: op.extent.sectors * sectors_each,
             arrived: now,
+            entered: now,
             sequence,
         }
     }
@@ -68,8 +112,8 @@ impl Waiting {
 pub(crate) trait Schedule {
     /// Takes in an operation.
     fn push(&mut self, waiting: Waiting);
-    /// The one to serve next, with the arm after sector `position`.
-    fn take(&mut self, position: u64) -> Option<Waiting>;
+    /// The one to serve next; `positioning_ns` is what arm and rotation would take for one.
+    fn take(&mut self, arm: Arm, positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting>;
     /// How many wait.
     fn len(&self) -> usize;
 }
@@ -78,43 +122,89 @@ pub(crate) trait Schedule {
 #[derive(Debug, Clone)]
 enum Scheduler {
     Fifo(Fifo),
+    Sstf(Sstf),
+    Look(Look),
+    Clook(Clook),
+    Vscan(Vscan),
+    Sptf(Sptf),
 }
 
-/// Everything that waits at one device: the scheduler, and before it what goes to the head.
+/// Does the same with whichever scheduler it is.
+macro_rules! each {
+    ($scheduler:expr, $one:ident => $what:expr) => {
+        match $scheduler {
+            Scheduler::Fifo($one) => $what,
+            Scheduler::Sstf($one) => $what,
+            Scheduler::Look($one) => $what,
+            Scheduler::Clook($one) => $what,
+            Scheduler::Vscan($one) => $what,
+            Scheduler::Sptf($one) => $what,
+        }
+    };
+}
+
+/// Everything that waits at one device: the scheduler, before it what goes to the head, behind it what the device has no
+/// room for.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
     head: VecDeque<Waiting>,
     scheduler: Scheduler,
+    /// How many may wait within the device.
+    room: usize,
+    outside: VecDeque<Waiting>,
+    /// How many wait, wherever.
+    waiting: usize,
 }
 
 impl Queue {
-    pub fn new(spec: SchedulerSpec) -> Self {
+    /// An empty queue of a device of `capacity` sectors that holds `depth` operations, those in service on its `servers`
+    /// included.
+    pub fn new(spec: SchedulerSpec, capacity: u64, depth: Option<u32>, servers: usize) -> Self {
         let scheduler = match spec {
             SchedulerSpec::Fifo => Scheduler::Fifo(Fifo::default()),
+            SchedulerSpec::Sstf => Scheduler::Sstf(Sstf::default()),
+            SchedulerSpec::Look => Scheduler::Look(Look::default()),
+            SchedulerSpec::Clook => Scheduler::Clook(Clook::default()),
+            SchedulerSpec::Vscan { percent } => Scheduler::Vscan(Vscan::new(percent, capacity)),
+            SchedulerSpec::Sptf => Scheduler::Sptf(Sptf::default()),
         };
-        Queue { head: VecDeque::new(), scheduler }
+        let room = depth.map_or(usize::MAX, |depth| (depth as usize).saturating_sub(servers));
+        Queue { head: VecDeque::new(), scheduler, room, outside: VecDeque::new(), waiting: 0 }
     }
 
     #[inline]
     pub fn push(&mut self, waiting: Waiting) {
-        match &mut self.scheduler {
-            Scheduler::Fifo(fifo) => fifo.push(waiting),
+        self.waiting += 1;
+        if self.room != usize::MAX && self.is_full() {
+            return self.push_outside(waiting);
         }
+        each!(&mut self.scheduler, one => one.push(waiting));
+    }
+
+    #[cold]
+    fn push_outside(&mut self, waiting: Waiting) {
+        self.outside.push_back(waiting);
     }
 
     /// Puts `waiting` before everything but what was put there earlier.
     #[inline]
     pub fn push_head(&mut self, waiting: Waiting) {
+        self.waiting += 1;
         self.head.push_back(waiting);
     }
 
+    /// The operation to serve from `now` on.
     #[inline]
-    pub fn take(&mut self, position: u64) -> Option<Waiting> {
+    pub fn take(&mut self, now: Instant, arm: Arm, positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
+        self.waiting = self.waiting.saturating_sub(1);
         if !self.head.is_empty() {
             return self.take_head();
         }
-        match &mut self.scheduler {
-            Scheduler::Fifo(fifo) => fifo.take(position),
+        let taken = each!(&mut self.scheduler, one => one.take(arm, positioning_ns));
+        if self.room == usize::MAX {
+            taken
+        } else {
+            self.let_in(now, taken)
         }
     }
 
@@ -123,39 +213,98 @@ impl Queue {
         self.head.pop_front()
     }
 
+    /// A place within the device has become free: what waited outside for longest gets it at `now`, and is served at once
+    /// where the device has no other.
+    #[inline(never)]
+    fn let_in(&mut self, now: Instant, taken: Option<Waiting>) -> Option<Waiting> {
+        let mut enter = || {
+            let mut waiting = self.outside.pop_front()?;
+            waiting.entered = now.max(waiting.arrived);
+            Some(waiting)
+        };
+        let taken = taken.or_else(&mut enter);
+        if let Some(waiting) = if self.room > 0 { enter() } else { None } {
+            each!(&mut self.scheduler, one => one.push(waiting));
+        }
+        taken
+    }
+
+    fn is_full(&self) -> bool {
+        each!(&self.scheduler, one => one.len()) >= self.room
+    }
+
     #[inline]
     pub fn len(&self) -> usize {
-        let waiting = match &self.scheduler {
-            Scheduler::Fifo(fifo) => fifo.len(),
-        };
-        self.head.len() + waiting
+        self.waiting
     }
 }
 
 #[cfg(test)]
-pub(crate) fn waiting(id: u64) -> Waiting {
+pub(crate) fn waiting_at(id: u64, lba: u64) -> Waiting {
     Waiting {
         id: OpId(id),
         kind: OpKind::Read,
+        durable: false,
         pair: NO_PAIR,
-        lba: id,
+        lba,
         sectors: 1,
         arrived: Instant::ZERO,
+        entered: Instant::ZERO,
         sequence: id,
     }
+}
+
+/// For schedulers that do not ask.
+#[cfg(test)]
+const NOWHERE: fn(&Waiting) -> u64 = |_| 0;
+
+/// The addresses in the order in which a scheduler gives them, with the arm behind sector `from`.
+#[cfg(test)]
+pub(crate) fn order(mut scheduler: impl Schedule, from: u64, addresses: &[u64]) -> Vec<u64> {
+    addresses.iter().enumerate().for_each(|(id, &lba)| scheduler.push(waiting_at(id as u64, lba)));
+    assert_eq!(scheduler.len(), addresses.len());
+    let mut arm = Arm { lba: from, end: from + 1 };
+    std::iter::from_fn(|| {
+        let next = scheduler.take(arm, NOWHERE)?;
+        arm = Arm { lba: next.lba, end: next.lba + next.sectors };
+        Some(next.lba)
+    })
+    .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn ids(queue: &mut Queue, now: u64) -> Vec<(u64, u64)> {
+        let mut arm = Arm::default();
+        std::iter::from_fn(|| {
+            let next = queue.take(Instant::from_ns(now), arm, NOWHERE)?;
+            arm = Arm { lba: next.lba, end: next.lba + 1 };
+            Some((next.id.0, next.entered.as_ns()))
+        })
+        .collect()
+    }
+
     #[test]
     fn the_head_passes_first_and_keeps_its_own_order() {
-        let mut queue = Queue::new(SchedulerSpec::Fifo);
-        [1, 2].into_iter().for_each(|id| queue.push(waiting(id)));
-        [8, 9].into_iter().for_each(|id| queue.push_head(waiting(id)));
+        let mut queue = Queue::new(SchedulerSpec::Fifo, 100, None, 1);
+        [1, 2].into_iter().for_each(|id| queue.push(waiting_at(id, id)));
+        [8, 9].into_iter().for_each(|id| queue.push_head(waiting_at(id, id)));
         assert_eq!(queue.len(), 4);
-        let order: Vec<u64> = std::iter::from_fn(|| queue.take(0)).map(|w| w.id.0).collect();
-        assert_eq!(order, [8, 9, 1, 2]);
+        assert_eq!(ids(&mut queue, 0), [(8, 0), (9, 0), (1, 0), (2, 0)]);
+    }
+
+    #[test]
+    fn a_scheduler_orders_only_what_the_device_holds() {
+        // One in service and two within: 7 has arrived first of those outside, but the device takes 30 before 10.
+        let mut queue = Queue::new(SchedulerSpec::Clook, 100, Some(3), 1);
+        [(1, 50), (2, 30), (7, 10), (8, 20)].into_iter().for_each(|(id, lba)| queue.push(waiting_at(id, lba)));
+        assert_eq!(queue.len(), 4);
+        assert_eq!(ids(&mut queue, 5), [(2, 0), (1, 0), (7, 5), (8, 5)]);
+        // None within: arrival decides, whatever the scheduler.
+        let mut queue = Queue::new(SchedulerSpec::Sstf, 100, Some(1), 1);
+        [(1, 50), (2, 30), (7, 0)].into_iter().for_each(|(id, lba)| queue.push(waiting_at(id, lba)));
+        assert_eq!(ids(&mut queue, 9), [(1, 9), (2, 9), (7, 9)]);
     }
 }

@@ -30,6 +30,38 @@ pub fn small_disk() -> DeviceSpec {
     )
 }
 
+/// A disk with all its electronics, small enough that everything meets everything; the bits of `flags` switch rules on.
+pub fn busy_disk(write_back: &str, read_ahead: &str, flags: u8) -> DeviceSpec {
+    let flag = |bit: u8| flags & (1 << bit) != 0;
+    json(&format!(
+        r#"{{"kind": "hdd", "rpm": 6000, "heads": 2, "head_switch_ms": 0.6, "write_settle_ms": -0.1,
+            "zones": [{{"cylinders": 12, "sectors_per_track": 20, "track_skew": {{"sectors": 3}}, "spares": 3, "slips": [7, 8, 300]}},
+                      {{"cylinders": 9, "sectors_per_track": 13, "cylinder_skew": {{"sectors": 5}}}}],
+            "sparing": "sectors_per_zone",
+            "seek": {{"kind": "curve", "a_ms": 0.5, "b_ms": 0.3, "c_ms": 0.0}},
+            "commands": {{"every_ms": 0.01, "read_hit_after_read_ms": 0.2, "read_miss_after_read_ms": 0.5,
+                "read_miss_after_write_ms": 0.7, "write_hit_after_read_ms": 0.3, "write_miss_after_write_ms": 0.6,
+                "read_completion_ms": 0.1, "write_completion_ms": 0.15, "first_reselect_ms": 0.12, "other_reselect_ms": 0.09,
+                "data_preparation_ms": 0.05, "read_disconnect_after_read_ms": 0.11, "write_disconnect_ms": 0.1}},
+            "bus": {{"read_sector_ms": {bus}, "write_sector_ms": {bus}, "hold_for_read": {f0}, "hold_for_write": {f1},
+                "never_disconnect": {f2}}},
+            "buffer": {{"segments": 3, "segment_sectors": 11, "write_segments": 2, "write_back": "{write_back}",
+                "read_ahead": "{read_ahead}", "minimum_read_ahead_sectors": 2, "combine_writes": {f3},
+                "zero_latency_read": {f4}, "read_free_sectors": {f5}, "stop_within_sector": {f6}, "read_watermark": 0.4,
+                "read_ahead_on_hit": {f7}, "preseek": "before_completion"}},
+            "queue_depth": 4, "scheduler": "look"}}"#,
+        bus = if flag(2) { 0.3 } else { 0.9 },
+        f0 = flag(0),
+        f1 = flag(1),
+        f2 = flag(2),
+        f3 = flag(3),
+        f4 = flag(4),
+        f5 = flag(5),
+        f6 = flag(6),
+        f7 = flag(7),
+    ))
+}
+
 pub fn device(spec: &DeviceSpec, pricing: PairPricing) -> Device {
     Device::new(spec, spec_sector(spec), pricing, Seed::new(11)).unwrap()
 }

@@ -1,0 +1,243 @@
+//! A disk with everything: exact layout, track buffer, read-ahead, write-back, bus and command overheads.
+//!
+//! Purpose: price one command after another, each from what the disk knows when it begins. Nothing is simulated between
+//! commands: reading ahead is worked out when the next command asks how far it has come, writing back when it is ordered.
+//!
+//! - `works`: what is true of every drive of one model
+//! - `media`: passes of sectors under the head
+//! - `buffer`: segments; `ahead`: reading ahead; `bus`: transfers to the host
+//! - `read`, `write`: the two kinds of command
+//!
+//! Invariants:
+//! - Commands begin in rising order of time. The arm does one thing after another, and so does the bus.
+//! - A read sends no sector before it has passed under the head, unless the buffer holds it from before; a write puts no
+//!   sector on the medium before it has come over the bus.
+//! - No allocation per command once the scratch vectors have grown.
+//!
+//! Reference: DiskSim 4.0 (G. Ganger, B. Worthington, Y. Patt, J. Bucy, S. Schlosser, Carnegie Mellon University 2008), whose
+//! mechanisms these follow, and B. Worthington, G. Ganger, Y. Patt, J. Wilkes, *On-line extraction of SCSI disk drive
+//! parameters*, SIGMETRICS 1995.
+
+mod ahead;
+mod buffer;
+mod bus;
+mod media;
+mod read;
+mod works;
+mod write;
+
+use super::HddSpec;
+use crate::service::{Service, Visit};
+use crate::DeviceError;
+use ahead::Ahead;
+use buffer::{Buffer, Moment};
+use media::{Arm, Media, Pass};
+use raidlab_types::{OpKind, Seed};
+use std::sync::Arc;
+pub(crate) use works::{Bus, Extra, Rules, Timings, Works};
+
+/// A command as the disk sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Command {
+    pub kind: OpKind,
+    pub lba: u64,
+    pub sectors: u64,
+    /// Must be on the medium when it is complete.
+    pub durable: bool,
+    /// When it reached the disk, and when the disk turns to it.
+    pub entered: u64,
+    pub now: u64,
+}
+
+impl Command {
+    fn end(&self) -> u64 {
+        self.lba + self.sectors
+    }
+}
+
+/// One disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Drive {
+    works: Arc<Works>,
+    /// What to compile a twin from, where speeds differ.
+    inexact: Option<Arc<HddSpec>>,
+    /// Angle at time 0, in ns.
+    phase: u64,
+    arm: Arm,
+    ahead: Option<Ahead>,
+    buffer: Buffer,
+    bus_free_at: u64,
+    /// 0 after a read, 1 after a write: indexes the overheads.
+    last: usize,
+    passes: Vec<Pass>,
+    /// When each sector of a command went by, for commands longer than a segment.
+    times: Vec<u64>,
+}
+
+/// What stands in the way of a command that needs the arm.
+#[derive(Debug, Clone, Copy, Default)]
+struct Way {
+    /// The arm is given to nobody before.
+    blocked_until: u64,
+    /// Further delay until what is going on has stopped.
+    stop_delay: u64,
+}
+
+impl Drive {
+    /// A disk of this spec; each of inexact speed is compiled for itself.
+    pub fn new(spec: &HddSpec, seed: Seed) -> Result<Self, DeviceError> {
+        let works = spec.compile_works(deviation(spec.rpm_error_percent, seed))?;
+        let inexact = (spec.rpm_error_percent > 0.0).then(|| Arc::new(spec.clone()));
+        Ok(Drive::of(Arc::new(works), inexact, seed))
+    }
+
+    fn of(works: Arc<Works>, inexact: Option<Arc<HddSpec>>, seed: Seed) -> Self {
+        let phase = seed.named("angle").draws().below(works.revolution_ns());
+        let buffer = Buffer::new(works.rules.segments);
+        Drive {
+            works,
+            inexact,
+            phase,
+            arm: Arm::default(),
+            ahead: None,
+            buffer,
+            bus_free_at: 0,
+            last: 0,
+            passes: Vec::with_capacity(8),
+            times: Vec::new(),
+        }
+    }
+
+    /// Another disk of the same model, with an angle of its own and nothing in its buffer.
+    pub fn twin(&self, seed: Seed) -> Self {
+        let of_its_own = self.inexact.as_ref().and_then(|spec| {
+            let works = spec.compile_works(deviation(spec.rpm_error_percent, seed)).ok()?;
+            Some(Arc::new(works))
+        });
+        Drive::of(of_its_own.unwrap_or_else(|| Arc::clone(&self.works)), self.inexact.clone(), seed)
+    }
+
+    pub fn capacity_sectors(&self) -> u64 {
+        self.works.capacity
+    }
+
+    /// The visit of a command.
+    pub fn serve(&mut self, command: Command) -> Visit {
+        let command = Command { entered: command.entered + self.works.timings.every, ..command };
+        match command.kind {
+            OpKind::Read => self.read(command),
+            OpKind::Write | OpKind::WriteZeroes => self.write(command),
+            OpKind::Flush | OpKind::Discard => self.flush(command),
+        }
+    }
+
+    /// The write of a pair directly after its read ended at `now`: the turnaround, then the same extent again, with the data
+    /// in the buffer.
+    pub fn serve_pair_write(&mut self, now: u64, lba: u64, sectors: u64) -> Service {
+        let turnaround = self.works.turnaround;
+        self.settle_ahead(now);
+        let media = Media { works: &self.works, phase: self.phase };
+        let extent = (lba, lba + sectors);
+        let written = write::write_media(media, &mut self.arm, extent, now + turnaround, 0, &write::Data::Buffered);
+        self.buffer.forget(lba, lba + sectors, usize::MAX);
+        self.last = 1;
+        Service {
+            overhead: turnaround,
+            seek: written.seek,
+            rotation: written.rotation,
+            transfer: written.end - now - turnaround - written.seek - written.rotation,
+        }
+    }
+
+    /// Movement and wait of a command that the disk turns to at `now`, as far as it can tell: what the buffer holds and what
+    /// ends of reading ahead cost is left out.
+    pub fn positioning_ns(&self, now: u64, kind: OpKind, lba: u64) -> u64 {
+        let timings = &self.works.timings;
+        let (overhead, write) = match kind {
+            OpKind::Read => (timings.read_miss[self.last], false),
+            OpKind::Write | OpKind::WriteZeroes => (timings.write_miss[self.last], true),
+            OpKind::Flush | OpKind::Discard => return 0,
+        };
+        let track = self.ahead.as_ref().map_or(self.arm.track(), |ahead| ahead.pass().track());
+        let from = (now + overhead).max(self.arm.free_at);
+        let approach = self.media().approach(track, from, lba, write);
+        approach.start - now - overhead
+    }
+
+    fn media(&self) -> Media<'_> {
+        Media { works: &self.works, phase: self.phase }
+    }
+
+    /// Everything that was reported complete goes to the medium first.
+    fn flush(&mut self, command: Command) -> Visit {
+        let overhead = match command.kind {
+            OpKind::Flush => self.works.timings.write_miss[self.last],
+            _ => self.works.timings.write_hit[self.last],
+        };
+        let begun = if command.kind == OpKind::Flush { command.now.max(self.dirty_until()) } else { command.now };
+        let done = begun.max(command.entered) + overhead;
+        Visit { begun, release: done, service: Service { overhead: done - begun, ..Service::default() } }
+    }
+
+    /// When all written data are on the medium.
+    fn dirty_until(&self) -> u64 {
+        self.buffer.segments.iter().map(|segment| segment.written_at).max().unwrap_or(0)
+    }
+
+    /// Brings the segment that is read ahead into up to date; an end of reading ahead frees the arm.
+    fn catch_up(&mut self, now: u64) {
+        let Some(mut ahead) = self.ahead.take() else { return };
+        let media = Media { works: &self.works, phase: self.phase };
+        let visible = ahead.visible(media, now);
+        let segment = &mut self.buffer.segments[ahead.segment];
+        segment.end = segment.end.max(visible);
+        segment.first = segment.first.max(segment.end.saturating_sub(self.works.rules.segment_sectors));
+        match ahead.ended(media, now) {
+            Some(end) => self.arm = ahead.arm(end),
+            None => self.ahead = Some(ahead),
+        }
+    }
+
+    /// Whether reading ahead, if it goes on, has read what it must.
+    fn reading(&mut self, now: u64) -> Option<(usize, bool)> {
+        let mut ahead = self.ahead?;
+        let read = ahead.visible(self.media(), now);
+        Some((ahead.segment, read >= ahead.minimum.min(ahead.limit)))
+    }
+
+    /// Ends reading ahead for a command that begins at `now`, and says how long that takes.
+    fn stop_ahead(&mut self, now: u64) -> Way {
+        let Some(mut ahead) = self.ahead.take() else { return Way::default() };
+        let media = Media { works: &self.works, phase: self.phase };
+        let minimum = ahead.minimum.min(ahead.limit);
+        if ahead.visible(media, now) < minimum {
+            // It must first read what it must; then it is over.
+            let until = ahead.reached(media, minimum);
+            let segment = &mut self.buffer.segments[ahead.segment];
+            segment.end = segment.end.max(minimum);
+            segment.first = segment.first.max(segment.end.saturating_sub(self.works.rules.segment_sectors));
+            self.arm = ahead.arm(until);
+            return Way { blocked_until: until, stop_delay: 0 };
+        }
+        let stopped = ahead.stop(media, now, self.works.rules.stop_within_sector);
+        self.arm = ahead.arm(now);
+        Way { blocked_until: 0, stop_delay: stopped - now }
+    }
+
+    /// Ends reading ahead at `now` without further delay.
+    fn settle_ahead(&mut self, now: u64) {
+        self.catch_up(now);
+        if let Some(ahead) = self.ahead.take() {
+            self.arm = ahead.arm(now);
+        }
+    }
+
+    fn moment(&mut self, now: u64) -> Moment {
+        Moment { now, reading: self.reading(now) }
+    }
+}
+
+/// By which share the speed of the disk with this seed deviates.
+fn deviation(error_percent: f64, seed: Seed) -> f64 {
+    (2.0 * seed.named("speed").draws().unit() - 1.0) * error_percent / 100.0
+}

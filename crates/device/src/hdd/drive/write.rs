@@ -1,0 +1,276 @@
+//! Writes: over the bus into the buffer, and from there to the medium, as soon as each sector is there.
+
+use super::buffer::{Hit, Moment};
+use super::media::{Arm, Media};
+use super::{Command, Drive};
+use crate::hdd::buffer_spec::{Preseek, WriteBack};
+use crate::hdd::layout::Stretch;
+use crate::service::{Service, Visit};
+
+/// When the sectors of a write are in the buffer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Data {
+    /// From the beginning.
+    Buffered,
+    /// Sector i (from 0) `(i + 1) sector` after `from`; none may be written before `gather` are there.
+    Coming { from: u64, sector: u64, gather: u64 },
+}
+
+impl Data {
+    /// When sector `index` may begin to be written.
+    fn ready(&self, index: u64) -> u64 {
+        match *self {
+            Data::Buffered => 0,
+            Data::Coming { from, sector, gather } => from + (index + 1).max(gather) * sector,
+        }
+    }
+
+    /// Time between sectors.
+    fn sector(&self) -> u64 {
+        match *self {
+            Data::Buffered => 0,
+            Data::Coming { sector, .. } => sector,
+        }
+    }
+}
+
+/// How a write got to the medium.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Written {
+    pub seek: u64,
+    pub rotation: u64,
+    /// When its last sector was on the medium.
+    pub end: u64,
+}
+
+/// What is decided before anything moves.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    segment: usize,
+    hit: Hit,
+    /// It leaves the bus before it takes any data.
+    leaves_first: bool,
+    /// When the arm may begin for it, and how long it waits for the arm to finish something else.
+    arm_from: u64,
+    waits: u64,
+    /// When its first sector may begin to come.
+    bus_from: u64,
+}
+
+impl Drive {
+    pub(super) fn write(&mut self, command: Command) -> Visit {
+        let plan = self.plan_write(&command);
+        let works = &*self.works;
+        let (timings, sectors) = (&works.timings, command.sectors);
+        let bus_from = plan.bus_from.max(self.bus_free_at);
+        let gather = timings.extra.map_or(0, |extra| {
+            if extra.long_from == 0 || sectors < extra.long_from {
+                extra.gather.min(sectors)
+            } else {
+                extra.gather_long
+            }
+        });
+        let least = if plan.hit == Hit::Append { 0 } else { timings.minimum_write_seek };
+        let (bus_sector, long) = (works.bus.write_sector, sectors > works.rules.segment_sectors);
+        let (written, taken) = if long && bus_sector > 0 {
+            self.write_long(&command, &plan, bus_from, least)
+        } else {
+            let data = Data::Coming { from: bus_from, sector: bus_sector, gather };
+            let media = Media { works, phase: self.phase };
+            let written = write_media(media, &mut self.arm, (command.lba, command.end()), plan.arm_from, least, &data);
+            (written, bus_from + sectors * bus_sector)
+        };
+        let done = self.report_write(&command, &plan, &written, taken);
+        self.after_write(&command, &plan, &written);
+        self.bus_free_at = done;
+        self.visit_of_write(&command, &plan, &written, taken, done)
+    }
+
+    fn plan_write(&mut self, command: &Command) -> Plan {
+        let (now, lba, end) = (command.now, command.lba, command.end());
+        self.catch_up(now);
+        let moment = self.moment(now);
+        let rules = &self.works.rules;
+        let chosen = self.buffer.for_write(rules, lba, end, moment);
+        // Every segment is taken: the command waits for the arm, and by then the oldest is on the medium.
+        let (segment, hit) = chosen.unwrap_or_else(|| {
+            let later = Moment { now: self.dirty_until(), reading: None };
+            self.buffer.for_write(rules, lba, end, later).unwrap_or((0, Hit::Miss))
+        });
+        let way = self.stop_ahead(now);
+        let (works, held) = (&*self.works, &self.buffer.segments[segment]);
+        let timings = &works.timings;
+        let leaves_first =
+            hit == Hit::Miss && chosen.is_some() && self.buffer.used_last(segment) && held.by_write && lba != held.end;
+        let overhead = if self.reports_early(command) { timings.write_hit } else { timings.write_miss }[self.last];
+        let blocked = self.arm.free_at.max(way.blocked_until);
+        let idle = blocked <= now || hit == Hit::Append || works.rules.write_prebuffering;
+        let prompt = works.bus.never_disconnect || (now <= command.entered && chosen.is_some() && idle);
+        let extra = timings.extra.filter(|_| leaves_first && prompt && !works.bus.never_disconnect);
+        let ready = command.entered + extra.map_or(overhead, |extra| extra.command + extra.seek_delay);
+        let arm_from = (now.max(ready) + way.stop_delay).max(blocked);
+        let contact = timings.first_reselect + timings.preparation;
+        let bus_from = match extra {
+            Some(extra) => command.entered + extra.command + extra.disconnect + extra.away + contact,
+            None if prompt => (ready + timings.preparation).max(now),
+            None => (ready + timings.write_disconnect).max(blocked).max(now) + contact,
+        };
+        let waits = if prompt && self.reports_early(command) { 0 } else { blocked.saturating_sub(now.max(ready)) };
+        Plan { segment, hit, leaves_first: extra.is_some(), arm_from, waits, bus_from }
+    }
+
+    /// Whether the command is complete once the buffer has it.
+    fn reports_early(&self, command: &Command) -> bool {
+        self.works.rules.write_back != WriteBack::None && !command.durable
+    }
+
+    /// When the host learns that the write is complete.
+    fn report_write(&self, command: &Command, plan: &Plan, written: &Written, taken: u64) -> u64 {
+        let timings = &self.works.timings;
+        if self.reports_early(command) {
+            return taken + timings.write_completion;
+        }
+        let extra = timings.extra.filter(|_| plan.leaves_first);
+        let (leave, come_back) = match extra {
+            Some(extra) => (extra.second_disconnect, timings.other_reselect),
+            None => (timings.write_disconnect, timings.first_reselect),
+        };
+        (taken + leave).max(written.end) + come_back + timings.write_completion
+    }
+
+    /// What the buffer holds afterwards, and where the arm is.
+    fn after_write(&mut self, command: &Command, plan: &Plan, written: &Written) {
+        let (lba, end) = (command.lba, command.end());
+        let size = self.works.rules.segment_sectors;
+        let segment = &mut self.buffer.segments[plan.segment];
+        if plan.hit != Hit::Append {
+            segment.first = lba;
+        }
+        segment.end = end;
+        segment.first = segment.first.max(end.saturating_sub(size));
+        segment.written_at = written.end;
+        segment.by_write = true;
+        self.buffer.forget(lba, end, plan.segment);
+        self.buffer.touch(plan.segment);
+        self.last = 1;
+    }
+
+    /// A write longer than a segment: the bus waits for room, the medium for data, sector by sector.
+    fn write_long(&mut self, command: &Command, plan: &Plan, bus_from: u64, least: u64) -> (Written, u64) {
+        let works = &*self.works;
+        let media = Media { works, phase: self.phase };
+        let (rules, timings, revolution) = (&works.rules, &works.timings, works.revolution_ns());
+        let size = rules.segment_sectors as usize;
+        let keeps_bus = works.bus.hold_for_write || works.bus.never_disconnect;
+        let low = rules.watermark(rules.write_watermark, command.sectors).min(rules.segment_sectors) as usize;
+        let away = timings.write_disconnect + timings.other_reselect + timings.preparation;
+        let mut written = Written { end: plan.arm_from, ..Written::default() };
+        let (mut taken, mut least) = (bus_from, least);
+        self.times.clear();
+        for lba in command.lba..command.end() {
+            let index = self.times.len();
+            if index >= size && self.times[index - size] > taken {
+                // The buffer is full: for one sector if the bus is kept, else until it has emptied to the watermark.
+                let emptied = if keeps_bus { index - size } else { (index - 1).saturating_sub(low).max(index - size) };
+                taken = taken.max(self.times[emptied]) + if keeps_bus { 0 } else { away };
+            }
+            taken += works.bus.write_sector;
+            let approach = media.approach_slowly(self.arm.track(), written.end, lba, true, least);
+            written.seek += approach.seek;
+            let turns = taken.saturating_sub(approach.start).div_ceil(revolution) * revolution;
+            written.rotation += approach.rotation + turns;
+            written.end = approach.start + turns + approach.stretch.length_ns(1);
+            (self.arm.cylinder, self.arm.head, least) = (approach.stretch.cylinder, approach.stretch.head, 0);
+            self.times.push(written.end);
+        }
+        self.arm.free_at = written.end;
+        (written, taken)
+    }
+
+    /// The parts of the time, and when the arm may go on.
+    fn visit_of_write(&self, command: &Command, plan: &Plan, written: &Written, taken: u64, done: u64) -> Visit {
+        let begun = command.now + plan.waits.min(done - command.now);
+        let bus = command.sectors * self.works.bus.write_sector;
+        let service = if self.reports_early(command) {
+            // The arm works behind the command's back.
+            Service::split(done - begun, 0, 0, bus)
+        } else {
+            let medium = written.end.saturating_sub(plan.arm_from + written.seek + written.rotation);
+            Service::split(done - begun, written.seek, written.rotation, medium)
+        };
+        let release = match self.works.rules.preseek {
+            Preseek::None => done,
+            Preseek::DuringCompletion => done - self.works.timings.write_completion,
+            Preseek::BeforeCompletion => taken.max(written.end),
+        };
+        Visit { begun, release: release.clamp(begun, done), service }
+    }
+}
+
+/// Writes `lba..end`, the arm not moving before `from`: each sector when its data are there, or a revolution later. Leaves
+/// the arm where it ends.
+pub(super) fn write_media(
+    media: Media,
+    arm: &mut Arm,
+    (lba, end): (u64, u64),
+    from: u64,
+    least: u64,
+    data: &Data,
+) -> Written {
+    let revolution = media.works.revolution_ns();
+    let mut written = Written { end: from, ..Written::default() };
+    let (mut next, mut least) = (lba, least);
+    while next < end {
+        let approach = media.approach_slowly(arm.track(), written.end, next, true, least);
+        let stretch = approach.stretch;
+        written.seek += approach.seek;
+        (arm.cylinder, arm.head, least) = (stretch.cylinder, stretch.head, 0);
+        let stop = stretch.end.min(end);
+        if media.works.rules.zero_latency_write && data.ready(stop - 1 - lba) <= approach.start - approach.rotation {
+            if let Some(at) = media.written_from_the_middle(&approach, next, stop) {
+                (written.end, next) = (at, stop);
+                continue;
+            }
+        }
+        written.rotation += approach.rotation;
+        let mut start = approach.start;
+        loop {
+            let late = first_late(data, lba, next, stop, start, &stretch);
+            let until = late.unwrap_or(stop);
+            written.end = start + stretch.length_ns(until - stretch.first) - stretch.length_ns(next - stretch.first);
+            next = until;
+            let Some(late) = late else { break };
+            // It goes by without its data, and comes round again.
+            let turns = (data.ready(late - lba) - written.end).div_ceil(revolution) * revolution;
+            written.rotation += turns;
+            start = written.end + turns;
+        }
+    }
+    arm.free_at = written.end;
+    written
+}
+
+/// The first of `next..stop` whose data are not there when it begins to go by, `next` beginning at `start`.
+///
+/// Both the data and the sectors come at equal distances, so that the first late one is found by arithmetic.
+fn first_late(data: &Data, lba: u64, next: u64, stop: u64, start: u64, stretch: &Stretch) -> Option<u64> {
+    let begins = |at: u64| start + stretch.length_ns(at - stretch.first) - stretch.length_ns(next - stretch.first);
+    let late = |at: u64| data.ready(at - lba) > begins(at);
+    if late(next) {
+        return Some(next);
+    }
+    // If the bus is no slower than the medium, what was in time stays in time; else the last one is late if any is.
+    if data.sector() <= stretch.length_ns(1) || !late(stop - 1) {
+        return None;
+    }
+    let (mut in_time, mut too_late) = (next, stop - 1);
+    while too_late - in_time > 1 {
+        let middle = in_time + (too_late - in_time) / 2;
+        if late(middle) {
+            too_late = middle;
+        } else {
+            in_time = middle;
+        }
+    }
+    Some(too_late)
+}

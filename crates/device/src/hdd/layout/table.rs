@@ -1,0 +1,146 @@
+//! The stretches of a whole disk, in order of address, with an index to find one.
+//!
+//! Invariants: the first address of a run is the end of the one before; the last entry is a sentinel at the capacity.
+
+use super::{Stretch, FRACTION};
+use crate::DeviceError;
+
+/// Buckets of the index from address to run, about four for each thousand runs of the disks met so far.
+const BUCKETS: u64 = 1 << 16;
+
+/// Most runs of one disk: about 1.5 GB of them.
+const MAX_RUNS: usize = 1 << 26;
+
+/// A stretch as the table holds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    pub first: u64,
+    /// Below a revolution, which is at most a second.
+    pub angle_ns: u32,
+    pub cylinder: u32,
+    pub head: u16,
+    /// Index into the lengths of sectors.
+    pub length: u16,
+}
+
+/// All runs of a disk.
+#[derive(Debug)]
+pub(crate) struct Table {
+    runs: Box<[Run]>,
+    /// Lengths of sectors in 2^-20 ns.
+    lengths: Box<[u64]>,
+    /// Run of the first address of each bucket of 2^shift addresses.
+    index: Box<[u32]>,
+    index_shift: u32,
+    pub capacity: u64,
+    pub cylinders: u32,
+}
+
+impl Table {
+    /// The run that holds `lba`.
+    #[inline]
+    pub fn position(&self, lba: u64) -> usize {
+        let bucket = (lba >> self.index_shift) as usize;
+        let (low, high) = (self.index[bucket] as usize, self.index[bucket + 1] as usize);
+        // Usually a handful: a search by halves only pays off where tracks are cut to pieces.
+        if high - low > 16 {
+            return low + self.runs[low..=high].partition_point(|run| run.first <= lba) - 1;
+        }
+        let mut at = low;
+        while self.runs[at + 1].first <= lba {
+            at += 1;
+        }
+        at
+    }
+
+    /// The run at a position, which is not the sentinel's.
+    #[inline]
+    pub fn stretch(&self, at: usize) -> Stretch {
+        let run = &self.runs[at];
+        Stretch {
+            first: run.first,
+            end: self.runs[at + 1].first,
+            cylinder: run.cylinder,
+            head: run.head as u32,
+            angle_ns: run.angle_ns as u64,
+            sector_fixed: self.lengths[run.length as usize],
+            at: at as u32,
+        }
+    }
+
+    /// All runs, without the sentinel.
+    pub fn runs(&self) -> impl Iterator<Item = Stretch> + '_ {
+        (0..self.runs.len() - 1).map(|at| self.stretch(at))
+    }
+}
+
+/// Runs, appended in order of address.
+#[derive(Debug)]
+pub(crate) struct TableBuilder {
+    revolution_ns: u64,
+    runs: Vec<Run>,
+    lengths: Vec<u64>,
+    next: u64,
+    cylinders: u32,
+}
+
+impl TableBuilder {
+    /// For a disk that turns once in `revolution_ns`.
+    pub fn new(revolution_ns: u64) -> Self {
+        TableBuilder { revolution_ns, runs: Vec::new(), lengths: Vec::new(), next: 0, cylinders: 0 }
+    }
+
+    /// The length of a sector where a track has `sectors_per_track`, as a number to be named by [`Run::length`].
+    pub fn length(&mut self, sectors_per_track: u32, usable_ns: u64) -> u16 {
+        let fixed = (usable_ns << FRACTION).div_ceil(sectors_per_track as u64);
+        let found = self.lengths.iter().rposition(|&length| length == fixed);
+        found.unwrap_or_else(|| {
+            self.lengths.push(fixed);
+            self.lengths.len() - 1
+        }) as u16
+    }
+
+    /// A length by its number, in 2^-20 ns.
+    pub fn length_fixed(&self, length: u16) -> u64 {
+        self.lengths[length as usize]
+    }
+
+    /// The next address to be placed.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Places the next `sectors` addresses from `angle_fixed` (2^-20 ns, any multiple of revolutions) on.
+    pub fn push(&mut self, sectors: u64, place: (u32, u32), angle_fixed: u128, length: u16) -> Result<(), DeviceError> {
+        if self.runs.len() >= MAX_RUNS {
+            return Err(DeviceError::new("layout", format!("more than {MAX_RUNS} stretches of sectors")));
+        }
+        let (cylinder, head) = place;
+        let angle_ns = ((angle_fixed >> FRACTION) % self.revolution_ns as u128) as u32;
+        self.runs.push(Run { first: self.next, angle_ns, cylinder, head: head as u16, length });
+        self.next += sectors;
+        self.cylinders = self.cylinders.max(cylinder + 1);
+        Ok(())
+    }
+
+    /// The table; `cylinders` where the arm can go further than the data.
+    pub fn finish(mut self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
+        if self.next == 0 {
+            return Err(DeviceError::new("zones", "the disk holds no sector"));
+        }
+        let capacity = self.next;
+        let needed = self.cylinders;
+        if cylinders.is_some_and(|given| given < needed) {
+            let message = format!("{} are fewer than the {needed} that hold data", cylinders.unwrap_or(0));
+            return Err(DeviceError::new("cylinders", message));
+        }
+        self.runs.push(Run { first: capacity, angle_ns: 0, cylinder: 0, head: 0, length: 0 });
+        let index_shift = capacity.div_ceil(BUCKETS).next_power_of_two().trailing_zeros();
+        let buckets = (capacity - 1) >> index_shift;
+        let runs = self.runs.into_boxed_slice();
+        let holder = |address: u64| (runs.partition_point(|run| run.first <= address) - 1) as u32;
+        let index = (0..=buckets).map(|bucket| holder(bucket << index_shift)).chain([holder(capacity - 1)]).collect();
+        let cylinders = cylinders.unwrap_or(needed);
+        Ok(Table { runs, lengths: self.lengths.into(), index, index_shift, capacity, cylinders })
+    }
+}

@@ -1,0 +1,37 @@
+//! The elevator that only goes up: after the highest address it begins again with the lowest.
+//!
+//! Invariant: as for `look`, with sweeps in one direction: waits depend less on the address.
+
+use super::sorted::Sorted;
+use super::{Arm, Schedule, Waiting};
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Clook {
+    waiting: Sorted,
+}
+
+impl Schedule for Clook {
+    fn push(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
+    }
+
+    fn take(&mut self, arm: Arm, _positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
+        let next = self.waiting.from(arm.lba + 1).or((self.waiting.len() > 0).then_some(0))?;
+        Some(self.waiting.remove(next))
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::order;
+
+    #[test]
+    fn up_and_again_from_the_bottom() {
+        assert_eq!(order(Clook::default(), 50, &[40, 90, 10, 60]), [60, 90, 10, 40]);
+    }
+}

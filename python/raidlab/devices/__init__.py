@@ -1,0 +1,13 @@
+"""Device models by themselves: which there are, what one says, and how close one comes to a real disk.
+
+- ``catalogue``: the files that can be named, and a file's facts and provenance
+- ``validation``: a measured trace replayed through a model
+- ``picture``: both distributions, drawn
+
+Invariant: nothing here opens a device; a trace is a file, and its replay is the simulator's.
+"""
+
+from raidlab.devices.catalogue import DeviceFacts, Listed, describe, listed
+from raidlab.devices.validation import Validation, validate
+
+__all__ = ["DeviceFacts", "Listed", "Validation", "describe", "listed", "validate"]

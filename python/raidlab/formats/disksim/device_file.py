@@ -1,0 +1,56 @@
+"""A device file as TOML text.
+
+Invariant: reading it back gives what was written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_WIDTH = 120
+
+
+def device_toml(device: dict[str, Any], comments: Iterable[str] = ()) -> str:
+    """Write a device file: plain keys first, then its tables, its lists of tables row by row."""
+    lines = [f"# {comment}".rstrip() for comment in comments]
+    tables = {key: value for key, value in device.items() if _is_table(value)}
+    lines += [f"{_key(key)} = {_value(value, len(key))}" for key, value in device.items() if key not in tables]
+    for key, table in tables.items():
+        lines += ["", f"[{_key(key)}]"]
+        lines += [f"{_key(inner)} = {_value(value, len(inner))}" for inner, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and len(_value(value, 0)) > _WIDTH // 2
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else json.dumps(key)
+
+
+def _value(value: Any, indent: int) -> str:
+    """A value; a long list gets a line for as many items as fit."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(inner, 0)}" for key, inner in value.items()) + " }"
+    items = [_value(item, 0) for item in value]
+    flat = "[" + ", ".join(items) + "]"
+    if len(flat) + indent <= _WIDTH - 4 or not items:
+        return flat
+    rows, row = [], ""
+    for item in items:
+        if row and len(row) + len(item) + 8 > _WIDTH:
+            rows.append(row)
+            row = ""
+        row += f"{item}, "
+    return "\n".join(["[", *(f"    {line.rstrip()}" for line in [*rows, row]), "]"])

@@ -1,0 +1,175 @@
+"""The block ``disksim_disk``: buffer, commands, queue; with the bus it hangs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raidlab.formats.disksim.fields import Fields
+
+_READ_AHEAD = {0: "none", 1: "track", 2: "cylinder", 3: "segment", 4: "next_track"}
+_WRITE_BACK = {0: "none", 1: "sequential", 2: "full"}
+_PRESEEK = {0: "none", 1: "during_completion", 2: "before_completion"}
+_KEEP_REQUESTED = {-1: "drop", 0: "keep", 1: "replace"}
+_CACHING = {0: False, 1: True, 2: True}
+
+# Scheduling policies by address and by cylinder are one here: addresses rise with cylinders.
+_SCHEDULERS = {
+    1: "fifo",
+    2: "look",
+    3: "clook",
+    4: "sstf",
+    5: "look",
+    6: "clook",
+    7: "sstf",
+    8: "sptf",
+    17: {"vscan": {"percent": 20}},
+    18: {"vscan": {"percent": 20}},
+}
+_FIFO = 1
+
+# What the 53C700-based disks of 1992 wait for before they write, as DiskSim has it with `Extra write disconnect`.
+_GATHER = {"gather_sectors": 10, "gather_long_sectors": 15, "long_from_sectors": 45}
+
+_SNEAKY = ("Allow sneaky full read hits", "Allow sneaky partial read hits", "Allow sneaky intermediate read hits")
+_IRRELEVANT = (
+    "Model",
+    "Scheduler",
+    "Print stats",
+    # Told to schedulers outside the disk.
+    "Avg sectors per cylinder",
+    # How DiskSim reckons, not what.
+    "Calc sector by sector",
+)
+
+
+def electronics_keys(disk: Fields, bus_ms: tuple[float, float]) -> dict[str, Any]:
+    """The keys of a device file that say what a disk's block says.
+
+    Parameters
+    ----------
+    disk : Fields
+        The block.
+    bus_ms : tuple of float
+        What the bus and the controller take for a sector, to the host and from it.
+    """
+    keys = {
+        "commands": _commands(disk),
+        "bus": _bus(disk, bus_ms),
+        "buffer": _buffer(disk),
+        **_queue(disk),
+    }
+    disk.irrelevant(_IRRELEVANT)
+    disk.finish()
+    return keys
+
+
+def _commands(disk: Fields) -> dict[str, Any]:
+    scale = disk.number("Time scale for overheads")
+
+    def ms(key: str) -> float:
+        return disk.number(key) * scale
+
+    commands: dict[str, Any] = {"every_ms": ms("Per-request overhead time")}
+    for kind in ("read", "write"):
+        for result in ("hit", "miss"):
+            for before in ("read", "write"):
+                key = f"{kind.capitalize()} {result} over. after {before}"
+                commands[f"{kind}_{result}_after_{before}_ms"] = ms(key)
+    commands |= {
+        "read_completion_ms": ms("Read completion overhead"),
+        "write_completion_ms": ms("Write completion overhead"),
+        "data_preparation_ms": ms("Data preparation overhead"),
+        "first_reselect_ms": ms("First reselect overhead"),
+        "other_reselect_ms": ms("Other reselect overhead"),
+        "read_disconnect_after_read_ms": ms("Read disconnect afterread"),
+        "read_disconnect_after_write_ms": ms("Read disconnect afterwrite"),
+        "write_disconnect_ms": ms("Write disconnect overhead"),
+        # Neither this nor the time away is an overhead that the scale applies to.
+        "minimum_write_seek_ms": disk.number("Minimum seek delay"),
+    }
+    extra = {
+        "command_ms": ms("Extradisc command overhead"),
+        "disconnect_ms": ms("Extradisc disconnect overhead"),
+        "away_ms": disk.number("Extradisc inter-disconnect delay"),
+        "second_disconnect_ms": ms("Extradisc 2nd disconnect overhead"),
+        "seek_delay_ms": ms("Extradisc seek delta"),
+        **_GATHER,
+    }
+    if disk.flag("Extra write disconnect"):
+        commands["extra_write_disconnect"] = extra
+    return commands
+
+
+def _bus(disk: Fields, bus_ms: tuple[float, float]) -> dict[str, Any]:
+    own_ms = disk.number("Bulk sector transfer time")
+    return {
+        "read_sector_ms": max(own_ms, bus_ms[0]),
+        "write_sector_ms": max(own_ms, bus_ms[1]),
+        "hold_for_read": disk.flag("Hold bus entire read xfer"),
+        "hold_for_write": disk.flag("Hold bus entire write xfer"),
+        "never_disconnect": disk.flag("Never disconnect"),
+    }
+
+
+def _buffer(disk: Fields) -> dict[str, Any]:
+    segments = disk.whole("Number of buffer segments", 1)
+    size = disk.whole("Segment size (in blks)", 1)
+    read_ahead = disk.choice("Buffer continuous read", _READ_AHEAD)
+    least, most = disk.whole("Minimum read-ahead (blks)"), disk.whole("Maximum read-ahead (blks)")
+    if read_ahead == "none":
+        least = 0
+    if most < least or read_ahead == "none":
+        most = least
+    for key in _SNEAKY:
+        disk.not_modelled(key, 0, "reads that overtake others through the buffer are not modelled")
+    disk.not_modelled("Disconnect write if seek", 0, "is not modelled: a movement is finished before the next begins")
+    disk.not_modelled("Write hit stop prefetch", 1, "a write stops reading ahead in any case")
+    disk.not_modelled("Read directly to buffer", 1, "a sector buffer beside the segments is not modelled")
+    # DiskSim 3.0 acts on these two and 4.0 does not: its own outputs for one disk are those of sectors in rising order.
+    for key, ours in (("Immediate buffer read", "zero_latency_read"), ("Immediate buffer write", "zero_latency_write")):
+        disk.whole(key, 0, 2)
+        disk.not_modelled(key, 0, f"is without effect in DiskSim 4.0 and here; buffer.{ours} = true would have it")
+    return {
+        "segments": segments,
+        "segment_sectors": size,
+        "write_segments": disk.whole("Maximum number of write segments", 1, segments),
+        "separate_write_segment": disk.flag("Use separate write segment"),
+        "caching": disk.choice("Enable caching in buffer", _CACHING),
+        "read_ahead": read_ahead,
+        "minimum_read_ahead_sectors": least,
+        "maximum_read_ahead_sectors": most,
+        "keep_requested": disk.choice("Read-ahead over requested", _KEEP_REQUESTED),
+        "read_ahead_on_hit": disk.flag("Read-ahead on idle hit"),
+        "read_free_sectors": disk.flag("Read any free blocks"),
+        "write_back": disk.choice("Fast write level", _WRITE_BACK),
+        "combine_writes": disk.flag("Combine seq writes"),
+        "read_hits_on_written": disk.flag("Allow read hits on write data"),
+        "almost_read_hits": disk.flag("Allow almost read hits"),
+        "transfer_partial_hits": disk.flag("Immed transfer partial hit"),
+        "stop_within_sector": disk.flag("Stop prefetch in sector"),
+        "read_watermark": disk.number("High (read) water mark", 0, 1),
+        "write_watermark": disk.number("Low (write) water mark", 0, 1),
+        "watermark_of_command": disk.flag("Set watermark by reqsize"),
+        "write_prebuffering": disk.flag("Allow write prebuffering"),
+        "preseek": disk.choice("Preseeking level", _PRESEEK),
+    }
+
+
+def _queue(disk: Fields) -> dict[str, Any]:
+    depth = max(disk.whole("Max queue length"), 1)
+    queue = disk.inner("Scheduler")
+    policy = queue.whole("Scheduling policy", 1)
+    scheduler = _SCHEDULERS.get(policy, "fifo")
+    # With one command at a time nothing is left to order.
+    if depth > 1:
+        if policy not in _SCHEDULERS:
+            accepted = ", ".join(map(str, _SCHEDULERS))
+            queue.note("Scheduling policy", f"is not modelled (accepted: {accepted}); first come, first served instead")
+        for key, neutral in (
+            ("Sequential stream scheme", 0),
+            ("Overlapping request scheme", 0),
+            ("Scheduling timeout scheme", 0),
+            ("Scheduling priority scheme", 0),
+        ):
+            queue.not_modelled(key, neutral, "is not modelled")
+    return {"queue_depth": depth, "scheduler": scheduler if depth > 1 else "fifo"}

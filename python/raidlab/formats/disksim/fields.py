@@ -1,0 +1,155 @@
+"""Taking parameters out of a block, one by one, until none is left.
+
+Invariants:
+
+- A parameter is taken once. ``finish`` names every one that nobody took: an unknown one is an error.
+- What is not modelled becomes a note with file, line, key and value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from raidlab.formats.disksim.grammar import Block, Document, Entry, Place
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something in the file that the model does not have."""
+
+    place: Place
+    key: str
+    value: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.place.file.name}:{self.place.line}: {self.key} = {self.value}: {self.why}"
+
+
+@dataclass
+class Fields:
+    """The parameters of a block."""
+
+    block: Block
+    document: Document
+    notes: list[Note]
+    taken: set[str] = field(default_factory=set)
+
+    def entry(self, key: str) -> Entry:
+        """A parameter that must be there."""
+        found = self.optional(key)
+        if found is None:
+            raise self.block.place.error(f"{self.block.kind} {self.block.name}".strip(), f"lacks '{key}'")
+        return found
+
+    def optional(self, key: str) -> Entry | None:
+        """A parameter that may be there."""
+        self.taken.add(key)
+        return self.block.parameters.get(key)
+
+    def number(
+        self, key: str, low: float | None = 0.0, high: float | None = None, default: float | None = None
+    ) -> float:
+        """A number within bounds."""
+        entry = self.optional(key) if default is not None else self.entry(key)
+        if entry is None:
+            assert default is not None
+            return default
+        return number_of(entry, key, low, high)
+
+    def whole(self, key: str, low: int | None = 0, high: int | None = None) -> int:
+        """A whole number within bounds."""
+        entry = self.entry(key)
+        return whole_of(entry, key, low, high)
+
+    def flag(self, key: str) -> bool:
+        """0 or 1."""
+        return bool(self.whole(key, 0, 1))
+
+    def choice(self, key: str, meanings: dict[int, T]) -> T:
+        """One of several numbers, by what it means."""
+        entry = self.entry(key)
+        value = whole_of(entry, key, None, None)
+        if value not in meanings:
+            raise entry.place.error(key, "is not known", value=str(value), accepted=", ".join(map(str, meanings)))
+        return meanings[value]
+
+    def inner(self, key: str) -> Fields:
+        """A block within this one, given there or by its name."""
+        entry = self.entry(key)
+        value = entry.value
+        if isinstance(value, str):
+            value = self.document.named(value) or value
+        if not isinstance(value, Block):
+            raise entry.place.error(key, "is no block", value=entry.shown(), accepted="kind { ... } or a block's name")
+        return Fields(self.document.whole(value), self.document, self.notes)
+
+    def numbers(self, key: str) -> list[float]:
+        """A list of numbers; empty if it is not there."""
+        entry = self.optional(key)
+        if entry is None:
+            return []
+        if not isinstance(entry.value, list):
+            raise entry.place.error(key, "is no list", value=entry.shown(), accepted="[1, 2, ...]")
+        return [number_of(item, key, None, None) for item in entry.value]
+
+    def wholes(self, key: str) -> list[int]:
+        """A list of whole numbers from 0 up; empty if it is not there."""
+        entry = self.optional(key)
+        if entry is None:
+            return []
+        if not isinstance(entry.value, list):
+            raise entry.place.error(key, "is no list", value=entry.shown(), accepted="[1, 2, ...]")
+        return [whole_of(item, key, 0, None) for item in entry.value]
+
+    def irrelevant(self, keys: Iterable[str]) -> None:
+        """Parameters that change nothing in what a disk does."""
+        self.taken.update(keys)
+
+    def not_modelled(self, key: str, neutral: float, why: str) -> None:
+        """A parameter of something the model lacks: named unless it switches that off."""
+        entry = self.optional(key)
+        if entry is not None and number_of(entry, key, None, None) != neutral:
+            self.note(key, why)
+
+    def note(self, key: str, why: str) -> None:
+        """Name a parameter."""
+        entry = self.block.parameters[key]
+        self.notes.append(Note(entry.place, key, entry.shown(), why))
+
+    def finish(self) -> None:
+        """Refuse what nobody has taken."""
+        from raidlab.study.find import did_you_mean
+
+        for key, entry in self.block.parameters.items():
+            if key not in self.taken:
+                hint = did_you_mean(key, self.taken - set(self.block.parameters))
+                raise entry.place.error(key, f"is no parameter of {self.block.kind}{hint}", value=entry.shown())
+
+
+def number_of(entry: Entry, key: str, low: float | None, high: float | None) -> float:
+    """The number that an entry holds."""
+    value = entry.value
+    if isinstance(value, (str, list, Block)):
+        raise entry.place.error(key, "is no number", value=entry.shown())
+    if (low is not None and value < low) or (high is not None and value > high):
+        raise entry.place.error(key, "is out of range", value=entry.shown(), accepted=_range(low, high))
+    return float(value)
+
+
+def whole_of(entry: Entry, key: str, low: int | None, high: int | None) -> int:
+    """The whole number that an entry holds."""
+    value = number_of(entry, key, low, high)
+    if value != int(value):
+        raise entry.place.error(key, "is no whole number", value=entry.shown())
+    return int(value)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is None:
+        return f"at most {high:g}"
+    return f"{low:g} or more" if high is None else f"{low:g} to {high:g}"

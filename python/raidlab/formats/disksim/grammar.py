@@ -1,0 +1,288 @@
+"""The grammar of DiskSim's parameter files: blocks, parameters, lists, and files within files.
+
+    kind name { Key words = value, Other = [1, 2], Inner = kind { ... }, Model = source FILE }
+    instantiate [ disk0 .. disk3 ] as name
+    topology kind name [ kind name [ ... ] ]
+
+Comments begin with ``#`` or lie between ``/*`` and ``*/``. ``source FILE`` stands for the text of that file, wherever
+it stands; the name is relative to the file that holds it.
+
+Invariants:
+
+- Every value and every parameter knows its file and line.
+- What follows the grammar is read whatever its keys; what does not is an error at its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from raidlab.errors import InputError, Problem
+
+Value = "int | float | str | list[Entry] | Block"
+
+_TOKEN = re.compile(r"[ \t\f\r]+|#[^\n]*|/\*.*?\*/|\n|[{}\[\],=;]|[^ \t\n\r\f;{},\[\]=]+", re.DOTALL)
+_INTEGER = re.compile(r"[+-]?\d+|0[xX][0-9a-fA-F]+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_MOST_FILES = 32
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something was read."""
+
+    file: Path
+    line: int
+
+    def error(self, where: str, message: str, *, value: str | None = None, accepted: str | None = None) -> InputError:
+        """Say what is wrong here."""
+        return InputError([Problem(str(self.file), where, message, value=value, accepted=accepted, line=self.line)])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value and where it was read."""
+
+    value: int | float | str | list[Entry] | Block
+    place: Place
+
+    def shown(self) -> str:
+        """The value in one line."""
+        if isinstance(self.value, Block):
+            return f"{self.value.kind} {{ ... }}"
+        if isinstance(self.value, list):
+            return f"[{', '.join(entry.shown() for entry in self.value)}]"
+        return str(self.value)
+
+
+@dataclass
+class Block:
+    """``kind name { ... }``; a block within another may have no name."""
+
+    kind: str
+    name: str
+    place: Place
+    parameters: dict[str, Entry] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A component of the topology and what hangs below it."""
+
+    kind: str
+    name: str
+    below: tuple[Node, ...]
+
+
+@dataclass
+class Document:
+    """A whole parameter file.
+
+    Attributes
+    ----------
+    blocks : list of Block
+        Those of the outermost level, in order.
+    types : dict
+        The block that each instance is made of, by the instance's name.
+    topology : list of Node
+    """
+
+    blocks: list[Block] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    topology: list[Node] = field(default_factory=list)
+
+    def named(self, name: str) -> Block | None:
+        """The block of this name, with what it inherits."""
+        found = next((block for block in self.blocks if block.name == name), None)
+        return None if found is None else self.whole(found)
+
+    def whole(self, block: Block) -> Block:
+        """A block whose kind is another block's name takes over that one's kind and parameters."""
+        seen = {id(block)}
+        while (parent := next((b for b in self.blocks if b.name == block.kind), None)) and id(parent) not in seen:
+            seen.add(id(parent))
+            block = Block(parent.kind, block.name, block.place, {**parent.parameters, **block.parameters})
+        return block
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    place: Place
+
+
+def parse_file(file: Path) -> Document:
+    """Read a parameter file and everything it names with ``source``.
+
+    Raises
+    ------
+    InputError
+        With file and line, when it does not follow the grammar or a file is missing.
+    """
+    return _Parser(list(_tokens(file, ()))).document()
+
+
+def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
+    try:
+        text = file.read_text(encoding="latin-1")
+    except OSError as error:
+        raise InputError.one("", f"cannot be read: {error.strerror}", file=str(file)) from None
+    line, sourcing = 1, False
+    end = 0
+    for match in _TOKEN.finditer(text):
+        word, place = match.group(), Place(file, line)
+        if match.start() != end:
+            raise place.error("", "cannot be understood", value=text[end : match.start()])
+        end = match.end()
+        line += word.count("\n")
+        if word.isspace() or word[0] == "#" or word.startswith("/*"):
+            continue
+        if sourcing:
+            yield from _source(word, place, (*within, file.resolve()))
+            sourcing = False
+        elif word == "source":
+            sourcing = True
+        else:
+            yield _Token(word, place)
+    if sourcing:
+        raise Place(file, line).error("source", "the file ends before it names one")
+
+
+def _source(name: str, place: Place, within: tuple[Path, ...]) -> Iterator[_Token]:
+    file = place.file.parent / name
+    if not file.is_file():
+        raise place.error("source", "there is no such file", value=name, accepted=f"a file beside {place.file.name}")
+    if file.resolve() in within or len(within) >= _MOST_FILES:
+        raise place.error("source", "the file names itself", value=name)
+    yield from _tokens(file, within)
+
+
+class _Parser:
+    """Recursive descent over the tokens of all files."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+
+    def document(self) -> Document:
+        document = Document()
+        while self.at < len(self.tokens):
+            token = self._word("a block, instantiate or topology")
+            if token.text == "instantiate":
+                self._instantiate(document)
+            elif token.text == "topology":
+                document.topology.append(self._topology(self._word("the kind of a component").text))
+            else:
+                name = self._word("the block's name")
+                document.blocks.append(self._block(token.text, name.text, token.place))
+        return document
+
+    def _peek(self, ahead: int = 0) -> str:
+        position = self.at + ahead
+        return self.tokens[position].text if position < len(self.tokens) else ""
+
+    def _next(self, expected: str) -> _Token:
+        if self.at >= len(self.tokens):
+            place = self.tokens[-1].place if self.tokens else Place(Path(), 0)
+            raise place.error("", f"the file ends where {expected} should follow")
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def _word(self, expected: str) -> _Token:
+        token = self._next(expected)
+        if token.text in "{}[],=;":
+            raise token.place.error("", f"'{token.text}' stands where {expected} should", accepted=expected)
+        return token
+
+    def _expect(self, text: str, context: str) -> _Token:
+        token = self._next(f"'{text}'")
+        if token.text != text:
+            raise token.place.error(context, f"'{token.text}' stands where '{text}' should", accepted=f"'{text}'")
+        return token
+
+    def _block(self, kind: str, name: str, place: Place) -> Block:
+        block = Block(kind, name, place)
+        self._expect("{", kind)
+        while self._peek() != "}":
+            self._parameter(block)
+            if self._peek() != "}":
+                self._expect(",", f"{kind} {name}".strip())
+        self.at += 1
+        return block
+
+    def _parameter(self, block: Block) -> None:
+        place = self.tokens[self.at].place if self.at < len(self.tokens) else block.place
+        if self._peek() == "[":
+            # Several keys get one value.
+            listed = self._list()
+            keys = [str(entry.value) for entry in listed]
+        else:
+            words = [self._word("a parameter").text]
+            while self._peek() not in ("=", ""):
+                words.append(self._word("'='").text)
+            keys = [" ".join(words)]
+        self._expect("=", keys[0])
+        entry = Entry(self._value(), place)
+        for key in keys:
+            if key in block.parameters:
+                raise place.error(key, "is given twice in one block")
+            block.parameters[key] = entry
+
+    def _value(self) -> int | float | str | list[Entry] | Block:
+        if self._peek() == "[":
+            return self._list()
+        token = self._word("a value")
+        if self._peek() == "{":
+            return self._block(token.text, "", token.place)
+        if self._peek(1) == "{":
+            return self._block(token.text, self._word("the block's name").text, token.place)
+        if _INTEGER.fullmatch(token.text):
+            return int(token.text, 16 if "x" in token.text.lower() else 10)
+        if _NUMBER.fullmatch(token.text):
+            return float(token.text)
+        return token.text
+
+    def _list(self) -> list[Entry]:
+        self._expect("[", "list")
+        entries: list[Entry] = []
+        while self._peek() != "]":
+            place = self.tokens[self.at].place if self.at < len(self.tokens) else Place(Path(), 0)
+            if self._peek() == ",":
+                self.at += 1
+                continue
+            if ".." in (self._peek(1), self._peek()[-2:]):
+                entries.extend(Entry(name, place) for name in self._range())
+            else:
+                entries.append(Entry(self._value(), place))
+        self.at += 1
+        return entries
+
+    def _range(self) -> list[str]:
+        first = self._word("a name")
+        self._word("'..'")
+        last = self._word("a name")
+        begin, end = (re.fullmatch(r"(.*?)(\d+)", word.text) for word in (first, last))
+        if begin is None or end is None or begin[1] != end[1] or int(begin[2]) > int(end[2]):
+            raise first.place.error("", f"'{first.text} .. {last.text}' is no range", accepted="such as disk0 .. disk3")
+        return [f"{begin[1]}{number}" for number in range(int(begin[2]), int(end[2]) + 1)]
+
+    def _instantiate(self, document: Document) -> None:
+        names = [str(entry.value) for entry in self._list()]
+        self._expect("as", "instantiate")
+        kind = self._word("a block's name").text
+        document.types.update(dict.fromkeys(names, kind))
+
+    def _topology(self, kind: str) -> Node:
+        name = self._word("the component's name").text
+        self._expect("[", f"topology {name}")
+        below: list[Node] = []
+        while self._peek() != "]":
+            if self._peek() == ",":
+                self.at += 1
+                continue
+            below.append(self._topology(self._word("the kind of a component").text))
+        self.at += 1
+        return Node(kind, name, tuple(below))

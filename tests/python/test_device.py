@@ -1,0 +1,182 @@
+"""``raidlab device``: list, show, import, validate; and the demerit figure."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import disksim_files as files
+from raidlab import _core
+from raidlab.cli.app import app
+from raidlab.devices import validate
+from raidlab.errors import InputError
+from raidlab.formats.disksim import read_trace
+from raidlab.stats.demerit import demerit
+
+FIXED = 'kind = "fixed"\ncapacity_bytes = 1048576\nread_us = 100\nwrite_us = 50\n'
+
+
+def command(*words: str | Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["device", *map(str, words)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def trace_of(device: dict[str, Any], count: int = 400) -> str:
+    """A trace that this very model measured, from an angle of its own."""
+    random = np.random.default_rng(5)
+    capacity = int(_core.device_facts(json.dumps(device))["capacity_bytes"]) // 512
+    sectors = random.integers(1, 9, count, dtype=np.uint64)
+    lba = random.integers(0, capacity - 9, count, dtype=np.uint64)
+    is_write = (random.random(count) < 0.3).astype(np.uint8)
+    gap_ns = random.integers(0, 20_000_000, count, dtype=np.uint64) // np.uint64(1000) * np.uint64(1000)
+    done = _core.device_replay(json.dumps(device), is_write, lba, sectors, gap_ns, 999)
+    rows = zip(is_write, lba, sectors, done["response_ns"], gap_ns, strict=True)
+    return "".join(f"{'W' if w else 'R'} Miss {a} {n} {ns / 1000:.3f} {gap // 1000}\n" for w, a, n, ns, gap in rows)
+
+
+def test_the_demerit_by_hand() -> None:
+    # Sorted, each of the model's is half a ms above.
+    assert demerit([1.0, 2.0, 3.0], [3.5, 1.5, 2.5]) == pytest.approx(0.5)
+    assert demerit([1.0, 2.0], [2.0, 1.0]) == 0
+    # A quarter of the requests is 4 above, linear between the third and the last.
+    assert demerit([0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 4.0]) == pytest.approx((16 / 3 / 3) ** 0.5, rel=1e-3)
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=2, max_size=40),
+    st.lists(st.floats(0, 100), min_size=2, max_size=40),
+    st.floats(-5, 5),
+)
+def test_the_demerit_is_a_distance(a: list[float], b: list[float], shift: float) -> None:
+    assert demerit(a, a) == 0
+    assert demerit(a, b) == pytest.approx(demerit(b, a))
+    assert demerit(a, [value + shift for value in a]) == pytest.approx(abs(shift), abs=1e-9)
+    assert demerit(a, b) >= abs(np.mean(np.quantile(a, 0.5) - np.quantile(b, 0.5))) * 0 - 1e-9
+
+
+def test_a_model_that_measured_itself_has_no_demerit_but_the_floor(tmp_path: Path) -> None:
+    from raidlab.formats.disksim import import_disk
+
+    set_up = files.write(tmp_path)
+    trace = tmp_path / "own.trace"
+    trace.write_text(trace_of(import_disk(set_up).device), encoding="ascii")
+    found = validate(str(set_up), str(trace), angles=5, seed=1)
+    assert len(found.demerits_ms) == 5
+    assert found.floor_ms is not None
+    assert found.demerit_ms <= 2 * found.floor_ms + 0.05
+    means = found.means_ms()
+    assert means["all"] is not None
+    assert means["all"][1] == pytest.approx(means["all"][0], rel=0.02)
+    assert found.demerit_percent == pytest.approx(100 * found.demerit_ms / means["all"][0])
+    # The same seed gives the same, another one other angles.
+    assert validate(str(set_up), str(trace), angles=5, seed=1).demerits_ms == found.demerits_ms
+    assert validate(str(set_up), str(trace), angles=5, seed=2).demerits_ms != found.demerits_ms
+
+
+def test_validate_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "fixed.toml").write_text(FIXED, encoding="utf-8")
+    trace = tmp_path / "t.trace"
+    # Reads measured 100 us as modelled, writes 150 us in place of 50 us.
+    trace.write_text("R Hit 0 8 100 0\nW Miss 8 8 150 10\n" * 50, encoding="ascii")
+    status, out, _ = command("validate", tmp_path / "fixed.toml", "--trace", trace, "--json", "--out", tmp_path)
+    assert status == 0
+    result = json.loads(out)
+    assert (result["requests"], result["angles"], result["seed"], result["floor_ms"]) == (100, 21, 0, 0)
+    assert result["mean_ms"]["writes"] == pytest.approx({"measured": 0.15, "model": 0.05})
+    # The faster half: 0.1 against 0.05; the slower: 0.15 against 0.1.
+    assert result["demerit_ms"] == pytest.approx(0.05, rel=1e-3)
+    assert result["demerit_percent"] == pytest.approx(40, rel=1e-3)
+    assert sorted(Path(figure).suffix for figure in result["figures"]) == [".png", ".svg"]
+    assert all(Path(figure).stat().st_size > 2000 for figure in result["figures"])
+    status, out, _ = command("validate", tmp_path / "fixed.toml", "--trace", trace, "--out", tmp_path, "--angles", "1")
+    assert "demerit 0.050 ms, 40.0 % of the measured mean" in " ".join(out.split())
+    assert "floor" not in out
+
+
+def test_traces_that_cannot_be_replayed(tmp_path: Path) -> None:
+    device, trace = tmp_path / "d.toml", tmp_path / "t.trace"
+    device.write_text(FIXED, encoding="utf-8")
+
+    def refused(text: str, **options: int) -> str:
+        trace.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError) as caught:
+            validate(str(device), str(trace), **options)
+        return str(caught.value).replace(f"{tmp_path}/", "")
+
+    good = "R Hit 0 8 100 0\n"
+    assert refused(good + "\nR Hit 2047 2 100 0\n").startswith("t.trace:3: lies outside the device")
+    assert refused(good + "Q Hit 0 8 100 0\n").startswith("t.trace:2: Q Hit 0 8 100 0: is no request; accepted: R|W")
+    for wrong in (
+        "R Hit 0 8 100",
+        "R Hitt 0 8 100 0",
+        "R Hit -1 8 1 0",
+        "R Hit 0 0 1 0",
+        "R Hit 0 8 x 0",
+        "R Hit 0 8 nan 0",
+    ):
+        assert "is no request" in refused(wrong), wrong
+    assert "holds no request" in refused("\n")
+    assert "must be odd" in refused(good, angles=2)
+    device.write_text(FIXED + "sector_bytes = 4096\n", encoding="utf-8")
+    assert "4096 bytes" in refused(good)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_trace(tmp_path / "lost.trace")
+
+
+def test_import_writes_a_file_that_is_a_device(tmp_path: Path) -> None:
+    set_up = files.write(tmp_path, spec=files.specs(Immediate_buffer_read="1"))
+    status, out, err = command("import", set_up)
+    assert status == 0
+    assert "Immediate buffer read = 1" in err
+    assert out.startswith("# not modelled: small.diskspecs:")
+    target = tmp_path / "small.toml"
+    status, nothing, err = command("import", set_up, "-o", target)
+    assert (status, nothing, target.read_text(encoding="utf-8")) == (0, "", out)
+    assert err.splitlines()[-1] == str(target)
+    status, out, _ = command("show", target, "--json")
+    shown = json.loads(out)
+    assert (shown["title"], shown["capacity_bytes"]) == ("SMALL", files.SECTORS * 512)
+    assert shown["parameters"]["zones"] == tomllib.loads(target.read_text(encoding="utf-8"))["zones"]
+    status, out, _ = command("show", target)
+    assert "2 entries" in out
+    assert "published: small.parv of DiskSim" in " ".join(out.split())
+
+
+def test_mistakes_on_the_command_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="did you mean 'hdd-7200'"):
+        command("show", "hdd-720")
+    with pytest.raises(InputError, match=r"--out: .*cannot be written"):
+        command("import", files.write(tmp_path), "-o", tmp_path / "no" / "such.toml")
+    with pytest.raises(InputError, match="cannot be read"):
+        command("import", tmp_path / "lost.parv")
+    (tmp_path / "bad.toml").write_text('kind = "hdd"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="is no device model"):
+        command("show", tmp_path / "bad.toml")
+
+
+def test_list_and_show_what_ships() -> None:
+    listed = {device["name"]: device for device in json.loads(command("list", "--json")[1])}
+    assert {"hdd-7200", "fixed-100us", "original/amdahl6380"} <= set(listed)
+    assert listed["hdd-7200"]["kind"] == "hdd"
+    out = command("list")[1]
+    assert all(name in out for name in listed)
+    for name in listed:
+        status, out, _ = command("show", name)
+        assert status == 0
+        shown = json.loads(command("show", name, "--json")[1])
+        # Every parameter's source is found.
+        assert all(
+            key in shown["provenance"] or key.split(".")[0] in shown["provenance"] for key in shown["parameters"]
+        )
+        assert " - " not in out.split("source")[1]
+    assert "seek 8.36" in command("show", "hdd-7200")[1]
