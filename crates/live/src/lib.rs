@@ -69,6 +69,7 @@ mod run;
 mod safety;
 pub mod streams;
 mod target;
+mod usage;
 mod workers;
 
 pub use config::{Content, Emulation, Fault, FaultKind, LiveConfig, Progress, Stage};
@@ -81,3 +82,4 @@ pub use result::{
 };
 pub use run::{check, run};
 pub use target::{DeviceFacts, EmulatedContent, EmulatedFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};
+pub use usage::{Accounting, DeviceTraffic, Usage};

@@ -5,6 +5,7 @@ use crate::engine::Accounts;
 use crate::error::LiveError;
 use crate::lateness::Lateness;
 use crate::target::TargetFacts;
+use crate::usage::Accounting;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::{Duration, Extent, LeafId, OpError, OpId, OpKind, Request};
 use serde::Serialize;
@@ -24,6 +25,8 @@ pub struct LiveResult {
     pub targets: Vec<Option<TargetFacts>>,
     /// How operations were carried out.
     pub engine: EngineFacts,
+    /// What it cost while the window was open.
+    pub accounting: Accounting,
     /// How long the measuring window was open.
     pub elapsed: Duration,
     /// Whether the observer stopped it.

@@ -281,6 +281,7 @@ impl Run<'_> {
                 speed: self.config.emulation.speed,
                 lateness,
             },
+            accounting: engine.accounting(),
             interrupted: self.interrupted,
             stopped_by: self.stopped_by,
             failed_members: engine.failed_members().to_vec(),

@@ -220,3 +220,29 @@ fn more_operations_than_the_ring_holds_are_all_served() {
     common::assert_verified("depth 6000", &result);
     assert_eq!(result.recorder.all().requests, 20_000);
 }
+
+#[test]
+fn an_array_accounts_for_its_time_and_for_what_moved_below_its_members() {
+    let place = Place::new();
+    let config = LiveConfig {
+        targets: place.files(3, 8 * MIB),
+        workload: workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }),
+        limits: requests(500),
+        ..config(Tree::parse("raid5(3, chunk=64KiB)").expect("a tree"))
+    };
+    let result = run(&config);
+    let used = result.accounting.total;
+    assert_eq!(result.accounting.workers, [used]);
+    assert!(used.user_ns + used.system_ns > 0, "{used:?}");
+    let Some(device) = result.accounting.devices.first() else {
+        assert!(result.targets.iter().flatten().all(|t| t.device.is_none()), "a device without counters");
+        return;
+    };
+    // All three lie on one device; redundancy is asked of it as well as data.
+    assert_eq!(device.targets, [0, 1, 2]);
+    assert_eq!(device.asked_write_bytes, result.members.iter().map(|m| m.write_bytes).sum::<u64>());
+    assert!(device.asked_write_bytes > result.recorder.all().bytes);
+    if result.targets.iter().flatten().all(|t| t.io == "direct") {
+        assert!(device.write_bytes * 10 > device.asked_write_bytes * 9, "{device:?}");
+    }
+}

@@ -106,6 +106,7 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     out.set_item("stages", totals.map(|totals| stages(py, requests, 0, totals.iter())).transpose()?)?;
     out.set_item("sector_bytes", result.engine.sector_bytes)?;
     out.set_item("backlog", backlog(py, &result.backlog)?)?;
+    out.set_item("accounting", plain(py, &result.accounting)?)?;
     let facts = PyDict::new(py);
     facts.set_item("targets", plain(py, &result.targets)?)?;
     facts.set_item("engine", plain(py, &result.engine)?)?;

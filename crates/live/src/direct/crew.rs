@@ -13,7 +13,6 @@ use super::span::Sectors;
 use super::start::Start;
 use super::threads::{Threads, MOST_THREADS};
 use super::transport::Transport;
-use super::usage::{Accounting, Devices};
 use super::worker::{Manner, Outcome, Reach, Site, Worker};
 use crate::config::{fraction, Progress, Stage, PULSE};
 use crate::content::Stamper;
@@ -24,6 +23,7 @@ use crate::memory::{available_bytes, Pool, Use};
 use crate::result::MemberCounts;
 use crate::run::writes;
 use crate::target::{Store, Target};
+use crate::usage::{Accounting, Devices};
 use raidlab_load::{Backlog, Load, Recorder, SizeSpec};
 use raidlab_types::{Instant, Seed};
 use std::ops::ControlFlow;
@@ -72,7 +72,7 @@ impl<'a> Crew<'a> {
         }
         let sites: Vec<Vec<Site>> = self.shares.iter().map(|share| self.sites(share)).collect();
         let start = Start::new(loads.len());
-        let mut devices = Devices::below(self.targets);
+        let mut devices = Devices::below(self.targets.iter().map(|t| &t.facts).enumerate());
         let run = std::thread::scope(|scope| -> Result<_, LiveError> {
             let mut handles = Vec::with_capacity(loads.len());
             for (number, (load, sites)) in loads.into_iter().zip(&sites).enumerate() {

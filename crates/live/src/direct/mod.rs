@@ -13,7 +13,7 @@
 //!
 //! Code map: `span` says which part of a target is its volume, `deal` divides the load, `crew` sets workers up (they meet at
 //! the `start`) and watches over them, `worker` is the loop of one, `slots` its requests on their way, `transport` hands
-//! them to the ring or to `threads`, `shared` is what threads tell one another, `usage` what it cost, `result` the answer.
+//! them to the ring or to `threads`, `shared` is what threads tell one another, `result` the answer; `crate::usage` is what it cost.
 
 mod config;
 mod crew;
@@ -25,13 +25,11 @@ mod span;
 mod start;
 mod threads;
 mod transport;
-mod usage;
 mod worker;
 
 pub use config::{DirectConfig, Interface};
 pub use result::{DirectFacts, DirectResult, RequestCounts, Warning};
 pub use span::Span;
-pub use usage::{Accounting, DeviceTraffic, Usage};
 
 use crate::config::Progress;
 use crate::error::LiveError;

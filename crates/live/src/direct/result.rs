@@ -1,9 +1,9 @@
 //! What a run of the direct engine answers.
 
-use super::usage::Accounting;
 use crate::error::LiveError;
 use crate::result::MemberCounts;
 use crate::target::TargetFacts;
+use crate::usage::Accounting;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use serde::Serialize;
 

@@ -40,6 +40,7 @@ use crate::lateness::Lateness;
 use crate::memory::{available_bytes, Block, Pool, Use};
 use crate::result::{ArrayInput, FailedMember, Mechanics, MemberCounts, TracedOperation};
 use crate::target::{Store, Target};
+use crate::usage::{Accounting, OneThread};
 use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
@@ -96,6 +97,7 @@ pub(crate) struct Engine {
     counts: Vec<MemberCounts>,
     accounts: Accounts,
     measuring: bool,
+    usage: OneThread,
     failed_members: Vec<FailedMember>,
     failure: Option<LiveError>,
     sector_bytes: usize,
@@ -132,6 +134,8 @@ impl Engine {
         let sink = take(&mut pool, &mut ring, store::SINK_BYTES, Use::Any)?;
         let sector_bytes = array.layout().sector_bytes();
         let spindles = Spindles::new(&targets, &config.emulation, sector_bytes, config.seed)?;
+        let facts = targets.iter().enumerate().filter_map(|(i, target)| Some((i, &target.as_ref()?.facts)));
+        let usage = OneThread::new(facts);
         let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
         Ok(Engine {
             faults: Faults::new(&config.faults, targets.len()),
@@ -153,6 +157,7 @@ impl Engine {
             sequence: 0,
             accounts: Accounts::default(),
             measuring: false,
+            usage,
             failed_members: Vec::new(),
             failure: None,
             sector_bytes: sector_bytes as usize,
@@ -164,6 +169,23 @@ impl Engine {
             trace: Vec::new(),
             inputs: Vec::new(),
         })
+    }
+
+    /// Whether what members do counts from here on; the account is opened and closed with it.
+    #[inline]
+    fn measure(&mut self, measuring: bool) {
+        if measuring != self.measuring {
+            self.measuring = measuring;
+            match measuring {
+                true => self.usage.window_opened(),
+                false => self.usage.window_closed(),
+            }
+        }
+    }
+
+    /// What was used, and what moved on the devices, while the window was open.
+    pub fn accounting(&self) -> Accounting {
+        self.usage.accounting(&self.counts)
     }
 
     /// From here on every sector is made whole and checked.
@@ -251,7 +273,7 @@ impl Engine {
         let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + pulse, Ended::AsPlanned);
         loop {
             self.tick();
-            self.measuring = source.is_measuring();
+            self.measure(source.is_measuring());
             self.reap();
             self.pump();
             self.deliver();
@@ -275,6 +297,7 @@ impl Engine {
                     if running {
                         self.watch_steal(false);
                     }
+                    self.measure(false);
                     return Ok(outcome);
                 }
                 self.wait(source.poll_timeout());
@@ -283,6 +306,7 @@ impl Engine {
             }
             if let Some(error) = self.failure.take() {
                 source.interrupt(self.now);
+                self.measure(false);
                 self.drain();
                 return Err(error);
             }

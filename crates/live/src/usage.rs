@@ -8,14 +8,18 @@
 //!   their behalf (its own threads, interrupts on idle processors) is in nobody's account.
 //! - Counters of devices are read when the window has opened and when it has closed, some ten microseconds after; others
 //!   that use the device meanwhile are in them too.
+//! - A file system of several devices (btrfs) has moved what all of them moved; what was asked of a target on it is
+//!   divided among them, so that the sums are those of the target.
 //!
 //! Reference: getrusage(2); Documentation/block/stat.rst of the kernel.
 
 use crate::result::MemberCounts;
-use crate::target::Target;
+use crate::safety::numbers::DevNumbers;
+use crate::target::TargetFacts;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// The sector of the kernel's counters, whatever the device's is.
 const COUNTED_SECTOR_BYTES: u64 = 512;
@@ -58,7 +62,7 @@ pub struct DeviceTraffic {
     pub read_bytes: u64,
     /// See above.
     pub write_bytes: u64,
-    /// Bytes of the requests that completed.
+    /// Bytes of the operations on its targets that completed; of a target on several devices, an equal part.
     pub asked_read_bytes: u64,
     /// See above.
     pub asked_write_bytes: u64,
@@ -66,7 +70,7 @@ pub struct DeviceTraffic {
 
 impl Usage {
     /// What the calling thread has used so far.
-    pub(super) fn of_this_thread() -> Usage {
+    pub(crate) fn of_this_thread() -> Usage {
         // SAFETY: all zeroes is a valid `rusage`, and the call writes at most that.
         let used = unsafe {
             let mut used: libc::rusage = std::mem::zeroed();
@@ -83,7 +87,7 @@ impl Usage {
     }
 
     /// What was used from `earlier` to here.
-    pub(super) fn since(&self, earlier: &Usage) -> Usage {
+    pub(crate) fn since(&self, earlier: &Usage) -> Usage {
         Usage {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
@@ -92,7 +96,7 @@ impl Usage {
         }
     }
 
-    pub(super) fn add(&mut self, other: &Usage) {
+    pub(crate) fn add(&mut self, other: &Usage) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;
         self.voluntary_switches += other.voluntary_switches;
@@ -103,23 +107,38 @@ impl Usage {
 /// Bytes read and written so far.
 type Moved = (u64, u64);
 
+/// A device below targets.
+#[derive(Debug, Default)]
+struct Below {
+    name: String,
+    /// Number of each target on it, and on how many devices that target is.
+    targets: Vec<(usize, u64)>,
+}
+
 /// The devices below some targets, and what their counters said.
 #[derive(Debug, Default)]
-pub(super) struct Devices {
-    /// By numbers: name, targets.
-    below: BTreeMap<String, (String, Vec<usize>)>,
+pub(crate) struct Devices {
+    /// By numbers.
+    below: BTreeMap<String, Below>,
     opened: BTreeMap<String, Moved>,
     closed: BTreeMap<String, Moved>,
 }
 
 impl Devices {
-    pub fn below(targets: &[Target]) -> Devices {
+    pub fn below<'a>(targets: impl Iterator<Item = (usize, &'a TargetFacts)>) -> Devices {
         let mut devices = Devices::default();
-        for (i, target) in targets.iter().enumerate() {
-            let Some(device) = &target.facts.device else { continue };
-            let entry =
-                devices.below.entry(device.numbers.clone()).or_insert_with(|| (device.name.clone(), Vec::new()));
-            entry.1.push(i);
+        for (i, target) in targets {
+            let Some(device) = &target.device else { continue };
+            let in_btrfs = target.filesystem.as_ref().is_some_and(|f| f.kind == "btrfs");
+            let mut all = if in_btrfs { of_btrfs(&device.numbers) } else { Vec::new() };
+            if all.is_empty() {
+                all.push((device.numbers.clone(), device.name.clone()));
+            }
+            let count = all.len() as u64;
+            for (numbers, name) in all {
+                let entry = devices.below.entry(numbers).or_insert_with(|| Below { name, targets: Vec::new() });
+                entry.targets.push((i, count));
+            }
         }
         devices
     }
@@ -136,7 +155,7 @@ impl Devices {
 
     fn read(&self) -> BTreeMap<String, Moved> {
         let stat = |numbers: &String| {
-            let text = std::fs::read_to_string(Path::new("/sys/dev/block").join(numbers).join("stat")).ok()?;
+            let text = fs::read_to_string(Path::new("/sys/dev/block").join(numbers).join("stat")).ok()?;
             Some((numbers.clone(), moved(&text)?))
         };
         self.below.keys().filter_map(stat).collect()
@@ -145,21 +164,71 @@ impl Devices {
     /// What moved between the two, beside what was asked of the targets. A device whose counters could not be read twice
     /// is left out.
     pub fn traffic(&self, members: &[MemberCounts]) -> Vec<DeviceTraffic> {
-        let one = |(numbers, (name, targets)): (&String, &(String, Vec<usize>))| {
+        let one = |(numbers, below): (&String, &Below)| {
             let (before, after) = (self.opened.get(numbers)?, self.closed.get(numbers)?);
-            let sum = |of: fn(&MemberCounts) -> u64| targets.iter().map(|&i| of(&members[i])).sum();
+            let asked = |of: fn(&MemberCounts) -> u64| below.targets.iter().map(|&(i, n)| of(&members[i]) / n).sum();
             Some(DeviceTraffic {
-                name: name.clone(),
+                name: below.name.clone(),
                 numbers: numbers.clone(),
-                targets: targets.clone(),
+                targets: below.targets.iter().map(|&(i, _)| i).collect(),
                 read_bytes: after.0.saturating_sub(before.0),
                 write_bytes: after.1.saturating_sub(before.1),
-                asked_read_bytes: sum(|m| m.read_bytes),
-                asked_write_bytes: sum(|m| m.write_bytes),
+                asked_read_bytes: asked(|m| m.read_bytes),
+                asked_write_bytes: asked(|m| m.write_bytes),
             })
         };
         self.below.iter().filter_map(one).collect()
     }
+}
+
+/// The account of a driver that is one thread.
+#[derive(Debug, Default)]
+pub(crate) struct OneThread {
+    devices: Devices,
+    opened: Option<Usage>,
+    used: Usage,
+}
+
+impl OneThread {
+    pub fn new<'a>(targets: impl Iterator<Item = (usize, &'a TargetFacts)>) -> OneThread {
+        OneThread { devices: Devices::below(targets), ..OneThread::default() }
+    }
+
+    /// The window has opened. To be told by the thread itself.
+    #[cold]
+    pub fn window_opened(&mut self) {
+        self.devices.window_opened();
+        self.opened = Some(Usage::of_this_thread());
+    }
+
+    /// The window has closed, if it was open.
+    #[cold]
+    pub fn window_closed(&mut self) {
+        if let Some(opened) = self.opened.take() {
+            self.used = Usage::of_this_thread().since(&opened);
+            self.devices.window_closed();
+        }
+    }
+
+    /// What was used while it was open.
+    pub fn accounting(&self, members: &[MemberCounts]) -> Accounting {
+        Accounting { total: self.used, workers: vec![self.used], devices: self.devices.traffic(members) }
+    }
+}
+
+/// Numbers and names of all devices of the btrfs that is mounted from one of them.
+fn of_btrfs(numbers: &str) -> Vec<(String, String)> {
+    let devices_of = |system: PathBuf| -> Vec<(String, String)> {
+        let entries = fs::read_dir(system.join("devices")).into_iter().flatten().flatten();
+        let named = entries.filter_map(|entry| {
+            let numbers = DevNumbers::parse(&fs::read_to_string(entry.path().join("dev")).ok()?)?;
+            Some((numbers.to_string(), entry.file_name().to_str()?.to_string()))
+        });
+        named.collect()
+    };
+    let systems = fs::read_dir("/sys/fs/btrfs").into_iter().flatten().flatten();
+    let mut found = systems.map(|entry| devices_of(entry.path()));
+    found.find(|devices| devices.iter().any(|(own, _)| own == numbers)).unwrap_or_default()
 }
 
 /// Bytes read and written, from the text of a device's `stat`.
