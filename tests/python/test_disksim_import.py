@@ -253,6 +253,9 @@ def test_what_is_wrong_is_refused_with_file_and_line(tmp_path: Path, changes: di
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     spec = "\n".join(line for line in files.specs().splitlines() if "Fast write level" not in line)
     assert "lacks 'Fast write level'" in mistake(tmp_path, spec=spec)
+    misspelt = mistake(tmp_path, spec=files.specs().replace("Fast write level", "Fast write levle"))
+    assert "lacks 'Fast write level'; line" in misspelt
+    assert misspelt.endswith("has 'Fast write levle'")
     assert "is no kind of block" in mistake(tmp_path, set_up=files.SET_UP + "some_thing X { a = 1 }\n")
     assert "disksim_iodriver: lacks" not in mistake(tmp_path, set_up="disksim_global G { }\n")
     assert "holds no disk" in mistake(tmp_path, set_up="disksim_global G { }\n")

@@ -8,6 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -43,8 +44,15 @@ class Fields:
         """A parameter that must be there."""
         found = self.optional(key)
         if found is None:
-            raise self.block.place.error(f"{self.block.kind} {self.block.name}".strip(), f"lacks '{key}'")
+            where = f"{self.block.kind} {self.block.name}".strip()
+            raise self.block.place.error(where, f"lacks '{key}'{self._misspelt(key)}")
         return found
+
+    def _misspelt(self, key: str) -> str:
+        """Where something like a key stands that nobody has taken."""
+        others = [other for other in self.block.parameters if other not in self.taken]
+        close = difflib.get_close_matches(key, others, n=1, cutoff=0.8)
+        return f"; line {self.block.parameters[close[0]].place.line} has '{close[0]}'" if close else ""
 
     def optional(self, key: str) -> Entry | None:
         """A parameter that may be there."""
@@ -127,7 +135,7 @@ class Fields:
 
         for key, entry in self.block.parameters.items():
             if key not in self.taken:
-                hint = did_you_mean(key, self.taken - set(self.block.parameters))
+                hint = did_you_mean(key, self.taken)
                 raise entry.place.error(key, f"is no parameter of {self.block.kind}{hint}", value=entry.shown())
 
 
