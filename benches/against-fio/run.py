@@ -11,7 +11,8 @@ of a disk. Devices are made, filled with random bytes and removed here, which ne
 A pair is a run of both, in random order, a moment apart; cases are shuffled within each round. The ratio is the median
 over pairs of raidlab's rate by fio's; its interval needs no distribution (order statistics, at least 95 %).
 
-    python benches/against-fio/run.py [--pairs 9] [--seconds 1.5] [--only null,zram] [--cpu 1] [--folder DIR] [--json FILE]
+    python benches/against-fio/run.py [--pairs 9] [--seconds 1.5] [--only null,zram] [--cpu 1]
+        [--folder DIR] [--json FILE]
 
 Reference: J. Axboe, fio; Hoefler and Belli, Scientific Benchmarking of Parallel Computing Systems, SC 2015.
 """
@@ -197,7 +198,7 @@ def best_batch(case: Case, target: dict[str, Any], cpu: int, seconds: float) -> 
 
 
 def median_interval(values: list[float]) -> tuple[float, float]:
-    """The order statistics between which the median lies with at least 95 %; all of the range where there are too few."""
+    """The order statistics between which the median lies with at least 95 %; the whole range of too few."""
     ordered, count = sorted(values), len(values)
     beyond, rank = 0.0, 0
     while beyond + math.comb(count, rank) / 2**count <= 0.025:
@@ -264,7 +265,7 @@ def show(found: dict[Case, Pairs]) -> list[dict[str, Any]]:
                 f"{low:.2f} to {high:.2f}",
                 f"{user_ratio:.2f}",
                 *(f"{value:.0f} ns" for value in cpu),
-            )  # fmt: skip
+            )
         )
         rows.append(
             {
@@ -278,7 +279,7 @@ def show(found: dict[Case, Pairs]) -> list[dict[str, Any]]:
                 "user_cpu_ratio": user_ratio,
                 "raidlab": [vars(run) for run in pairs.ours],
                 "fio": [vars(run) for run in pairs.theirs],
-            }  # fmt: skip
+            }
         )
     return rows
 
