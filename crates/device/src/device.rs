@@ -323,6 +323,8 @@ impl Device {
     /// The same for a model that places its visits in time itself.
     #[inline(never)]
     fn start_visit(&mut self, at: Instant, op: &Waiting) {
+        self.busy += 1;
+        self.arm = Arm { lba: op.lba, end: op.lba + op.sectors };
         let Model::Drive(drive) = &mut self.model else { return };
         let command = Command {
             kind: op.kind,
