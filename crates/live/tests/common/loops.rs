@@ -54,6 +54,8 @@ impl Loop {
     pub fn over(path: PathBuf, block: u32) -> Loop {
         let block = block.to_string();
         let device = must(Command::new("losetup").args(["-f", "-P", "--show", "-b", &block]).arg(&path));
+        // A loop device that somebody made read-only stays so for whoever gets it next.
+        must(Command::new("blockdev").arg("--setrw").arg(&device));
         Loop { device: device.into(), mounted: None, swapped_on: false }
     }
 

@@ -30,7 +30,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else json.dumps(key)
+    return key if _BARE_KEY.fullmatch(key) else _quoted(key)
 
 
 def _value(value: Any, indent: int) -> str:
@@ -40,7 +40,7 @@ def _value(value: Any, indent: int) -> str:
     if isinstance(value, (int, float)):
         return repr(value)
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return _quoted(value)
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(key)} = {_value(inner, 0)}" for key, inner in value.items()) + " }"
     items = [_value(item, 0) for item in value]
@@ -54,3 +54,8 @@ def _value(value: Any, indent: int) -> str:
             row = ""
         row += f"{item}, "
     return "\n".join(["[", *(f"    {line.rstrip()}" for line in [*rows, row]), "]"])
+
+
+def _quoted(text: str) -> str:
+    """A basic string: as in JSON, but that TOML wants DEL escaped too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
