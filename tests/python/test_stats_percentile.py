@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from raidlab.histogram import Histogram
 from raidlab.stats import Reason
-from raidlab.stats.percentile import nearest_rank, percentile_of_histogram, percentile_of_values, rank_interval
+from raidlab.stats.percentile import (
+    least_values,
+    nearest_rank,
+    percentile_of_histogram,
+    percentile_of_values,
+    rank_interval,
+)
 from raidlab.stats.series_percentile import percentile_of_series
 
 PERCENTILES = st.sampled_from([10.0, 50.0, 90.0, 95.0, 99.0])
@@ -35,6 +41,7 @@ def test_the_ranks_of_published_tables(n: int, percentile: float, ranks: tuple[i
 @pytest.mark.parametrize(("percentile", "least"), [(50, 6), (90, 36), (95, 72), (99, 368), (99.9, 3688)])
 def test_the_least_number_of_values(percentile: float, least: int) -> None:
     # The first n with share^n <= 0.025.
+    assert least_values(percentile) == least_values(100 - percentile) == least
     assert rank_interval(least - 1, percentile) is None
     assert rank_interval(least, percentile) is not None
 

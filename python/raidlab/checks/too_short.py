@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from raidlab.checks.finding import INVALID, PASS, WARN, Finding
 from raidlab.checks.knobs import knob
 from raidlab.metrics import Analysis
+from raidlab.stats.percentile import least_values
 
 NAME = "too_short"
-# A 99th percentile needs hundreds of requests in all to be stable; the 90th of fewer than ten is their maximum, which
-# is no percentile.
-_COMFORTABLE_REQUESTS = 500
+# Fewer requests than these have no interval of their 99th percentile, however independent they are; the 90th of fewer
+# than ten is their maximum, which is no percentile.
+_INTERVAL_OF = 99
 _LEAST_REQUESTS = 10
 
 
@@ -24,7 +25,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         points = [point for point in analysis.points if point.target == target]
         counted = [(point.total("all_requests"), point) for point in points]
         fewest, point = min(counted, key=lambda pair: pair[0])
-        few = sum(1 for count, _ in counted if count < _COMFORTABLE_REQUESTS)
+        needed = least_values(_INTERVAL_OF)
+        few = sum(1 for count, _ in counted if count < needed)
         where = f"{point.array}, {point.workload}, {point.level}"
         if fewest < _LEAST_REQUESTS:
             verdict = INVALID
@@ -33,7 +35,10 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         else:
             verdict = PASS
         evidence = f"The fewest requests behind a percentile are {fewest:.0f} ({where})"
-        evidence += f"; {few} of {len(points)} points have fewer than {_COMFORTABLE_REQUESTS}." if few else "."
+        short = (
+            f"; {few} of {len(points)} points have fewer than {needed}, the least for an interval of a p{_INTERVAL_OF}."
+        )
+        evidence += short if few else "."
         more = knob(
             analysis,
             f"Raise measure of [{target}] in the study.",

@@ -63,6 +63,20 @@ def rank_interval(n: int, percentile: float, confidence: float = CONFIDENCE) -> 
     return (low, high) if low >= 1 and high <= n else None
 
 
+def least_values(percentile: float, confidence: float = CONFIDENCE) -> int:
+    """The least number of independent values for which `rank_interval` has ranks.
+
+    Below, even the extremes of the values lie on one side of the percentile too often.
+
+    Examples
+    --------
+    >>> least_values(50), least_values(90), least_values(99)
+    (6, 36, 368)
+    """
+    share = max(percentile, 100 - percentile) / 100
+    return math.ceil(math.log((1 - confidence) / 2) / math.log(share) - 1e-9)
+
+
 def percentile_of_values(
     values: Sequence[float] | NDArray[np.float64], percentile: float, confidence: float = CONFIDENCE
 ) -> Answer:

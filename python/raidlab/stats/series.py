@@ -24,7 +24,7 @@ from raidlab.stats.tail import HEAVY, NOT_FINITE, tail_index
 
 LEAST_VALUES = 500
 LEAST_EFFECTIVE = 100
-_ALLOWANCE_VALUES = 10.0
+_ALLOWANCE_VALUES = 15.0
 
 
 @dataclass(frozen=True)

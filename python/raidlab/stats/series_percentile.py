@@ -31,7 +31,7 @@ METHOD = "ranks of a series"
 _BATCH_TIMES = 4.0
 # Beyond the percentile, on its thinner side, there must be so many effective values.
 _LEAST_BEYOND = 10.0
-_ALLOWANCE_VALUES = 10.0
+_ALLOWANCE_VALUES = 25.0
 
 
 def percentile_of_series(
