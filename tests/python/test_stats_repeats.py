@@ -156,6 +156,8 @@ def test_a_true_difference_of_5_percent_is_found_with_the_power_promised() -> No
 
 def test_no_number_of_pairs_finds_nothing() -> None:
     assert pairs_for(0.0001, 50.0) is None
+    with pytest.raises(ValueError, match="two pairs"):
+        power(5.0, 5.0, 1)
 
 
 def test_anscombes_first_line() -> None:

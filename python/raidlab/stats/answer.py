@@ -89,12 +89,12 @@ class Answer:
 
         Examples
         --------
-        >>> Answer(2.0, 1.9, 2.1, 0.95, "student", 10).half_width_percent
+        >>> round(Answer(2.0, 1.9, 2.1, 0.95, "student", 10).half_width_percent, 6)
         5.0
         """
         if self.low is None or self.high is None or not self.value:
             return None
-        return round(100 * (self.high - self.low) / 2 / abs(self.value), 9)
+        return 100 * (self.high - self.low) / 2 / abs(self.value)
 
     def __str__(self) -> str:
         """The answer in words.

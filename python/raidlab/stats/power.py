@@ -36,6 +36,11 @@ def power(
     comparisons : int
         The size of the family for Holm's correction; the power is then that of its first step, a lower bound.
 
+    Raises
+    ------
+    ValueError
+        When there are fewer than two pairs, or no spread.
+
     References
     ----------
     J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 2nd edition (1988), chapter 2.
@@ -45,6 +50,11 @@ def power(
     >>> round(power(5.0, 5.0, pairs=12), 2)
     0.87
     """
+    if pairs < 2 or spread_percent <= 0 or effect_percent <= -100:
+        raise ValueError(
+            f"a comparison needs two pairs, a spread above 0 and an effect above -100 %; asked were {pairs} pairs, "
+            f"{spread_percent:g} % and {effect_percent:g} %"
+        )
     miss = (1 - confidence) / comparisons
     shift = math.log1p(effect_percent / 100) / (spread_percent / 100) * math.sqrt(pairs)
     beyond = t_quantile(1 - miss / 2, pairs - 1)
