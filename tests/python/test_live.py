@@ -128,4 +128,6 @@ def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(small
         assert run.facts["live_members"][0]["kind"] == "block"
     finally:
         subprocess.run(["umount", str(mounted)], check=False, capture_output=True)
+        # The kernel would keep it read-only for whoever gets this loop device next.
+        subprocess.run(["blockdev", "--setrw", device], check=False)
         subprocess.run(["losetup", "-d", device], check=False)

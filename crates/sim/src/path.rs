@@ -40,7 +40,7 @@ fn one() -> u32 {
     1
 }
 
-/// When a visit is made. See the [module's documentation](self).
+/// When a visit is made. The head of this module tells what each one costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
