@@ -268,10 +268,13 @@ def loop(tmp_path: Path) -> Iterator[Callable[[str], str]]:
         if done.returncode != 0:
             pytest.skip(f"no loop device to be had: {done.stderr.strip()}")
         made.append(done.stdout.strip())
+        subprocess.run(["blockdev", "--setrw", made[-1]], check=False, capture_output=True)
         return made[-1]
 
     yield make
     for device in made:
+        # The kernel would keep a read-only one so for whoever gets its number next.
+        subprocess.run(["blockdev", "--setrw", device], check=False, capture_output=True)
         subprocess.run(["losetup", "-d", device], check=False, capture_output=True)
 
 
