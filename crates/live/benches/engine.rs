@@ -45,7 +45,7 @@ fn main() {
         std::env::var("RAIDLAB_BENCH_DIR").map_or_else(|_| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     let path = folder.join("raidlab-bench-member");
     let memory = |size_bytes| vec![TargetSpec::Memory { size_bytes }];
-    let file = vec![TargetSpec::File { path: path.clone(), size_bytes: MEMBER_BYTES }];
+    let file = vec![TargetSpec::File { path: path.clone(), size_bytes: MEMBER_BYTES, existing: false }];
     let raid5 = Tree::parse("raid5:5:64KiB").expect("a tree");
     let cases = [
         ("memory: one member, 4 KiB random reads, depth 32", cell(Tree::member(), memory(MEMBER_BYTES), 1.0, 4 * KIB)),

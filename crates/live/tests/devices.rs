@@ -177,7 +177,7 @@ fn a_full_file_system_gives_one_sentence_and_leaves_no_stump() {
     disk.make_ext4();
     disk.mount(place.path("mounted"));
     let path = place.path("mounted").join("member");
-    let target = TargetSpec::File { path: path.clone(), size_bytes: 4 * SIZE };
+    let target = TargetSpec::File { path: path.clone(), size_bytes: 4 * SIZE, existing: false };
     let error = raidlab_live::run(&LiveConfig { targets: vec![target], ..over(&[&disk], 1.0) }, &mut |_| {
         ControlFlow::Continue(())
     });
@@ -191,7 +191,7 @@ fn a_full_file_system_gives_one_sentence_and_leaves_no_stump() {
 fn a_file_that_serves_as_a_disk_is_not_written() {
     need_loops!();
     let place = Place::new();
-    let target = TargetSpec::File { path: place.path("disk"), size_bytes: 4 * MIB };
+    let target = TargetSpec::File { path: place.path("disk"), size_bytes: 4 * MIB, existing: false };
     let cell = |read| LiveConfig {
         targets: vec![target.clone()],
         workload: workload(read, SizeSpec::Fixed { bytes: 4 * KIB }),

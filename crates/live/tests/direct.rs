@@ -28,7 +28,7 @@ fn every_kind_of_target_serves_and_adds_up() {
     let kinds = [
         TargetSpec::Null { size_bytes: 4 * MIB },
         TargetSpec::Memory { size_bytes: 4 * MIB },
-        TargetSpec::File { path: place.path("file"), size_bytes: 4 * MIB },
+        TargetSpec::File { path: place.path("file"), size_bytes: 4 * MIB, existing: false },
     ];
     for target in kinds {
         for interface in [Interface::Auto, Interface::Threads] {
@@ -169,7 +169,7 @@ fn a_share_of_every_sector_compresses_away_and_the_rest_never_repeats() {
             compressible_percent: percent,
             workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 32 * KIB }) },
             limits: requests(64),
-            ..direct(vec![TargetSpec::File { path: place.path(&name), size_bytes: MIB }])
+            ..direct(vec![TargetSpec::File { path: place.path(&name), size_bytes: MIB, existing: false }])
         };
         run_direct(&config);
         let bytes = std::fs::read(place.path(&name)).expect("the file");
@@ -234,7 +234,7 @@ fn a_file_cut_short_ends_the_run_with_one_sentence_and_keeps_what_was_measured()
             interface,
             workload: workload(1.0, SizeSpec::Fixed { bytes: 4 * KIB }),
             limits: Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(60.0) } },
-            ..direct(vec![TargetSpec::File { path: path.clone(), size_bytes: 4 * MIB }])
+            ..direct(vec![TargetSpec::File { path: path.clone(), size_bytes: 4 * MIB, existing: false }])
         };
         run_direct(&DirectConfig { limits: requests(10), ..config.clone() });
         let mut cut = false;
@@ -294,7 +294,7 @@ fn bad_input_names_its_key() {
 fn a_span_is_all_that_is_touched() {
     let place = Place::new();
     let path = place.path("file");
-    let target = TargetSpec::File { path: path.clone(), size_bytes: 4 * MIB };
+    let target = TargetSpec::File { path: path.clone(), size_bytes: 4 * MIB, existing: false };
     run_direct(&direct(vec![target.clone()]));
     let before = std::fs::read(&path).unwrap();
     let span = Span { offset_bytes: MIB, size_bytes: Some(MIB) };

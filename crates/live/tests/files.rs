@@ -48,7 +48,7 @@ fn a_larger_size_makes_the_file_anew_and_a_smaller_one_uses_it() {
     let place = Place::new();
     run(&over(&place, 1, 1.0));
     let sized = |size_bytes| LiveConfig {
-        targets: vec![TargetSpec::File { path: place.path("member0"), size_bytes }],
+        targets: vec![TargetSpec::File { path: place.path("member0"), size_bytes, existing: false }],
         ..over(&place, 1, 1.0)
     };
     let result = run(&sized(SIZE / 2));
@@ -76,7 +76,10 @@ fn somebody_elses_file_is_read_but_not_written() {
 #[test]
 fn what_is_no_file_or_no_place_is_bad_input() {
     let place = Place::new();
-    let at = |path| LiveConfig { targets: vec![TargetSpec::File { path, size_bytes: SIZE }], ..over(&place, 1, 1.0) };
+    let at = |path| LiveConfig {
+        targets: vec![TargetSpec::File { path, size_bytes: SIZE, existing: false }],
+        ..over(&place, 1, 1.0)
+    };
     for (path, part) in [("", "is a directory"), ("no/such/place", "No such file or directory")] {
         let bad = error(&at(place.path(path)));
         assert!(matches!(&bad, LiveError::BadInput { key, .. } if key == "members[0].path"), "{bad}");

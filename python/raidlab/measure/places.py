@@ -77,7 +77,9 @@ class Place:
             return {"kind": "block", "path": str(self.path), "destroy": self.given_up}
         if self.kind in WORDS:
             return {"kind": self.kind, "size_bytes": self.size_bytes}
-        return {"kind": "file", "path": str(made or self.path), "size_bytes": self.size_bytes}
+        member = {"kind": "file", "path": str(made or self.path), "size_bytes": self.size_bytes}
+        # Should it be taken away meanwhile, the engine must not make one in its place.
+        return member | {"existing": True} if made is None and self.path is not None and self.path.exists() else member
 
 
 @dataclass(frozen=True)

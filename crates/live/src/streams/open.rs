@@ -269,7 +269,9 @@ impl Shared {
             matches!(end, EndpointSpec::Block { destroy: true, .. })
         };
         let spec = match &self.spec {
-            EndpointSpec::File { path, .. } => TargetSpec::File { path: path.clone(), size_bytes: end.max(4096) },
+            EndpointSpec::File { path, .. } => {
+                TargetSpec::File { path: path.clone(), size_bytes: end.max(4096), existing: false }
+            }
             EndpointSpec::Block { path, .. } => {
                 TargetSpec::Block { path: path.clone(), destroy: self.uses.iter().any(destroy) }
             }

@@ -40,6 +40,17 @@ pub(super) fn open(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) 
     }
 }
 
+/// A failure if there is no such file any more.
+pub(super) fn still_there(path: &Path, key: &str) -> Result<(), LiveError> {
+    match std::fs::symlink_metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let doing = "was taken away or replaced while it was measured";
+            Err(LiveError::io(path_key(key), path.display().to_string(), doing, &e))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn path_key(key: &str) -> String {
     format!("{key}.path")
 }

@@ -46,6 +46,9 @@ pub enum TargetSpec {
         path: PathBuf,
         /// How much of it the array may use.
         size_bytes: u64,
+        /// It was there when the run began: should it be gone, that is a failure, and none is made in its place.
+        #[serde(default)]
+        existing: bool,
     },
     /// A block device, the whole of it.
     Block {
@@ -147,7 +150,12 @@ pub(crate) struct Target {
 /// Opens the target that `spec` describes; `key` is where that stands in the cell.
 pub(crate) fn open(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
     match spec {
-        TargetSpec::File { path, size_bytes } => file::open(path, *size_bytes, key, intent),
+        TargetSpec::File { path, size_bytes, existing } => {
+            if *existing {
+                file::still_there(path, key)?;
+            }
+            file::open(path, *size_bytes, key, intent)
+        }
         TargetSpec::Block { path, destroy } => block::open(path, *destroy, key, intent),
         TargetSpec::Memory { size_bytes } => memory::open(*size_bytes, key),
         TargetSpec::Null { size_bytes } => null::open(*size_bytes, key),

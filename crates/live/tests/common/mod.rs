@@ -31,7 +31,9 @@ impl Place {
 
     /// `n` file members.
     pub fn files(&self, n: usize, size_bytes: u64) -> Vec<TargetSpec> {
-        (0..n).map(|i| TargetSpec::File { path: self.path(&format!("member{i}")), size_bytes }).collect()
+        (0..n)
+            .map(|i| TargetSpec::File { path: self.path(&format!("member{i}")), size_bytes, existing: false })
+            .collect()
     }
 }
 
