@@ -83,10 +83,13 @@ def loop_devices() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def btrfs(devices: list[str], profile: str) -> Iterator[Path]:
-    """A mounted btrfs of this profile for data; its metadata is mirrored, its data neither copied nor checksummed."""
-    sh("mkfs.btrfs", "-q", "-f", "-d", profile, "-m", "raid1", *devices)
+    """A mounted btrfs of this profile for data; its metadata is mirrored, its data neither copied nor checksummed.
+
+    Nothing is discarded: that takes pages from tmpfs, and whoever writes next would pay for new ones.
+    """
+    sh("mkfs.btrfs", "-q", "-f", "--nodiscard", "-d", profile, "-m", "raid1", *devices)
     folder = Path(tempfile.mkdtemp(prefix="raidlab-btrfs-mount-"))
-    sh("mount", "-t", "btrfs", "-o", "nodatacow,noatime", devices[0], str(folder))
+    sh("mount", "-t", "btrfs", "-o", "nodatacow,noatime,nodiscard", devices[0], str(folder))
     try:
         yield folder
     finally:
