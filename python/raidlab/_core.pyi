@@ -44,5 +44,6 @@ def plan_io(
     offset_bytes: int,
     length_bytes: int,
     missing: list[int],
+    volume: int,
 ) -> dict[str, Any]: ...
 def member_operations(request: str, requests: int) -> dict[str, Any]: ...

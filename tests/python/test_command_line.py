@@ -22,6 +22,7 @@ PLAN: dict[str, Any] = {
     "write": None,
     "read": None,
     "missing": None,
+    "volume": 0,
     "sector": "512",
     "member_size": "1GiB",
     "parity_write": "fewest_accesses",
@@ -49,6 +50,7 @@ PLAN: dict[str, Any] = {
         ({"read": "7@0"}, "--read: '7@0': 7 is no multiple of the sector of 512 bytes"),
         ({"read": "8KiB@100GiB"}, "--read: '8KiB@100GiB': 8192 bytes at 107374182400; accepted: within"),
         ({"read": "8KiB@0", "missing": [9]}, "--missing: member 9; accepted: 0 to 4$"),
+        ({"read": "8KiB@0", "volume": 1}, "--volume: volume 1; accepted: 0 to 0$"),
         ({"read": "8KiB@0", "missing": [1, 2]}, "--missing: node 0 of the tree has lost more members"),
         (
             {"write": "8KiB@0", "parity_write": "foo"},
@@ -65,6 +67,12 @@ def test_a_mistake_in_a_plan_names_its_option_once(given: dict[str, Any], expect
     with pytest.raises(InputError) as caught:
         plan_io("raid5:5", **{**PLAN, **given})
     assert re.match(expected, str(caught.value)), caught.value
+
+
+def test_a_plan_for_one_of_several_volumes(capsys: pytest.CaptureFixture[str]) -> None:
+    plan_io("independent(raid1(2), raid1(2))", **{**PLAN, "write": "8KiB@64KiB", "volume": 1})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1:3] for line in lines[1:3]] == [["write", "2"], ["write", "3"]]
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ pub(crate) fn plan_io<'py>(
     offset_bytes: u64,
     length_bytes: u64,
     missing: Vec<u32>,
+    volume: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let tree: Tree = from_json(py, "tree", tree)?;
     let policy: Policy = from_json(py, "policy", policy)?;
@@ -143,7 +144,10 @@ pub(crate) fn plan_io<'py>(
             return Err(cell_error(py, key, &message));
         }
     }
-    let volume = layout.volumes()[0];
+    let Some(volume) = layout.volumes().get(volume) else {
+        let message = format!("volume {volume}; accepted: 0 to {}", layout.volumes().len() - 1);
+        return Err(cell_error(py, "volume", &message));
+    };
     let extent = Extent::new(offset_bytes / sector, length_bytes / sector);
     if extent.sectors == 0 || extent.end() > volume.capacity_sectors || extent.sectors > u32::MAX as u64 {
         let message = format!(

@@ -25,6 +25,9 @@ def plan_io(
         list[int] | None,
         typer.Option("--missing", min=0, max=2**16, help="A member that is missing, counted from 0; may be repeated."),
     ] = None,
+    volume: Annotated[
+        int, typer.Option(min=0, max=2**16, help="Of several independent volumes, which; counted from 0.")
+    ] = 0,
     sector: Annotated[str, typer.Option("--sector", help="The sector of the members.")] = "512",
     member_size: Annotated[str, typer.Option("--member-size", help="The size of each member.")] = "1GiB",
     parity_write: Annotated[
@@ -59,9 +62,11 @@ def plan_io(
             offset_bytes,
             length_bytes,
             missing or [],
+            volume,
         )
     except _core.CellError as error:
         options = {"offset_bytes": f"--{kind}", "length_bytes": f"--{kind}", "tree": "TREE", "missing": "--missing"}
+        options["volume"] = "--volume"
         head, _, rest = error.key.partition(".")
         where = f"--{rest.replace('_', '-')}" if head == "policy" else options.get(error.key, error.key)
         values = {"TREE": tree, f"--{kind}": text, "--parity-write": parity_write, "--parity-read": parity_read}

@@ -43,9 +43,7 @@ def _engine(job: Job) -> list[str]:
     elif engine == "libaio":
         notes.append("ioengine=libaio: through io_uring, which keeps the same depth in flight")
     if job.batch_submit != job.batch_complete_max:
-        notes.append(
-            "iodepth_batch: raidlab submits and takes at most 4 in one turn, or the same number of each"
-        )
+        notes.append("iodepth_batch: raidlab submits and takes at most 4 in one turn, or the same number of each")
     if len(job.cpus_allowed) > 1 and job.cpus_allowed_policy == "shared":
         notes.append("cpus_allowed: raidlab binds each worker to one of them, as cpus_allowed_policy=split does")
     if job.gtod_reduce:
