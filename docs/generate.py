@@ -224,8 +224,16 @@ def metric_list() -> list[str]:
 
 def check_list() -> list[str]:
     """The checks."""
-    rows = [(f"`{module.NAME}`", sentence(module), sentence(module.check)) for module in checks.CHECKS]
-    return table(("check", "question", "verdict"), rows)
+    rows = [
+        (f"`{module.NAME}`", sentence(module), sentence(module.check), without_run(module)) for module in checks.CHECKS
+    ]
+    return table(("check", "question", "of a run", "`raidlab check`"), rows)
+
+
+def without_run(module: Any) -> str:
+    """What a check says where nothing was measured."""
+    door = getattr(module, "check_target", None) or getattr(module, "check_machine", None)
+    return sentence(door) if door else "-"
 
 
 def figure_list() -> list[str]:

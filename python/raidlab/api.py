@@ -28,6 +28,7 @@ from raidlab.run import (
     refuse_empty,
     resolve_targets,
 )
+from raidlab.run.machine_facts import MachineWatch
 from raidlab.study import LoadedStudy, load_study
 
 DEFAULT_OUT = "runs"
@@ -94,6 +95,8 @@ def run_study(
     root_seed = loaded.study.seed if seed is None else seed
     execution = Execution(loaded, targets, root_seed, quick, progress or Silent(), stop=stop or StopFlag())
     execution.prepare()
+    # What is simulated does not depend on this machine, and its result must not either.
+    watch = MachineWatch() if any(target.is_live or target.name == "emulated" for target in targets) else None
     with catching_signals(execution.stop):
         writer = RunWriter(
             new_folder(Path(out), loaded.study.name),
@@ -113,7 +116,8 @@ def run_study(
             writer.close()
             raise
         interrupted_by = execution.stop.signal_name if execution.status == "interrupted" else None
-        writer.finish(execution.status, execution.failure, execution.live_members, interrupted_by)
+        more = {"machine": watch.facts()} if watch is not None else None
+        writer.finish(execution.status, execution.failure, execution.live_members, interrupted_by, more)
     return load_run(writer.folder)
 
 

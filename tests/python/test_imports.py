@@ -31,8 +31,10 @@ MAY_KNOW = {
     "api": {"study", "formats", "run", "results", "metrics", "report"},
     "export": {"study", "formats", "results", "metrics"},
     "measure": {"study", "formats", "run", "results", "stats"},
+    "probe": {"study", "run", "measure", "stats"},
     "cli": {
         "measure",
+        "probe",
         "model",
         "export",
         "study",

@@ -86,6 +86,11 @@ def test_a_rate_that_breaks_down_in_between_is_not_steady(small_run: Run, tmp_pa
     assert only(list(not_steady.check(with_rates(small_run, tmp_path / "gap", rates)))).verdict == "WARN"
 
 
+def test_a_step_within_one_short_part_is_not_steady(small_run: Run, tmp_path: Path) -> None:
+    rates = np.array([[4000.0] * 5 + [1248.0] + [1000.0] * 8])
+    assert only(list(not_steady.check(with_rates(small_run, tmp_path / "step", rates)))).verdict == "WARN"
+
+
 def test_steady_rates_seldom_seem_unsteady(small_run: Run, tmp_path: Path) -> None:
     # 40 runs of 10 cells, from a handful to thousands of requests a second, each run wrong once in a hundred at most:
     # more than 3 once in 1,000 seeds.

@@ -1,18 +1,27 @@
 """Checks of honesty and fairness, one file a check.
 
-Adding one: a file named after its name with a function ``check(analysis)``, a line in `CHECKS`, a test.
+Adding one: a file named after its name with a function ``check(analysis)``, a line in `CHECKS`, a test. One that can
+judge a target without a run also has ``check_target(member)``, one that judges the machine ``check_machine(machine)``.
 
 Invariants:
 
 - Every check is made on every run; the user cannot switch one off.
-- A check reads the analysis of a run; it measures nothing.
+- A check reads the analysis of a run, or facts it is given; it measures nothing.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from raidlab.checks import (
     array_state,
+    background_load,
     buffered_io,
+    cache,
+    clock,
+    compression,
+    coverage,
+    dedupe,
     engine,
     equal_capacity,
     generator_limited,
@@ -22,22 +31,37 @@ from raidlab.checks import (
     order_drift,
     overloaded,
     precision,
+    raw_device,
+    resync,
+    settings,
     shared_device,
     short_stroke,
     single_run,
+    sparse,
+    stacked_striping,
     target_never_reached,
+    throttling,
     too_short,
     warm_up,
 )
-from raidlab.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
+from raidlab.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding
 from raidlab.metrics import Analysis
 
-CHECKS = (
+CHECKS: tuple[Any, ...] = (
     incomplete,
     shared_device,
+    raw_device,
     buffered_io,
+    cache,
+    sparse,
+    compression,
+    dedupe,
     array_state,
+    resync,
+    stacked_striping,
+    settings,
     short_stroke,
+    coverage,
     equal_capacity,
     overloaded,
     target_never_reached,
@@ -49,6 +73,9 @@ CHECKS = (
     precision,
     generator_limited,
     lateness,
+    throttling,
+    background_load,
+    clock,
     engine,
 )
 
@@ -64,8 +91,36 @@ def run_checks(analysis: Analysis) -> list[Finding]:
     -------
     list of Finding
     """
-    found = [finding for module in CHECKS for finding in module.check(analysis)]
+    return _worst_first([finding for module in CHECKS for finding in module.check(analysis)])
+
+
+def check_targets(members: list[dict[str, Any]], machine: dict[str, Any]) -> list[Finding]:
+    """Make the checks that need no run.
+
+    Parameters
+    ----------
+    members : list of dict
+        Facts of each target, as a run's ``live_members`` have them, and what was tried on it.
+    machine : dict
+        Facts of the machine before and after.
+
+    Returns
+    -------
+    list of Finding
+        Target by target in the order given, then of the machine; within each the worst first.
+    """
+    found: list[Finding] = []
+    for member in members:
+        asked = [module.check_target for module in CHECKS if hasattr(module, "check_target")]
+        found += _worst_first([finding for check in asked for finding in check(member)])
+    stored = [member for member in members if member.get("disks")]
+    of_all = [shared_device.check_together(stored)] if len(stored) > 1 else []
+    asked = [module.check_machine for module in CHECKS if hasattr(module, "check_machine")]
+    return found + _worst_first([*of_all, *(finding for check in asked for finding in check(machine))])
+
+
+def _worst_first(found: list[Finding]) -> list[Finding]:
     return sorted(found, key=lambda finding: -SEVERITY[finding.verdict])
 
 
-__all__ = ["CHECKS", "INVALID", "PASS", "SEVERITY", "WARN", "Finding", "run_checks"]
+__all__ = ["CHECKS", "INVALID", "PASS", "SEVERITY", "UNKNOWN", "WARN", "Finding", "check_targets", "run_checks"]

@@ -1,7 +1,7 @@
-"""Were the kernel's arrays below the targets whole and idle, before and after?
+"""Were the kernel's arrays below the targets whole, before and after?
 
-An array without one of its members, or busy with a rebuild, a resync or a scrub, is another array than the one that
-its owner wants to know about.
+An array without one of its members is another array than the one that its owner wants to know about: it reads what is
+missing from parity, or writes one copy less.
 """
 
 from __future__ import annotations
@@ -9,45 +9,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from raidlab.checks.finding import PASS, WARN, Finding
+from raidlab.checks.finding import UNKNOWN, WARN, Finding
+from raidlab.checks.members import Judged, Member, of_target, over_members, passed
 from raidlab.metrics import Analysis
 
 NAME = "array_state"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """WARN for arrays and volumes of the kernel's that are degraded, busy, or tell nothing of their state."""
-    members = analysis.run.live_members()
+    """WARN for arrays and volumes of the kernel's that are not optimal, UNKNOWN where they tell nothing of it."""
+    yield from over_members(NAME, analysis, judge)
+
+
+def check_target(member: Member) -> Iterator[Finding]:
+    """As it is now."""
+    yield from of_target(NAME, member, judge)
+
+
+def judge(member: Member) -> Judged | None:
+    """By the state of every array and volume below the target."""
     looks = [("", "volumes"), (" afterwards", "volumes_after")]
-    found = {
-        (volume["kind"], volume["name"], when): volume
-        for member in members
-        for when, key in looks
-        for volume in member.get(key) or []
-    }
-    if not found:
-        return
-    wrong = [words for (_, _, when), volume in found.items() if (words := _wrong(volume, when))]
+    volumes = [(volume, when) for when, key in looks for volume in member.get(key) or []]
+    if not volumes:
+        return None
+    bad = [(volume, when) for volume, when in volumes if volume["state"] not in (None, "optimal")]
+    wrong = [f"{_name(volume)} was{when} {volume['state']}{_missing(volume)}" for volume, when in bad]
     if wrong:
-        sentences = "; ".join(dict.fromkeys(wrong))
-        yield Finding(
-            NAME,
-            "live",
+        return Judged(
             WARN,
-            f"{sentences}.",
-            "Measure again when the array is whole and idle, or say with every figure that it was not.",
+            f"{'; '.join(dict.fromkeys(wrong))}.",
+            "Measure again when the array is whole, or say with every figure that it was not.",
         )
-        return
-    names = sorted({name for _, name, _ in found})
-    yield Finding(NAME, "live", PASS, f"Whole and idle before and after: {', '.join(names)}.")
+    untold = [
+        f"The state of {_name(volume)}{when} could not be determined, because "
+        f"{volume['unknown'].get('state', 'nothing tells')}"
+        for volume, when in volumes
+        if volume["state"] is None
+    ]
+    if untold:
+        return Judged(UNKNOWN, f"{'; '.join(dict.fromkeys(untold))}.")
+    return passed(f"Whole before and after: {', '.join(sorted({_name(volume) for volume, _ in volumes}))}.")
 
 
-def _wrong(volume: dict[str, Any], when: str) -> str:
-    name = f"{volume['name']} ({volume['kind']})"
-    if volume["state"] is None:
-        reason = volume["unknown"].get("state", "nothing tells")
-        return f"The state of {name}{when} could not be determined, because {reason}"
-    faults = [volume["state"]] if volume["state"] != "optimal" else []
-    if volume["activity"] not in (None, "idle"):
-        faults.append(f"busy with {volume['activity']}")
-    return f"{name} was{when} {' and '.join(faults)}" if faults else ""
+def _name(volume: dict[str, Any]) -> str:
+    return f"{volume['name']} ({volume['kind']})"
+
+
+def _missing(volume: dict[str, Any]) -> str:
+    count = volume.get("missing_members")
+    return f" ({count} of {len(volume['members'])} members missing)" if count else ""

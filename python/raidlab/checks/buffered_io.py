@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 from raidlab.checks.finding import PASS, WARN, Finding
 from raidlab.checks.knobs import is_measurement
+from raidlab.checks.members import Judged, Member, name_of, of_target, passed
 from raidlab.metrics import Analysis
 
 NAME = "buffered_io"
+_MEND = "Use a file system that supports O_DIRECT (ext4 and xfs do), or block devices"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -28,8 +30,21 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             WARN,
             f"{buffered} of {len(ways)} {what} are not opened with O_DIRECT: the page cache stands between raidlab and "
             "the disk.",
-            "Use a file system that supports O_DIRECT (ext4 and xfs do), or block devices"
-            f"{', and leave out --buffered' if is_measurement(analysis) else ''}.",
+            f"{_MEND}{', and leave out --buffered' if is_measurement(analysis) else ''}.",
         )
     else:
         yield Finding(NAME, "live", PASS, f"All {len(ways)} {what} are opened with O_DIRECT.")
+
+
+def check_target(member: Member) -> Iterator[Finding]:
+    """WARN when it cannot be opened with O_DIRECT."""
+    yield from of_target(NAME, member, judge)
+
+
+def judge(member: Member) -> Judged | None:
+    """By how the engine opened it."""
+    if member.get("kind") not in ("file", "block"):
+        return None
+    if member.get("io") == "buffered":
+        return Judged(WARN, f"{name_of(member)} cannot be opened with O_DIRECT: the page cache answers.", f"{_MEND}.")
+    return passed(f"{name_of(member)} is opened with O_DIRECT.")

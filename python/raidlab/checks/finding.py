@@ -2,7 +2,8 @@
 
 Invariants:
 
-- A verdict is PASS, WARN or INVALID, and comes with the evidence in a sentence that holds the figures.
+- A verdict is PASS, UNKNOWN, WARN or INVALID, and comes with the evidence in a sentence that holds the figures.
+- UNKNOWN is the answer "could not be determined, because ...": neither a fault nor an all-clear.
 - A check that does not apply to a run gives no finding; one that applies always gives one, PASS included.
 """
 
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PASS, WARN, INVALID = "PASS", "WARN", "INVALID"
-SEVERITY = {PASS: 0, WARN: 1, INVALID: 2}
+PASS, UNKNOWN, WARN, INVALID = "PASS", "UNKNOWN", "WARN", "INVALID"
+SEVERITY = {PASS: 0, UNKNOWN: 1, WARN: 2, INVALID: 3}
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,11 @@ class Finding:
         The check's name, which is its file's.
     target : str
     verdict : str
-        ``PASS``, ``WARN`` or ``INVALID``.
+        ``PASS``, ``UNKNOWN``, ``WARN`` or ``INVALID``.
     evidence : str
         A sentence with the figures it rests on.
     mend : str
-        What to do about it; empty for PASS.
+        The flag or the action that would mend it; empty for PASS.
     """
 
     check: str

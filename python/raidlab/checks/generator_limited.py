@@ -4,7 +4,7 @@ The same requests are run once more where nothing but raidlab's own work is left
 memory: the array's planning, the parity kernels, the bookkeeping, and the copying of every byte, which a device does by
 itself; being a bound, it can warn but cannot prove a result invalid. For plain targets it is a target that completes at
 once: what is left is the meter and nothing else, and where that takes most of a request's time, the figure is the
-meter's.
+meter's. A meter that is kept from its processor asks for less, however little its own work is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from raidlab.checks.finding import INVALID, PASS, WARN, Finding
 from raidlab.checks.knobs import is_measurement
+from raidlab.checks.throttling import quota_stops
 from raidlab.metrics import Analysis, Point
 from raidlab.study.expand import NULL
 
@@ -86,6 +87,10 @@ def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
         f"{point.per_s('all_requests'):,.0f} were measured ({point.array}, {point.level}): its own work is at most "
         f"{min(share, 1.0):.1%} of the time measured."
     )
+    stops = quota_stops(analysis.run.facts.get("machine"))
+    if verdict == PASS and stops:
+        verdict = WARN
+        evidence += f" But the quota of a control group stopped its threads {stops} times: they asked for less."
     busy = max((_busy_share(point, analysis) for _, _, point in found), default=0.0)
     if verdict == PASS and busy > _BUSY_SHARE:
         verdict = WARN
@@ -95,7 +100,9 @@ def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
         )
     mend = {
         PASS: "",
-        WARN: "Give it more threads with --workers, or read the figures as a lower bound.",
+        WARN: "Give it more threads with --workers, or read the figures as a lower bound."
+        if not stops
+        else "Raise cpu.max (cpu.cfs_quota_us) of the group, or read the figures as a lower bound.",
         INVALID: "The meter is the limit: give it more threads with --workers.",
     }[verdict]
     yield Finding(NAME, "live", verdict, evidence, mend)

@@ -23,6 +23,8 @@ _SECOND_NS = 1_000_000_000
 _LEAST_SECONDS = 2 * WINDOW
 # Rates of seconds differ by chance. Only what chance would hardly do in any of the cells counts.
 _CHANCE = 0.01
+# A step has so many seconds on either side: one slow second at the end is none.
+_LEAST_SIDE = 3
 # A simulated clock may leap over days without a request; there is no rate to speak of then.
 _MOST_SPARSE = 10
 
@@ -73,14 +75,28 @@ def _judged(analysis: Analysis, point: Point) -> Iterator[tuple[Point, SteadySta
     """Each repeat that is long enough, with its state and the probability of such parts by chance."""
     for row in point.rows:
         seconds = _measured_seconds(analysis, int(row["cell"]), int(row["elapsed_ns"]))
-        length = seconds.size // WINDOW
         if seconds.size < _LEAST_SECONDS:
             continue
-        parts = seconds[seconds.size - WINDOW * length :].reshape(WINDOW, length)
-        chance = groups_p(list(parts))
-        means = parts.mean(axis=1)
+        parts = np.array_split(seconds, WINDOW)
+        chance = _chance(seconds)
+        means = np.array([part.mean() for part in parts])
         if chance is not None and (means > 0).all():
             yield point, steady_state(means), chance
+
+
+def _chance(seconds: NDArray[np.float64]) -> float | None:
+    """The probability of parts so different, or of so large a step anywhere, where nothing changes.
+
+    A step within one of a few short parts widens that part, and hides among them; so all places of a step are tried,
+    and the best is believed only as far as one of so many trials may be.
+    """
+    places = range(_LEAST_SIDE, seconds.size - _LEAST_SIDE + 1)
+    steps = [groups_p(np.split(seconds, [place])) for place in places]
+    known = [chance for chance in steps if chance is not None]
+    length = seconds.size // WINDOW
+    parts = seconds[seconds.size - WINDOW * length :].reshape(WINDOW, length)
+    found = [groups_p(list(parts)), len(known) * min(known) if known else None]
+    return min((chance for chance in found if chance is not None), default=None)
 
 
 def _measured_seconds(analysis: Analysis, cell: int, elapsed_ns: int) -> NDArray[np.float64]:

@@ -98,5 +98,15 @@ def _targets(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(NAME, "live", PASS, "No two targets that are measured at once lie on one physical device.")
 
 
+def check_together(members: list[dict[str, Any]]) -> Finding:
+    """WARN when targets that might be measured at once lie on one physical device."""
+    disks = _disks(members)
+    evidence = f"{len(members)} targets lie on {len(disks)} physical devices ({', '.join(disks)})"
+    if len(disks) < len(members):
+        mend = "Measure them one after the other (--each), or give targets on separate disks."
+        return Finding(NAME, "all", WARN, f"{evidence}: some share one.", mend)
+    return Finding(NAME, "all", PASS, f"{evidence}.")
+
+
 def _disks(members: list[dict[str, Any]]) -> list[str]:
     return sorted({disk for member in members for disk in member["disks"]})

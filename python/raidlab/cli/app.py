@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from raidlab.cli import (
+    check,
     device,
     fio,
     layout,
@@ -75,6 +76,7 @@ app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("measure", epilog=measure.EXAMPLES)(measure.measure)
 app.command("measure-files", epilog=measure_files.EXAMPLES)(measure_files.measure_files)
 app.command("measure-streams", epilog=measure_streams.EXAMPLES)(measure_streams.measure_streams)
+app.command("check", epilog=check.EXAMPLES)(check.check)
 app.add_typer(study.app, name="study")
 app.add_typer(fio.app, name="fio")
 app.add_typer(device.app, name="device")

@@ -41,6 +41,7 @@ def measurement_json(analysis: Analysis, findings: list[Finding], *, kept: bool)
         "measure": facts["measure"],
         "engine": facts["live_engine"],
         "targets": facts["live_members"],
+        "machine": facts.get("machine"),
         "results": result_rows(run),
         "costs": [_costs(analysis, index, point) for index, point in enumerate(analysis.points)],
         "bound": _bound(analysis),

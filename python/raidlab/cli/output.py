@@ -25,7 +25,7 @@ from raidlab.study.units import format_time_ns
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
-VERDICT_STYLE = {"PASS": "green", "WARN": "yellow", "INVALID": "bold red"}
+VERDICT_STYLE = {"PASS": "green", "UNKNOWN": "dim", "WARN": "yellow", "INVALID": "bold red"}
 
 
 def console() -> Console:

@@ -27,6 +27,7 @@ from raidlab.measure.warm_up import wants_pilot
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
 from raidlab.run.interrupt import StopFlag, catching_signals
+from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.outcome import CellOutcome
 from raidlab.run.progress import Progress, Silent
 
@@ -63,6 +64,7 @@ def measure(
     measurement.stop = stop or measurement.stop
     for note in asked.notes:
         measurement.progress.note(note)
+    watch = MachineWatch()
     with catching_signals(measurement.stop):
         folder = new_folder(out, loaded.study.name)
         words = list(asked.targets)
@@ -83,7 +85,7 @@ def measure(
             measurement.failure,
             measurement.live_members,
             measurement.stop.signal_name if measurement.status == "interrupted" else None,
-            _facts(asked, subjects, measurement),
+            {**_facts(asked, subjects, measurement), "machine": watch.facts()},
         )
     return load_run(folder)
 

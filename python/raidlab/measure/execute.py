@@ -24,13 +24,12 @@ from raidlab.measure.plan import ARRAY_SECTOR_BYTES, DIRECT, Subject
 from raidlab.measure.request import NULL_BUDGET, Members, measure_request
 from raidlab.measure.warm_up import Found, found_by_pilot
 from raidlab.run.interrupt import StopFlag
-from raidlab.run.kernel_facts import volumes_below
 from raidlab.run.members import device_bytes, member_files
 from raidlab.run.outcome import CellOutcome, Outcome
-from raidlab.run.physical import disks_below
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import InlineRunner, run_request
 from raidlab.run.schedule import Schedule, bytes_per_s
+from raidlab.run.target_facts import note_state_after, target_facts
 from raidlab.stats import half_width_percent
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves
@@ -98,7 +97,7 @@ class Measurement:
             yield from self._null()
             yield from self._pilots()
             yield from self._measure()
-            self._note_state_after()
+            note_state_after(self.live_members)
 
     def member_shape(self, array: str) -> tuple[int, int]:
         """The size of a subject's smallest target, and the sector its sizes are counted in."""
@@ -159,17 +158,9 @@ class Measurement:
                     "name": place.word,
                     "subject": subject.name,
                     "identity": identity_of(Path(path)) if path else None,
-                    "disks": disks_below(Path(path)) if path else [],
-                    "volumes": volumes_below(Path(path)) if path else [],
+                    **target_facts(path),
                 }
             )
-
-    def _note_state_after(self) -> None:
-        """The state of the kernel's arrays afterwards: one that began to rebuild meanwhile was measured rebuilding."""
-        for member in self.live_members:
-            path = Path(member["path"]) if member.get("path") else None
-            if member["volumes"] and path is not None and path.exists():
-                member["volumes_after"] = volumes_below(path)
 
     def _null(self) -> Iterator[Outcome]:
         """The same requests to targets that complete at once: what the meter itself can do, before anything else."""

@@ -14,7 +14,6 @@ import re
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
@@ -23,12 +22,12 @@ from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import Members, check_devices, check_places, live_members
 from raidlab.run.outcome import CellOutcome, Outcome
-from raidlab.run.physical import disks_below
 from raidlab.run.pool import PoolRunner
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.request import cell_request
 from raidlab.run.runner import InlineRunner, Runner, run_request
 from raidlab.run.schedule import Schedule, TextOf
+from raidlab.run.target_facts import note_state_after, target_facts
 from raidlab.run.targets import LivePlace, Target
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves, engine_of, writes
@@ -84,6 +83,7 @@ class Execution:
             for target in self.targets:
                 if self.status == "complete":
                     yield from self._on(target, members)
+            note_state_after(self.live_members)
             if live is not None and live.kind != "memory" and self.status == "complete":
                 yield from self._null()
 
@@ -255,8 +255,7 @@ class Execution:
         """Keep the facts of members not met before, while they exist, with the disks below them."""
         for facts in targets[len(self.live_members) :]:
             known = facts or {}
-            path = known.get("path")
-            self.live_members.append({**known, "disks": disks_below(Path(path)) if path else []})
+            self.live_members.append({**known, **target_facts(known.get("path"))})
 
     def _run(self, expansion: Expansion, runner: Runner, text_of: TextOf, title: str) -> Iterator[Outcome]:
         schedule = Schedule(expansion, text_of, runner, self.seed)

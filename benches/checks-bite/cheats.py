@@ -1,0 +1,382 @@
+"""Targets and runs that cheat, each with the check that has to say so.
+
+A cheat is a function that makes its rig, runs raidlab on it as a user would, and gives the findings. What it is called,
+which check must bite and how hard stand beside it in `CHEATS`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rigs import (
+    BLKIO,
+    CPU,
+    MIB,
+    Checks,
+    btrfs,
+    checks,
+    filled_loop,
+    folder,
+    group,
+    random_file,
+    sh,
+    zram,
+)
+
+MEMORY, DISK = "/dev/shm", "/var/tmp"
+SHORT = ("--runtime", "500ms", "--warmup", "100ms")
+
+ZONED_STUDY = """
+name = "first-tenth"
+title = "How fast is a zoned disk?"
+on = ["emulated"]
+
+[[array]]
+name = "disk"
+tree = "independent(1)"
+
+[[workload]]
+name = "scan"
+read = 1.0
+size = "256KiB"
+address = "sequential"
+
+[load]
+depths = [4]
+
+[emulated]
+device = "hdd-7200"
+repeats = 2
+warmup = { duration = "200ms" }
+measure = { duration = "2s" }
+"""
+
+FAST_STUDY = ZONED_STUDY.replace('"sequential"', '"uniform"').replace("repeats = 2", "repeats = 2\nspeed = 5000")
+
+
+def page_cache_in_front() -> Checks:
+    """A loop device that goes through the page cache, over a file on a disk."""
+    with filled_loop(DISK, direct=False) as device:
+        return checks("check", device)
+
+
+def zram_with_zeros() -> Checks:
+    """A zram that nobody wrote."""
+    with zram() as device:
+        return checks("measure", device, *SHORT)
+
+
+def sparse_file() -> Checks:
+    """A file that is one hole."""
+    with folder(DISK) as place:
+        with (place / "hole").open("wb") as file:
+            file.truncate(256 * MIB)
+        return checks("measure", place / "hole", *SHORT)
+
+
+def first_tenth_scanned() -> Checks:
+    """A zoned disk, emulated, of which a scan reads the beginning."""
+    return study(ZONED_STUDY)
+
+
+def first_tenth_asked() -> Checks:
+    """The first tenth of a device by name."""
+    with filled_loop(MEMORY) as device:
+        return checks("measure", device, "--span", "0%-10%", *SHORT)
+
+
+def degraded_btrfs() -> Checks:
+    """A mirror of btrfs that has lost a device."""
+    with btrfs("raid1", MEMORY) as (point, devices):
+        subprocess.run(["umount", str(point)], check=True)
+        sh("wipefs", "-q", "-a", devices[1])
+        sh("btrfs", "device", "scan", "--forget")
+        sh("mount", "-t", "btrfs", "-o", "degraded", devices[0], str(point))
+        return checks("measure", point, "--file-size", "32MiB", *SHORT)
+
+
+def limited_loop() -> Checks:
+    """A loop device that a control group holds to 2,000 reads a second."""
+    with filled_loop(MEMORY) as device:
+        numbers = Path(f"/sys/block/{Path(device).name}/dev").read_text().strip()
+        with group(BLKIO, blkio__throttle__read_iops_device=f"{numbers} 2000") as inside:
+            return checks("measure", device, *SHORT, inside=inside)
+
+
+def limited_loop_before() -> Checks:
+    """The same device, looked at before anything is measured."""
+    with filled_loop(MEMORY) as device:
+        numbers = Path(f"/sys/block/{Path(device).name}/dev").read_text().strip()
+        with group(BLKIO, blkio__throttle__read_iops_device=f"{numbers} 2000") as inside:
+            return checks("check", device, inside=inside)
+
+
+@contextlib.contextmanager
+def second_load(device: str) -> Iterator[None]:
+    """Somebody who reads the device all the time."""
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            words = ["dd", f"if={device}", "of=/dev/null", "bs=1M", "count=64", "iflag=direct", "status=none"]
+            subprocess.run(words, check=False)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield
+    finally:
+        done.set()
+        reader.join()
+
+
+def load_beside() -> Checks:
+    """A second reader while the device is measured."""
+    with filled_loop(MEMORY) as device, second_load(device):
+        return checks("measure", device, *SHORT)
+
+
+def load_before() -> Checks:
+    """A second reader while the device is only looked at."""
+    with filled_loop(MEMORY) as device, second_load(device):
+        return checks("check", device)
+
+
+def compressing_zram() -> Checks:
+    """A zram filled with random bytes."""
+    with zram() as device:
+        subprocess.run(["dd", "if=/dev/urandom", f"of={device}", "bs=1M", "count=128", "status=none"], check=True)
+        return checks("check", device, "--destroy", device)
+
+
+def compressing_btrfs() -> Checks:
+    """A btrfs that compresses; the pairs of writes would show it if the mount options did not."""
+    with btrfs("single", MEMORY, options="compress-force=zstd") as (point, _):
+        return checks("check", point, "--file-size", "64MiB")
+
+
+def stripe_over_two_arrays() -> Checks:
+    """A stripe of raidlab's over two striped file systems."""
+    with btrfs("raid0", MEMORY) as (one, _), btrfs("raid0", MEMORY) as (other, _):
+        return checks("measure", f"raid0(2)@{one}/,{other}/", "--file-size", "32MiB", *SHORT)
+
+
+def slow_generator() -> Checks:
+    """A generator that gets a twentieth of a processor."""
+    with filled_loop(MEMORY) as device, group(CPU, cpu__cfs_quota_us="5000") as inside:
+        return checks("measure", device, *SHORT, inside=inside)
+
+
+def meter_as_limit() -> Checks:
+    """A target that answers as fast as it is asked: memory."""
+    return checks("measure", "memory", *SHORT)
+
+
+def page_cache_asked_for() -> Checks:
+    """Buffered I/O on a file."""
+    with folder(DISK) as place:
+        return checks("measure", random_file(place / "data", 64 * MIB), "--buffered", *SHORT)
+
+
+def one_repeat() -> Checks:
+    """A single run."""
+    return checks("measure", "null", "--repeats", "1", *SHORT)
+
+
+def ten_requests() -> Checks:
+    """A run of a few requests."""
+    with filled_loop(MEMORY) as device:
+        return checks("measure", device, "--rate", "20/s", "--runtime", "200ms", "--warmup", "10ms")
+
+
+def late_host() -> Checks:
+    """Emulated disks five thousand times too fast for any host."""
+    return study(FAST_STUDY)
+
+
+def overload() -> Checks:
+    """An open loop that offers more than a limited device serves."""
+    with filled_loop(MEMORY) as device:
+        numbers = Path(f"/sys/block/{Path(device).name}/dev").read_text().strip()
+        with group(BLKIO, blkio__throttle__read_iops_device=f"{numbers} 500") as inside:
+            return checks("measure", device, "--rate", "2000/s", *SHORT, inside=inside)
+
+
+def balance_at_work() -> Checks:
+    """A btrfs that moves its data about."""
+    with btrfs("raid1", MEMORY) as (point, _):
+        random_file(point / "ballast", 96 * MIB)
+        with balancing(point):
+            return checks("measure", point, "--file-size", "32MiB", *SHORT)
+
+
+@contextlib.contextmanager
+def balancing(point: Path) -> Iterator[None]:
+    """Start a balance again and again."""
+    done = threading.Event()
+
+    def balance() -> None:
+        while not done.is_set():
+            words = ["btrfs", "balance", "start", "--full-balance", str(point)]
+            subprocess.run(words, check=False, capture_output=True)
+
+    worker = threading.Thread(target=balance)
+    worker.start()
+    try:
+        yield
+    finally:
+        done.set()
+        subprocess.run(["btrfs", "balance", "cancel", str(point)], check=False, capture_output=True)
+        worker.join()
+
+
+def merges_forbidden() -> Checks:
+    """A queue that merges nothing."""
+    with filled_loop(MEMORY) as device:
+        setting = Path(f"/sys/block/{Path(device).name}/queue/nomerges")
+        before = setting.read_text()
+        try:
+            setting.write_text("2")
+            return checks("measure", device, *SHORT)
+        finally:
+            setting.write_text(before)
+
+
+def below_the_file_system() -> Checks:
+    """A device with a file system on it."""
+    with filled_loop(MEMORY) as device:
+        sh("mkfs.ext4", "-q", "-F", device)
+        return checks("measure", device, *SHORT)
+
+
+def one_block_again_and_again() -> Checks:
+    """A file that repeats one random block."""
+    with folder(DISK) as place:
+        block = random_file(place / "block", MIB).read_bytes()[:65536]
+        (place / "data").write_bytes(block * 1024)
+        return checks("measure", place / "data", *SHORT)
+
+
+def two_targets_on_one_disk() -> Checks:
+    """Two devices over files of one disk, at once."""
+    with filled_loop(DISK, 64 * MIB) as one, filled_loop(DISK, 64 * MIB) as other:
+        return checks("measure", one, other, "--depth", "8", *SHORT)
+
+
+def unequal_arrays() -> Checks:
+    """A table that calls arrays of different capacity equal."""
+    return study(UNEQUAL_STUDY, "sim")
+
+
+UNEQUAL_STUDY = """
+name = "unequal"
+title = "Which is faster?"
+
+[[array]]
+name = "raid0"
+tree = "raid0(4)"
+
+[[array]]
+name = "raid5"
+tree = "raid5(4)"
+
+[[workload]]
+name = "reads"
+read = 1.0
+size = "8KiB"
+
+[load]
+depths = [4]
+
+[sim]
+device = "hdd-7200"
+measure = { requests = 1000 }
+
+[[compare]]
+group = "all"
+title = "Equal"
+reference = "raid0"
+equal = "user_capacity"
+"""
+
+
+def rate_that_falls() -> Checks:
+    """A device that a second load joins in the middle of a run."""
+    with filled_loop(MEMORY) as device:
+        numbers = Path(f"/sys/block/{Path(device).name}/dev").read_text().strip()
+        with group(BLKIO, blkio__throttle__read_iops_device=f"{numbers} 4000") as inside:
+            limit = inside / "blkio.throttle.read_iops_device"
+            # After the bound of the meter's own cost and the warm-up, in the midst of the first repeat.
+            timer = threading.Timer(9.0, lambda: limit.write_text(f"{numbers} 1000"))
+            timer.start()
+            try:
+                words = ("--runtime", "15s", "--warmup", "100ms", "--repeats", "1")
+                return checks("measure", device, *words, inside=inside)
+            finally:
+                timer.cancel()
+                timer.join()
+
+
+def study(text: str, on: str = "emulated") -> Checks:
+    """The findings of a study."""
+    with folder("/tmp") as place:
+        (place / "study.toml").write_text(text, encoding="utf-8")
+        return checks("run", place / "study.toml", "--on", on, "--out", place / "runs")
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """A cheat, the check that must bite, and the least verdict that counts as a bite."""
+
+    title: str
+    check: str
+    least: str
+    run: Callable[[], Checks]
+    asked_for: bool = False
+
+
+CHEATS = [
+    Cheat("a memory cache in front", "cache", "WARN", page_cache_in_front, True),
+    Cheat("zram with zeros", "compression", "INVALID", zram_with_zeros, True),
+    Cheat("a file that reads sparse", "sparse", "INVALID", sparse_file, True),
+    Cheat("the first tenth of a zoned emulated disk", "coverage", "WARN", first_tenth_scanned, True),
+    Cheat("degraded btrfs", "array_state", "WARN", degraded_btrfs, True),
+    Cheat("a loop device throttled by a control group", "throttling", "INVALID", limited_loop, True),
+    Cheat("a second load in the background", "background_load", "WARN", load_beside, True),
+    Cheat("a compressing target", "compression", "WARN", compressing_zram, True),
+    Cheat("a stripe over two arrays", "stacked_striping", "WARN", stripe_over_two_arrays, True),
+    Cheat("a deliberately slow generator", "generator_limited", "WARN", slow_generator, True),
+    Cheat("the same throttle, before measuring", "throttling", "WARN", limited_loop_before),
+    Cheat("the same second load, before measuring", "background_load", "WARN", load_before),
+    Cheat("a file system that compresses", "compression", "WARN", compressing_btrfs),
+    Cheat("the first tenth by --span", "short_stroke", "WARN", first_tenth_asked),
+    Cheat("a target as fast as the generator", "generator_limited", "WARN", meter_as_limit),
+    Cheat("a quota on the processor", "throttling", "WARN", slow_generator),
+    Cheat("buffered I/O", "buffered_io", "WARN", page_cache_asked_for),
+    Cheat("one repeat", "single_run", "WARN", one_repeat),
+    Cheat("a handful of requests", "too_short", "WARN", ten_requests),
+    Cheat("emulation too fast for the host", "lateness", "INVALID", late_host),
+    Cheat("more offered than served", "overloaded", "WARN", overload),
+    Cheat("a balance at work", "resync", "WARN", balance_at_work),
+    Cheat("a queue that merges nothing", "settings", "WARN", merges_forbidden),
+    Cheat("a raw device below its file system", "raw_device", "WARN", below_the_file_system),
+    Cheat("one block again and again", "dedupe", "WARN", one_block_again_and_again),
+    Cheat("two targets on one disk", "shared_device", "WARN", two_targets_on_one_disk),
+    Cheat("unequal arrays called equal", "equal_capacity", "INVALID", unequal_arrays),
+    Cheat("a rate that falls", "not_steady", "WARN", rate_that_falls),
+]
+# What no rig on a machine that others use can bring about; tests with made-up facts show that these bite.
+BY_TESTS = {
+    "clock": "turning the machine's clock",
+    "order_drift": "a machine that slows down from repeat to repeat",
+    "incomplete": "a run that is killed",
+    "precision": "more repeats than anybody waits for",
+    "target_never_reached": "a search that ends at its deepest queue",
+    "warm_up": "a pilot that does not settle",
+    "engine": "short transfers of a device",
+}

@@ -1,0 +1,171 @@
+"""Does each check bite, and does it bite nobody else?
+
+Purpose: to know that a result which passes deserves to. Without flags, targets and runs are made to cheat (a cache in
+front, zeros, holes, a degraded array, a throttle, somebody else's load, ...), and the check that should catch each must
+say so. With `--false-alarms`, honest runs are made: 400 in virtual time, drawn from seeds, of which at most 3 may hold
+an INVALID and at most 5 % a WARN, counted per run over all checks together; and 60 on this machine, of which none may
+hold an INVALID. Time that the host of this machine took is recorded, and live runs disturbed by it are left out and
+counted.
+
+    python benches/checks-bite/run.py [--only WORD] [--json FILE]                    # as root
+    python benches/checks-bite/run.py --false-alarms [--virtual 400] [--live 60]     # live part as root
+
+Status 1 if a check does not bite, or bites too often. Rigs are `rigs.py`, cheats `cheats.py`, honest runs `honest.py`.
+
+Reference: docs/reference/checks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+from cheats import BY_TESTS, CHEATS, DISK, MEMORY, Cheat
+from honest import Live, virtual_study
+from rigs import Checks, UnavailableError
+
+from raidlab.api import analyse, run_study
+from raidlab.checks import CHECKS, INVALID, SEVERITY, WARN, run_checks
+
+MOST_INVALID_RUNS = 3
+MOST_WARN_SHARE = 0.05
+MOST_STOLEN_SHARE = 0.02
+
+
+def main() -> int:
+    """Run the cheats or the honest runs; the exit status."""
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("--only", default="", help="cheats whose title or check holds this word")
+    words.add_argument("--false-alarms", action="store_true")
+    words.add_argument("--virtual", type=int, default=400)
+    words.add_argument("--live", type=int, default=60)
+    words.add_argument("--first-seed", type=int, default=1)
+    words.add_argument("--json", type=Path)
+    given = words.parse_args()
+    if (not given.false_alarms or given.live) and os.geteuid() != 0:
+        sys.exit("loop devices, zram, control groups and mounts need root; accepted: --false-alarms --live 0 without")
+    started = time.monotonic()
+    rows, good = false_alarms(given) if given.false_alarms else bites(given.only)
+    print(f"{time.monotonic() - started:.0f} s")
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=1))
+    return 0 if good else 1
+
+
+def bites(only: str) -> tuple[list[dict[str, Any]], bool]:
+    """Run every cheat and print who caught it."""
+    rows = []
+    print(f"{'cheat':44}{'check':19}{'answer':9}")
+    for cheat in CHEATS:
+        if only in cheat.title or only in cheat.check:
+            row = _bite(cheat)
+            rows.append(row)
+            print(f"{cheat.title:44}{cheat.check:19}{row['verdict']:9}{'' if row['caught'] else '  <-- NOT CAUGHT'}")
+            print(textwrap.fill(row["evidence"], 100, initial_indent="    ", subsequent_indent="    "), flush=True)
+    caught = sum(row["caught"] for row in rows)
+    absent = sum(row["verdict"] == "absent" for row in rows)
+    print(f"{caught} of {len(rows)} cheats were caught" + (f"; {absent} could not be made here" if absent else ""))
+    if not only:
+        without = {module.NAME for module in CHECKS} - {cheat.check for cheat in CHEATS} - set(BY_TESTS)
+        for name, why in BY_TESTS.items():
+            print(f"{name} bites in the tests only: here it would take {why}")
+        print("".join(f"{name} has no cheat\n" for name in sorted(without)), end="")
+    return rows, caught + absent == len(rows)
+
+
+def _bite(cheat: Cheat) -> dict[str, Any]:
+    row: dict[str, Any] = {"cheat": cheat.title, "check": cheat.check, "least": cheat.least}
+    try:
+        found = cheat.run()
+    except UnavailableError as error:
+        return {**row, "verdict": "absent", "evidence": str(error), "caught": False, "others": []}
+    mine = [finding for finding in found if finding["check"] == cheat.check]
+    worst = max(mine, key=lambda finding: SEVERITY[finding["verdict"]], default=None)
+    verdict = worst["verdict"] if worst else "nothing"
+    return {
+        **row,
+        "verdict": verdict,
+        "evidence": f"{worst['evidence']} {worst['mend']}".strip() if worst else "The check said nothing.",
+        "caught": SEVERITY.get(verdict, 0) >= SEVERITY[cheat.least],
+        "others": [f"{finding['verdict']} {finding['check']}" for finding in found if finding not in mine],
+    }
+
+
+def false_alarms(given: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:
+    """Run the honest runs and count who complains."""
+    rows = [_virtual(seed) for seed in range(given.first_seed, given.first_seed + given.virtual)]
+    invalid, warned = _counts(rows)
+    most = MOST_WARN_SHARE * len(rows)
+    good = invalid <= MOST_INVALID_RUNS and warned <= most
+    if rows:
+        print(
+            f"virtual time: {len(rows)} runs, {invalid} with an INVALID (at most {MOST_INVALID_RUNS}), {warned} with a "
+            f"WARN ({warned / len(rows):.1%}; at most {MOST_WARN_SHARE:.0%})"
+        )
+        _by_check(rows)
+    live, makers = [], Live(MEMORY, DISK)
+    for number in range(given.live):
+        kind, found, share, why = makers.run(given.first_seed + number)
+        row = _row(f"{kind} {number}", found or [])
+        live.append({**row, "kind": kind, "stolen": share, "absent": found is None, "why": why})
+    if live:
+        counted = [row for row in live if row["stolen"] <= MOST_STOLEN_SHARE and not row["absent"]]
+        disturbed = sum(row["stolen"] > MOST_STOLEN_SHARE for row in live)
+        absent = sum(row["absent"] for row in live)
+        invalid, warned = _counts(counted)
+        good = good and invalid == 0 and bool(counted)
+        shares = sorted(row["stolen"] for row in live)
+        print(
+            f"live: {len(live)} runs, {disturbed} disturbed (the host took over {MOST_STOLEN_SHARE:.0%} of the time; "
+            f"median {shares[len(shares) // 2]:.2%}, most {shares[-1]:.2%}), {absent} could not be made; of the other "
+            f"{len(counted)}, {invalid} with an INVALID (at most 0), {warned} with a WARN"
+        )
+        _by_check(counted)
+    return rows + live, good
+
+
+def _virtual(seed: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="raidlab-honest-") as place:
+        file = Path(place) / "study.toml"
+        file.write_text(virtual_study(seed), encoding="utf-8")
+        findings = run_checks(analyse(run_study(file, on=["sim"], out=Path(place) / "runs")))
+    return _row(f"seed {seed}", [vars(finding) for finding in findings])
+
+
+def _row(run: str, found: Checks) -> dict[str, Any]:
+    return {"run": run, "findings": [finding for finding in found if finding["verdict"] in (WARN, INVALID)]}
+
+
+def _counts(rows: list[dict[str, Any]]) -> tuple[int, int]:
+    """How many runs hold an INVALID, and how many a WARN."""
+    return tuple(  # type: ignore[return-value]
+        sum(any(finding["verdict"] == verdict for finding in row["findings"]) for row in rows)
+        for verdict in (INVALID, WARN)
+    )
+
+
+def _by_check(rows: list[dict[str, Any]]) -> None:
+    """Who complained how often, with one of the sentences."""
+    said = collections.Counter((found["verdict"], found["check"]) for row in rows for found in row["findings"])
+    for (verdict, name), count in said.most_common():
+        row, one = next(
+            (row["run"], found)
+            for row in rows
+            for found in row["findings"]
+            if (found["verdict"], found["check"]) == (verdict, name)
+        )
+        print(
+            textwrap.fill(f"{verdict} {name} in {count} runs; {row}: {one['evidence']}", 100, subsequent_indent="    ")
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""Did anybody else use the devices meanwhile?
+
+The kernel counts what moved at a device, whoever asked for it. What exceeds raidlab's own requests is somebody else's,
+and was in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from raidlab.checks.finding import PASS, UNKNOWN, WARN, Finding
+from raidlab.checks.members import Judged, Member, name_of, of_target, passed, unknown
+from raidlab.metrics import Analysis, Point
+from raidlab.study.units import format_bytes
+
+NAME = "background_load"
+_MOST_SHARE = 0.05
+# A file system's journal, and requests in flight when the window opened or closed, are nobody else's.
+_SLACK_BYTES = 1 << 20
+# On a device that should be idle.
+_IDLE_BYTES_PER_S = 1 << 20
+# They write more than they are asked to: copies, parity, checksums.
+_WRITE_MORE = ("btrfs", "zfs")
+_MEND = "Stop what else uses the device (iotop, fuser -m), and measure again."
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN when a device moved over 5 % more than raidlab asked of it."""
+    points = [point for point in analysis.points if point.target == "live"]
+    members = [member for member in analysis.run.live_members() if member.get("device")]
+    if not points or not members:
+        return
+    if any(member["io"] == "buffered" for member in members):
+        why = "the page cache moves other blocks than are asked for, and at other times"
+        yield Finding(NAME, "live", UNKNOWN, f"Could not be determined, because {why}.", "Leave out --buffered.")
+        return
+    found = [(over, device, point) for point in points for device, over in _more(analysis, point)]
+    if not found:
+        why = "the kernel keeps no counters of the devices"
+        yield Finding(NAME, "live", UNKNOWN, f"Could not be determined, because {why}.")
+        return
+    (share, more, asked), device, point = max(found, key=lambda entry: entry[0])
+    over = sum(1 for (share, _, _), _, _ in found if share > _MOST_SHARE)
+    if not over:
+        evidence = f"No device moved more than {max(share, 0.0):.1%} beyond what was asked of it."
+        yield Finding(NAME, "live", PASS, evidence)
+        return
+    yield Finding(
+        NAME,
+        "live",
+        WARN,
+        f"{device} moved {format_bytes(int(more))} more than the {format_bytes(int(asked))} asked of it, while "
+        f"{point.array}, {point.workload}, {point.level} was measured ({over} of {len(found)} readings of its kind).",
+        _MEND,
+    )
+
+
+def _more(analysis: Analysis, point: Point) -> Iterator[tuple[str, tuple[float, float, float]]]:
+    """Of each device: the share, and the bytes, that moved beyond what was asked, less what needs no explanation."""
+    kinds = {(member.get("filesystem") or {}).get("kind") for member in analysis.run.live_members(point.array)}
+    ways = ("read",) if kinds & set(_WRITE_MORE) else ("read", "write")
+    rows = analysis.run.devices.filter(pl.col("cell").is_in(point.cells))
+    mean_bytes = point.total("all_bytes") / max(point.total("all_requests"), 1)
+    slack = len(point.rows) * (_SLACK_BYTES + 2 * (point.weighted_mean("depth_mean") or 0.0) * mean_bytes)
+    for (device,), part in rows.partition_by(["device"], as_dict=True).items():
+        moved = sum(float(part[f"{way}_bytes"].sum()) for way in ways)
+        asked = sum(float(part[f"asked_{way}_bytes"].sum()) for way in ways)
+        if moved:
+            more = max(0.0, moved - asked - slack)
+            yield str(device), (more / max(asked, 1.0), more, asked)
+
+
+def check_target(member: Member) -> Iterator[Finding]:
+    """WARN when a device that should be idle moves more than 1 MiB a second."""
+    yield from of_target(NAME, member, judge)
+
+
+def judge(member: Member) -> Judged | None:
+    """By the devices' counters over a while in which raidlab asks nothing of them."""
+    watched = member.get("watched")
+    if watched is None:
+        return None
+    if not watched["devices"]:
+        return unknown(f"the kernel keeps no counters of what lies below {name_of(member)}")
+    seconds = watched["seconds"]
+    rates = [
+        ((device["read_bytes"] + device["write_bytes"]) / seconds, device["name"]) for device in watched["devices"]
+    ]
+    rate, device = max(rates)
+    evidence = f"{device} moved {format_bytes(int(rate))} a second while raidlab asked nothing of it ({seconds:.1f} s)."
+    return Judged(WARN, evidence, _MEND) if rate > _IDLE_BYTES_PER_S else passed(evidence)

@@ -1,0 +1,80 @@
+"""``raidlab check``: what can be said of targets before anything is measured on them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from raidlab.cli.measure import TARGET_HELP, complete_target
+
+if TYPE_CHECKING:
+    from raidlab.checks import Finding
+
+EXAMPLES = """\b
+Examples:
+  raidlab check /dev/nvme0n1
+  raidlab check /mnt/a/ /mnt/b/
+  raidlab check 'raid0(2)@/mnt/a/,/mnt/b/'
+  raidlab check /dev/sdx --destroy /dev/sdx
+  raidlab check data.img --json"""
+
+
+def check(
+    targets: Annotated[
+        list[str], typer.Argument(metavar="TARGET...", help=TARGET_HELP, autocompletion=complete_target)
+    ],
+    file_size: Annotated[
+        str, typer.Option("--file-size", metavar="SIZE", help="The size of the file made in each directory.")
+    ] = "128MiB",
+    destroy: Annotated[
+        list[str] | None,
+        typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print facts and findings as JSON.")] = False,
+) -> None:
+    """Check targets, without a study: caches, compression, holes, limits, other load, and how they are set.
+
+    Devices and files are only read; what is written, to see whether content matters, goes into a directory, or onto a
+    device that --destroy names. INVALID means: figures of this target, as it is, would say nothing of it.
+    """
+    from raidlab.checks import INVALID, check_targets
+    from raidlab.cli.terminal import printing
+    from raidlab.errors import EXIT_INVALID_RESULT, EXIT_OK
+    from raidlab.measure.words import parse_with
+    from raidlab.probe import examine
+    from raidlab.run import progress_on
+    from raidlab.study.units import BYTES_ACCEPTED, parse_bytes
+
+    size = parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED)
+    members, machine = examine(targets, destroy or [], file_bytes=size, progress=progress_on(sys.stderr))
+    findings = check_targets(members, machine)
+    with printing():
+        if as_json:
+            document = {"targets": members, "machine": machine, "checks": [vars(finding) for finding in findings]}
+            print(json.dumps(document, indent=2, default=str))
+        else:
+            _print(findings, members)
+    bad = any(finding.verdict == INVALID for finding in findings)
+    raise typer.Exit(EXIT_INVALID_RESULT if bad else EXIT_OK)
+
+
+def _print(findings: list[Finding], members: list[dict[str, Any]]) -> None:
+    """A paragraph a target; what passed is said too, for it holds figures that nobody has seen yet."""
+    from rich.text import Text
+
+    from raidlab.cli.output import VERDICT_STYLE, console
+
+    out = console()
+    for target in dict.fromkeys(finding.target for finding in findings):
+        title = {"machine": "this machine", "all": "all targets together"}.get(target, target)
+        out.print(Text(f"\n{title}", style="bold"))
+        for finding in findings:
+            if finding.target == target:
+                text = Text(f"{finding.verdict} {finding.check}: ", style=VERDICT_STYLE[finding.verdict])
+                out.print(text.append(Text(f"{finding.evidence} {finding.mend}".strip(), style="default")))
+    for member in members:
+        for trial, reason in (member.get("untried") or {}).items():
+            out.print(Text(f"{member['name']}: {trial} could not be tried: {reason}", style="dim"))

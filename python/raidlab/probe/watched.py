@@ -1,0 +1,56 @@
+"""The devices' own counters over a second in which raidlab asks nothing of them: what moves is somebody else's.
+
+Invariant: it waits once for all targets, not once for each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from raidlab.run.kernel_facts import Sources
+from raidlab.run.target_facts.stack import Layer, stack_below
+
+KEY = "watched"
+SECONDS = 1.0
+# The kernel counts sectors of 512 bytes here, whatever the device's own are.
+_COUNTED_BYTES = 512
+_READ_FIELD, _WRITTEN_FIELD = 2, 6
+
+
+def watch(
+    paths: Sequence[Path | None], seconds: float = SECONDS, sources: Sources | None = None
+) -> list[dict[str, Any]]:
+    """``seconds`` and ``devices`` (``name``, ``read_bytes``, ``write_bytes``) of each path, the uppermost first."""
+    asked = sources or Sources()
+    stacks = [stack_below(path, asked) if path is not None else [] for path in paths]
+    begun, before = time.monotonic(), [_counted(stack) for stack in stacks]
+    time.sleep(seconds)
+    after, passed_s = [_counted(stack) for stack in stacks], time.monotonic() - begun
+    return [
+        {"seconds": passed_s, "devices": [moved(name, a[name], b[name]) for name in a if name in b]}
+        for a, b in zip(before, after, strict=True)
+    ]
+
+
+def moved(name: str, before: tuple[int, int], after: tuple[int, int]) -> dict[str, Any]:
+    """What a device moved between two readings."""
+    return {"name": name, "read_bytes": after[0] - before[0], "write_bytes": after[1] - before[1]}
+
+
+def counters(layer: Layer) -> tuple[int, int] | None:
+    """Bytes a device has read and written; None where it keeps no counters."""
+    try:
+        fields = (layer.node / "stat").read_text(encoding="utf-8").split()
+        kept = (layer.disk / "queue" / "iostats").read_text(encoding="utf-8").strip() != "0"
+        read, written = (int(fields[at]) * _COUNTED_BYTES for at in (_READ_FIELD, _WRITTEN_FIELD))
+        return (read, written) if kept else None
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _counted(stack: list[Layer]) -> dict[str, tuple[int, int]]:
+    found = ((layer.name, counters(layer)) for layer in stack)
+    return {name: value for name, value in found if value is not None}

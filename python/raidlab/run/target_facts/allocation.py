@@ -1,0 +1,48 @@
+"""How much of a target is really stored: holes of a file, and pages that a zram never got, read as zeros for free.
+
+Reference: stat(2), st_blocks; the kernel's Documentation/admin-guide/blockdev/zram.rst, mm_stat.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from raidlab.run.kernel_facts import Sources
+from raidlab.run.target_facts.stack import Layer
+
+KEY = "allocation"
+
+_COUNTED_BYTES = 512
+
+
+def fact(path: Path, stack: list[Layer], _sources: Sources) -> dict[str, Any]:
+    """``places``: ``name``, ``size_bytes`` and ``stored_bytes`` of the file or zram that holds all of the target."""
+    if not path.is_block_device():
+        found = [_of_file(path)]
+    else:
+        # What holds the whole of the device. Further down a file system decides what lies where.
+        top = stack[0] if stack and stack[0].node == stack[0].disk else None
+        found = [] if top is None else [_of_zram(top), _of_file(top.backing) if top.backing is not None else None]
+    return {"places": [place for place in found if place is not None]}
+
+
+def _of_file(file: Path) -> dict[str, Any] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    if not file.is_file() or not status.st_size:
+        return None
+    stored = min(status.st_blocks * _COUNTED_BYTES, status.st_size)
+    return {"name": str(file), "size_bytes": status.st_size, "stored_bytes": stored}
+
+
+def _of_zram(layer: Layer) -> dict[str, Any] | None:
+    """The original size of what is kept; pages of one repeated word are counted in it, though they take no memory."""
+    try:
+        size = int((layer.disk / "disksize").read_text())
+        original = int((layer.disk / "mm_stat").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    return {"name": layer.name, "size_bytes": size, "stored_bytes": min(original, size)} if size else None

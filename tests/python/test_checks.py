@@ -1,0 +1,389 @@
+"""Every check on facts that are made up: what passes, what does not, what cannot be known. Nothing is measured here."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from raidlab.checks import (
+    CHECKS,
+    SEVERITY,
+    array_state,
+    background_load,
+    buffered_io,
+    cache,
+    check_targets,
+    clock,
+    compression,
+    coverage,
+    dedupe,
+    raw_device,
+    resync,
+    run_checks,
+    settings,
+    shared_device,
+    sparse,
+    stacked_striping,
+    throttling,
+)
+from raidlab.checks.coverage import tenths
+from raidlab.checks.finding import Finding
+from raidlab.metrics import Analysis
+from raidlab.results import Run, load_run
+from raidlab.results.tables import DEVICE_COLUMNS
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+Member = dict[str, Any]
+
+
+def member(**more: Any) -> Member:
+    """An honest block device."""
+    facts: Member = {
+        "kind": "block",
+        "name": "/dev/sda",
+        "path": "/dev/sda",
+        "io": "direct",
+        "disks": ["sda"],
+        "volumes": [],
+        "device": {"name": "sda"},
+        "stack": [{"name": "sda", "numbers": "8:0"}],
+        "settings": {"changed": []},
+        "limits": {"found": []},
+        "allocation": {"places": []},
+        "signature": {"kind": None},
+        "content": {"blocks": 64, "zero": 0, "compressible": 0, "repeated": 0},
+    }
+    return {**facts, **more}
+
+
+def volume(**more: Any) -> dict[str, Any]:
+    facts = {"kind": "md", "name": "md0", "level": "raid5", "chunk_bytes": 65536, "state": "optimal"}
+    rest = {"activity": "idle", "activity_share": None, "missing_members": 0, "members": [{}] * 3, "unknown": {}}
+    return {**facts, **rest, **more}
+
+
+def verdict(module: Any, facts: Member) -> str:
+    """The verdict of a check about one target by itself, with a sentence and, unless it passes, what to do."""
+    (finding,) = module.check_target(facts)
+    assert finding.check == module.NAME and finding.evidence.endswith(".")
+    assert (finding.mend == "") == (finding.verdict in ("PASS", "UNKNOWN"))
+    return str(finding.verdict)
+
+
+PAIR = {"ratio": 1.6, "low": 1.4, "high": 1.8, "pairs": 5}
+SAME = {"ratio": 1.0, "low": 0.9, "high": 1.1, "pairs": 5}
+AGAIN = {**SAME, "bytes": 80 * MIB, "part_bytes": 16 * MIB, "moved_share": 1.0, "disks": ["sda"]}
+ZRAM = {"stack": [{"name": "zram0", "numbers": "253:0", "compresses": "zstd"}], "disks": ["zram0"]}
+
+
+@pytest.mark.parametrize(
+    ("module", "facts", "expected"),
+    [
+        (cache, {}, "PASS"),
+        (cache, {"read_again": AGAIN}, "PASS"),
+        (cache, {"read_again": {**AGAIN, "moved_share": 0.02}}, "INVALID"),
+        (cache, {"read_again": {**AGAIN, **PAIR, "low": 3.0, "moved_share": None}}, "WARN"),
+        (cache, {"stack": [{"name": "loop0", "numbers": "7:0", "through_page_cache": True}]}, "WARN"),
+        (cache, {"disks": ["tmpfs at /dev/shm"]}, "WARN"),
+        (sparse, {"allocation": {"places": [{"name": "f", "size_bytes": 100, "stored_bytes": 100}]}}, "PASS"),
+        (sparse, {"allocation": {"places": [{"name": "f", "size_bytes": 100, "stored_bytes": 70}]}}, "WARN"),
+        (sparse, {"allocation": {"places": [{"name": "f", "size_bytes": 100, "stored_bytes": 0}]}}, "INVALID"),
+        (sparse, {"allocation": {"unknown": "it cannot be looked at"}}, "UNKNOWN"),
+        (compression, {}, "PASS"),
+        (compression, {"compressible_pair": SAME}, "PASS"),
+        (compression, {"compressible_pair": PAIR}, "WARN"),
+        (compression, ZRAM, "WARN"),
+        (compression, {**ZRAM, "content": {"blocks": 64, "zero": 64, "compressible": 64, "repeated": 0}}, "INVALID"),
+        (compression, {"content": {"blocks": 64, "zero": 0, "compressible": 20, "repeated": 0}}, "WARN"),
+        (compression, {"filesystem": {"kind": "btrfs", "options": "rw,compress=zstd:3"}}, "WARN"),
+        (compression, {"volumes": [volume(kind="zfs", details={"compression": "lz4"})]}, "WARN"),
+        (dedupe, {}, "PASS"),
+        (dedupe, {"repeated_pair": SAME}, "PASS"),
+        (dedupe, {"repeated_pair": PAIR}, "WARN"),
+        (dedupe, {"content": {"blocks": 64, "zero": 0, "compressible": 0, "repeated": 30}}, "WARN"),
+        (dedupe, {"volumes": [volume(kind="dm", level="vdo")]}, "WARN"),
+        (array_state, {"volumes": [volume()]}, "PASS"),
+        (array_state, {"volumes": [volume(state="degraded", missing_members=1)]}, "WARN"),
+        (array_state, {"volumes": [volume(state=None, unknown={"state": "dmsetup is not installed"})]}, "UNKNOWN"),
+        (array_state, {"volumes": [volume()], "volumes_after": [volume(state="degraded")]}, "WARN"),
+        (resync, {"volumes": [volume()]}, "PASS"),
+        (resync, {"volumes": [volume(activity="resync", activity_share=0.4)]}, "WARN"),
+        (resync, {"volumes": [volume(activity=None)]}, "UNKNOWN"),
+        (raw_device, {}, "PASS"),
+        (raw_device, {"signature": {"kind": "ext4", "usage": "filesystem"}}, "WARN"),
+        (raw_device, {"signature": {"kind": None, "unknown": "blkid is not installed"}}, "UNKNOWN"),
+        (raw_device, {"kind": "file", "filesystem": {"kind": "ext4"}}, "PASS"),
+        (stacked_striping, {"volumes": [volume()]}, "PASS"),
+        (stacked_striping, {"volumes": [volume()], "striped_by": "raid0(2)"}, "WARN"),
+        (stacked_striping, {"volumes": [volume(level="raid1")], "striped_by": "raid0(2)"}, "PASS"),
+        (stacked_striping, {"volumes": [volume(level="striped"), volume(level="raid0")]}, "WARN"),
+        (settings, {}, "PASS"),
+        (
+            settings,
+            {"settings": {"changed": [{"place": "sda", "name": "nomerges", "value": "2", "default": "0"}]}},
+            "WARN",
+        ),
+        (settings, {"settings": {"unknown": "no sysfs"}}, "UNKNOWN"),
+        (throttling, {}, "PASS"),
+        (
+            throttling,
+            {"limits": {"found": [{"device": "sda", "what": "read_bytes_per_s", "value": 5, "group": "/g"}]}},
+            "WARN",
+        ),
+        (throttling, {"limits": {"unknown": "no /proc"}}, "UNKNOWN"),
+        (background_load, {"watched": {"seconds": 1.0, "devices": []}}, "UNKNOWN"),
+        (
+            background_load,
+            {"watched": {"seconds": 1.0, "devices": [{"name": "sda", "read_bytes": 4096, "write_bytes": 0}]}},
+            "PASS",
+        ),
+        (
+            background_load,
+            {"watched": {"seconds": 1.0, "devices": [{"name": "sda", "read_bytes": 0, "write_bytes": 9 * MIB}]}},
+            "WARN",
+        ),
+        (buffered_io, {}, "PASS"),
+        (buffered_io, {"io": "buffered"}, "WARN"),
+    ],
+)
+def test_a_target_by_itself(module: Any, facts: Member, expected: str) -> None:
+    assert verdict(module, member(**facts)) == expected
+
+
+def test_memory_and_null_have_nothing_to_be_honest_about() -> None:
+    nothing = {"kind": "null", "io": "null", "disks": [], "volumes": [], "stack": []}
+    for module in CHECKS:
+        if hasattr(module, "check_target"):
+            assert list(module.check_target(nothing)) == [], module.NAME
+
+
+def machine(**after: Any) -> dict[str, Any]:
+    """A machine over a minute; ``after`` changes what it says at the end."""
+    clocks = {"source": "tsc", "resolution_ns": 1, "monotonic_ns": 0, "raw_ns": 0, "boot_ns": 0}
+    still = dict.fromkeys(
+        ("heat_events", "governor", "frequency_cap_khz", "frequency_most_khz", "on_battery", "quota_stops")
+    )
+    processors = {**still, "stolen_ticks": 0, "all_ticks": 0}
+    minute = 60 * 10**9
+    later = {"monotonic_ns": minute, "raw_ns": minute, "boot_ns": minute, "stolen_ticks": 1, "all_ticks": 12000}
+    changed = {**later, **after}
+    return {
+        "before": {"clock": clocks, "processor": {key: 0 if key in after else processors[key] for key in processors}},
+        "after": {
+            "clock": {key: changed.get(key, clocks[key]) for key in clocks},
+            "processor": {key: changed.get(key, processors[key]) for key in processors},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "after", "expected"),
+    [
+        (clock, {}, "PASS"),
+        (clock, {"source": "hpet"}, "WARN"),
+        (clock, {"source": None}, "UNKNOWN"),
+        (clock, {"raw_ns": 59_900_000_000}, "WARN"),
+        (clock, {"raw_ns": 59_990_000_000}, "PASS"),
+        (clock, {"boot_ns": 90 * 10**9}, "WARN"),
+        (throttling, {}, "PASS"),
+        (throttling, {"heat_events": 3}, "WARN"),
+        (throttling, {"quota_stops": 8}, "WARN"),
+        (throttling, {"stolen_ticks": 1200}, "WARN"),
+        (throttling, {"stolen_ticks": None, "all_ticks": None}, "UNKNOWN"),
+        (throttling, {"on_battery": True}, "WARN"),
+        (throttling, {"frequency_cap_khz": 2_000_000, "frequency_most_khz": 4_000_000}, "WARN"),
+    ],
+)
+def test_the_machine(module: Any, after: dict[str, Any], expected: str) -> None:
+    (finding,) = module.check_machine(machine(**after))
+    assert finding.verdict == expected, finding.evidence
+
+
+def test_a_clock_too_coarse_for_what_it_timed() -> None:
+    assert clock.judge(machine(resolution_ns=1_000_000), "run", fastest_ns=5e6).verdict == "WARN"
+    assert clock.judge(machine(), "run", fastest_ns=500.0).verdict == "PASS"
+
+
+def test_targets_together() -> None:
+    other = member(name="/dev/sdb", disks=["sdb"])
+    assert shared_device.check_together([member(), other]).verdict == "PASS"
+    assert shared_device.check_together([member(), member(name="/dev/sda2")]).verdict == "WARN"
+    found = check_targets([member(), other], machine())
+    assert [finding.target for finding in found][-3:] == ["all", "machine", "machine"] or found[-1].target == "machine"
+    assert {finding.target for finding in found} == {"/dev/sda", "/dev/sdb", "all", "machine"}
+
+
+def live(run: Run, folder: Path, members: list[Member], **more: Any) -> Analysis:
+    """The simulated run as if it had been measured live: on these members, with these counters of a device."""
+    folder.mkdir(parents=True)
+    for file in run.folder.iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    cells = run.cells.with_columns(pl.lit("live").alias("target"))
+    cells.write_parquet(folder / "cells.parquet")
+    rows = (
+        [{"cell": cell, "device": "sda", **more.get("moved", {})} for cell in cells["cell"]] if "moved" in more else []
+    )
+    pl.DataFrame(rows, schema=DEVICE_COLUMNS, orient="row").write_parquet(folder / "devices.parquet")
+    text = {**run.facts, "live_members": members, "machine": machine(), **more.get("facts", {})}
+    (folder / "run.json").write_text(json.dumps(text), encoding="utf-8")
+    return Analysis(load_run(folder))
+
+
+def only(findings: list[Finding]) -> Finding:
+    (finding,) = findings
+    return finding
+
+
+def moved(read: int, asked: int) -> dict[str, int]:
+    return {"read_bytes": read, "write_bytes": 0, "asked_read_bytes": asked, "asked_write_bytes": 0}
+
+
+@pytest.mark.parametrize(
+    ("read", "io", "of_cache", "of_load"),
+    [
+        (1000 * MIB, "direct", "PASS", "PASS"),
+        (20 * MIB, "direct", "INVALID", "PASS"),
+        (700 * MIB, "direct", "WARN", "PASS"),
+        (20 * MIB, "buffered", "WARN", "UNKNOWN"),
+        (1500 * MIB, "direct", "PASS", "WARN"),
+    ],
+)
+def test_bytes_at_the_devices_against_bytes_asked(
+    small_run: Run, tmp_path: Path, read: int, io: str, of_cache: str, of_load: str
+) -> None:
+    analysis = live(small_run, tmp_path / "run", [member(io=io)], moved=moved(read, 1000 * MIB))
+    assert only(list(cache.check(analysis))).verdict == of_cache
+    finding = only(list(background_load.check(analysis)))
+    assert finding.verdict == of_load, finding.evidence
+
+
+def test_a_figure_at_its_limit_is_the_limit(small_run: Run, tmp_path: Path) -> None:
+    def limited(value: int, name: str) -> str:
+        limit = {"device": "sda", "what": "read_requests_per_s", "value": value, "group": "/g"}
+        analysis = live(small_run, tmp_path / name, [member(limits={"found": [limit]})])
+        return next(finding for finding in throttling.check(analysis) if finding.target == "live").verdict
+
+    assert limited(10**9, "far") == "WARN"
+    assert limited(10, "near") == "INVALID"
+
+
+def test_the_worst_of_several_members_stands_for_all(small_run: Run, tmp_path: Path) -> None:
+    bad = [member(name=f"/dev/sd{letter}", signature={"kind": "xfs", "usage": "filesystem"}) for letter in "bcdef"]
+    finding = only(list(raw_device.check(live(small_run, tmp_path / "run", [member(), *bad]))))
+    assert finding.verdict == "WARN" and "/dev/sdb" in finding.evidence and "2 more" in finding.evidence
+    mixed = live(small_run, tmp_path / "mixed", [member(), member(kind="file")])
+    assert only(list(raw_device.check(mixed))).verdict == "WARN"
+
+
+def test_a_stripe_of_raidlabs_over_an_array_of_the_kernels(small_run: Run, tmp_path: Path) -> None:
+    on_array = live(small_run, tmp_path / "run", [member(volumes=[volume()])])
+    assert only(list(stacked_striping.check(on_array))).verdict == "WARN"
+
+
+def test_holes_matter_to_those_who_read(small_run: Run, tmp_path: Path) -> None:
+    hole = {"places": [{"name": "f", "size_bytes": 100, "stored_bytes": 0}]}
+    assert only(list(sparse.check(live(small_run, tmp_path / "run", [member(allocation=hole)])))).verdict == "INVALID"
+
+
+def test_coverage_of_scans(small_run: Run, tmp_path: Path) -> None:
+    assert only(list(coverage.check(Analysis(small_run)))).verdict == "PASS"
+    text = small_run.facts["study"]["text"].replace('name = "reads"', 'name = "reads"\naddress = "sequential"', 1)
+    study = {**small_run.facts["study"], "text": text}
+    scanned = live(small_run, tmp_path / "run", [member()], facts={"study": study})
+    finding = only(list(coverage.check(scanned)))
+    assert finding.verdict == "WARN" and "touched 1" in finding.evidence
+    point = next(point for point in scanned.points if point.workload == "reads")
+    workload = scanned.run.study.workload[0]
+    many = workload.model_copy(update={"address": workload.address.model_copy(update={"streams": 10})})
+    assert (tenths(point, workload), tenths(point, many)) == (1, 10)
+
+
+def test_random_reads_that_are_faster_than_sequential_ones(small_run: Run, tmp_path: Path) -> None:
+    # "writes" becomes a scan that reads as little, and so slowly, as the writes did.
+    text = small_run.facts["study"]["text"].replace("read = 0.0\nsize", 'address = "sequential"\nread = 1.0\nsize', 1)
+    study = {**small_run.facts["study"], "text": text}
+    finding = only(list(cache.check(live(small_run, tmp_path / "run", [member()], facts={"study": study}))))
+    assert finding.verdict == "WARN" and "times as fast as writes" in finding.evidence
+
+
+def test_a_simulated_run_knows_nothing_of_this_machine(small_run: Run) -> None:
+    assert "machine" not in small_run.facts
+    found = {finding.check for finding in run_checks(Analysis(small_run))}
+    assert not found & {"cache", "clock", "throttling", "background_load", "compression", "raw_device", "settings"}
+
+
+CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()", "check"]
+
+
+def check(*words: str | Path, code: int) -> str:
+    done = subprocess.run([*CLI, *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
+    if "io_uring" in done.stderr and done.returncode in (1, 2):
+        pytest.skip(f"no io_uring here: {done.stderr}")
+    assert done.returncode == code, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def test_check_reads_a_file_and_leaves_it_as_it_is(tmp_path: Path) -> None:
+    content = os.urandom(8 * MIB)
+    (tmp_path / "data").write_bytes(content)
+    document = json.loads(check(tmp_path / "data", "--json", code=0))
+    (facts,) = document["targets"]
+    assert facts["content"]["blocks"] == 64 and "compressible_pair" not in facts
+    found = {finding["check"]: finding["verdict"] for finding in document["checks"]}
+    assert found["compression"] == found["sparse"] == found["dedupe"] == "PASS"
+    assert found.keys() >= {"clock", "throttling", "settings", "buffered_io"}
+    assert (tmp_path / "data").read_bytes() == content and len(list(tmp_path.iterdir())) == 1
+
+
+def test_check_finds_a_hole(tmp_path: Path) -> None:
+    with (tmp_path / "hole").open("wb") as file:
+        file.truncate(8 * MIB)
+    assert "INVALID sparse: " in check(tmp_path / "hole", code=3)
+
+
+def test_check_writes_pairs_into_a_directory_and_removes_them(tmp_path: Path) -> None:
+    document = json.loads(check(tmp_path, "--file-size", "8MiB", "--json", code=0))
+    facts = document["targets"][0]
+    assert facts["compressible_pair"]["pairs"] == 5, facts.get("untried")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_refuses_what_measure_refuses(tmp_path: Path) -> None:
+    assert check(tmp_path / "nothing", code=2) == ""
+    assert check("null", "--destroy", tmp_path, code=2) == ""
+    assert "this machine" in check("null", code=0)
+
+
+def test_every_check_has_a_cheat_or_says_why_not() -> None:
+    script = "import cheats; print(*{c.check for c in cheats.CHEATS}, *cheats.BY_TESTS)"
+    path = os.pathsep.join([str(ROOT / "benches" / "checks-bite"), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert set(done.stdout.split()) == {module.NAME for module in CHECKS}
+
+
+def test_verdicts_are_ordered() -> None:
+    assert sorted(SEVERITY, key=SEVERITY.__getitem__) == ["PASS", "UNKNOWN", "WARN", "INVALID"]
+
+
+def test_the_pages_name_every_check() -> None:
+    page = (ROOT / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
+    assert importlib.util.find_spec("raidlab.checks") is not None
+    for module in CHECKS:
+        assert f"`{module.NAME}`" in page
