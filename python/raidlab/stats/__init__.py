@@ -12,8 +12,9 @@ Invariants:
 
 from raidlab.stats.answer import Answer, Reason
 from raidlab.stats.interval import mean_interval, spread_percent, student
-from raidlab.stats.paired import Difference, compare, compare_all, differs, ratio_interval
+from raidlab.stats.paired import Difference, compare, compare_all, corrected, differs, ratio_interval
 from raidlab.stats.replications import LEAST_VALUES, half_width_percent
+from raidlab.stats.welch import compare_unpaired
 
 __all__ = [
     "LEAST_VALUES",
@@ -22,6 +23,8 @@ __all__ = [
     "Reason",
     "compare",
     "compare_all",
+    "compare_unpaired",
+    "corrected",
     "differs",
     "half_width_percent",
     "mean_interval",

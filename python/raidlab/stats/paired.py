@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 from raidlab.stats.answer import CONFIDENCE, Answer
 from raidlab.stats.holm import holm
 from raidlab.stats.interval import student
+from raidlab.stats.power import PROMISED, detectable_by_error
 from raidlab.stats.special import t_cdf
 
 METHOD = "student, paired log ratios"
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,36 @@ class Difference:
         None for fewer than two pairs.
     comparisons : int
         How many were made together.
+    error, degrees : float or None
+        The standard error of the mean log ratio and its degrees of freedom: what the power follows from.
     """
 
     ratio: Answer
     p: float | None
     comparisons: int = 1
+    error: float | None = None
+    degrees: float | None = None
 
     @property
     def shown(self) -> bool | None:
         """Whether a difference is shown; None where nothing can be said."""
         return None if self.p is None else self.p < 1 - self.ratio.confidence
+
+    def found_percent(self, promised: float = PROMISED) -> float | None:
+        """The smallest true difference, in percent, that so many repeats, spread as they are, find so surely.
+
+        Taken from the very repeats that are compared, it is as uncertain as their spread; None where nothing could be
+        said.
+
+        Examples
+        --------
+        >>> round(compare([1.0, 1.1, 0.9, 1.05, 0.95], [1.0, 1.0, 1.0, 1.0, 1.0]).found_percent(), 1)
+        16.9
+        """
+        if self.error is None or self.degrees is None:
+            return None
+        confidence = self.ratio.confidence
+        return detectable_by_error(100 * self.error, self.degrees, promised, confidence, comparisons=self.comparisons)
 
     def __str__(self) -> str:
         """The answer in words.
@@ -91,7 +113,8 @@ def compare(own: Sequence[float], other: Sequence[float], confidence: float = CO
     if answer.low is None or answer.high is None or answer.value is None:
         return Difference(replace(answer, value=value, method=METHOD), None)
     ratio = replace(answer, value=value, low=math.exp(answer.low), high=math.exp(answer.high), method=METHOD)
-    return Difference(ratio, _p(answer.value, logs))
+    error = standard_error(logs)
+    return Difference(ratio, p_of(answer.value, error, len(logs) - 1), error=error, degrees=len(logs) - 1)
 
 
 def compare_all(
@@ -112,20 +135,32 @@ def compare_all(
     >>> {name: difference.shown for name, difference in found.items()}
     {'a': True, 'b': False}
     """
-    found = {name: compare(own, other, confidence) for name, (own, other) in pairs.items()}
+    return corrected({name: compare(own, other, confidence) for name, (own, other) in pairs.items()})
+
+
+def corrected(differences: Mapping[str, Difference]) -> dict[str, Difference]:
+    """Comparisons made one by one, as made together: Holm's correction for their number."""
+    found = dict(differences)
     known = [(name, difference.p) for name, difference in found.items() if difference.p is not None]
     for (name, _), p in zip(known, holm([p for _, p in known]), strict=True):
         found[name] = replace(found[name], p=p, comparisons=len(known))
     return found
 
 
-def _p(mean: float, logs: list[float]) -> float:
+def standard_error(logs: Sequence[float]) -> float:
+    """The standard error of the mean of at least two values; exactly 0 where they are alike to rounding."""
     n = len(logs)
+    mean = math.fsum(logs) / n
     error = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (n - 1) / n)
+    return 0.0 if error <= _ROUNDING * max(1.0, abs(mean)) else error
+
+
+def p_of(mean: float, error: float, degrees: float) -> float:
+    """The probability of so large a mean log ratio where there is no difference."""
     # Ratios that are all alike to rounding: whatever difference there is, is certain.
-    if error <= 1e-12 * max(1.0, abs(mean)):
-        return 1.0 if abs(mean) <= 1e-12 else 0.0
-    return 2 * t_cdf(-abs(mean) / error, n - 1)
+    if error == 0:
+        return 1.0 if abs(mean) <= _ROUNDING else 0.0
+    return 2 * t_cdf(-abs(mean) / error, degrees)
 
 
 def ratio_interval(own: Sequence[float], other: Sequence[float]) -> tuple[float, float] | None:
