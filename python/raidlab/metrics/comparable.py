@@ -1,0 +1,92 @@
+"""Whether two points may be compared at all, and if not, why; and what else differs between their runs.
+
+Each rule is that of a fair comparison: the same work, offered in the same way, to arrays of the same capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from raidlab.metrics.point import Point
+from raidlab.results import Run
+from raidlab.study.units import format_bytes
+from raidlab.study.workload import Load, Workload
+
+# Rounding to whole chunks and stripes loses a little; more than this is another capacity.
+_CAPACITY_TOLERANCE = 0.01
+# What of a workload says where and how hard it runs, and not what it does.
+_NOT_THE_WORK = {"arrays", "load"}
+_ON_THE_CLOCK = ("emulated", "live")
+_LOOPS = {"open": "an open loop", "closed": "a closed loop", "hold": "a held percentile"}
+
+
+def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]:
+    """Why two points under workloads of one name cannot be compared; nothing where they can.
+
+    Parameters
+    ----------
+    a, b : Point
+    with_capacity : bool
+        Whether another user capacity is a reason.
+    """
+    if a.load != b.load:
+        yield f"{_LOOPS[a.load]} against {_LOOPS[b.load]}: what waits outside the one is not seen in the other"
+    works = [_workload(point) for point in (a, b)]
+    different = [key for key in works[0] if works[0][key] != works[1][key]]
+    if different:
+        changes = ", ".join(f"{key} {_short(works[0][key])} against {_short(works[1][key])}" for key in different)
+        yield f"another workload: {changes}"
+    if a.load == b.load == "open" and (changed := _arrivals(a) ^ _arrivals(b)):
+        yield f"requests arrive differently: {' against '.join(sorted(changed))}"
+    sizes = [int(point.rows[0]["user_bytes"]) for point in (a, b)]
+    if with_capacity and max(sizes) > min(sizes) * (1 + _CAPACITY_TOLERANCE):
+        shown = [format_bytes(size) for size in sizes]
+        yield f"another user capacity: {shown[0]} against {shown[1]}"
+
+
+def notes_of(a: Run, b: Run, targets: set[str]) -> Iterator[str]:
+    """What differs between two runs besides what is compared, a sentence each.
+
+    Parameters
+    ----------
+    a, b : Run
+    targets : set of str
+        Those that are compared.
+    """
+    for side, run in (("A", a), ("B", b)):
+        if run.facts["status"] != "complete":
+            yield f"{side} is {run.facts['status']}: some of its repeats are not there."
+    if a.folder.resolve() == b.folder.resolve():
+        return
+    for key, word in (("raidlab", "by another raidlab"), ("host", "on another machine, or another kernel")):
+        if a.facts[key] != b.facts[key]:
+            yield f"B was run {word}."
+    if a.facts["quick"] != b.facts["quick"]:
+        yield f"{'A' if a.facts['quick'] else 'B'} was run with --quick: it measured less."
+    if a.facts["devices"] != b.facts["devices"]:
+        yield "The device models differ."
+    if targets & set(_ON_THE_CLOCK):
+        yield "A and B were measured at different times: what changed on the machine between is in the difference."
+
+
+def _workload(point: Point) -> dict[str, Any]:
+    return _of(point).model_dump(exclude={"name", *_NOT_THE_WORK})
+
+
+def _of(point: Point) -> Workload:
+    return next(workload for workload in point.run.study.workload if workload.name == point.workload)
+
+
+def _arrivals(point: Point) -> set[str]:
+    load: Load = _of(point).load or point.run.study.load
+    if load.open is None:
+        return set()
+    return {load.open.arrival + ("" if load.open.cv2 is None else f" with cv2 {load.open.cv2:g}")}
+
+
+def _short(value: object) -> str:
+    """A part of a workload in a few words."""
+    if isinstance(value, dict):
+        return " ".join(f"{key}={item}" for key, item in value.items())
+    return str(value)

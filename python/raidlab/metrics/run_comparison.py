@@ -1,0 +1,309 @@
+"""Two runs, or two arrays of runs, set against each other.
+
+Invariants:
+
+- Compared is what was asked the same: points of one target, workload and load. What is not comparable is refused with
+  the reason, and never left out silently.
+- Repeats that were given the same requests (one seed) are compared in pairs; others as they are.
+- All figures that are shown together are one family, and Holm's correction is for all of it.
+- A ratio stands beside its two absolute figures, and ratios are averaged geometrically.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from raidlab.errors import InputError
+from raidlab.metrics.comparable import notes_of, refusals
+from raidlab.metrics.point import Point, points_of
+from raidlab.metrics.relative_throughput_percent import share_basis
+from raidlab.metrics.repeat_figures import DEFAULT_KINDS, NS_PER_MS, REPEAT_FIGURES, RepeatFigure
+from raidlab.results import Run
+from raidlab.stats import Answer, Difference, Reason, compare, compare_unpaired, corrected, student
+from raidlab.stats.answer import CONFIDENCE
+
+_LEAST_PAIRS = 2
+# Targets that follow from an idle response time differ a little from run to run.
+_TARGET_TOLERANCE = 0.01
+_UNEQUAL = "--unequal-capacity compares them all the same, and --per user_capacity per byte of it"
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is compared: a run, or one array of it."""
+
+    run: Run
+    array: str | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure of both sides.
+
+    Attributes
+    ----------
+    a, b : Point
+    level : str
+        The load, in words.
+    operation : str
+        ``read`` or ``write``, or ``all`` where the two are not told apart.
+    figure : RepeatFigure
+    values : tuple of float
+        A's and B's, all repeats together, on the basis asked for.
+    each : tuple of dict
+        A's and B's, by repeat.
+    is_paired : bool
+    difference : Difference
+        B against A.
+    """
+
+    a: Point
+    b: Point
+    level: str
+    operation: str
+    figure: RepeatFigure
+    values: tuple[float, float]
+    each: tuple[dict[int, float], dict[int, float]]
+    is_paired: bool
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What was not compared, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """All that was compared of two sides.
+
+    Attributes
+    ----------
+    a, b : Side
+    rows : list of Compared
+    refused : list of Refused
+    notes : list of str
+        What whoever reads the rows should know.
+    per : str
+        What rates are divided by: ``array`` (nothing), ``disk`` or ``user_capacity``.
+    """
+
+    a: Side
+    b: Side
+    rows: list[Compared]
+    refused: list[Refused]
+    notes: list[str]
+    per: str
+
+    def geometric_means(self) -> dict[str, Answer]:
+        """By kind of figure, the geometric mean of its ratios, where there are several.
+
+        The interval is that of the repeats: where all of them were compared in pairs of the same repeats, each repeat
+        has a geometric mean of its own.
+        """
+        found = {}
+        for kind in dict.fromkeys(row.figure.kind for row in self.rows):
+            mine = [row for row in self.rows if row.figure.kind == kind and row.difference.ratio.value is not None]
+            if len(mine) > 1:
+                found[kind] = _geometric_mean(mine)
+        return found
+
+
+def compare_runs(
+    a: Side,
+    b: Side,
+    *,
+    kinds: Sequence[str] = DEFAULT_KINDS,
+    per: str = "array",
+    unequal_capacity: bool = False,
+) -> RunComparison:
+    """Compare B with A.
+
+    Parameters
+    ----------
+    a, b : Side
+        Where both name an array, these two are compared; else the arrays of the same name.
+    kinds : sequence of str
+        Of `REPEAT_FIGURES`.
+    per : str
+        ``array``, ``disk`` or ``user_capacity``.
+    unequal_capacity : bool
+        Compare arrays of different user capacity too.
+
+    Raises
+    ------
+    InputError
+        When nothing can be compared, with all reasons.
+    """
+    if a.run.folder.resolve() == b.run.folder.resolve() and a.array == b.array:
+        raise InputError.one("B", "is A", value=f"'{b.words}'", accepted="another run, or another array as RUN:ARRAY")
+    refused: list[Refused] = []
+    found: list[Compared] = []
+    for one, other in _matched(a, b, refused, with_capacity=not unequal_capacity and per != "user_capacity"):
+        found += _swept(one, other, kinds, per, refused)
+        if "throughput_mb_s" in kinds:
+            found += _held(one[0], other[0], per, refused)
+    if not found:
+        reasons = "; ".join(f"{one.what}: {one.reason}" for one in refused) or "they have no figure in common"
+        raise InputError.one(
+            "RUN", f"nothing of {a.words} and {b.words} can be compared: {reasons}", accepted="the same work on both"
+        )
+    together = corrected({str(number): row.difference for number, row in enumerate(found)})
+    rows = [replace(row, difference=together[str(number)]) for number, row in enumerate(found)]
+    return RunComparison(a, b, rows, refused, list(notes_of(a.run, b.run, {row.a.target for row in rows})), per)
+
+
+Points = list[Point]
+
+
+def _matched(a: Side, b: Side, refused: list[Refused], *, with_capacity: bool) -> Iterator[tuple[Points, Points]]:
+    """The loads of A and of B under one workload on one target, where the two may be compared."""
+    nameless = a.array is not None and b.array is not None
+    of_a = _groups(a.run, a.array or b.array, nameless=nameless)
+    of_b = _groups(b.run, b.array or a.array, nameless=nameless)
+    for side, mine, theirs in ((a, of_a, of_b), (b, of_b, of_a)):
+        refused += [Refused(_words(key), f"is only in {side.words}") for key in mine if key not in theirs]
+    for key in (key for key in of_a if key in of_b):
+        reasons = list(refusals(of_a[key][0], of_b[key][0], with_capacity=with_capacity))
+        if reasons:
+            hint = f" ({_UNEQUAL})" if any("capacity" in reason for reason in reasons) else ""
+            refused.append(Refused(_words(key), "; ".join(reasons) + hint))
+        else:
+            yield of_a[key], of_b[key]
+
+
+def _groups(run: Run, array: str | None, *, nameless: bool) -> dict[tuple[str, str, str], Points]:
+    """The points of the sweep by target, array and workload."""
+    found: dict[tuple[str, str, str], Points] = {}
+    for point in points_of(run):
+        if point.is_swept and array in (None, point.array):
+            found.setdefault((point.target, "" if nameless else point.array, point.workload), []).append(point)
+    return found
+
+
+def _words(key: tuple[str, str, str]) -> str:
+    target, array, workload = key
+    return f"{target}: {f'{array}, ' if array else ''}{workload}"
+
+
+def _swept(own: Points, other: Points, kinds: Sequence[str], per: str, refused: list[Refused]) -> Iterator[Compared]:
+    """All figures at the loads that both have."""
+    levels = {point.level: point for point in other}
+    what = _words((own[0].target, own[0].array if own[0].array == other[0].array else "", own[0].workload))
+    common = [(point, levels[point.level]) for point in own if point.level in levels]
+    if not common:
+        loads = [", ".join(point.level for point in points) for points in (own, other)]
+        refused.append(Refused(what, f"no load in common: {loads[0]} against {loads[1]}"))
+    for a, b in common:
+        if not (a.keeps_up and b.keeps_up):
+            reason = "the rate is not kept up with: response times then grow as long as one measures"
+            refused.append(Refused(f"{what}, {a.level}", reason))
+            continue
+        for operation in ("read", "write"):
+            for kind in kinds:
+                figure = REPEAT_FIGURES[kind]
+                # What is served in an open loop is what was offered.
+                if not (figure.is_rate and a.load == "open"):
+                    yield from _compared(a, b, operation, figure, per)
+
+
+def _compared(a: Point, b: Point, operation: str, figure: RepeatFigure, per: str) -> Iterator[Compared]:
+    """One figure of two points, if both have it."""
+    values, each = [], []
+    for point in (a, b):
+        basis = share_basis(point, per) if figure.is_rate else 1.0
+        values.append((figure.compute(point, list(point.rows), operation) or 0.0) / basis)
+        own = {int(row["repeat"]): figure.compute(point, [row], operation) for row in point.rows}
+        each.append({repeat: value / basis for repeat, value in own.items() if value})
+    if not all(values) or not all(each):
+        return
+    seeds = [{int(row["repeat"]): row["seed"] for row in point.rows} for point in (a, b)]
+    same = {repeat for repeat in each[0] if repeat in each[1] and seeds[0][repeat] == seeds[1][repeat]}
+    yield _set_against(a, b, a.level, operation, figure, (values[0], values[1]), (each[0], each[1]), same)
+
+
+def _set_against(
+    a: Point,
+    b: Point,
+    level: str,
+    operation: str,
+    figure: RepeatFigure,
+    values: tuple[float, float],
+    each: tuple[dict[int, float], dict[int, float]],
+    same: set[int],
+) -> Compared:
+    """Compare in pairs, where there are any to speak of."""
+    is_paired = len(same) >= min(_LEAST_PAIRS, len(each[0]), len(each[1]))
+    if is_paired:
+        each = (
+            {repeat: each[0][repeat] for repeat in sorted(same)},
+            {repeat: each[1][repeat] for repeat in sorted(same)},
+        )
+    test = compare if is_paired else compare_unpaired
+    difference = test(list(each[1].values()), list(each[0].values()))
+    return Compared(a, b, level, operation, figure, values, each, is_paired, difference)
+
+
+def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Compared]:
+    """Throughput at an equal percentile of response time, where both searched for the same."""
+    found = [
+        point.run.holds.filter(
+            (pl.col("target") == point.target)
+            & (pl.col("array") == point.array)
+            & (pl.col("workload") == point.workload)
+        ).to_dicts()
+        for point in (a, b)
+    ]
+    if not all(found):
+        return
+    first = [rows[0] for rows in found]
+    wants = [f"p{row['percentile']:g} at {row['target_ns'] / NS_PER_MS:.4g} ms" for row in first]
+    what = f"{_words((a.target, a.array if a.array == b.array else '', a.workload))}, {wants[0]}"
+    if first[0]["percentile"] != first[1]["percentile"] or not math.isclose(
+        first[0]["target_ns"], first[1]["target_ns"], rel_tol=_TARGET_TOLERANCE
+    ):
+        refused.append(Refused(what, f"another response time was held: {wants[1]}"))
+        return
+    bounds = sorted({row["bound"] for rows in found for row in rows} - {"between", "adjusted"})
+    if bounds:
+        refused.append(Refused(what, f"the target was not met in between: {', '.join(bounds).replace('_', ' ')}"))
+        return
+    each = [
+        {int(row["repeat"]): row["throughput_bytes_per_s"] / 1e6 / share_basis(point, per) for row in rows}
+        for point, rows in zip((a, b), found, strict=True)
+    ]
+    values = [math.fsum(part.values()) / len(part) for part in each]
+    figure = RepeatFigure(
+        "throughput_mb_s_at_percentile", "throughput at an equal percentile, MB/s", True, lambda *_: None
+    )
+    seeds = [{row["repeat"]: row["seed"] for row in point.rows} for point in (a, b)]
+    same = {repeat for repeat in each[0] if repeat in each[1] and seeds[0].get(repeat) == seeds[1].get(repeat)}
+    yield _set_against(a, b, wants[0], "all", figure, (values[0], values[1]), (each[0], each[1]), same)
+
+
+def _geometric_mean(rows: Sequence[Compared]) -> Answer:
+    """The geometric mean of ratios of one kind, with the interval that the repeats give it."""
+    if all(row.is_paired for row in rows) and len({tuple(row.each[0]) for row in rows}) == 1:
+        logs = [
+            math.fsum(math.log(row.each[1][repeat] / row.each[0][repeat]) for row in rows) / len(rows)
+            for repeat in rows[0].each[0]
+        ]
+        answer = student(logs)
+    else:
+        ratios = [row.difference.ratio.value or 1.0 for row in rows]
+        value = math.fsum(math.log(ratio) for ratio in ratios) / len(ratios)
+        sentence = "not all of them were compared in pairs of the same repeats."
+        answer = Answer.refused(
+            Reason.NOT_INDEPENDENT, sentence, method="student", n=len(rows), value=value, confidence=CONFIDENCE
+        )
+    low, high = (None if end is None else math.exp(end) for end in (answer.low, answer.high))
+    method = "geometric mean of ratios"
+    return replace(answer, value=math.exp(answer.value or 0.0), low=low, high=high, method=method)
