@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from raidlab.api import analyse, run_study, write_report
+    from raidlab.api import analyse, compare, resume_run, run_study, write_report
     from raidlab.results import Run, load_run
     from raidlab.study import LoadedStudy, load_study
 
@@ -25,6 +25,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "analyse": "raidlab.api",
+    "compare": "raidlab.api",
+    "resume_run": "raidlab.api",
     "run_study": "raidlab.api",
     "write_report": "raidlab.api",
     "Run": "raidlab.results",
@@ -38,8 +40,10 @@ __all__ = [
     "Run",
     "__version__",
     "analyse",
+    "compare",
     "load_run",
     "load_study",
+    "resume_run",
     "run_study",
     "write_report",
 ]

@@ -10,13 +10,15 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.metrics import Analysis
+from raidlab.metrics.repeat_figures import DEFAULT_KINDS
+from raidlab.metrics.run_comparison import RunComparison, Side, compare_runs
 from raidlab.report import write_page
-from raidlab.results import Run, RunWriter, load_run, new_folder
+from raidlab.results import Run, RunWriter, Unfinished, load_run, new_folder, open_unfinished
 from raidlab.run import (
     CellOutcome,
     Execution,
@@ -83,20 +85,9 @@ def run_study(
     """
     refuse_empty("--out", [str(out)])
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
-    words = list(on) if on else loaded.study.default_targets
-    if not words:
-        raise InputError.one(
-            "--on",
-            f"the study '{loaded.study.name}' says neither where it runs nor what it simulates",
-            accepted="memory, a directory or block devices; or a table [sim] in the study",
-        )
-    targets = resolve_targets(words, destroy)
-    _check_sections(loaded, targets)
+    words = _words(loaded, on)
     root_seed = loaded.study.seed if seed is None else seed
-    execution = Execution(loaded, targets, root_seed, quick, progress or Silent(), stop=stop or StopFlag())
-    execution.prepare()
-    # What is simulated does not depend on this machine, and its result must not either.
-    watch = MachineWatch() if any(target.is_live or target.name == "emulated" for target in targets) else None
+    execution = _prepared(loaded, words, destroy, root_seed, quick, progress, stop)
     with catching_signals(execution.stop):
         writer = RunWriter(
             new_folder(Path(out), loaded.study.name),
@@ -106,18 +97,119 @@ def run_study(
             quick=quick,
             argv=list(argv) or ["raidlab", "run", loaded.study.name],
         )
-        try:
-            _write_outcomes(execution, writer)
-        except (InputError, RefusedError) as error:
-            writer.give_up(str(error), execution.live_members)
-            raise
-        except BaseException:
-            # The parts stay; whoever opens the folder has them finished.
-            writer.close()
-            raise
-        interrupted_by = execution.stop.signal_name if execution.status == "interrupted" else None
-        more = {"machine": watch.facts()} if watch is not None else None
-        writer.finish(execution.status, execution.failure, execution.live_members, interrupted_by, more)
+        return _run(execution, writer)
+
+
+def resume_run(
+    folder: str | Path,
+    study: str | Path | LoadedStudy | None = None,
+    *,
+    on: Sequence[str] | None = None,
+    seed: int | None = None,
+    quick: bool = False,
+    destroy: Sequence[str] = (),
+    progress: Progress | None = None,
+    stop: StopFlag | None = None,
+) -> Run:
+    """Go on with a run that was killed, interrupted or failed, in its own folder; what is done is not run again.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        The run folder. One that is complete is only read.
+    study : str, pathlib.Path or LoadedStudy, optional
+        Its study, if it is not where it was.
+    on, seed, quick
+        As the run was started, or left out.
+    destroy : sequence of str
+        Block devices that may be overwritten; named anew, because names of devices change.
+    progress, stop
+        As for `run_study`.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    InputError, RefusedError
+        When it is no run that can go on, or not as it was; then nothing is changed.
+    OutputError
+        When the run's folder cannot be written.
+    """
+    progress = progress or Silent()
+    unfinished = open_unfinished(Path(folder))
+    if unfinished is None:
+        progress.note(f"{folder} is complete: nothing is left to run")
+        return load_run(folder)
+    with ExitStack() as held:
+        held.callback(unfinished.close)
+        loaded = study if isinstance(study, LoadedStudy) else load_study(study or unfinished.study)
+        words, root_seed, is_quick = _as_it_was(unfinished, on, seed, quick)
+        unfinished.refuse_other(loaded, seed=root_seed, targets=words, quick=is_quick)
+        execution = _prepared(loaded, words, destroy, root_seed, is_quick, progress, stop)
+        execution.known = unfinished.answers
+        execution.check_members = unfinished.refuse_other_members
+        execution.progress.note(f"going on with {folder}: {len(unfinished.answers)} cells are done")
+        with catching_signals(execution.stop):
+            return _run(execution, RunWriter.resumed(unfinished, loaded))
+
+
+def _words(loaded: LoadedStudy, on: Sequence[str] | None) -> list[str]:
+    """Where a study is to run."""
+    words = list(on) if on else loaded.study.default_targets
+    if not words:
+        raise InputError.one(
+            "--on",
+            f"the study '{loaded.study.name}' says neither where it runs nor what it simulates",
+            accepted="memory, a directory or block devices; or a table [sim] in the study",
+        )
+    return words
+
+
+def _as_it_was(
+    unfinished: Unfinished, on: Sequence[str] | None, seed: int | None, quick: bool
+) -> tuple[list[str], int, bool]:
+    """Targets, seed and budget: what the run had, where nothing else is said."""
+    facts = unfinished.facts
+    words = list(on) if on else [str(word) for word in facts["targets"]]
+    return words, int(facts["seed"]) if seed is None else seed, quick or bool(facts["quick"])
+
+
+def _prepared(
+    loaded: LoadedStudy,
+    words: list[str],
+    destroy: Sequence[str],
+    seed: int,
+    quick: bool,
+    progress: Progress | None,
+    stop: StopFlag | None,
+) -> Execution:
+    """An execution of which it is known that it can begin."""
+    targets = resolve_targets(words, destroy)
+    _check_sections(loaded, targets)
+    execution = Execution(loaded, targets, seed, quick, progress or Silent(), stop=stop or StopFlag())
+    execution.prepare()
+    return execution
+
+
+def _run(execution: Execution, writer: RunWriter) -> Run:
+    """Run, write what comes of it, and finish the folder however it ends."""
+    # What is simulated does not depend on this machine, and its result must not either.
+    is_timed = any(target.is_live or target.name == "emulated" for target in execution.targets)
+    watch = MachineWatch() if is_timed else None
+    try:
+        _write_outcomes(execution, writer)
+    except (InputError, RefusedError) as error:
+        writer.give_up(str(error), execution.live_members)
+        raise
+    except BaseException:
+        # The parts stay; whoever opens the folder has them finished.
+        writer.close()
+        raise
+    interrupted_by = execution.stop.signal_name if execution.status == "interrupted" else None
+    more = {"machine": watch.facts()} if watch is not None else None
+    writer.finish(execution.status, execution.failure, execution.live_members, interrupted_by, more)
     return load_run(writer.folder)
 
 
@@ -140,6 +232,43 @@ def analyse(run: Run | str | Path) -> Analysis:
         A run or its folder.
     """
     return Analysis(run if isinstance(run, Run) else load_run(run))
+
+
+def compare(
+    a: Run | str | Path,
+    b: Run | str | Path,
+    *,
+    arrays: tuple[str, str] | None = None,
+    metrics: Sequence[str] = DEFAULT_KINDS,
+    per: str = "array",
+    unequal_capacity: bool = False,
+) -> RunComparison:
+    """Compare run B with run A.
+
+    Parameters
+    ----------
+    a, b : Run, str or pathlib.Path
+        Runs or their folders.
+    arrays : tuple of str, optional
+        An array of A and one of B; by default arrays of the same name are compared.
+    metrics : sequence of str
+        Of `raidlab.metrics.repeat_figures.REPEAT_FIGURES`.
+    per : str
+        What rates are divided by: ``array`` (nothing), ``disk`` or ``user_capacity``.
+    unequal_capacity : bool
+        Compare arrays of different user capacity too.
+
+    Raises
+    ------
+    InputError
+        When nothing of the two can be compared, with the reasons.
+    """
+    names = arrays or (None, None)
+    sides = [
+        Side(run if isinstance(run, Run) else load_run(run), name, word)
+        for run, name, word in zip((a, b), names, ("A", "B"), strict=True)
+    ]
+    return compare_runs(*sides, kinds=metrics, per=per, unequal_capacity=unequal_capacity)
 
 
 def write_report(run: Run | str | Path) -> Path:

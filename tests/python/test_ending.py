@@ -136,7 +136,7 @@ def test_a_killed_run_is_finished_when_its_folder_is_opened(tmp_path: Path) -> N
     assert run.cells.height == 3
     assert run.facts["status"] == "failed" and "killed" in run.facts["failure"]
     assert run.study.name == "small"
-    assert not (folder / "parts.jsonl").exists()
+    assert (folder / "parts.jsonl").exists(), "it may go on"
     done = subprocess.run([*CLI, "report", str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (folder / "report.html").exists()

@@ -35,6 +35,7 @@ MAY_KNOW = {
     "cli": {
         "measure",
         "probe",
+        "stats",
         "model",
         "export",
         "study",

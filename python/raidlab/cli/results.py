@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from raidlab.cli import compare
+from raidlab.cli.run_folders import RUNS, folder_of, runs_in
+
 app = typer.Typer(help="List, show, query, compare and export what was run.", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the run folders are.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, its name in --out, or 'last'.")]
-RUNS = Path("runs")
 EXAMPLES = """\b
 Examples:
   raidlab results query last 'SELECT "array", workload, sum(all_bytes) FROM cells GROUP BY ALL'
@@ -23,7 +24,7 @@ Examples:
 @app.command("list")
 def list_runs(out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the runs, the oldest first."""
-    rows = list(_runs(out))
+    rows = list(runs_in(out))
     if as_json:
         print(json.dumps(rows, indent=2))
         return
@@ -42,7 +43,7 @@ def show(
     from raidlab.checks import run_checks
     from raidlab.cli.output import print_json, print_run
 
-    analysis = analyse(_folder(run, out))
+    analysis = analyse(folder_of(run, out))
     findings = run_checks(analysis)
     (print_json if as_json else print_run)(analysis, findings)
 
@@ -61,13 +62,16 @@ def query(
     from raidlab.results import load_run
 
     try:
-        frame = load_run(_folder(run, out)).sql(sql)
+        frame = load_run(folder_of(run, out)).sql(sql)
     except duckdb.Error as error:
         raise InputError.one("SQL", str(error).splitlines()[0], accepted="a SELECT over the run's tables") from None
     if as_json:
         print(json.dumps(frame.to_dicts(), indent=2, default=str))
     else:
         _print_frame(frame)
+
+
+app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 
 
 @app.command("export", epilog=EXAMPLES)
@@ -92,7 +96,7 @@ def export(
             value=f"'{form}'",
             accepted=", ".join(EXPORTS),
         )
-    folder = _folder(run, out)
+    folder = folder_of(run, out)
     target = to if to is not None else folder / "export" / form
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -101,33 +105,6 @@ def export(
         raise InputError.one("--to", f"cannot be written: {error.strerror}", value=f"'{target}'") from None
     for file in written:
         print(file)
-
-
-def _runs(out: Path) -> Iterator[dict[str, Any]]:
-    found = []
-    for folder in out.iterdir() if out.is_dir() else ():
-        file = folder / "run.json"
-        try:
-            facts = json.loads(file.read_text(encoding="utf-8"))
-            started = str(facts["times"]["started"])
-            found.append((started, folder.name, str(facts["status"]), " ".join(facts["targets"])))
-        except (OSError, ValueError, KeyError, TypeError):
-            # What is no run folder is not listed; what was cut short has no facts yet, and showing it finishes it.
-            if (folder / "parts.jsonl").is_file():
-                found.append(("", folder.name, "cut short", ""))
-    for started, name, status, targets in sorted(found):
-        yield {"run": name, "started": started, "status": status, "targets": targets}
-
-
-def _folder(run: str, out: Path) -> Path:
-    from raidlab.errors import InputError
-
-    if run == "last":
-        names = [row["run"] for row in _runs(out) if row["started"]]
-        if not names:
-            raise InputError.one("RUN", f"there is no run in {out}/", value="'last'", accepted="a run folder")
-        return out / str(names[-1])
-    return Path(run) if Path(run).is_dir() else out / run
 
 
 def _print_frame(frame: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -19,13 +20,15 @@ from raidlab.errors import (
 if TYPE_CHECKING:
     from raidlab.checks import Finding
     from raidlab.results import Run
+    from raidlab.run import Progress, StopFlag
 
 EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
 EXAMPLES = """\b
 Examples:
   raidlab run quickstart --quick
   raidlab run quickstart --on sim --seed 1
-  raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/"""
+  raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/
+  raidlab run --resume last"""
 
 
 def complete_study(incomplete: str) -> list[str]:
@@ -44,9 +47,14 @@ def complete_target(incomplete: str) -> list[str]:
 
 def run(
     study: Annotated[
-        str,
-        typer.Argument(metavar="STUDY", help="A study's name, or the path of its file.", autocompletion=complete_study),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="STUDY",
+            help="A study's name, or the path of its file. With --resume that of the run by default.",
+            autocompletion=complete_study,
+            show_default=False,
+        ),
+    ] = None,
     on: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,13 +73,22 @@ def run(
         list[str] | None,
         typer.Option("--destroy", metavar="DEVICE", help="A block device of --on that may be overwritten."),
     ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="RUN",
+            help="Go on with a run that was killed, interrupted or failed: its folder, its name in --out, or 'last'. "
+            "Its targets, seed and --quick are kept; --destroy is named anew.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Run a study and print the comparison.
 
     Measures, simulates or both, prints a table for each target, and keeps the result with a report in a new folder.
     """
-    from raidlab.api import analyse, run_study
+    from raidlab.api import analyse
     from raidlab.checks import run_checks
     from raidlab.cli.output import print_json, print_run
     from raidlab.cli.terminal import printing, say
@@ -81,17 +98,8 @@ def run(
     stop = StopFlag()
     # Whoever interrupts a run still wants its report.
     with catching_signals(stop):
-        result = run_study(
-            study,
-            on=on,
-            out=out,
-            seed=seed,
-            quick=quick,
-            destroy=destroy or (),
-            progress=progress_on(sys.stderr),
-            argv=command(study, on or [], seed, quick, destroy or []),
-            stop=stop,
-        )
+        asked = _Asked(on, seed, quick, destroy or [], progress_on(sys.stderr), stop)
+        result = _begun(study, out, asked) if resume is None else _resumed(resume, study, out, asked)
         if result.cells.is_empty():
             say(f"{result.facts['status']} before anything was measured; {result.folder}")
             say_failure(result)
@@ -108,7 +116,38 @@ def run(
     if result.facts["status"] != "complete":
         say(f"the run was {result.facts['status']}; what was measured until then is kept")
         say_failure(result)
+        say(f"the rest: raidlab run --resume {result.folder}")
     raise typer.Exit(exit_code(result, findings))
+
+
+class _Asked(NamedTuple):
+    """What the command says of how to run."""
+
+    on: list[str] | None
+    seed: int | None
+    quick: bool
+    destroy: list[str]
+    progress: Progress
+    stop: StopFlag
+
+
+def _begun(study: str | None, out: str, asked: _Asked) -> Run:
+    from raidlab.api import run_study
+    from raidlab.errors import InputError
+
+    if study is None:
+        raise InputError.one("STUDY", "is missing", accepted="a study's name or file, or --resume RUN")
+    argv = command(study, asked.on or [], asked.seed, asked.quick, asked.destroy)
+    return run_study(study, out=out, argv=argv, **asked._asdict())
+
+
+def _resumed(run: str, study: str | None, out: str, asked: _Asked) -> Run:
+    from raidlab.api import resume_run
+    from raidlab.cli.run_folders import folder_of
+    from raidlab.run import refuse_empty
+
+    refuse_empty("--resume", [run])
+    return resume_run(folder_of(run, Path(out), "--resume"), study, **asked._asdict())
 
 
 def say_failure(run: Run) -> None:

@@ -68,7 +68,9 @@ def measure(
     with catching_signals(measurement.stop):
         folder = new_folder(out, loaded.study.name)
         words = list(asked.targets)
-        writer = RunWriter(folder, loaded, seed=asked.seed, targets=words, quick=False, argv=list(argv))
+        writer = RunWriter(
+            folder, loaded, seed=asked.seed, targets=words, quick=False, argv=list(argv), command="measure"
+        )
         try:
             _write_outcomes(measurement, writer)
         except RaidlabError as error:
@@ -100,7 +102,6 @@ def _write_outcomes(measurement: Measurement, writer: RunWriter) -> None:
 
 def _facts(asked: Asked, subjects: list[Subject], measurement: Measurement) -> dict[str, Any]:
     return {
-        "command": "measure",
         "members_of": measurement.members_of,
         "measure": {
             "subjects": [

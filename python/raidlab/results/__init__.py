@@ -6,8 +6,19 @@ Invariants:
 - Everything after it (metrics, checks, figures, report) reads a `Run` and never a file.
 """
 
-from raidlab.results.folder import RunWriter, finish_killed, new_folder
+from raidlab.results.finish import finish_killed
+from raidlab.results.folder import RunWriter, new_folder
 from raidlab.results.load import Run, load_run
+from raidlab.results.resume import Unfinished, open_unfinished
 from raidlab.results.tables import SCHEMA_VERSION
 
-__all__ = ["SCHEMA_VERSION", "Run", "RunWriter", "finish_killed", "load_run", "new_folder"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Run",
+    "RunWriter",
+    "Unfinished",
+    "finish_killed",
+    "load_run",
+    "new_folder",
+    "open_unfinished",
+]

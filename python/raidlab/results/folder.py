@@ -2,35 +2,30 @@
 
 Invariants:
 
-- Append-only while running: each outcome is one line of ``parts.jsonl``, written as a whole, so that a crash loses at
-  most the cell that was being measured. The facts of the run stand in the same file: it is enough to finish the run.
-- ``parts.jsonl`` is removed only when tables and ``run.json`` are written, and locked while a run writes it.
-- Finishing is a pure function of the parts and the facts: two simulated runs with one seed give the same bytes in
-  every file, but for the ``times`` of ``run.json``.
-- A folder is made new and never written into by a second run.
+- Append-only while running: each outcome is one line of ``parts.jsonl``, on disk before the next cell begins, so that
+  a crash loses at most the cell that was being measured. The facts of the run stand in the same file: it is enough to
+  finish the run, or to go on with it.
+- A folder is made new, and written into by no run but its own, which may be resumed (`resume`).
 """
 
 from __future__ import annotations
 
 import datetime
-import fcntl
-import json
-import os
 import shutil
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from raidlab.errors import InputError, OutputError
+from raidlab.results.finish import RUN, begun, ended, write_run
+from raidlab.results.parts import PARTS, Parts, read_parts
 from raidlab.results.provenance import host_facts, version_facts
-from raidlab.results.tables import SCHEMA_VERSION, frames
+from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.study import Cell, HoldTask, LoadedStudy
 from raidlab.study.expand import NULL
 
-PARTS = "parts.jsonl"
-_COMPRESSION_LEVEL = 3
+if TYPE_CHECKING:
+    from raidlab.results.resume import Unfinished
 
 
 def new_folder(base: Path, study: str) -> Path:
@@ -74,16 +69,24 @@ class RunWriter:
     quick : bool
     argv : list of str
         The command, as it can be given again.
+    command : str
+        ``run``, or another one, whose runs cannot be resumed.
     """
 
     def __init__(
-        self, folder: Path, loaded: LoadedStudy, *, seed: int, targets: list[str], quick: bool, argv: list[str]
+        self,
+        folder: Path,
+        loaded: LoadedStudy,
+        *,
+        seed: int,
+        targets: list[str],
+        quick: bool,
+        argv: list[str],
+        command: str = RUN,
     ) -> None:
-        self.folder = folder
-        self._loaded = loaded
-        self._started = _now()
-        self._facts = {
+        facts = {
             "schema_version": SCHEMA_VERSION,
+            "command": command,
             "study": {"name": loaded.study.name, "sha256": loaded.sha256, "text": loaded.text},
             "seed": seed,
             "targets": targets,
@@ -93,18 +96,52 @@ class RunWriter:
             "host": host_facts(),
             "trees": loaded.geometry.trees,
             "devices": {name: model.parameters for name, model in loaded.geometry.devices.items()},
+            "times": begun({}, _now()),
         }
+        self._set_up(folder, loaded, facts)
+        try:
+            self._parts = Parts(folder / PARTS)
+            self._parts.append({"facts": facts})
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{folder.parent}'") from None
+
+    @classmethod
+    def resumed(cls, unfinished: Unfinished, loaded: LoadedStudy) -> RunWriter:
+        """Go on with a run: what is done is kept, and not written again.
+
+        Raises
+        ------
+        OutputError
+            When the folder cannot be written.
+        """
+        writer = cls.__new__(cls)
+        writer._set_up(unfinished.folder, loaded, unfinished.facts)
+        writer._parts = unfinished.parts
+        writer._done_cells, writer._done_holds = set(unfinished.answers), set(unfinished.holds)
+        writer._cells, writer._is_resumed = len(unfinished.answers), True
+        writer._live_members = list(unfinished.facts.get("live_members", []))
+        writer._live_engine = unfinished.facts.get("live_engine")
+        writer._facts["times"] = begun(unfinished.times_before, _now())
+        # Tables that were made of the parts until now say less than these will; whoever reads meanwhile is told so.
+        try:
+            (unfinished.folder / "run.json").unlink(missing_ok=True)
+        except OSError as error:
+            raise writer._unwritten(error) from None
+        writer._append({"facts": {"times": writer._facts["times"]}})
+        return writer
+
+    def _set_up(self, folder: Path, loaded: LoadedStudy, facts: dict[str, Any]) -> None:
+        self.folder = folder
+        self._loaded = loaded
+        self._facts = dict(facts)
         self._live_engine: Any = None
         self._live_members: list[dict[str, Any]] = []
         self._ranks = _Ranks(loaded)
         self._cells = 0
-        times = {"started": self._started.isoformat(timespec="seconds")}
-        try:
-            self._parts = _Parts(folder / PARTS)
-            self._parts.append(_text({"facts": {**self._facts, "times": times}}))
-        except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{folder.parent}'") from None
+        self._is_resumed = False
+        self._done_cells: set[str] = set()
+        self._done_holds: set[tuple[float, ...]] = set()
 
     @property
     def is_empty(self) -> bool:
@@ -120,6 +157,8 @@ class RunWriter:
         member_bytes, sector_bytes : int
             Of the members it ran on.
         """
+        if self._is_done(outcome):
+            return
         if isinstance(outcome, CellOutcome):
             record = self._cell_record(outcome, member_bytes, sector_bytes)
             if outcome.cell.target in ("live", NULL):
@@ -129,6 +168,11 @@ class RunWriter:
         self._append(record)
         self._cells += 1
 
+    def _is_done(self, outcome: Outcome) -> bool:
+        if isinstance(outcome, CellOutcome):
+            return outcome.cell.name in self._done_cells
+        return tuple(self._ranks.of_hold(outcome.task)) in self._done_holds
+
     def note_members(self, live_members: list[dict[str, Any]]) -> None:
         """Write down facts of live members that were not known before, for the case that the run is killed."""
         if len(live_members) > len(self._live_members):
@@ -137,7 +181,7 @@ class RunWriter:
 
     def close(self) -> None:
         """Write no more, and leave the parts as they are, if there are any."""
-        if self.is_empty:
+        if self.is_empty and not self._is_resumed:
             self.discard()
         self._parts.close()
 
@@ -148,7 +192,7 @@ class RunWriter:
 
     def give_up(self, failure: str, live_members: list[dict[str, Any]]) -> None:
         """End a run that was refused: without a trace if nothing was measured."""
-        if self.is_empty:
+        if self.is_empty and not self._is_resumed:
             self.discard()
         else:
             self.finish("failed", failure, live_members)
@@ -162,24 +206,18 @@ class RunWriter:
         more: dict[str, Any] | None = None,
     ) -> Path:
         """Turn the parts into tables and write ``run.json``, with ``more`` facts; returns the folder."""
-        started, finished = self._started, _now()
         facts = {
             **self._facts,
             **(more or {}),
             "status": status,
             "failure": failure,
             "interrupted_by": interrupted_by,
-            "live_members": live_members,
+            "live_members": live_members or self._live_members,
             "live_engine": self._live_engine,
-            "times": {
-                "started": started.isoformat(timespec="seconds"),
-                "finished": finished.isoformat(timespec="seconds"),
-                "elapsed_s": round((finished - started).total_seconds(), 1),
-            },
+            "times": ended(self._facts["times"], _now()),
         }
         try:
-            _write_tables(self.folder, *_read_parts(self.folder)[1:])
-            _write_facts(self.folder, facts)
+            write_run(self.folder, facts, *read_parts(self.folder)[1:])
         except OSError as error:
             raise self._unwritten(error) from None
         finally:
@@ -188,7 +226,7 @@ class RunWriter:
 
     def _append(self, record: dict[str, Any]) -> None:
         try:
-            self._parts.append(_text(record))
+            self._parts.append(record)
         except OSError as error:
             raise self._unwritten(error) from None
 
@@ -196,9 +234,11 @@ class RunWriter:
         wrong = f"{self.folder}: cannot be written: {error.strerror}"
         if self.is_empty:
             return OutputError(f"{wrong}; nothing had been measured")
+        makes = f"raidlab report {self.folder} makes tables and report of them"
+        if self._facts["command"] == RUN:
+            makes += f", raidlab run --resume {self.folder} runs the rest"
         return OutputError(
-            f"{wrong}; the {self._cells} results until then are kept in {PARTS}; "
-            f"once there is room, this makes tables and report of them: raidlab report {self.folder}"
+            f"{wrong}; the {self._cells} results until then are kept in {PARTS}; once there is room, {makes}"
         )
 
     def _cell_record(self, outcome: CellOutcome, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
@@ -265,131 +305,5 @@ class _Ranks:
         return [self._targets[target], self._arrays[array], self._workloads[workload]]
 
 
-class _Parts:
-    """The file of parts: whole lines, locked against whoever would finish it meanwhile."""
-
-    def __init__(self, file: Path) -> None:
-        # Unbuffered: what a full disk refuses must not lie in wait until the file is closed.
-        self._file = file.open("xb", buffering=0)
-        self._length = 0
-        _try_lock(self._file.fileno())
-
-    def append(self, line: str) -> None:
-        rest = memoryview(line.encode() + b"\n")
-        length = self._length + len(rest)
-        try:
-            while rest:
-                rest = rest[self._file.write(rest) or 0 :]
-        except OSError:
-            # Half a line would be taken for the end of what was measured.
-            os.ftruncate(self._file.fileno(), self._length)
-            raise
-        self._length = length
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _try_lock(descriptor: int) -> bool:
-    """Lock a file of parts; False if somebody else holds it. A file system without locks has nobody hold anything."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-Records = list[dict[str, Any]]
-
-
-def finish_killed(folder: Path) -> None:
-    """Finish a run that was killed and left its parts behind, with what was measured.
-
-    Raises
-    ------
-    InputError
-        When it is still going on, or its parts say nothing of what was run.
-    OutputError
-        When the folder cannot be written.
-    """
-
-    def wrong(message: str, accepted: str | None = None) -> InputError:
-        return InputError.one("run", message, value=f"'{folder}'", accepted=accepted)
-
-    try:
-        with (folder / PARTS).open("rb") as parts:
-            if not _try_lock(parts.fileno()):
-                raise wrong("is still being written by its run", "a run that has ended")
-            facts, cells, holds = _read_parts(folder)
-            if "study" not in facts:
-                raise wrong(f"was killed before it wrote what it runs ({PARTS} has no facts)", "another run folder")
-            ended = datetime.datetime.fromtimestamp(os.fstat(parts.fileno()).st_mtime, datetime.UTC)
-            started = datetime.datetime.fromisoformat(facts["times"]["started"])
-            facts["times"] |= {
-                "finished": ended.isoformat(timespec="seconds"),
-                "elapsed_s": round((ended - started).total_seconds(), 1),
-            }
-            ending = {
-                "status": "failed",
-                "failure": "raidlab was killed, or could not write; what it had written until then was recovered",
-                "interrupted_by": None,
-            }
-            _write_tables(folder, cells, holds)
-            _write_facts(folder, {"live_members": [], "live_engine": None, **facts, **ending})
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be finished: {error.strerror}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise wrong(f"has parts that are not raidlab's: {error}") from None
-
-
-def _read_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
-    """The facts, cells and holds of a folder's parts."""
-    facts: dict[str, Any] = {}
-    cells: Records = []
-    holds: Records = []
-    with (folder / PARTS).open(encoding="utf-8") as lines:
-        for line in lines:
-            # A crash can cut the last line short; what it held was not measured to its end.
-            if not line.endswith("\n"):
-                break
-            record = json.loads(line)
-            if "facts" in record:
-                facts |= record["facts"]
-            else:
-                (holds if "row" in record else cells).append(record)
-    return facts, cells, holds
-
-
-def _write_tables(folder: Path, cells: Records, holds: Records) -> None:
-    for name, frame in frames(cells, holds).items():
-        frame.write_parquet(
-            folder / f"{name}.parquet", compression="zstd", compression_level=_COMPRESSION_LEVEL, statistics=True
-        )
-
-
-def _write_facts(folder: Path, facts: dict[str, Any]) -> None:
-    """Write ``run.json``, whole or not at all, and then remove the parts: the run is finished."""
-    text = json.dumps(facts, indent=2, sort_keys=True, default=_plain)
-    unfinished = folder / "run.json.new"
-    unfinished.write_text(text + "\n", encoding="utf-8")
-    unfinished.replace(folder / "run.json")
-    (folder / PARTS).unlink()
-
-
-def _text(record: dict[str, Any]) -> str:
-    return json.dumps(record, default=_plain, separators=(",", ":"))
-
-
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
-
-
-def _plain(value: Any) -> Any:
-    """NumPy values as plain ones, for JSON."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"cannot be written to JSON: {type(value)}")

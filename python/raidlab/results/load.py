@@ -3,7 +3,7 @@
 Invariants:
 
 - Reading changes nothing, except that a run that was killed is finished first from its parts.
-- Frames have the columns of `tables`, in their order.
+- Frames have the columns of `tables`, in their order, whatever version wrote them (`migrate`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,17 @@ import polars as pl
 
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
-from raidlab.results.folder import PARTS, finish_killed
+from raidlab.results.finish import finish_killed
+from raidlab.results.migrate import (
+    OLDEST_VERSION,
+    added_since,
+    is_known,
+    is_younger,
+    migrated_facts,
+    sql_of,
+    with_nulls,
+)
+from raidlab.results.parts import PARTS
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 
@@ -158,22 +168,37 @@ class Run:
 
         with duckdb.connect() as connection:
             for name in TABLES:
-                file = str(self.folder / f"{name}.parquet").replace("'", "''")
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{file}')")
+                file = self._file(name)
+                lacking = self._lacking(name, list(pl.read_parquet_schema(file)) if file else [])
+                view = sql_of(name, str(file) if file else None, lacking)
+                connection.execute(f"CREATE VIEW {name} AS {view}")
             cursor = connection.execute(query)
             names = [column[0] for column in cursor.description or []]
             return pl.DataFrame(cursor.fetchall(), schema=names, orient="row")
 
     def _frame(self, name: str) -> pl.DataFrame:
-        file = self.folder / f"{name}.parquet"
+        file = self._file(name)
+        if file is None:
+            return pl.DataFrame(schema=TABLES[name])
         try:
             frame = pl.read_parquet(file)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise _damaged(file, f"cannot be read: {first_line(error)}") from None
-        lacking = [column for column in TABLES[name] if column not in frame.columns]
-        if lacking:
-            raise _damaged(file, f"lacks the column '{lacking[0]}'")
-        return frame
+        return with_nulls(frame, name, self._lacking(name, frame.columns))
+
+    def _file(self, name: str) -> Path | None:
+        """The file of a table; None where the version that wrote the folder did not have it."""
+        file = self.folder / f"{name}.parquet"
+        return None if is_younger(name, self.facts["schema_version"]) and not file.is_file() else file
+
+    def _lacking(self, name: str, columns: list[str]) -> list[str]:
+        """The columns that came after the version that wrote the folder; that any other is there is made sure."""
+        lacking = [column for column in TABLES[name] if column not in columns]
+        later = added_since(self.facts["schema_version"])[name]
+        damaged = [column for column in lacking if column not in later]
+        if damaged:
+            raise _damaged(self.folder / f"{name}.parquet", f"lacks the column '{damaged[0]}'")
+        return lacking
 
 
 def load_run(folder: str | Path) -> Run:
@@ -193,17 +218,15 @@ def load_run(folder: str | Path) -> Run:
         When it is no run folder, or one of another version.
     """
     path = Path(folder)
-    if (path / PARTS).is_file():
+    # Parts beside `run.json` are those of a run that could go on.
+    if (path / PARTS).is_file() and not (path / "run.json").is_file():
         finish_killed(path)
     facts = _facts(path)
-    if facts.get("schema_version") != SCHEMA_VERSION:
-        raise InputError.one(
-            "run",
-            f"was written with result schema {facts.get('schema_version')}",
-            value=f"'{path}'",
-            accepted=f"schema {SCHEMA_VERSION}",
-        )
-    missing = [name for name in TABLES if not (path / f"{name}.parquet").is_file()]
+    missing = [
+        name
+        for name in TABLES
+        if not (path / f"{name}.parquet").is_file() and not is_younger(name, facts["schema_version"])
+    ]
     if missing:
         raise InputError.one("run", f"lacks {missing[0]}.parquet", value=f"'{path}'", accepted="a complete run folder")
     run = Run(path, facts)
@@ -228,8 +251,20 @@ def _facts(folder: Path) -> dict[str, Any]:
         raise _damaged(file, f"is not JSON: {first_line(error)}") from None
     if not isinstance(facts, dict):
         raise _damaged(file, "is not a table of facts")
+    version = facts.get("schema_version")
+    if not is_known(version):
+        raise InputError.one(
+            "run",
+            f"was written with result schema {version}",
+            value=f"'{folder}'",
+            accepted=f"schema {OLDEST_VERSION} to {SCHEMA_VERSION}",
+        )
+    try:
+        facts = migrated_facts(facts)
+    except (KeyError, TypeError):
+        raise _damaged(file, "lacks its times") from None
     lacking = [key for key in _NEEDED if key not in facts]
-    if facts.get("schema_version") == SCHEMA_VERSION and lacking:
+    if lacking:
         raise _damaged(file, f"lacks '{lacking[0]}'")
     return facts
 

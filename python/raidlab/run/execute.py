@@ -6,12 +6,13 @@ Invariants:
 - Whatever ends a run early (the stop flag, a failing device), the outcomes yielded before stand, and those that finish
   while the workers stop are still yielded. When nobody takes outcomes any more, nothing goes on.
 - Files made for a live target are gone when the generator is.
+- A run that goes on (`known`) yields what is known like anything else, in its turn, and runs the rest.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,8 +25,9 @@ from raidlab.run.members import Members, check_devices, check_places, live_membe
 from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.pool import PoolRunner
 from raidlab.run.progress import Progress, Silent
+from raidlab.run.remembered import Remembered
 from raidlab.run.request import cell_request
-from raidlab.run.runner import InlineRunner, Runner, run_request
+from raidlab.run.runner import Answer, InlineRunner, Runner, run_request
 from raidlab.run.schedule import Schedule, TextOf
 from raidlab.run.target_facts import note_state_after, target_facts
 from raidlab.run.targets import LivePlace, Target
@@ -50,6 +52,10 @@ class Execution:
     progress : Progress
     stop : StopFlag
         Raised from outside, it ends the run.
+    known : mapping
+        The engine's answers to cells that are done already, by the cells' names.
+    check_members : callable, optional
+        Told the facts of the live members before anything is measured on them; raises where they will not do.
 
     Attributes
     ----------
@@ -70,6 +76,8 @@ class Execution:
     failure: str | None = None
     live_members: list[dict[str, Any]] = field(default_factory=list)
     stop: StopFlag = field(default_factory=StopFlag)
+    known: Mapping[str, Answer] = field(default_factory=dict)
+    check_members: Callable[[Sequence[dict[str, Any]]], None] | None = None
     _live_member_bytes: int = 0
 
     def outcomes(self) -> Generator[Outcome, None, None]:
@@ -116,6 +124,11 @@ class Execution:
             return
         if answer.get("interrupted"):
             self.status = "interrupted"
+            return
+        found = [{**(facts or {}), **target_facts((facts or {}).get("path"))} for facts in answer["facts"]["targets"]]
+        if self.check_members is not None:
+            self.check_members(found)
+        self.live_members = found
 
     def member_shape(self, target: str) -> tuple[int, int]:
         """Member size and sector of a target, in bytes."""
@@ -234,10 +247,7 @@ class Execution:
 
         expansion = expand(self.loaded.study, "live", seed=self.seed, quick=self.quick)
         places = ", ".join(str(place.path or place.kind) for place in target.places)
-        for outcome in self._run(expansion, InlineRunner(self.stop), text_of, f"measuring on {places}"):
-            if isinstance(outcome, CellOutcome):
-                self._note_members(outcome.answer["facts"]["targets"])
-            yield outcome
+        return self._run(expansion, InlineRunner(self.stop), text_of, f"measuring on {places}")
 
     def _null(self) -> Iterator[Outcome]:
         """The same requests over members in memory: what raidlab itself costs, to be set against what was measured."""
@@ -251,13 +261,9 @@ class Execution:
 
         yield from self._run(expansion, InlineRunner(self.stop), text_of, "bounding raidlab's own cost in memory")
 
-    def _note_members(self, targets: list[dict[str, Any] | None]) -> None:
-        """Keep the facts of members not met before, while they exist, with the disks below them."""
-        for facts in targets[len(self.live_members) :]:
-            known = facts or {}
-            self.live_members.append({**known, **target_facts(known.get("path"))})
-
     def _run(self, expansion: Expansion, runner: Runner, text_of: TextOf, title: str) -> Iterator[Outcome]:
+        if self.known:
+            runner = Remembered(runner, self.known)
         schedule = Schedule(expansion, text_of, runner, self.seed)
         self.progress.begin(title, schedule.expected_cells())
         try:

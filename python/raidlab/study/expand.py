@@ -57,7 +57,7 @@ class Cell:
     @property
     def name(self) -> str:
         """A readable identity, unique within a run."""
-        return f"{self.target}/{self.array.name}/{self.workload.name}/{self.load.label}/{self.repeat}"
+        return cell_name(self.target, self.array.name, self.workload.name, self.load, self.repeat)
 
 
 @dataclass(frozen=True)
@@ -165,6 +165,17 @@ def load_points(load: Load, *, quick: bool) -> list[LoadPoint]:
         return [LoadPoint("open", rate_per_s=rate) for rate in load.open.rates_per_s]
     depths = load.quick_depths if quick and load.quick_depths is not None else load.depths
     return [LoadPoint("closed", depth=depth) for depth in sorted(set(depths))]
+
+
+def cell_name(target: str, array: str, workload: str, point: LoadPoint, repeat: int) -> str:
+    """A readable identity of a cell, unique within a run.
+
+    Examples
+    --------
+    >>> cell_name("sim", "raid5", "reads", LoadPoint("closed", depth=8), 0)
+    'sim/raid5/reads/closed=8/0'
+    """
+    return f"{target}/{array}/{workload}/{point.label}/{repeat}"
 
 
 def make_cell(

@@ -1,0 +1,258 @@
+"""``raidlab results compare``: two runs, or two arrays of runs, and what may be said of their difference."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from raidlab.cli.run_folders import RUNS, folder_of
+
+if TYPE_CHECKING:
+    from raidlab.metrics.run_comparison import Compared, RunComparison, Side
+    from raidlab.stats import Answer, Difference
+
+EXAMPLES = """\b
+Examples:
+  raidlab results compare before-2026-11-21-001 after-2026-11-21-001
+  raidlab results compare last:raid5 last:raid10 --per disk
+  raidlab results compare runs/a runs/b --metric response_time_ms_p99 --json"""
+PER = ("array", "disk", "user_capacity")
+_WIDTH = 80
+# A's and B's figure, the answer, what could have been found; the rest is for the name.
+_VALUE, _ANSWER, _FINDS = 8, 29, 7
+_NAME = _WIDTH - 2 * (_VALUE + 1) - (_ANSWER + 2) - (_FINDS + 1)
+
+
+def compare(
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="What is compared with: a run folder, its name in --out, or 'last'; with :ARRAY one array of it.",
+        ),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="What is compared: the same.")],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            metavar="METRIC",
+            help="throughput_mb_s, iops, response_time_ms_mean, _p50, _p90, _p99 or _p99_9; may be repeated. "
+            "Throughput and p90 by default.",
+        ),
+    ] = None,
+    per: Annotated[
+        str, typer.Option("--per", metavar="BASIS", help="What rates are divided by: array, disk or user_capacity.")
+    ] = "array",
+    unequal_capacity: Annotated[
+        bool, typer.Option("--unequal-capacity", help="Compare arrays of different user capacity too.")
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the run folders are.")] = RUNS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare B with A: by how much it differs, how surely, and what difference could have been found.
+
+    Repeats that were given the same requests are compared in pairs. What is not comparable is refused, with the reason.
+    """
+    from raidlab.errors import InputError
+    from raidlab.metrics.repeat_figures import DEFAULT_KINDS, REPEAT_FIGURES
+    from raidlab.metrics.run_comparison import compare_runs
+    from raidlab.study.find import did_you_mean
+
+    kinds = list(dict.fromkeys(metric or DEFAULT_KINDS))
+    for option, words, known in (("--metric", kinds, tuple(REPEAT_FIGURES)), ("--per", [per], PER)):
+        for word in words:
+            if word not in known:
+                hint = did_you_mean(word, known)
+                raise InputError.one(option, f"is not known{hint}", value=f"'{word}'", accepted=", ".join(known))
+    sides = [_side(words, out, option) for words, option in ((a, "A"), (b, "B"))]
+    found = compare_runs(*sides, kinds=kinds, per=per, unequal_capacity=unequal_capacity)
+    if as_json:
+        print(json.dumps(as_document(found), indent=2))
+    else:
+        _print(found)
+
+
+def _side(words: str, out: Path, option: str) -> Side:
+    """A run, or an array of a run, by its name."""
+    from raidlab.errors import InputError
+    from raidlab.metrics.run_comparison import Side
+    from raidlab.results import load_run
+    from raidlab.study.find import did_you_mean
+
+    run, _, array = words.rpartition(":")
+    # A folder's name may have a colon in it.
+    if not run or folder_of(words, out, option).is_dir():
+        return Side(load_run(folder_of(words, out, option)), None, words)
+    loaded = load_run(folder_of(run, out, option))
+    names = [one.name for one in loaded.study.array]
+    if array not in names:
+        message = f"the run has no such array{did_you_mean(array, names)}"
+        raise InputError.one(option, message, value=f"'{words}'", accepted=", ".join(names))
+    return Side(loaded, array, words)
+
+
+def as_document(found: RunComparison) -> dict[str, Any]:
+    """A comparison as plain data."""
+    return {
+        "a": _side_document(found.a),
+        "b": _side_document(found.b),
+        "per": found.per,
+        "comparisons": sum(1 for row in found.rows if row.difference.p is not None),
+        "rows": [_row_document(row) for row in found.rows],
+        "geometric_means": [
+            {"metric": kind, "ratio": answer.value, "ratio_low": answer.low, "ratio_high": answer.high, "rows": rows}
+            for kind, answer in found.geometric_means().items()
+            if (rows := sum(1 for row in found.rows if row.figure.kind == kind))
+        ],
+        "refused": [vars(one) for one in found.refused],
+        "notes": found.notes,
+    }
+
+
+def _side_document(side: Side) -> dict[str, Any]:
+    return {"run": str(side.run.folder), "array": side.array, "seed": side.run.facts["seed"]}
+
+
+def _row_document(row: Compared) -> dict[str, Any]:
+    difference = row.difference
+    return {
+        "target": row.a.target,
+        "array_a": row.a.array,
+        "array_b": row.b.array,
+        "workload": row.a.workload,
+        "load": row.level,
+        "operation": row.operation,
+        "metric": row.figure.kind,
+        "a": row.values[0],
+        "b": row.values[1],
+        "ratio": difference.ratio.value,
+        "ratio_low": difference.ratio.low,
+        "ratio_high": difference.ratio.high,
+        "p": difference.p,
+        "shown": difference.shown,
+        "method": difference.ratio.method,
+        "paired": row.is_paired,
+        "repeats_a": len(row.each[0]),
+        "repeats_b": len(row.each[1]),
+        "found_percent": difference.found_percent(),
+    }
+
+
+def _print(found: RunComparison) -> None:
+    count = sum(1 for row in found.rows if row.difference.p is not None)
+    per = "" if found.per == "array" else f"; rates per {found.per.replace('_', ' ')}"
+    print(f"A  {found.a.words}\nB  {found.b.words}")
+    how = f"at 95 %, corrected for {count} comparisons (Holm)" if count else "of single runs: no intervals"
+    print(f"B against A {how}{per}")
+    for kind in dict.fromkeys(row.figure.kind for row in found.rows):
+        _print_figure(found, kind)
+    paired = sum(row.is_paired for row in found.rows)
+    print()
+    _say(
+        f"{_pairing(found.rows, paired)} 'finds' is the difference that so many repeats, spread as they are, find nine "
+        "times of ten."
+    )
+    for note in found.notes:
+        _say(f"NOTE {note}")
+    for one in found.refused:
+        _say(f"NOT COMPARED {one.what}: {one.reason}")
+
+
+def _print_figure(found: RunComparison, kind: str) -> None:
+    """All rows of one figure, a line each, below a line for each array and workload."""
+    rows = [row for row in found.rows if row.figure.kind == kind]
+    title = rows[0].figure.title
+    print()
+    if len(title) > _NAME:
+        print(title)
+        title = ""
+    print(f"{title:<{_NAME}} {'A':>{_VALUE}} {'B':>{_VALUE}}  {'B against A':<{_ANSWER}} {'finds':>{_FINDS}}")
+    for subject in dict.fromkeys(_subject(row, found.rows) for row in rows):
+        print(subject)
+        for row in rows:
+            if _subject(row, found.rows) == subject:
+                _print_row(row)
+    mean = found.geometric_means().get(kind)
+    if mean is not None:
+        print(f"{'geometric mean of the ratios':<{_NAME + 2 * (_VALUE + 1)}}  {_mean_words(mean)}")
+
+
+def _subject(row: Compared, rows: list[Compared]) -> str:
+    """Where a figure comes from; the direction where its workload has both."""
+    arrays = row.a.array if row.a.array == row.b.array else f"{row.a.array} against {row.b.array}"
+    ways = {other.operation for other in rows if other.a.workload == row.a.workload} - {"all"}
+    way = f", {row.operation}s" if row.operation != "all" and len(ways) > 1 else ""
+    return f"{row.a.target}, {arrays}: {row.a.workload}{way}"
+
+
+def _print_row(row: Compared) -> None:
+    finds = row.difference.found_percent()
+    figures = " ".join(f"{_figure(value):>{_VALUE}}" for value in row.values)
+    tail = "-" if finds is None else f"{_percent(finds)} %"
+    name = f"  {_load(row.level)}"
+    print(f"{name:<{_NAME}} {figures}  {answer_words(row.difference):<{_ANSWER}} {tail:>{_FINDS}}")
+
+
+def _say(text: str) -> None:
+    print(textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False))
+
+
+def _load(level: str) -> str:
+    return level.replace("queue depth", "depth").replace(" requests/s offered", "/s")
+
+
+def answer_words(difference: Difference) -> str:
+    """What is to be said of a difference, in at most 29 characters."""
+    ratio = difference.ratio
+    if ratio.value is None:
+        return "nothing measured"
+    if ratio.low is None or ratio.high is None:
+        return f"{_signed(ratio.value)} %, single run"
+    if ratio.low == ratio.high == 1:
+        return "the same in every repeat"
+    if not difference.shown:
+        return f"none shown ({_signed(ratio.low)} to {_signed(ratio.high)} %)"
+    low, high = sorted(abs(100 * (end - 1)) for end in (ratio.low, ratio.high))
+    way = "more" if ratio.value > 1 else "less"
+    return f"{_percent(100 * abs(ratio.value - 1))} % {way} ({_percent(low)} to {_percent(high)})"
+
+
+def _mean_words(answer: Answer) -> str:
+    value = f"{_signed(answer.value or 1.0)} %"
+    return (
+        value
+        if answer.low is None or answer.high is None
+        else (f"{value} ({_signed(answer.low)} to {_signed(answer.high)})")
+    )
+
+
+def _pairing(rows: list[Compared], paired: int) -> str:
+    if paired == len(rows):
+        return "Compared in pairs of repeats with the same requests."
+    if paired == 0:
+        return "Seeds differ: repeats were not compared in pairs (Welch)."
+    return f"{paired} of {len(rows)} compared in pairs of repeats, the others not (Welch)."
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
+
+
+def _signed(ratio: float) -> str:
+    value = 100 * (ratio - 1)
+    shown = _percent(abs(value))
+    return shown if shown == "0.0" else f"{'-' if value < 0 else '+'}{shown}"
+
+
+def _figure(value: float) -> str:
+    """Four significant digits."""
+    if not math.isfinite(value) or value <= 0:
+        return "-"
+    digits = max(0, 3 - math.floor(math.log10(value)))
+    return f"{value:.{min(digits, 4)}f}"

@@ -1,0 +1,58 @@
+"""Run folders by what users call them: a path, a name in ``--out``, or ``last``.
+
+Invariant: looking changes nothing, and a folder that cannot be read is not looked at twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+RUNS = Path("runs")
+# Both end when somebody opens the folder: the first with the run's own end, the second by being finished.
+RUNNING, CUT_SHORT = "running", "cut short"
+
+
+def runs_in(out: Path) -> Iterator[dict[str, Any]]:
+    """What runs there are, the oldest first: ``run``, ``started``, ``status``, ``targets``."""
+    found = []
+    for folder in out.iterdir() if out.is_dir() else ():
+        try:
+            facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            status = str(facts["status"])
+        except (OSError, ValueError, KeyError, TypeError):
+            facts, status = _unfinished(folder)
+        try:
+            found.append((str(facts["times"]["started"]), folder.name, status, " ".join(facts["targets"])))
+        except (KeyError, TypeError):
+            # What is no run folder is not listed.
+            continue
+    for started, name, status, targets in sorted(found):
+        yield {"run": name, "started": started, "status": status, "targets": targets}
+
+
+def _unfinished(folder: Path) -> tuple[dict[str, Any], str]:
+    """The facts of a run that has no ``run.json`` yet, and whether it goes on."""
+    from raidlab.results.parts import first_facts, is_being_written
+
+    return first_facts(folder), RUNNING if is_being_written(folder) else CUT_SHORT
+
+
+def folder_of(run: str, out: Path, option: str = "RUN") -> Path:
+    """The folder that is meant.
+
+    Raises
+    ------
+    InputError
+        For ``last`` where there is none.
+    """
+    from raidlab.errors import InputError
+
+    if run == "last":
+        names = [row["run"] for row in runs_in(out) if row["status"] != RUNNING]
+        if not names:
+            raise InputError.one(option, f"there is no run in {out}/", value="'last'", accepted="a run folder")
+        return out / str(names[-1])
+    return Path(run) if Path(run).is_dir() else out / run

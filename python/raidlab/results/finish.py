@@ -1,0 +1,138 @@
+"""From parts to tables: how a run folder becomes one that others read.
+
+Invariants:
+
+- Finishing is a pure function of the parts and the facts: two simulated runs with one seed give the same bytes in
+  every file, but for the ``times`` of ``run.json``.
+- ``run.json`` is there only when all tables are, whole and on disk. The parts of a complete run are removed after that;
+  those of any other stay, so that it can be resumed.
+- A run that was killed is finished from its parts by whoever opens its folder.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+from pathlib import Path
+from typing import Any
+
+from raidlab.errors import InputError, OutputError
+from raidlab.results.parts import (
+    PARTS,
+    Records,
+    json_text,
+    read_parts,
+    sync_folder,
+    try_lock,
+    write_whole,
+)
+from raidlab.results.tables import SCHEMA_VERSION, frames
+
+RUN = "run"
+_COMPRESSION_LEVEL = 3
+_KILLED = "raidlab was killed, or could not write; what it had written until then was recovered"
+
+
+def write_run(folder: Path, facts: dict[str, Any], cells: Records, holds: Records) -> None:
+    """Write tables and ``run.json``, and take the parts of a complete run away."""
+    for name, frame in frames(cells, holds).items():
+        table = io.BytesIO()
+        frame.write_parquet(table, compression="zstd", compression_level=_COMPRESSION_LEVEL, statistics=True)
+        write_whole(folder / f"{name}.parquet", table.getvalue())
+    write_whole(folder / "run.json", f"{json_text(facts, indent=2)}\n".encode())
+    # What cannot be resumed has no use for its parts either.
+    if facts["status"] == "complete" or facts["command"] != RUN:
+        (folder / PARTS).unlink()
+        sync_folder(folder)
+
+
+def begun(times: dict[str, Any], now: datetime.datetime) -> dict[str, Any]:
+    """The times of a run that begins, or goes on, now."""
+    session = {"started": now.isoformat(timespec="milliseconds")}
+    started = times.get("started", now.isoformat(timespec="seconds"))
+    return {"started": started, "sessions": [*times.get("sessions", []), session]}
+
+
+def ended(times: dict[str, Any], at: datetime.datetime) -> dict[str, Any]:
+    """The times of a run whose last session ended at a moment.
+
+    Examples
+    --------
+    >>> start, end = (datetime.datetime(2026, 1, 1, 0, 0, s, tzinfo=datetime.UTC) for s in (0, 3))
+    >>> ended(begun({}, start), end)["elapsed_s"]
+    3.0
+    """
+    *before, last = times["sessions"]
+    sessions = [*before, {"ended": at.isoformat(timespec="milliseconds"), **last}]
+    lengths = [_moment(session["ended"]) - _moment(session["started"]) for session in sessions]
+    return {
+        "started": times["started"],
+        "finished": at.isoformat(timespec="seconds"),
+        "elapsed_s": round(sum(length.total_seconds() for length in lengths), 1),
+        "sessions": sessions,
+    }
+
+
+def last_written(folder: Path) -> datetime.datetime:
+    """When the last part was written."""
+    return datetime.datetime.fromtimestamp((folder / PARTS).stat().st_mtime, datetime.UTC)
+
+
+def finish_killed(folder: Path) -> None:
+    """Finish a run that was killed and left its parts behind, with what was measured.
+
+    Raises
+    ------
+    InputError
+        When it is still going on, or its parts say nothing of what was run.
+    OutputError
+        When the folder cannot be written.
+    """
+    try:
+        with (folder / PARTS).open("rb") as parts:
+            if not try_lock(parts):
+                raise wrong_folder(folder, "is still being written by its run", "a run that has ended")
+            facts, cells, holds = known_parts(folder)
+            times = ended(facts["times"], last_written(folder))
+            ending = {"status": "failed", "failure": _KILLED, "interrupted_by": None, "times": times}
+            write_run(folder, {"live_members": [], "live_engine": None, **facts, **ending}, cells, holds)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be finished: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise _foreign(folder, error) from None
+
+
+def known_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
+    """The facts, cells and holds of a folder's parts, if this version of raidlab can finish them.
+
+    Raises
+    ------
+    InputError
+    OSError, KeyError, TypeError, ValueError
+        When they are not raidlab's.
+    """
+    facts, cells, holds = read_parts(folder)
+    if "study" not in facts:
+        raise wrong_folder(
+            folder, f"was killed before it wrote what it runs ({PARTS} has no facts)", "another run folder"
+        )
+    if facts["schema_version"] != SCHEMA_VERSION:
+        raise wrong_folder(
+            folder,
+            f"was killed, and its parts are of result schema {facts['schema_version']}",
+            f"parts of schema {SCHEMA_VERSION}, or the raidlab that wrote them ({facts['raidlab']['version']})",
+        )
+    return facts, cells, holds
+
+
+def wrong_folder(folder: Path, message: str, accepted: str | None = None) -> InputError:
+    """What is wrong with a run folder, as an error."""
+    return InputError.one("run", message, value=f"'{folder}'", accepted=accepted)
+
+
+def _foreign(folder: Path, error: Exception) -> InputError:
+    return wrong_folder(folder, f"has parts that are not raidlab's: {error}")
+
+
+def _moment(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)

@@ -1,0 +1,112 @@
+"""Run folders of older versions, read as if this version had written them.
+
+Adding something to the schema: `SCHEMA_VERSION` one higher, what tables got in `_ADDED`, what ``run.json`` got in
+`_FACTS`; and a small folder of the version before, as a fixture that a test reads (`tests/python/fixtures`).
+
+Invariants:
+
+- Nothing is written: an old folder stays as it is.
+- What an old version did not record is null, or an empty table; never a guess.
+- Columns are added, never renamed, and never given another meaning. So a folder is as old as what it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from raidlab.results.tables import ACCOUNTS, DEVICE_COLUMNS, SCHEMA_VERSION, SNAPSHOT_HISTOGRAM_COLUMNS, TABLES
+
+OLDEST_VERSION = 1
+
+# By version, the columns that it added to each table; a table that it added has all of them.
+_ADDED: dict[int, dict[str, tuple[str, ...]]] = {
+    2: {
+        "cells": tuple(ACCOUNTS),
+        "devices": tuple(DEVICE_COLUMNS),
+        "stations": ("wait_ns",),
+        "snapshots": ("response_sum_ns",),
+        "snapshot_histograms": tuple(SNAPSHOT_HISTOGRAM_COLUMNS),
+    },
+    3: {},
+}
+_SQL_TYPES = {
+    pl.UInt32: "UINTEGER",
+    pl.UInt64: "UBIGINT",
+    pl.Float64: "DOUBLE",
+    pl.String: "VARCHAR",
+    pl.Boolean: "BOOLEAN",
+}
+
+
+def _from_1(facts: dict[str, Any]) -> dict[str, Any]:
+    """Version 2 says which signal ended a run."""
+    return {"interrupted_by": None, "live_engine": None, **facts}
+
+
+def _from_2(facts: dict[str, Any]) -> dict[str, Any]:
+    """Version 3 says which command made the folder, and in which sessions."""
+    times = facts["times"]
+    session = {"started": times["started"], "ended": times["finished"]}
+    return {"command": "run", **facts, "times": {"sessions": [session], **times}}
+
+
+_FACTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2}
+
+
+def is_known(version: object) -> bool:
+    """Whether folders of a version can be read."""
+    return isinstance(version, int) and OLDEST_VERSION <= version <= SCHEMA_VERSION
+
+
+def migrated_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts of ``run.json`` as this version writes them; ``schema_version`` stays that of the tables.
+
+    Raises
+    ------
+    KeyError, TypeError
+        When they lack what their version has.
+    """
+    for version in range(facts["schema_version"], SCHEMA_VERSION):
+        facts = _FACTS[version](facts)
+    return facts
+
+
+def added_since(version: int) -> dict[str, list[str]]:
+    """The columns of each table that came after a version, and that its folders may lack.
+
+    Examples
+    --------
+    >>> added_since(1)["cells"]
+    ['cpu_user_ns', 'cpu_system_ns', 'voluntary_switches', 'involuntary_switches']
+    >>> added_since(SCHEMA_VERSION)["cells"]
+    []
+    """
+    return {
+        name: [column for later in range(version + 1, SCHEMA_VERSION + 1) for column in _ADDED[later].get(name, ())]
+        for name in TABLES
+    }
+
+
+def is_younger(name: str, version: int) -> bool:
+    """Whether a table came after a version."""
+    return added_since(version)[name] == list(TABLES[name])
+
+
+def with_nulls(frame: pl.DataFrame, name: str, columns: list[str]) -> pl.DataFrame:
+    """A table with the columns that it lacks, in this version's order."""
+    nulls = [pl.lit(None, dtype=TABLES[name][column]).alias(column) for column in columns]
+    return frame.with_columns(nulls).select(*TABLES[name]) if nulls else frame
+
+
+def sql_of(name: str, file: str | None, columns: list[str]) -> str:
+    """The same in SQL: a table's file with the columns that it lacks, or an empty table where there is no file."""
+    listed = ", ".join(
+        f'NULL::{_SQL_TYPES[kind]} AS "{column}"' if column in columns else f'"{column}"'
+        for column, kind in TABLES[name].items()
+    )
+    if file is None:
+        return f"SELECT {listed} WHERE false"
+    return "SELECT {} FROM read_parquet('{}')".format(listed, file.replace("'", "''"))

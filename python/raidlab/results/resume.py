@@ -1,0 +1,236 @@
+"""Going on with a run that did not reach its end: what it was, what is done, and whether the rest would fit it.
+
+Invariants:
+
+- What is done is never run again, and what was cut short is.
+- A run goes on only as what it was: the same study, seed, targets, budget and version of raidlab; and, where its cells
+  are timed by a real clock, on the same machine. Anything else would be two runs in one table.
+- Whoever has opened a run to go on with it holds its lock: nobody finishes or resumes it meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raidlab.errors import InputError, OutputError
+from raidlab.results.finish import RUN, ended, known_parts, last_written, wrong_folder
+from raidlab.results.parts import PARTS, Parts
+from raidlab.results.provenance import host_facts, version_facts
+from raidlab.study import LoadedStudy, LoadPoint
+from raidlab.study.expand import cell_name
+
+# Targets whose figures do not depend on the machine.
+_TIMELESS = ("sim", "original")
+_HOST_FACTS = {"cpu": "processor", "cpus": "number of processors", "machine": "architecture", "kernel": "kernel"}
+# Firmware and kernels keep a little of the memory for themselves, and not always the same.
+_MEMORY_TOLERANCE = 0.01
+# What makes a member another one; paths, free space and numbers of devices change from boot to boot.
+_MEMBER_FACTS = ("kind", "size_bytes", "sector_bytes", "io")
+_DEVICE_FACTS = ("model", "rotational", "scheduler", "write_cache", "logical_block_bytes")
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that can go on.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+    parts : Parts
+        Locked, and open for appending.
+    facts : dict
+        What the run wrote when it began, and of its members.
+    answers : dict
+        What the engine answered to each cell that ran to its end, by the cell's name.
+    holds : tuple
+        The ranks of the response-time targets that are done.
+    times_before : dict
+        Its times, the last session ended when its last part was written.
+    """
+
+    folder: Path
+    parts: Parts
+    facts: dict[str, Any]
+    answers: dict[str, dict[str, Any]]
+    holds: tuple[tuple[float, ...], ...]
+    times_before: dict[str, Any]
+
+    @property
+    def study(self) -> str:
+        """The study as the command named it."""
+        words = self.facts["argv"]
+        return str(words[2]) if len(words) > 2 else str(self.facts["study"]["name"])
+
+    @property
+    def live_members(self) -> list[dict[str, Any]]:
+        """Facts of the live members, as far as they were known."""
+        return list(self.facts.get("live_members", []))
+
+    def refuse_other(self, loaded: LoadedStudy, *, seed: int, targets: Sequence[str], quick: bool) -> None:
+        """Refuse to go on as another run than it was.
+
+        Raises
+        ------
+        InputError
+            With one sentence for all that differs.
+        """
+        differences = [
+            *self._other_order(loaded, seed=seed, targets=targets, quick=quick),
+            *self._other_version(),
+            *(self._other_host() if set(self.facts["targets"]) - set(_TIMELESS) else ()),
+        ]
+        if differences:
+            raise InputError.one(
+                "--resume",
+                f"cannot go on as what it was: {'; '.join(differences)}",
+                value=f"'{self.folder}'",
+                accepted="the same study, seed, targets, raidlab and (but for simulations) machine, or a new run",
+            )
+
+    def _other_order(self, loaded: LoadedStudy, *, seed: int, targets: Sequence[str], quick: bool) -> Iterator[str]:
+        facts = self.facts
+        if facts["study"]["name"] != loaded.study.name:
+            yield f"it ran the study '{facts['study']['name']}', not '{loaded.study.name}'"
+        elif facts["study"]["sha256"] != loaded.sha256:
+            yield f"the study '{loaded.study.name}' has changed since"
+        elif facts["devices"] != _as_written({n: model.parameters for n, model in loaded.geometry.devices.items()}):
+            yield "a device of the study has changed since"
+        if facts["seed"] != seed:
+            yield f"its seed was {facts['seed']}, not {seed}"
+        if facts["targets"] != list(targets):
+            yield f"it ran on {' '.join(facts['targets'])}, not on {' '.join(targets)}"
+        if facts["quick"] != quick:
+            yield f"it was {'' if facts['quick'] else 'not '}--quick"
+
+    def _other_version(self) -> Iterator[str]:
+        then, now = self.facts["raidlab"], version_facts()
+        if then["version"] != now["version"]:
+            yield f"it was run by raidlab {then['version']}, and this is {now['version']}"
+        elif then["git_commit"] != now["git_commit"]:
+            short = [str(facts["git_commit"] or "an installed one")[:12] for facts in (then, now)]
+            yield f"it was run by raidlab of commit {short[0]}, and this is {short[1]}"
+        elif then["git_dirty"] != now["git_dirty"]:
+            yield f"it was run by a raidlab with{'' if then['git_dirty'] else 'out'} uncommitted changes"
+
+    def _other_host(self) -> Iterator[str]:
+        then, now = self.facts["host"], host_facts()
+        for key, word in _HOST_FACTS.items():
+            if then[key] != now[key]:
+                yield f"the machine's {word} was {then[key]}, and is {now[key]}"
+        before, after = then["memory_kib"] or 0, now["memory_kib"] or 0
+        if abs(before - after) > _MEMORY_TOLERANCE * max(before, after):
+            yield f"the machine's memory was {before} KiB, and is {after} KiB"
+
+    def refuse_other_members(self, members: Sequence[dict[str, Any]]) -> None:
+        """Refuse to go on over other live members than there were.
+
+        Raises
+        ------
+        InputError
+        """
+        for number, (then, now) in enumerate(zip(self.live_members, members, strict=False)):
+            for key, before, after in _changes(then, _as_written(now)):
+                raise InputError.one(
+                    "--resume",
+                    f"cannot go on as what it was: the {key} of member {number} was {before}, and is {after}",
+                    value=f"'{self.folder}'",
+                    accepted="the members it ran on, or a new run",
+                )
+
+    def close(self) -> None:
+        """Let others have it."""
+        self.parts.close()
+
+
+def open_unfinished(folder: Path) -> Unfinished | None:
+    """Open a run to go on with it; None if it is complete.
+
+    Raises
+    ------
+    InputError
+        When it is no run that could go on.
+    OutputError
+        When it cannot be written.
+    """
+    if not (folder / PARTS).is_file() or _is_complete(folder):
+        _refuse_incomplete(folder)
+        return None
+    try:
+        # Before it is opened: cutting half a line off is writing.
+        written = last_written(folder)
+        parts = Parts(folder / PARTS, resumed=True)
+    except BlockingIOError:
+        raise wrong_folder(folder, "is still being written by its run", "a run that has ended") from None
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
+    except (TypeError, ValueError) as error:
+        raise wrong_folder(folder, f"has parts that are not raidlab's: {error}") from None
+    try:
+        facts, cells, holds = known_parts(folder)
+        if facts.get("command") != RUN:
+            raise _not_resumable(folder, f"was made by raidlab {facts.get('command')}, which begins anew each time")
+        answers = {_name(record["identity"]): record["answer"] for record in cells}
+        whole = {name: answer for name, answer in answers.items() if not answer.get("interrupted")}
+        ranks = tuple(tuple(record["rank"]) for record in holds)
+        return Unfinished(folder, parts, facts, whole, ranks, ended(facts["times"], written))
+    except (KeyError, TypeError, ValueError) as error:
+        parts.close()
+        raise wrong_folder(folder, f"has parts that are not raidlab's: {error}") from None
+    except BaseException:
+        parts.close()
+        raise
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether a run was killed after it had written all, and before it had removed its parts."""
+    facts = _facts(folder)
+    return facts is not None and facts.get("status") == "complete"
+
+
+def _refuse_incomplete(folder: Path) -> None:
+    """A complete run needs no parts; what else has none cannot go on."""
+    facts = _facts(folder)
+    if facts is None:
+        raise _not_resumable(folder, f"has no {PARTS}: nothing had been written of it")
+    if facts.get("command", RUN) != RUN:
+        raise _not_resumable(folder, f"was made by raidlab {facts['command']}, which begins anew each time")
+    if facts.get("status") != "complete":
+        raise _not_resumable(folder, f"has no {PARTS} to go on from")
+
+
+def _facts(folder: Path) -> dict[str, Any] | None:
+    try:
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) else None
+
+
+def _not_resumable(folder: Path, message: str) -> InputError:
+    accepted = "a folder of raidlab run that was interrupted, failed or killed"
+    return InputError.one("--resume", message, value=f"'{folder}'", accepted=accepted)
+
+
+def _name(identity: dict[str, Any]) -> str:
+    point = LoadPoint(identity["load"], identity["depth"], identity["rate_per_s"])
+    return cell_name(identity["target"], identity["array"], identity["workload"], point, identity["repeat"])
+
+
+def _changes(then: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for key in _MEMBER_FACTS:
+        if then.get(key) != now.get(key):
+            yield key, then.get(key), now.get(key)
+    for part, keys in (("filesystem", ("kind",)), ("device", _DEVICE_FACTS)):
+        before, after = then.get(part) or {}, now.get(part) or {}
+        for key in keys:
+            if before.get(key) != after.get(key):
+                yield f"{part}'s {key}", before.get(key), after.get(key)
+
+
+def _as_written(value: Any) -> Any:
+    """A value as it is read back from JSON."""
+    return json.loads(json.dumps(value))
