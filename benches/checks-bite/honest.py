@@ -9,6 +9,7 @@ Invariant: what is run is a function of the seed.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from rigs import MIB, Checks, UnavailableError, checks, filled_loop, folder
 _DISK_PER_S = 60.0
 DEVICES = ("hdd-7200", "{ kind = 'fixed', capacity_bytes = 1073741824, read_us = 90, write_us = 30 }")
 _FLASH = 1
+# The parent of the kernel's own threads.
+_KTHREADD = 2
 
 
 def virtual_study(seed: int) -> str:
@@ -81,20 +84,44 @@ measure = {{ duration = "3s" }}
 """
 
 
+@dataclass
+class Taken:
+    """Shares of all processors' time that were not there for a run: taken by the machine's host, by other programs."""
+
+    stolen: float = 0.0
+    others: float = 0.0
+
+
 @contextlib.contextmanager
-def stolen() -> Iterator[list[float]]:
-    """The share of all processors' time that the host of this machine took meanwhile, once it is over."""
-    found: list[float] = []
-    before = _ticks()
-    yield found
+def watched() -> Iterator[Taken]:
+    """What is taken meanwhile, once it is over."""
+    taken = Taken()
+    before, programs = _ticks(), _of_others()
+    yield taken
     after = _ticks()
-    found.append((after[0] - before[0]) / max(after[1] - before[1], 1))
+    all_ticks = max(after[1] - before[1], 1)
+    taken.stolen = (after[0] - before[0]) / all_ticks
+    # A program that began or ended meanwhile is counted from its beginning, or not at all: a lower bound.
+    grown = (ticks - programs.get(process, 0) for process, ticks in _of_others().items())
+    taken.others = sum(grown) / all_ticks
 
 
 def _ticks() -> tuple[int, int]:
     words = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()[1:9]
     ticks = [int(word) for word in words]
     return ticks[7], sum(ticks)
+
+
+def _of_others() -> dict[int, int]:
+    """Processor time of all programs but this one and the kernel's own threads, which work for whoever asks."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                words = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+                if int(words[1]) not in (0, _KTHREADD):
+                    found[int(process.name)] = int(words[11]) + int(words[12])
+    return found
 
 
 @dataclass
@@ -114,15 +141,15 @@ class Live:
             "file": self._file,
         }
 
-    def run(self, number: int) -> tuple[str, Checks | None, float, str]:
-        """Run one: its kind, its findings (None where the rig is not to be had), the time stolen, and why not."""
+    def run(self, number: int) -> tuple[str, Checks | None, Taken, str]:
+        """Run one: its kind, its findings (None where the rig is not to be had), the time taken, and why not."""
         kind = list(self.makers)[number % len(self.makers)]
-        with stolen() as share:
+        with watched() as taken:
             try:
                 found, why = self.makers[kind](number), ""
             except UnavailableError as error:
                 found, why = None, str(error)
-        return kind, found, share[0], why
+        return kind, found, taken, why
 
     def _emulated(self, number: int) -> Checks:
         draw = random.Random(number)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -363,6 +364,43 @@ def test_check_refuses_what_measure_refuses(tmp_path: Path) -> None:
     assert check(tmp_path / "nothing", code=2) == ""
     assert check("null", "--destroy", tmp_path, code=2) == ""
     assert "this machine" in check("null", code=0)
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A loop device over a file of random bytes, and the file."""
+    if os.geteuid() != 0:
+        pytest.skip("loop devices need root")
+    backing = tmp_path / "disk"
+    backing.write_bytes(os.urandom(MIB) * 16)
+    done = subprocess.run(["losetup", "-f", "--show", str(backing)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no loop device to be had: {done.stderr.strip()}")
+    device = done.stdout.strip()
+    try:
+        yield device, backing
+    finally:
+        subprocess.run(["umount", str(tmp_path / "mounted")], check=False, capture_output=True)
+        subprocess.run(["losetup", "-d", device], check=False, capture_output=True)
+
+
+def test_check_overwrites_a_device_only_if_it_is_named_once_more(loop: tuple[str, Path], tmp_path: Path) -> None:
+    device, backing = loop
+    before = backing.read_bytes()
+    # Whether the page cache between the loop device and its file shows is the kernel's to decide: 0 or 3.
+    done = subprocess.run([*CLI, device, "--json"], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode in (0, 3), done.stderr
+    assert "compressible_pair" not in json.loads(done.stdout)["targets"][0]
+    assert backing.read_bytes() == before
+    given_up = [*CLI, device, "--destroy", device, "--json"]
+    done = subprocess.run(given_up, capture_output=True, text=True, check=False, timeout=120)
+    assert json.loads(done.stdout)["targets"][0]["compressible_pair"]["pairs"] == 5
+    assert backing.read_bytes() != before
+    if subprocess.run(["mkfs.ext4", "-q", "-F", device], check=False, capture_output=True).returncode == 0:
+        (tmp_path / "mounted").mkdir()
+        subprocess.run(["mount", device, str(tmp_path / "mounted")], check=True)
+        done = subprocess.run(given_up, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 4 and "is mounted" in done.stderr, done.stderr
 
 
 def test_every_check_has_a_cheat_or_says_why_not() -> None:

@@ -11,7 +11,7 @@ Invariants:
 - Only reads, unless a block device is given up by name (``--destroy``); in a directory raidlab writes files of its own,
   which are gone afterwards. Files that are there already are only read.
 - Devices are watched before anything is asked of them.
-- A trial that cannot be made leaves out its facts; it stops no other.
+- A trial that cannot be made leaves out its facts and stops no other; one that is refused for safety ends it all.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _examined(place: Place) -> dict[str, Any]:
             return facts
         probed = Probed(file, member, place.size_bytes, facts, writable=place.kind == "directory" or place.given_up)
         for trial in TRIALS:
-            facts |= _outcome(trial, probed)
+            facts |= _outcome(trial, probed, place)
         return facts
 
 
@@ -107,7 +107,7 @@ def _opened(place: Place, member: dict[str, Any]) -> dict[str, Any]:
     try:
         answer = run_request(json.dumps(request))
     except RefusedError as error:
-        raise RefusedError(f"TARGET: '{place.word}': {error}") from None
+        raise RefusedError(f"TARGET: '{place.word}': {str(error).removeprefix('targets[0]: ')}") from None
     except CellFailedError as error:
         raise InputError.one("TARGET", str(error).removeprefix("targets[0]: "), value=f"'{place.word}'") from None
     if answer.get("stopped_by"):
@@ -115,10 +115,12 @@ def _opened(place: Place, member: dict[str, Any]) -> dict[str, Any]:
     return dict(answer["facts"]["targets"][0] or {})
 
 
-def _outcome(trial: Any, probed: Probed) -> dict[str, Any]:
+def _outcome(trial: Any, probed: Probed, place: Place) -> dict[str, Any]:
     try:
         return dict(trial.tried(probed))
-    except (CellFailedError, RefusedError, OSError) as error:
+    except RefusedError as error:
+        raise RefusedError(f"TARGET: '{place.word}': {str(error).removeprefix('targets[0]: ')}") from None
+    except (CellFailedError, OSError) as error:
         return {"untried": {**probed.facts.get("untried", {}), trial.KEY: str(error)}}
 
 
