@@ -132,6 +132,7 @@ def _live(given: argparse.Namespace) -> list[dict[str, Any]]:
         stolen, crowded = taken.stolen > MOST_STOLEN_SHARE, taken.others > MOST_OTHERS_SHARE
         state = "absent" if found is None else "stolen" if stolen else "crowded" if crowded else "counted"
         rows.append({**row, **vars(taken), "kind": kind, "state": state, "why": why, "counts": state == "counted"})
+        print(f"{kind} {number}: {row['verdict'] or why}, {state}", file=sys.stderr, flush=True)
     states = collections.Counter(row["state"] for row in rows)
     shares = sorted(row["stolen"] for row in rows)
     print(

@@ -326,11 +326,15 @@ def test_a_simulated_run_knows_nothing_of_this_machine(small_run: Run) -> None:
 CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()", "check"]
 
 
-def check(*words: str | Path, code: int) -> str:
+# Whether a cache below a temporary directory shows is the machine's affair.
+EITHER = (0, 3)
+
+
+def check(*words: str | Path, code: int | tuple[int, ...]) -> str:
     done = subprocess.run([*CLI, *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
     if "io_uring" in done.stderr and done.returncode in (1, 2):
         pytest.skip(f"no io_uring here: {done.stderr}")
-    assert done.returncode == code, done.stderr + done.stdout
+    assert done.returncode in ((code,) if isinstance(code, int) else code), done.stderr + done.stdout
     assert "Traceback" not in done.stderr
     return done.stdout
 
@@ -338,7 +342,7 @@ def check(*words: str | Path, code: int) -> str:
 def test_check_reads_a_file_and_leaves_it_as_it_is(tmp_path: Path) -> None:
     content = os.urandom(8 * MIB)
     (tmp_path / "data").write_bytes(content)
-    document = json.loads(check(tmp_path / "data", "--json", code=0))
+    document = json.loads(check(tmp_path / "data", "--json", code=EITHER))
     (facts,) = document["targets"]
     assert facts["content"]["blocks"] == 64 and "compressible_pair" not in facts
     found = {finding["check"]: finding["verdict"] for finding in document["checks"]}
@@ -354,7 +358,7 @@ def test_check_finds_a_hole(tmp_path: Path) -> None:
 
 
 def test_check_writes_pairs_into_a_directory_and_removes_them(tmp_path: Path) -> None:
-    document = json.loads(check(tmp_path, "--file-size", "8MiB", "--json", code=0))
+    document = json.loads(check(tmp_path, "--file-size", "8MiB", "--json", code=EITHER))
     facts = document["targets"][0]
     assert facts["compressible_pair"]["pairs"] == 5, facts.get("untried")
     assert list(tmp_path.iterdir()) == []
