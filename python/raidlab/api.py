@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from raidlab.compare import Comparison, compare_run, write_csv
 from raidlab.errors import InputError, RefusedError
 from raidlab.metrics import Analysis
 from raidlab.metrics.repeat_figures import DEFAULT_KINDS
@@ -32,6 +33,7 @@ from raidlab.run import (
 )
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.study import LoadedStudy, load_study
+from raidlab.study.mapping import has_mapping, load_mapping
 
 DEFAULT_OUT = "runs"
 
@@ -269,6 +271,48 @@ def compare(
         for run, name, word in zip((a, b), names, ("A", "B"), strict=True)
     ]
     return compare_runs(*sides, kinds=metrics, per=per, unequal_capacity=unequal_capacity)
+
+
+def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStudy) -> Comparison:
+    """Set what a study published beside what a run of it gives.
+
+    Parameters
+    ----------
+    run : Run, str or pathlib.Path
+        A run or its folder.
+    study : str, pathlib.Path or LoadedStudy
+        The study, whose folder says what its published figures speak of.
+
+    Raises
+    ------
+    InputError
+        When the study has no ``quantities.toml``, or one with mistakes, or the run is that of another study.
+    """
+    analysis = analyse(run)
+    loaded = study if isinstance(study, LoadedStudy) else load_study(study)
+    if analysis.run.study.name != loaded.study.name:
+        raise InputError.one(
+            "--run",
+            f"is a run of the study '{analysis.run.study.name}'",
+            value=f"'{analysis.run.folder}'",
+            accepted=f"a run of {loaded.study.name}",
+        )
+    return compare_run(analysis, load_mapping(loaded.file))
+
+
+def published_beside(run: Run, study: str | Path | LoadedStudy) -> Comparison | None:
+    """What a study published beside a run of it on its own hardware; None where there is nothing to compare.
+
+    Its ``comparison.csv`` is written into the run's folder.
+    """
+    loaded = study if isinstance(study, LoadedStudy) else load_study(study)
+    if not has_mapping(loaded.file):
+        return None
+    if load_mapping(loaded.file).quantities.target not in set(run.cells["target"]):
+        return None
+    comparison = compare_with_published(run, loaded)
+    write_csv(comparison.rows, run.folder)
+    return comparison
 
 
 def write_report(run: Run | str | Path) -> Path:

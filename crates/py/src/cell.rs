@@ -249,7 +249,8 @@ impl Observer for Log {
     }
 
     fn operation(&mut self, _now: Instant, op: &Operation) {
-        let request = self.by_tag[op.tag as usize];
+        // What a cache asks of the array belongs to no request.
+        let Some(&request) = self.by_tag.get(op.tag as usize) else { return };
         if request < self.requests {
             self.rows.push((request, op.leaf, op.kind == OpKind::Write, op.extent.lba, op.extent.sectors));
         }

@@ -9,6 +9,7 @@
 //! - The simulator's path is made of stations only: c first-come-first-served servers each. A cap follows from a queue.
 //! - Nothing is allocated per request once the queues have grown.
 
+mod cache;
 mod config;
 mod error;
 mod events;
@@ -18,8 +19,9 @@ mod run;
 mod station;
 mod walks;
 
+pub use cache::CacheSpec;
 pub use config::{HostSpec, SimConfig};
 pub use error::SimError;
-pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, VisitSpec, HOST_CPU};
+pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, Times, VisitSpec, HOST_CPU};
 pub use result::{MemberResult, SimResult, StationResult};
 pub use run::{check, run, run_observed, Observer, Progress};

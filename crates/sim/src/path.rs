@@ -17,6 +17,7 @@
 //!
 //! Reference: E. D. Lazowska et al., *Quantitative System Performance*, 1984, chapter 10 (disk I/O paths as centres).
 
+use crate::cache::CacheSpec;
 use crate::config::HostSpec;
 use crate::error::SimError;
 use raidlab_types::{Duration, OpKind};
@@ -65,6 +66,17 @@ pub enum On {
     Write,
 }
 
+/// How the time of a visit varies about its mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Times {
+    /// Not at all.
+    #[default]
+    Constant,
+    /// Exponentially: what a station does besides, arbitration and retries are not modelled one by one.
+    Exponential,
+}
+
 /// One visit to a station.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +97,9 @@ pub struct VisitSpec {
     /// Only these volumes (request path) or members (member path); absent: all.
     #[serde(default)]
     pub only: Option<Vec<u32>>,
+    /// How its time varies.
+    #[serde(default)]
+    pub times: Times,
 }
 
 /// A station that computes parity instead of the host.
@@ -109,8 +124,21 @@ pub struct PathSpec {
     pub member: Vec<VisitSpec>,
     /// Longest piece in which bytes travel; absent: a transfer travels whole.
     pub transfer_quantum_bytes: Option<u64>,
+    /// The same of writes above the array, where it differs.
+    pub write_quantum_bytes: Option<u64>,
+    /// The same below the array, where it differs.
+    pub member_quantum_bytes: Option<u64>,
     /// Who computes parity, if not the host.
     pub parity: Option<ParitySpec>,
+    /// Caches between the request path and the array; of several for one volume the first counts.
+    pub caches: Vec<CacheSpec>,
+}
+
+impl PathSpec {
+    /// The cache of a volume.
+    pub(crate) fn cache_of(&self, volume: u32) -> Option<&CacheSpec> {
+        self.caches.iter().find(|cache| cache.is_of(volume))
+    }
 }
 
 /// One visit, compiled.
@@ -119,6 +147,7 @@ pub(crate) struct Step {
     pub station: u32,
     pub fixed: Duration,
     pub ns_per_byte: f64,
+    pub times: Times,
 }
 
 /// A run of steps, `from` to before `to`.
@@ -141,6 +170,8 @@ pub(crate) struct Leg {
     pub before: Span,
     pub data: Span,
     pub after: Span,
+    /// Longest piece in which bytes travel; 0 where none do.
+    pub quantum_bytes: u64,
 }
 
 impl Leg {
@@ -164,6 +195,8 @@ pub(crate) struct Paths {
     pub steps: Vec<Step>,
     requests: Vec<Ways>,
     members: Vec<Ways>,
+    /// What a write pays that a volume's cache answers.
+    copies: Vec<Leg>,
 }
 
 impl Paths {
@@ -191,6 +224,12 @@ impl Paths {
         self.members[leaf as usize].up[usize::from(kind != OpKind::Read)]
     }
 
+    /// What a write of a volume pays that its cache answers.
+    #[inline]
+    pub fn copy(&self, volume: u32) -> Leg {
+        self.copies[volume as usize]
+    }
+
     /// Compiles both paths for so many volumes and members. `host` comes first on both.
     pub fn compile(path: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Paths, SimError> {
         let mut paths = Paths::default();
@@ -201,19 +240,34 @@ impl Paths {
                 check_visit(&format!("path.{key}[{i}]"), visit, path, count)?;
             }
         }
+        for (i, cache) in path.caches.iter().enumerate() {
+            let key = format!("path.caches[{i}]");
+            for (k, visit) in cache.copy.iter().enumerate() {
+                check_visit(&format!("{key}.copy[{k}]"), visit, path, volumes)?;
+            }
+            if let Some(&one) = cache.only.iter().flatten().find(|&&one| one as usize >= volumes) {
+                return Err(SimError::new(format!("{key}.only"), format!("{one}; accepted: 0 to {}", volumes - 1)));
+            }
+        }
         let station = |visit: &VisitSpec| station_index(path, &visit.station).unwrap_or(0);
+        let quantum = path.transfer_quantum_bytes.unwrap_or(u64::MAX);
+        let write_quantum = path.write_quantum_bytes.unwrap_or(quantum);
+        let member_quantum = path.member_quantum_bytes.unwrap_or(quantum);
         for volume in 0..volumes as u32 {
-            let ways = paths.ways(&request, volume, station);
+            let ways = paths.ways(&request, volume, [write_quantum, quantum], station);
             paths.requests.push(ways);
+            let copy = path.cache_of(volume).map_or(&[][..], |cache| &cache.copy[..]);
+            let copy = paths.ways(copy, volume, [quantum, quantum], station).down[1];
+            paths.copies.push(copy);
         }
         for leaf in 0..leaves as u32 {
-            let ways = paths.ways(&member, leaf, station);
+            let ways = paths.ways(&member, leaf, [member_quantum, member_quantum], station);
             paths.members.push(ways);
         }
         Ok(paths)
     }
 
-    fn ways(&mut self, visits: &[VisitSpec], of: u32, station: impl Fn(&VisitSpec) -> u32) -> Ways {
+    fn ways(&mut self, visits: &[VisitSpec], of: u32, quanta: [u64; 2], station: impl Fn(&VisitSpec) -> u32) -> Ways {
         let mut ways = Ways::default();
         for (writes, other) in [(false, On::Write), (true, On::Read)] {
             let mine = |v: &&VisitSpec| v.on != other && v.only.as_ref().is_none_or(|only| only.contains(&of));
@@ -224,7 +278,7 @@ impl Paths {
             let (command, mut data, mut status) =
                 (of_phase(Phase::Command), of_phase(Phase::Data), of_phase(Phase::Status));
             status.reverse();
-            let (mut down, mut up) = (Leg::default(), Leg::default());
+            let [mut down, mut up] = quanta.map(|quantum_bytes| Leg { quantum_bytes, ..Leg::default() });
             down.before = self.span(&command);
             if writes {
                 down.data = self.span(&data);
@@ -253,13 +307,14 @@ fn with_host(visits: &[VisitSpec], host: &[(Phase, f64)]) -> Vec<VisitSpec> {
         mb_s: None,
         on: On::Both,
         only: None,
+        times: Times::Constant,
     };
     host.iter().map(visit).chain(visits.iter().cloned()).collect()
 }
 
 fn step(visit: &VisitSpec, station: u32) -> Step {
     let ns_per_byte = visit.mb_s.map_or(0.0, |mb_s| 1e3 / mb_s);
-    Step { station, fixed: Duration::from_s_f64(visit.us / 1e6), ns_per_byte }
+    Step { station, fixed: Duration::from_s_f64(visit.us / 1e6), ns_per_byte, times: visit.times }
 }
 
 /// The host's processors are station 0; the path's own stand behind.
@@ -283,8 +338,15 @@ pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
             return Err(SimError::new(key("name"), message));
         }
     }
-    if path.transfer_quantum_bytes == Some(0) {
-        return Err(SimError::new("path.transfer_quantum_bytes", "0; accepted: at least 1"));
+    let quanta = [
+        ("transfer_quantum_bytes", path.transfer_quantum_bytes),
+        ("write_quantum_bytes", path.write_quantum_bytes),
+        ("member_quantum_bytes", path.member_quantum_bytes),
+    ];
+    for (key, quantum) in quanta {
+        if quantum == Some(0) {
+            return Err(SimError::new(format!("path.{key}"), "0; accepted: at least 1"));
+        }
     }
     if let Some(parity) = &path.parity {
         known_station("path.parity.station", &parity.station, path)?;

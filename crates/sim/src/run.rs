@@ -1,11 +1,13 @@
 //! The loop: the earliest event, then everything that follows from it at the same time.
 //!
-//! A request walks down the request path (if that costs anything) to the array, each member operation down the member path
-//! to its device, and both back up. Order within an instant: first what the array wants started, then what it reports, then new requests.
+//! A request walks down the request path (if that costs anything) to the array, or to the cache above it, each member
+//! operation down the member path to its device, and both back up. Order within an instant: first what the array wants started, then what it reports, then new requests.
 
+use crate::cache::{Cache, CacheOp};
 use crate::config::SimConfig;
 use crate::error::SimError;
 use crate::events::Timers;
+use crate::path::{Leg, Span};
 use crate::result::{MemberResult, SimResult, StationResult};
 use crate::station::Station;
 use crate::walks::{Then, Walks};
@@ -66,6 +68,10 @@ struct Sim<'o, O: Observer> {
     sector_bytes: u64,
     /// By tag; kept where the way back costs something.
     requests: Vec<Request>,
+    /// By volume; none at all where no volume has one.
+    caches: Vec<Option<Cache>>,
+    /// By tag of a read through a cache: sectors that have not reached the client, and whether any has set out.
+    arriving: Vec<(u64, bool)>,
     /// Whether the load has been told of a request since it was asked.
     answered: bool,
     /// By tag of the request; used where issuing costs time.
@@ -74,6 +80,10 @@ struct Sim<'o, O: Observer> {
     measuring: bool,
     observer: &'o mut O,
 }
+
+/// Marks requests that caches make of the array; the volume stands above the cache's own number.
+const OF_CACHE: u64 = 1 << 63;
+const VOLUME_SHIFT: u32 = 40;
 
 /// Events between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: u64 = 1 << 16;
@@ -125,6 +135,26 @@ fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimE
     Ok((built, sector_bytes))
 }
 
+/// The cache of each volume; empty where none has one.
+fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, SimError> {
+    let (specs, sector_bytes) = (&config.path.caches, u64::from(layout.sector_bytes()));
+    for (i, spec) in specs.iter().enumerate() {
+        spec.check(&format!("path.caches[{i}]"), sector_bytes)?;
+    }
+    if !specs.is_empty() && config.host.issue_us > 0.0 {
+        let message = format!("{}; accepted: 0 where caches stand between host and array", config.host.issue_us);
+        return Err(SimError::new("host.issue_us", message));
+    }
+    if specs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of = |i: usize, capacity_sectors: u64| {
+        let spec = config.path.cache_of(i as u32)?;
+        Some(Cache::new(spec, sector_bytes, capacity_sectors, layout.full_stripe_sectors(i)))
+    };
+    Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
+}
+
 impl<'o, O: Observer> Sim<'o, O> {
     fn new(config: &SimConfig, observer: &'o mut O) -> Result<Self, SimError> {
         config.tree.validate().map_err(|e| SimError::new(e.place, e.message))?;
@@ -144,7 +174,9 @@ impl<'o, O: Observer> Sim<'o, O> {
             }
             array.set_member_state(leaf, MemberState::Missing);
         }
-        let walks = Walks::new(&config.path, &config.host, volumes.len(), devices.len())?;
+        let walk_seed = Seed::new(config.seed).named("walks");
+        let walks = Walks::new(&config.path, &config.host, volumes.len(), devices.len(), walk_seed)?;
+        let caches = caches(config, array.layout())?;
         Ok(Sim {
             now: Instant::ZERO,
             array,
@@ -155,6 +187,8 @@ impl<'o, O: Observer> Sim<'o, O> {
             issue_cost: Duration::from_s_f64(config.host.issue_us / 1e6),
             sector_bytes: u64::from(sector_bytes),
             requests: Vec::new(),
+            caches,
+            arriving: Vec::new(),
             answered: false,
             issuers: Vec::new(),
             handled: 0,
@@ -211,11 +245,20 @@ impl<'o, O: Observer> Sim<'o, O> {
                     ArrayOp::Compute { id, read_bytes, .. } => self.compute(id, read_bytes),
                 }
             }
+            let mut caches_moved = false;
             while let Some(event) = self.array.poll_event() {
                 if let Event::RequestDone { tag, result } = event {
-                    self.leave(tag, result.is_ok());
+                    if tag & OF_CACHE != 0 {
+                        self.cache_served(tag);
+                        caches_moved = true;
+                    } else {
+                        self.leave(tag, result.is_ok());
+                    }
                     ask_load |= std::mem::take(&mut self.answered);
                 }
+            }
+            if caches_moved {
+                continue;
             }
             if !ask_load {
                 return;
@@ -266,7 +309,87 @@ impl<'o, O: Observer> Sim<'o, O> {
         if self.issue_cost > Duration::ZERO {
             self.new_issuer(request.tag as usize);
         }
-        self.array.handle_request(self.now, request);
+        match self.caches.get_mut(request.volume as usize) {
+            Some(Some(cache)) if request.kind != RequestKind::Flush => {
+                let tag = request.tag as usize;
+                if tag >= self.arriving.len() {
+                    self.arriving.resize(tag + 1, (0, false));
+                }
+                self.arriving[tag] = (request.extent.sectors, false);
+                cache.handle_request(&request);
+                self.serve_cache(request.volume);
+            }
+            _ => self.array.handle_request(self.now, request),
+        }
+    }
+
+    /// The array has done what a cache asked of it.
+    fn cache_served(&mut self, tag: RequestTag) {
+        let (volume, id) = (((tag & !OF_CACHE) >> VOLUME_SHIFT) as u32, tag & ((1 << VOLUME_SHIFT) - 1));
+        if let Some(Some(cache)) = self.caches.get_mut(volume as usize) {
+            cache.handle_done(id);
+        }
+        self.serve_cache(volume);
+    }
+
+    /// Does what the cache of a volume wants.
+    fn serve_cache(&mut self, volume: u32) {
+        let own = |id: u64, kind, extent| Request {
+            tag: OF_CACHE | u64::from(volume) << VOLUME_SHIFT | id,
+            volume,
+            kind,
+            extent,
+            force_unit_access: false,
+        };
+        while let Some(op) = self.caches[volume as usize].as_mut().and_then(Cache::poll) {
+            match op {
+                CacheOp::Fetch { id, extent } => {
+                    self.array.handle_request(self.now, own(id, RequestKind::Read, extent));
+                }
+                CacheOp::Destage { id, extent } => {
+                    self.array.handle_request(self.now, own(id, RequestKind::Write, extent));
+                }
+                CacheOp::Ready { tag, sectors } => self.bring(volume, tag, sectors),
+                CacheOp::Stored { tag, sectors } => self.copy(volume, tag, sectors),
+                CacheOp::Written { tag } => self.leave(tag, true),
+            }
+        }
+    }
+
+    /// Sectors of a read set out for the client.
+    fn bring(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
+        let is_first = !std::mem::replace(&mut self.arriving[tag as usize].1, true);
+        let Some(walks) = &mut self.walks else { return self.arrived(tag, sectors) };
+        // The status follows when all is there.
+        let leg = Leg { after: Span::default(), ..walks.paths.request_up(volume, false) };
+        let bytes = sectors * self.sector_bytes;
+        if let Some(then) = walks.walk_on(self.now, leg, bytes, is_first, Then::Arrived(tag, sectors)) {
+            self.follow(then);
+        }
+    }
+
+    /// Sectors of a read have reached the client; after the last of them comes the status.
+    fn arrived(&mut self, tag: RequestTag, sectors: u64) {
+        let left = &mut self.arriving[tag as usize].0;
+        *left -= sectors;
+        if *left > 0 {
+            return;
+        }
+        let Some(walks) = &mut self.walks else { return self.answer(tag, true) };
+        let volume = self.requests[tag as usize].volume;
+        let leg = Leg { after: walks.paths.request_up(volume, false).after, ..Leg::default() };
+        if let Some(then) = walks.walk(self.now, leg, 0, Then::Answer(tag, true)) {
+            self.follow(then);
+        }
+    }
+
+    /// A write is in its cache: what that costs beyond the request's own way, before it is answered.
+    fn copy(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
+        let Some(walks) = &mut self.walks else { return self.leave(tag, true) };
+        let leg = walks.paths.copy(volume);
+        if let Some(then) = walks.walk(self.now, leg, sectors * self.sector_bytes, Then::Leave(tag)) {
+            self.follow(then);
+        }
     }
 
     /// The array is done with a request, which goes back to its client.
@@ -388,6 +511,8 @@ impl<'o, O: Observer> Sim<'o, O> {
         match then {
             Then::Enter(request) => self.enter(request),
             Then::Answer(tag, ok) => self.answer(tag, ok),
+            Then::Arrived(tag, sectors) => self.arrived(tag, sectors),
+            Then::Leave(tag) => self.leave(tag, true),
             Then::Start(op) => self.start(&op),
             Then::Next(tag, generation) => self.next_in_turn(tag, generation),
             Then::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),

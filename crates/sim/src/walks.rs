@@ -12,9 +12,9 @@
 use crate::config::HostSpec;
 use crate::error::SimError;
 use crate::events::Jobs;
-use crate::path::{self, cost, Leg, PathSpec, Paths, Step, HOST_CPU};
+use crate::path::{self, cost, Leg, PathSpec, Paths, Step, Times, HOST_CPU};
 use crate::station::Station;
-use raidlab_types::{Duration, Instant, OpError, OpId, Operation, Request, RequestTag};
+use raidlab_types::{CounterRng, Duration, Instant, OpError, OpId, Operation, Request, RequestTag, Seed};
 
 const NONE: u32 = u32::MAX;
 
@@ -25,6 +25,10 @@ pub(crate) enum Then {
     Enter(Request),
     /// The client is told.
     Answer(RequestTag, bool),
+    /// So many sectors of a read have reached the client.
+    Arrived(RequestTag, u64),
+    /// A write that its cache has is on its way back.
+    Leave(RequestTag),
     /// The operation reaches its member.
     Start(Operation),
     /// The request of this tag, the so-manyth to have it, may issue its next operation.
@@ -42,6 +46,8 @@ struct Walk {
     left: u64,
     /// Quanta on their way.
     quanta: u32,
+    /// Whether its first quantum pays what is paid once a transfer.
+    pays: bool,
     then: Then,
     next_free: u32,
 }
@@ -62,18 +68,24 @@ struct Walker {
 pub(crate) struct Walks {
     pub paths: Paths,
     stations: Vec<Station>,
-    quantum_bytes: u64,
     parity: (u32, f64),
     walks: Vec<Walk>,
     free_walk: u32,
     walkers: Vec<Walker>,
     free_walker: u32,
     in_service: Jobs,
+    rng: CounterRng,
 }
 
 impl Walks {
     /// The stations of a path, with the host's processors as the first of them; none if nothing costs anything.
-    pub fn new(spec: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Option<Walks>, SimError> {
+    pub fn new(
+        spec: &PathSpec,
+        host: &HostSpec,
+        volumes: usize,
+        leaves: usize,
+        seed: Seed,
+    ) -> Result<Option<Walks>, SimError> {
         if host.cpus == 0 {
             return Err(SimError::new("host.cpus", "0; accepted: at least 1"));
         }
@@ -98,13 +110,13 @@ impl Walks {
         Ok(Some(Walks {
             paths,
             stations: [Station::new(HOST_CPU, host.cpus)].into_iter().chain(own).collect(),
-            quantum_bytes: spec.transfer_quantum_bytes.unwrap_or(u64::MAX),
             parity: (parity.0, parity.1 * 1000.0 / 1024.0),
             walks: Vec::new(),
             free_walk: NONE,
             walkers: Vec::new(),
             free_walker: NONE,
             in_service: Jobs::default(),
+            rng: seed.draws(),
         }))
     }
 
@@ -127,10 +139,17 @@ impl Walks {
     /// A leg is to be walked with so many bytes; what follows, if that is at once.
     #[inline]
     pub fn walk(&mut self, now: Instant, leg: Leg, bytes: u64, then: Then) -> Option<Then> {
+        self.walk_on(now, leg, bytes, true, then)
+    }
+
+    /// The same; `pays`: whether it is the first of its transfer, which pays what is paid once.
+    #[inline]
+    pub fn walk_on(&mut self, now: Instant, leg: Leg, bytes: u64, pays: bool, then: Then) -> Option<Then> {
         if leg.is_empty() {
             return Some(then);
         }
         let id = self.begin(leg, bytes, then);
+        self.walks[id as usize].pays = pays;
         if leg.before.is_empty() {
             return self.send_bytes(now, id);
         }
@@ -202,17 +221,17 @@ impl Walks {
     }
 
     fn send_bytes(&mut self, now: Instant, walk: u32) -> Option<Then> {
-        let Walk { leg, left, .. } = self.walks[walk as usize];
+        let Walk { leg, left, pays, .. } = self.walks[walk as usize];
         if leg.data.is_empty() || left == 0 {
             return self.after_bytes(now, walk);
         }
-        self.send_quantum(now, walk, true);
+        self.send_quantum(now, walk, pays);
         None
     }
 
     fn send_quantum(&mut self, now: Instant, walk: u32, pays: bool) {
         let all = &mut self.walks[walk as usize];
-        let bytes = all.left.min(self.quantum_bytes);
+        let bytes = all.left.min(all.leg.quantum_bytes);
         (all.left, all.quanta) = (all.left - bytes, all.quanta + 1);
         let step = all.leg.data.from;
         self.set_out(now, walk, step, bytes, pays);
@@ -235,17 +254,23 @@ impl Walks {
 
     #[inline]
     fn visit(&mut self, now: Instant, id: u32, step: u32) {
-        let Step { station, fixed, ns_per_byte } = self.paths.steps[step as usize];
+        let Step { station, fixed, ns_per_byte, times } = self.paths.steps[step as usize];
         let walker = &mut self.walkers[id as usize];
         walker.step = step;
         let bytes = Duration::from_ns((walker.bytes as f64 * ns_per_byte) as u64);
-        let cost = if walker.pays { fixed + bytes } else { bytes };
+        let mean = if walker.pays { fixed + bytes } else { bytes };
+        let cost = match times {
+            Times::Constant => mean,
+            Times::Exponential => {
+                Duration::from_ns((mean.as_ns() as f64 * -libm::log(self.rng.unit_positive())) as u64)
+            }
+        };
         let done = self.stations[station as usize].arrive(now, cost);
         self.in_service.push(done, id);
     }
 
     fn begin(&mut self, leg: Leg, bytes: u64, then: Then) -> u32 {
-        let walk = Walk { leg, left: bytes, quanta: 0, then, next_free: NONE };
+        let walk = Walk { leg, left: bytes, quanta: 0, pays: true, then, next_free: NONE };
         match self.free_walk {
             NONE => {
                 self.walks.push(walk);

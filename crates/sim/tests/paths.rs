@@ -5,7 +5,9 @@ mod common;
 use common::{closed, fixed, random, rate, requests};
 use raidlab_array::{Rotation, Tree};
 use raidlab_load::{ArrivalSpec, LoadSpec};
-use raidlab_sim::{run, HostSpec, On, ParitySpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, VisitSpec};
+use raidlab_sim::{
+    run, HostSpec, On, ParitySpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, Times, VisitSpec,
+};
 
 const KIB: u64 = 1 << 10;
 
@@ -14,7 +16,7 @@ fn station(name: &str, servers: u32) -> StationSpec {
 }
 
 fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
-    VisitSpec { station: station.into(), phase, us, mb_s, on: On::Both, only: None }
+    VisitSpec { station: station.into(), phase, us, mb_s, on: On::Both, only: None, times: Times::Constant }
 }
 
 /// One fixed disk of 100 us, one request of `bytes` at a time.

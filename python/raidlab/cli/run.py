@@ -88,7 +88,7 @@ def run(
 
     Measures, simulates or both, prints a table for each target, and keeps the result with a report in a new folder.
     """
-    from raidlab.api import analyse
+    from raidlab.api import analyse, published_beside
     from raidlab.checks import run_checks
     from raidlab.cli.output import print_json, print_run
     from raidlab.cli.terminal import printing, say
@@ -105,7 +105,7 @@ def run(
             say_failure(result)
             raise typer.Exit(exit_code(result, []))
         analysis = analyse(result)
-        page = write_page(analysis)
+        page = write_page(analysis, published_beside(result, study) if study is not None else None)
         findings = run_checks(analysis)
         with printing():
             if as_json:

@@ -1,4 +1,4 @@
-"""``raidlab study``: list the studies there are, show what one asks."""
+"""``raidlab study``: the studies there are, what one asks, and how it compares with what it published."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import typer
 
 from raidlab.cli.run import complete_study
 
-app = typer.Typer(help="List studies, or show what one asks.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List studies, show what one asks, compare one with what it published.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @app.command("list")
@@ -27,6 +31,7 @@ def show(
     ],
 ) -> None:
     """Check a study file and show its arrays, workloads, loads, and how many cells it runs."""
+    from raidlab.cli.comparison import print_parameters
     from raidlab.cli.output import print_study
     from raidlab.run import check_study
     from raidlab.study import load_study
@@ -34,3 +39,88 @@ def show(
     loaded = load_study(study)
     check_study(loaded)
     print_study(loaded)
+    for hardware in loaded.hardware.values():
+        if hardware.parameters:
+            print_parameters(f"\nparameters of {hardware.name}", hardware.parameters)
+
+
+STUDY_ARGUMENT = typer.Argument(
+    metavar="STUDY", help="A study's name, or the path of its file.", autocompletion=complete_study
+)
+
+
+@app.command("compare")
+def compare(
+    study: Annotated[str, STUDY_ARGUMENT],
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="A run folder; the study is run first when left out.")
+    ] = None,
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where a new run folder is made.")] = "runs",
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The root seed; the study's by default.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: wider intervals.")] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help="Also list what is not evaluated.")] = False,
+) -> None:
+    """Set every published figure of a study beside what its own hardware gives in the simulator.
+
+    Prints value and error of each, medians and maxima, and writes comparison.csv into the run's folder.
+    """
+    import sys
+
+    from raidlab.api import analyse, published_beside, run_study
+    from raidlab.cli.comparison import print_comparison
+    from raidlab.cli.terminal import printing, say
+    from raidlab.compare import FILE
+    from raidlab.errors import EXIT_BAD_INPUT, EXIT_FAILED
+    from raidlab.report import write_page
+    from raidlab.results import load_run
+    from raidlab.run import progress_on
+    from raidlab.study import load_study
+    from raidlab.study.mapping import load_mapping
+
+    loaded = load_study(study)
+    # What cannot be compared is not run first.
+    mapping = load_mapping(loaded.file)
+    if run is not None:
+        result = load_run(run)
+    else:
+        target = mapping.quantities.target
+        result = run_study(loaded, on=[target], out=out, seed=seed, quick=quick, progress=progress_on(sys.stderr))
+    comparison = published_beside(result, loaded)
+    if comparison is None:
+        say("nothing was measured")
+        raise typer.Exit(EXIT_FAILED)
+    with printing():
+        print_comparison(comparison, all_rows=all_rows)
+    say(f"written: {result.folder / FILE}; report: {write_page(analyse(result), comparison)}")
+    if comparison.errors:
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+@app.command("fit")
+def fit(
+    study: Annotated[str, STUDY_ARGUMENT],
+    write: Annotated[
+        bool, typer.Option("--write", help="Write what was found into the files of the study's hardware.")
+    ] = False,
+    leave_out: Annotated[
+        bool, typer.Option("--leave-out/--no-leave-out", help="Leave each group of figures out in turn.")
+    ] = True,
+) -> None:
+    """Find the fitted parameters of a study's own hardware anew, from the figures it published.
+
+    Prints each parameter before and after, the errors of the figures it was held to, and those of figures left out.
+    """
+    from raidlab.cli.comparison import print_fit
+    from raidlab.cli.terminal import printing, say
+    from raidlab.fit import fit_study, write_values
+    from raidlab.study import load_study
+    from raidlab.study.mapping import load_mapping
+
+    loaded = load_study(study)
+    mapping = load_mapping(loaded.file)
+    found = fit_study(loaded, mapping, leave_out=leave_out, note=say)
+    with printing():
+        print_fit(found)
+    if write:
+        for file in write_values(loaded, mapping.quantities.target, found.values):
+            say(f"written: {file}")

@@ -18,6 +18,8 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
 from raidlab.checks import PASS, Finding, run_checks
+from raidlab.compare import Comparison as Published
+from raidlab.compare import errors_of
 from raidlab.figures import Figure, make_figures
 from raidlab.figures.figure import key_of
 from raidlab.metrics import METRICS, Analysis, Comparison, Point
@@ -53,19 +55,28 @@ class _PathRow:
     limit: Part | None
 
 
-def write_page(analysis: Analysis) -> Path:
-    """Write the page and the figures into the run's folder; returns the page's path."""
+def write_page(analysis: Analysis, published: Published | None = None) -> Path:
+    """Write the page and the figures into the run's folder; returns the page's path.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    published : Comparison, optional
+        The run beside what its study published.
+    """
     folder = analysis.run.folder
     figures = make_figures(analysis)
     (folder / FIGURES_FOLDER).mkdir(exist_ok=True)
     for figure in figures:
         figure.save(folder / FIGURES_FOLDER)
     page = folder / PAGE
-    page.write_text(render(analysis, figures, run_checks(analysis)), encoding="utf-8")
+    page.write_text(render(analysis, figures, run_checks(analysis), published), encoding="utf-8")
     return page
 
 
-def render(analysis: Analysis, figures: list[Figure], findings: list[Finding]) -> str:
+def render(
+    analysis: Analysis, figures: list[Figure], findings: list[Finding], published: Published | None = None
+) -> str:
     """The page's text.
 
     Parameters
@@ -73,6 +84,7 @@ def render(analysis: Analysis, figures: list[Figure], findings: list[Finding]) -
     analysis : Analysis
     figures : list of Figure
     findings : list of Finding
+    published : Comparison, optional
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -95,6 +107,8 @@ def render(analysis: Analysis, figures: list[Figure], findings: list[Finding]) -
         command=shlex.join(rerun_command(facts)),
         has_live=any(point.target in ("live", "emulated") for point in analysis.points),
         has_held=not analysis.run.holds.is_empty(),
+        published=published,
+        errors=errors_of(published.rows) if published else [],
         cells=analysis.run.cells.height,
         requests=int(analysis.run.cells["all_requests"].sum()),
     )

@@ -87,16 +87,14 @@ class RunWriter:
         facts = {
             "schema_version": SCHEMA_VERSION,
             "command": command,
-            "study": {"name": loaded.study.name, "sha256": loaded.sha256, "text": loaded.text},
             "seed": seed,
             "targets": targets,
             "quick": quick,
             "argv": argv,
             "raidlab": version_facts(),
             "host": host_facts(),
-            "trees": loaded.geometry.trees,
-            "devices": {name: model.parameters for name, model in loaded.geometry.devices.items()},
             "times": begun({}, _now()),
+            **study_facts(loaded),
         }
         self._set_up(folder, loaded, facts)
         try:
@@ -137,7 +135,7 @@ class RunWriter:
         self._facts = dict(facts)
         self._live_engine: Any = None
         self._live_members: list[dict[str, Any]] = []
-        self._ranks = _Ranks(loaded)
+        self._ranks = Ranks(loaded)
         self._cells = 0
         self._is_resumed = False
         self._done_cells: set[str] = set()
@@ -160,7 +158,7 @@ class RunWriter:
         if self._is_done(outcome):
             return
         if isinstance(outcome, CellOutcome):
-            record = self._cell_record(outcome, member_bytes, sector_bytes)
+            record = cell_record(self._loaded, self._ranks, outcome, member_bytes, sector_bytes)
             if outcome.cell.target in ("live", NULL):
                 self._live_engine = (outcome.answer.get("facts") or {}).get("engine") or self._live_engine
         else:
@@ -241,29 +239,6 @@ class RunWriter:
             f"{wrong}; the {self._cells} results until then are kept in {PARTS}; once there is room, {makes}"
         )
 
-    def _cell_record(self, outcome: CellOutcome, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
-        cell = outcome.cell
-        facts = self._loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)
-        identity = {
-            "target": cell.target,
-            "array": cell.array.name,
-            "group": cell.array.group,
-            "workload": cell.workload.name,
-            "load": cell.load.kind,
-            "depth": cell.load.depth,
-            "rate_per_s": cell.load.rate_per_s,
-            "repeat": cell.repeat,
-            "purpose": cell.purpose,
-            "seed": cell.seed,
-            # The order of a simulated cell depends on which worker was free first, and means nothing.
-            "order": outcome.order if cell.target in ("live", "emulated", NULL) else 0,
-            "members": facts["leaves"],
-            "user_bytes": facts["user_bytes"],
-            "member_bytes": member_bytes,
-            "storage_efficiency": facts["storage_efficiency"],
-        }
-        return {"rank": self._ranks.of_cell(cell), "identity": identity, "answer": outcome.answer}
-
     def _hold_record(self, outcome: HoldOutcome) -> dict[str, Any]:
         task, answer = outcome.task, outcome.answer
         row = {
@@ -284,7 +259,48 @@ class RunWriter:
         return {"rank": self._ranks.of_hold(task), "row": row}
 
 
-class _Ranks:
+def study_facts(loaded: LoadedStudy) -> dict[str, Any]:
+    """What a run keeps of its study: its text, its trees, its devices, the parameters of its hardware."""
+    return {
+        "study": {"name": loaded.study.name, "sha256": loaded.sha256, "text": loaded.text},
+        "trees": loaded.geometry.trees,
+        "devices": {name: model.parameters for name, model in loaded.geometry.devices.items()},
+        "hardware": {
+            target: {name: {"text": one.text, **one.model_dump()} for name, one in known.parameters.items()}
+            for target, known in loaded.hardware.items()
+            if known.parameters
+        },
+    }
+
+
+def cell_record(
+    loaded: LoadedStudy, ranks: Ranks, outcome: CellOutcome, member_bytes: int, sector_bytes: int
+) -> dict[str, Any]:
+    """What a run keeps of one cell: the study's side and the engine's side."""
+    cell = outcome.cell
+    facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)
+    identity = {
+        "target": cell.target,
+        "array": cell.array.name,
+        "group": cell.array.group,
+        "workload": cell.workload.name,
+        "load": cell.load.kind,
+        "depth": cell.load.depth,
+        "rate_per_s": cell.load.rate_per_s,
+        "repeat": cell.repeat,
+        "purpose": cell.purpose,
+        "seed": cell.seed,
+        # The order of a simulated cell depends on which worker was free first, and means nothing.
+        "order": outcome.order if cell.target in ("live", "emulated", NULL) else 0,
+        "members": facts["leaves"],
+        "user_bytes": facts["user_bytes"],
+        "member_bytes": member_bytes,
+        "storage_efficiency": facts["storage_efficiency"],
+    }
+    return {"rank": ranks.of_cell(cell), "identity": identity, "answer": outcome.answer}
+
+
+class Ranks:
     """The canonical order of rows: as the study lists things."""
 
     def __init__(self, loaded: LoadedStudy) -> None:
@@ -294,11 +310,13 @@ class _Ranks:
         self._loads = {name: index for index, name in enumerate(("closed", "open", "hold"))}
 
     def of_cell(self, cell: Cell) -> list[float]:
+        """Where a cell stands."""
         load = cell.load
         place = self._place(cell.target, cell.array.name, cell.workload.name)
         return [*place, self._loads[load.kind], load.depth, load.rate_per_s, cell.repeat]
 
     def of_hold(self, task: HoldTask) -> list[float]:
+        """Where a held response time stands."""
         return [*self._place(task.target, task.array.name, task.workload.name), task.repeat]
 
     def _place(self, target: str, array: str, workload: str) -> list[float]:

@@ -33,6 +33,7 @@ from raidlab.results.migrate import (
 from raidlab.results.parts import PARTS
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
+from raidlab.study.parameters import put_in
 
 # What the rest of raidlab takes for granted in `run.json`.
 _NEEDED = (
@@ -113,8 +114,10 @@ class Run:
 
     @cached_property
     def study(self) -> Study:
-        """The study, as it was when it ran."""
-        return Study.model_validate(tomllib.loads(self.facts["study"]["text"]))
+        """The study, as it was when it ran, with the parameters that its hardware had then."""
+        hardware = self.facts.get("hardware", {})
+        texts = {target: {name: one["text"] for name, one in known.items()} for target, known in hardware.items()}
+        return Study.model_validate(put_in(tomllib.loads(self.facts["study"]["text"]), texts))
 
     def live_members(self, array: str | None = None) -> list[dict[str, Any]]:
         """Facts of the live members, or of those that one array runs on.

@@ -94,11 +94,13 @@ def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
     steps: list[str | int] = [name or int(number) for name, number in _STEP.findall(key)]
     head, rest = (steps[0] if steps else ""), tuple(_renamed(step) for step in steps[1:])
     workload = next(index for index, one in enumerate(study.workload) if one.name == cell.workload.name)
+    array = next(index for index, one in enumerate(study.array) if one.name == cell.array.name)
+    own: Place = ("workload", workload) if cell.workload.load is not None else ()
     section = "live" if cell.target == NULL else cell.target
     places: dict[str | int, Place] = {
         "workload": ("workload", workload, *_of_workload(rest, cell.workload)),
-        "load": (*(("workload", workload) if cell.workload.load is not None else ()), "load", *_of_load(rest)),
-        "tree": ("array", next(index for index, one in enumerate(study.array) if one.name == cell.array.name), "tree"),
+        "load": (*(("array", array) if cell.array.load is not None else own), "load", *_of_load(rest)),
+        "tree": ("array", array, "tree"),
         "members": ("live", "memory_member_size") if section == "live" else (section, "device"),
         "sector_bytes": (section, "sector"),
     }

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from raidlab.run.data_path import data_path
 from raidlab.study import Cell, LoadedStudy, budget
-from raidlab.study.expand import NULL
-from raidlab.study.schema import Amount, Modelled, Policy, Visit
+from raidlab.study.expand import NULL, load_of
+from raidlab.study.schema import Amount, Policy
 from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
@@ -67,7 +68,7 @@ def cell_request(
         "policy": policy_text(cell.array.policy or study.policy),
         "members": members,
         "missing": [],
-        "load": load_text(cell.workload.load or study.load, cell, hold_target_ns),
+        "load": load_text(load_of(study, cell.array, cell.workload), cell, hold_target_ns),
         "workload": workload_text(cell.workload, sector_bytes),
         "warmup": {} if once else amount_text(spent.warmup, WARMUP_ROUNDS * depth),
         "measure": {"requests": 1} if once else amount_text(spent.measure, MEASURE_ROUNDS * depth),
@@ -79,7 +80,7 @@ def cell_request(
     if not live:
         section = study.sim if cell.target == "sim" else study.original
         assert section is not None, "checked when the study was loaded"
-        request |= _data_path(section)
+        request |= data_path(section, cell.array, loaded.geometry.trees[cell.array.name])
     return json.dumps(request, sort_keys=True)
 
 
@@ -119,41 +120,11 @@ def direct_request(
         "workers": 1,
         "interface": "auto",
         "buffered": False,
-        "load": load_text(cell.workload.load or loaded.study.load, cell, hold_target_ns),
+        "load": load_text(load_of(loaded.study, cell.array, cell.workload), cell, hold_target_ns),
         "workload": workload_text(cell.workload, sector_bytes),
         "warmup": amount_text(spent.warmup, WARMUP_ROUNDS * depth),
         "measure": amount_text(spent.measure, MEASURE_ROUNDS * depth),
     }
-
-
-def _data_path(section: Modelled) -> dict[str, Any]:
-    """What lies between clients and disks, as far as it costs anything."""
-    found: dict[str, Any] = {}
-    if section.host is not None:
-        host = section.host
-        found["host"] = {
-            "cpus": host.cpus,
-            "request_us": host.request / 1000,
-            "access_us": host.access / 1000,
-            "issue_us": host.issue / 1000,
-            "completion_us": host.completion / 1000,
-            "parity_us_per_kib": host.parity_per_kib / 1000,
-        }
-    path: dict[str, Any] = {
-        "stations": [station.model_dump() for station in section.station],
-        "request": [_visit(visit) for visit in section.request_path],
-        "member": [_visit(visit) for visit in section.member_path],
-        "transfer_quantum_bytes": section.transfer_quantum,
-    }
-    if section.parity is not None:
-        path["parity"] = {"station": section.parity.station, "us_per_kib": section.parity.per_kib / 1000}
-    path = {key: value for key, value in path.items() if value}
-    return found | ({"path": path} if path else {})
-
-
-def _visit(visit: Visit) -> dict[str, Any]:
-    words: dict[str, Any] = {"station": visit.station, "phase": visit.phase, "us": visit.cost / 1000, "on": visit.on}
-    return words | {key: value for key, value in (("mb_s", visit.mb_s), ("only", visit.only)) if value is not None}
 
 
 def policy_text(policy: Policy) -> dict[str, Any]:

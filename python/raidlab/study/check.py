@@ -86,6 +86,9 @@ def check_parts(parts: Parts, file: Path, report: Report) -> Geometry:
     _check_shapes(parts, geometry, report)
     if parts.load is not None:
         _check_load(parts.load, ("load",), parts, report)
+    for index, array in parts.arrays.items():
+        if array.load is not None:
+            _check_load(array.load, ("array", index, "load"), parts, report)
     for index, workload in parts.workloads.items():
         _check_workload(workload, ("workload", index), parts, report)
     for index, compare in parts.compares.items():

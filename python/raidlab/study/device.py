@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,26 @@ def load_device(device: str | dict[str, Any], beside: Path) -> DeviceModel:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file.name} is not valid TOML: {error}") from None
     return _model(device, document)
+
+
+def moved_device(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel:
+    """The same device with other values for some keys, such as ``seek.min_ms``.
+
+    Raises
+    ------
+    ValueError
+        When it has no number there, or is no device any more.
+    """
+    document = json.loads(json.dumps(model.parameters))
+    for key, value in values.items():
+        *tables, last = key.split(".")
+        inner = document
+        for step in tables:
+            inner = inner.get(step, {})
+        if not isinstance(inner.get(last), int | float):
+            raise ValueError(f"{model.name} has no number '{key}'")
+        inner[last] = value
+    return _model(model.name, document)
 
 
 def _model(name: str, document: dict[str, Any]) -> DeviceModel:

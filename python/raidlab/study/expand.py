@@ -130,7 +130,7 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
         for workload in study.workload:
             if workload.arrays is not None and array.name not in workload.arrays:
                 continue
-            load = workload.load or study.load
+            load = load_of(study, array, workload)
             for point in load_points(load, quick=quick):
                 for repeat in repeats:
                     cell = make_cell(target, array, workload, point, repeat, seed)
@@ -157,6 +157,11 @@ def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
         if cell.array.group in groups and cell.repeat == 0 and (key not in heaviest or cell.load > heaviest[key].load):
             heaviest[key] = cell
     return Expansion(NULL, tuple(replace(cell, target=NULL, purpose=NULL) for cell in heaviest.values()), ())
+
+
+def load_of(study: Study, array: Array, workload: Workload) -> Load:
+    """How hard an array is driven under a workload: as it says itself, else as the workload does, else as the study."""
+    return array.load or workload.load or study.load
 
 
 def load_points(load: Load, *, quick: bool) -> list[LoadPoint]:

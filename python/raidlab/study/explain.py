@@ -33,6 +33,14 @@ _BYTES_KEYS = {
     "sector",
     "align",
     "transfer_quantum",
+    "member_quantum",
+    "write_quantum",
+    "line",
+    "fetch",
+    "read_ahead",
+    "write_back_up_to",
+    "dirty_room",
+    "read_room",
 }
 _TIME_KEYS = {"duration", "target", "request", "access", "issue", "completion", "parity_per_kib", "per_kib", "cost"}
 _PLAIN = {

@@ -19,6 +19,8 @@ from raidlab.errors import InputError
 
 # Fewer letters begin too many names to be a hint.
 _LEAST_BEGINNING = 3
+# What files of parameters end in, which stand beside device files.
+PARAMETERS_ENDING = ".parameters.toml"
 
 
 def shared_roots() -> list[Path]:
@@ -97,8 +99,23 @@ def find_device(name: str, beside: Path) -> Path | None:
     return None
 
 
+def find_parameters(name: str, beside: Path) -> Path | None:
+    """Find a file of parameters by name (``original/amdahl5890``) or path, as `find_device` does."""
+    return find_device(name if name.endswith(".toml") else f"{name}{PARAMETERS_ENDING}", beside)
+
+
 def device_names() -> list[str]:
     """Every device file that can be named without a path."""
+    return [name for name in _names() if not name.endswith(PARAMETERS_ENDING.removesuffix(".toml"))]
+
+
+def parameter_names() -> list[str]:
+    """Every file of parameters that can be named without a path."""
+    ending = PARAMETERS_ENDING.removesuffix(".toml")
+    return [name.removesuffix(ending) for name in _names() if name.endswith(ending)]
+
+
+def _names() -> list[str]:
     names = {
         str(file.relative_to(root / "devices").with_suffix(""))
         for root in shared_roots()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,9 +20,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import InputError, Problem
-from raidlab.study.check import Geometry, Parts, check_parts
+from raidlab.study.check import Geometry, Parts, Report, check_parts
 from raidlab.study.explain import explain
-from raidlab.study.find import find_study
+from raidlab.study.find import did_you_mean, find_study, parameter_names
+from raidlab.study.parameters import MARK, SECTIONS, Hardware, load_parameters, names_in, put_in
 from raidlab.study.places import Place, line_index, line_of, value_at, written
 from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy, Study
 from raidlab.study.workload import Load, Workload
@@ -43,12 +45,15 @@ class LoadedStudy:
         The file's text, kept for provenance.
     geometry : Geometry
         The parsed trees and the device models, so that nothing is parsed twice.
+    hardware : dict
+        By target, the parameters that stand behind ``"$name"``.
     """
 
     study: Study
     file: Path
     text: str
     geometry: Geometry
+    hardware: dict[str, Hardware] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:
@@ -121,8 +126,11 @@ def load_study(name_or_file: str | Path) -> LoadedStudy:
     return load_study_text(text, file)
 
 
-def load_study_text(text: str, file: Path) -> LoadedStudy:
-    """Load and check the text of a study file; ``file`` names it in errors and anchors relative paths."""
+def load_study_text(text: str, file: Path, moved: Mapping[str, float] | None = None) -> LoadedStudy:
+    """Load and check the text of a study file; ``file`` names it in errors and anchors relative paths.
+
+    ``moved`` puts other values in the place of parameters of its hardware, as a fit does.
+    """
     reporter = _Reporter(file=_shown(file), lines=line_index(text))
     try:
         document = tomllib.loads(text)
@@ -133,6 +141,8 @@ def load_study_text(text: str, file: Path) -> LoadedStudy:
         message = f"is not valid TOML: {str(error).partition(';')[0]}"
         raise InputError([Problem(file=reporter.file, where="", message=message)]) from None
 
+    hardware = _hardware(document, file, reporter.add, moved or {})
+    document = put_in(document, {target: known.texts for target, known in hardware.items()})
     study: Study | None = None
     try:
         study = Study.model_validate(document)
@@ -145,7 +155,32 @@ def load_study_text(text: str, file: Path) -> LoadedStudy:
         order = sorted(reporter.problems, key=lambda problem: (problem.line or 0, problem.where))
         raise InputError(list(dict.fromkeys(order)))
     assert study is not None, "a file without problems is a valid study"
-    return LoadedStudy(study=study, file=file, text=text, geometry=geometry)
+    return LoadedStudy(study=study, file=file, text=text, geometry=geometry, hardware=hardware)
+
+
+def _hardware(document: dict[str, Any], file: Path, report: Report, moved: Mapping[str, float]) -> dict[str, Hardware]:
+    """The parameters of each target that names a file of them; every ``$name`` must be one of these."""
+    found = {}
+    for target in SECTIONS:
+        section = document.get(target)
+        if not isinstance(section, dict):
+            continue
+        named, hardware = section.get("parameters"), Hardware()
+        if isinstance(named, str):
+            try:
+                hardware = load_parameters(named, file).moved(moved)
+            except ValueError as error:
+                accepted = ", ".join(parameter_names()) or "a path"
+                report((target, "parameters"), str(error), named, accepted)
+        for place, name in names_in(section, (target,)):
+            if name not in hardware.parameters:
+                hint = did_you_mean(name, hardware.parameters)
+                accepted = (
+                    ", ".join(MARK + known for known in hardware.parameters) or "none: `parameters` names no file"
+                )
+                report(place, f"is no parameter of the hardware{hint}", MARK + name, accepted)
+        found[target] = hardware
+    return found
 
 
 def _sound_parts(document: dict[str, Any]) -> Parts:

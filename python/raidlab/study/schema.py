@@ -88,6 +88,10 @@ class Array(Table):
     """A policy of its own; the study's when left out."""
     pair_pricing: PairPricing | None = None
     """On modelled disks: how its read-modify-write pairs are priced; the target's when left out."""
+    placement: dict[Name, list[Annotated[int, Field(ge=0, lt=2**16)]]] = {}
+    """On modelled hardware: for a name that stations are divided by, which of them each volume uses, from 0."""
+    load: Load | None = None
+    """A load of its own, such as one request outstanding for each of its volumes; the workload's when left out."""
 
 
 class Amount(Table):
@@ -136,6 +140,8 @@ class Station(Table):
     """What visits and results call it; ``host cpu`` is the host's."""
     servers: Few = 1
     """How many visits it serves at a time; the others wait, first come first served."""
+    each: Name | None = None
+    """One for each ``volume``, or for each place that ``placement`` of the array gives volumes under this name."""
 
 
 class Visit(Table):
@@ -153,6 +159,33 @@ class Visit(Table):
     """Which requests, or accesses, make the visit."""
     only: list[Annotated[int, Field(ge=0, lt=2**16)]] | None = None
     """Only these volumes (request path) or members (member path), counted from 0; all when left out."""
+    arrays: list[Name] | None = None
+    """Only these arrays; all when left out."""
+    times: Literal["constant", "exponential"] = "constant"
+    """Whether a visit takes its mean each time, or varies about it."""
+
+
+class Cache(Table):
+    """A controller's cache above the array, one for each volume, in the simulator."""
+
+    arrays: list[Name] | None = None
+    """Only these arrays; all when left out. Of several for one array the first counts."""
+    line: Bytes
+    """The least that is fetched."""
+    fetch: Bytes
+    """The most that is fetched at once."""
+    read_room: Bytes
+    """Room for what was read or destaged."""
+    read_ahead: Bytes | Literal[0] = 0
+    """How far beyond a sequential read is fetched."""
+    write_back_up_to: Bytes | Literal[0] = 0
+    """The longest write that is answered before it is on the members."""
+    dirty_room: Bytes
+    """Room for what is not yet on the members."""
+    destages: Few = 1
+    """How many stripes are destaged at a time."""
+    copy_path: list[Visit] = []
+    """What a write pays besides that is answered before it is on the members, such as a copy elsewhere."""
 
 
 class ParityStation(Table):
@@ -171,6 +204,8 @@ class Modelled(Table):
     """A device file, by name (``hdd-7200``) or path, or a table of its keys."""
     hardware: Line | None = None
     """What it is called in reports; the device's name when left out."""
+    parameters: Line | None = None
+    """A file of parameters, by name (``original/amdahl5890``) or path; ``"$name"`` in this table stands for one."""
     host: HostCost | None = None
     """What the host costs; nothing when left out."""
     station: list[Station] = []
@@ -179,8 +214,14 @@ class Modelled(Table):
     """What a request passes above the array, from the client on, and back in the opposite order."""
     member_path: list[Visit] = []
     """What each access passes below the array, to its member, and back in the opposite order."""
+    cache: list[Cache] = []
+    """Caches between the request path and the arrays."""
     transfer_quantum: Bytes | None = None
     """The longest piece in which bytes travel, so that stations work side by side; a transfer travels whole without."""
+    write_quantum: Bytes | None = None
+    """The same of writes above the array, where it differs."""
+    member_quantum: Bytes | None = None
+    """The same below the array, where it differs: how long a bus is held."""
     parity: ParityStation | None = None
     """Who computes parity, if not the host."""
     pair_pricing: PairPricing = "queued"

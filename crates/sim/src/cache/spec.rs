@@ -1,0 +1,64 @@
+//! What may be said of a cache.
+
+use crate::error::SimError;
+use crate::path::VisitSpec;
+use serde::{Deserialize, Serialize};
+
+/// Caches above the array, one a volume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheSpec {
+    /// The volumes that have one; absent: all.
+    #[serde(default)]
+    pub only: Option<Vec<u32>>,
+    /// The least that is fetched; a whole number of sectors.
+    pub line_bytes: u64,
+    /// The most that is fetched at once; a whole number of lines.
+    pub fetch_bytes: u64,
+    /// Room for what was read or destaged.
+    pub read_bytes: u64,
+    /// How far beyond a sequential read is fetched; 0: nothing is.
+    #[serde(default)]
+    pub read_ahead_bytes: u64,
+    /// The longest write that is answered before it is on the members; 0: none is.
+    #[serde(default)]
+    pub write_back_up_to_bytes: u64,
+    /// Room for what is not yet on the members.
+    pub dirty_bytes: u64,
+    /// How many stripes are destaged at a time.
+    #[serde(default = "one")]
+    pub destages: u32,
+    /// What a write pays that is answered before it is on the members, such as its copy in another controller.
+    #[serde(default)]
+    pub copy: Vec<VisitSpec>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl CacheSpec {
+    /// Whether a volume has this cache.
+    pub(crate) fn is_of(&self, volume: u32) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&volume))
+    }
+
+    /// Checks the sizes against one another.
+    pub(crate) fn check(&self, key: &str, sector_bytes: u64) -> Result<(), SimError> {
+        let multiple = |name: &str, value: u64, of: u64| match value > 0 && value.is_multiple_of(of) {
+            true => Ok(()),
+            false => Err(SimError::new(format!("{key}.{name}"), format!("{value}; accepted: a multiple of {of}"))),
+        };
+        multiple("line_bytes", self.line_bytes, sector_bytes)?;
+        multiple("fetch_bytes", self.fetch_bytes, self.line_bytes)?;
+        for (name, value) in [("dirty_bytes", self.dirty_bytes), ("read_bytes", self.read_bytes)] {
+            if value == 0 {
+                return Err(SimError::new(format!("{key}.{name}"), "0; accepted: at least 1"));
+            }
+        }
+        match self.destages {
+            0 => Err(SimError::new(format!("{key}.destages"), "0; accepted: at least 1")),
+            _ => Ok(()),
+        }
+    }
+}

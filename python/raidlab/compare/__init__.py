@@ -1,0 +1,104 @@
+"""A run beside what its study published: rows, their errors, and the file they are written to.
+
+Invariants:
+
+- Nothing here runs anything, and nothing here knows a study by name.
+- ``comparison.csv`` is a function of the run and of the study's own folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raidlab.compare.evaluate import CLAIMS, Evaluation, checked
+from raidlab.compare.row import Published, Row, error_of
+from raidlab.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
+from raidlab.metrics import Analysis
+from raidlab.quantities import Source
+from raidlab.study.mapping import Mapping
+from raidlab.study.parameters import Parameter
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run beside what its study published.
+
+    Attributes
+    ----------
+    rows : list of Row
+    parameters : dict
+        Of the hardware, each with its provenance; empty on real members.
+    """
+
+    rows: list[Row]
+    parameters: dict[str, Parameter]
+
+    @property
+    def fitted(self) -> list[str]:
+        """The names of the parameters that were fitted."""
+        return [name for name, parameter in self.parameters.items() if parameter.status == "fitted"]
+
+    @property
+    def errors(self) -> list[Row]:
+        """Rows that are mistakes of the mapping."""
+        return [row for row in self.rows if row.verdict == "error"]
+
+    @property
+    def data_points(self) -> int:
+        """How many figures the fit was held to."""
+        return sum(1 for row in self.rows if row.kind == "fitted" and row.verdict == "compared")
+
+
+def compare_run(analysis: Analysis, mapping: Mapping) -> Comparison:
+    """Set every published figure beside what a run gives.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        Of a run of the study.
+    mapping : Mapping
+        The study's ``quantities.toml`` and ``columns.toml``.
+    """
+    target = target_of(analysis, mapping)
+    parameters = parameters_of(analysis, target)
+    fitted_to = {name for parameter in parameters.values() for name in parameter.to}
+    if mapping.quantities.fit is not None:
+        fitted_to |= set(mapping.quantities.fit.to)
+    is_model = target in analysis.run.facts["devices"]
+    evaluation = Evaluation(mapping, Source(analysis, target, mapping.published), fitted_to if is_model else set())
+    return Comparison(list(evaluation.rows()), parameters)
+
+
+def target_of(analysis: Analysis, mapping: Mapping) -> str:
+    """The target of a run that is compared: that of the study's own hardware if it is there, else the first."""
+    targets = list(dict.fromkeys(point.target for point in analysis.points))
+    wanted = mapping.quantities.target
+    return wanted if wanted in targets or not targets else targets[0]
+
+
+def parameters_of(analysis: Analysis, target: str) -> dict[str, Parameter]:
+    """The parameters that a run's hardware had."""
+    known = analysis.run.facts.get("hardware", {}).get(target, {})
+    return {
+        name: Parameter.model_validate({key: value for key, value in one.items() if key != "text"})
+        for name, one in known.items()
+    }
+
+
+__all__ = [
+    "CLAIMS",
+    "FILE",
+    "HEADER",
+    "Comparison",
+    "Errors",
+    "Evaluation",
+    "Published",
+    "Row",
+    "checked",
+    "compare_run",
+    "error_of",
+    "errors_of",
+    "parameters_of",
+    "target_of",
+    "write_csv",
+]

@@ -1,0 +1,134 @@
+"""One line of a comparison: a published figure, what the run gives, how far they lie apart.
+
+Invariants:
+
+- The error counts beyond half of the last printed digit: what rounding alone explains is no error.
+- Of percentages the error is in points, of everything else in percent.
+- A range is met anywhere within it; outside, the distance is that to the nearer end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from raidlab.study.published import half_unit, number
+
+Kind = Literal["fitted", "predicted", "measured", "arithmetic", ""]
+Verdict = Literal["compared", "holds", "fails", "no published value", "not evaluated", "error"]
+ARITHMETIC: Kind = "arithmetic"
+FITTED: Kind = "fitted"
+_PERCENT_UNITS = ("percent", "%", "points")
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was printed.
+
+    Attributes
+    ----------
+    value, low, high : str
+        As printed; a range has no value, and one end may be open.
+    unit : str
+    """
+
+    value: str
+    low: str = ""
+    high: str = ""
+    unit: str = ""
+
+    @property
+    def text(self) -> str:
+        """As people write it."""
+        if self.value:
+            return self.value
+        if self.low and self.high:
+            return f"{self.low} to {self.high}"
+        return f"at least {self.low}" if self.low else f"at most {self.high}" if self.high else ""
+
+    @property
+    def is_percent(self) -> bool:
+        """Whether differences are points."""
+        return any(self.unit == word or self.unit.startswith(f"{word} ") for word in _PERCENT_UNITS)
+
+    def ends(self) -> tuple[float, float] | None:
+        """Between which two numbers a value may lie without an error; None where no number was printed."""
+        if self.value:
+            at = number(self.value)
+            return None if at is None else (at - half_unit(self.value), at + half_unit(self.value))
+        low, high = number(self.low), number(self.high)
+        if low is None and high is None:
+            return None
+        return (
+            float("-inf") if low is None else low - half_unit(self.low),
+            float("inf") if high is None else high + half_unit(self.high),
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line.
+
+    Attributes
+    ----------
+    figure : str
+        The table, or the place in the text.
+    id : str
+        The claim's id, or table, keys and column.
+    quantity : str
+        The expression.
+    published : Published
+    verdict : str
+    value : float or None
+        What the run gives.
+    low, high : float or None
+        Its 95 % interval over repeats.
+    error : float or None
+        In percent, or in points.
+    kind : str
+        ``fitted``, ``predicted``, ``measured`` or ``arithmetic``.
+    table : str
+        The group that it is summed up with.
+    note : str
+    """
+
+    figure: str
+    id: str
+    quantity: str
+    published: Published
+    verdict: Verdict
+    kind: Kind = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    error: float | None = None
+    table: str = ""
+    note: str = ""
+
+    @property
+    def error_unit(self) -> str:
+        """What the error is counted in."""
+        return "pt" if self.published.is_percent else "%"
+
+
+def error_of(published: Published, value: float) -> float | None:
+    """How far a value lies beyond what was printed, in percent of it or in points.
+
+    Examples
+    --------
+    >>> error_of(Published("28", unit="percent"), 27.6)
+    0.0
+    >>> round(error_of(Published(".906", unit="MB/s"), 0.951), 2)
+    4.91
+    >>> error_of(Published("", low="3", high="4", unit="ms"), 3.2)
+    0.0
+    """
+    ends = published.ends()
+    if ends is None:
+        return None
+    low, high = ends
+    beyond = value - high if value > high else value - low if value < low else 0.0
+    if published.is_percent or beyond == 0.0:
+        return beyond
+    nearest = number(published.value) if published.value else (high if value > high else low)
+    return 100 * beyond / abs(nearest) if nearest else None

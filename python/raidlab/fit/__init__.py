@@ -1,0 +1,210 @@
+"""Fits: parameters of a study's original hardware, found anew from the figures that it published.
+
+Invariants:
+
+- What may move, within which bounds, and to which figures, stands in the study's ``quantities.toml``; nothing here
+  knows a study.
+- A figure weighs less where rounding alone could move it: its residual is its relative error (of percentages, points
+  over 100) over the root of the squares of `TOLERANCE` and of half its last printed digit.
+- Leave-one-out errors are of figures that the parameters have not seen: each search begins beside what the whole found
+  (`ASIDE` of the bounds' width), so that what the rest does not determine shows as an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+import numpy as np
+
+from raidlab.compare import Row
+from raidlab.errors import InputError
+from raidlab.fit.search import Found, Vector, least_squares
+from raidlab.fit.trial import DEVICE, Trials
+from raidlab.fit.write import write_values
+from raidlab.run import StopFlag
+from raidlab.run.pool import PoolRunner
+from raidlab.study import LoadedStudy
+from raidlab.study.mapping import Mapping
+from raidlab.study.published import half_unit, number
+
+# A relative error that a fit need not look beyond.
+TOLERANCE = 0.02
+ASIDE = 0.05
+# A direction in which the parameters may go `ASIDE` without any residual changing by this is not determined, and those
+# parameters are named that make up this share of it.
+_INSENSITIVE = 0.5
+_SHARE = 0.35
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A group of figures that was left out, and how well the rest predicts it.
+
+    Attributes
+    ----------
+    group : str
+    count : int
+    median, largest : float
+        Of the errors, in percent or points.
+    unidentified : list of str
+        Parameters that the other figures do not determine, alone or together.
+    """
+
+    group: str
+    count: int
+    median: float
+    largest: float
+    unidentified: list[str]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit found.
+
+    Attributes
+    ----------
+    before, values : dict
+        Every parameter it may move, as it stood and as it was found.
+    rows : list of Row
+        The figures it was held to, at the values found.
+    left_out : list of LeftOut
+    trials : int
+        How often the study was run.
+    """
+
+    before: dict[str, float]
+    values: dict[str, float]
+    rows: list[Row]
+    left_out: list[LeftOut]
+    trials: int
+
+
+@dataclass
+class _Fit:
+    trials: Trials
+    names: list[str]
+    bounds: list[tuple[float, float]]
+    group_of: Callable[[Row], str]
+    count: int = 0
+    groups: list[str] = field(default_factory=list)
+
+    def rows(self, points: Sequence[Vector]) -> list[list[Row]]:
+        self.count += len(points)
+        return self.trials.rows([dict(zip(self.names, map(float, point), strict=True)) for point in points])
+
+    def search(self, start: Sequence[float], left_out: str | None = None, iterations: int = 12) -> Found:
+        def residuals(points: list[Vector]) -> list[Vector]:
+            return [
+                np.array([residual_of(row) for row in rows if self.group_of(row) != left_out])
+                for rows in self.rows(points)
+            ]
+
+        return least_squares(residuals, start, self.bounds, iterations=iterations)
+
+    def named(self, values: Vector) -> dict[str, float]:
+        return {name: float(value) for name, value in zip(self.names, values, strict=True)}
+
+
+def fit_study(
+    loaded: LoadedStudy, mapping: Mapping, *, leave_out: bool = True, note: Note = lambda _text: None
+) -> Fitted:
+    """Find the parameters of a study's hardware anew.
+
+    Parameters
+    ----------
+    loaded : LoadedStudy
+    mapping : Mapping
+        With a ``[fit]``.
+    leave_out : bool
+        Also leave each group of figures out in turn.
+    note : callable
+        Told how far it is.
+    """
+    spec = mapping.quantities.fit
+    if spec is None:
+        raise InputError.one("quantities.toml", "has no [fit]", accepted="a study with fitted parameters")
+    runner = PoolRunner(StopFlag())
+    try:
+        fit = _Fit(
+            Trials(loaded, mapping, runner),
+            list(spec.parameters),
+            [(low, high) for low, high in spec.parameters.values()],
+            {"table": lambda row: row.table, "claim": lambda row: row.id, "row": _row_of}[spec.leave_out],
+        )
+        start = [start_of(loaded, mapping.quantities.target, name) for name in fit.names]
+        found = fit.search(start)
+        note(f"{fit.count} trials; sum of squares {found.cost:.4g}")
+        [rows] = fit.rows([found.values])
+        left = [_left_out(fit, found, group, note) for group in _groups(fit, rows)] if leave_out else []
+        return Fitted(fit.named(np.array(start)), fit.named(found.values), rows, left, fit.count)
+    finally:
+        runner.close()
+
+
+def residual_of(row: Row) -> float:
+    """How far a figure is off, in units of what is tolerated."""
+    ends, value = row.published.ends(), row.value
+    assert ends is not None and value is not None, "only figures that were compared are fitted to"
+    printed = number(row.published.value)
+    if printed is None:
+        # Anywhere within a range is as good.
+        low, high = ends
+        nearest = min(max(value, low), high)
+        return (value - nearest) / (abs(nearest) or 1.0) / TOLERANCE
+    if row.published.is_percent:
+        return (value - printed) / 100 / TOLERANCE
+    rounding = half_unit(row.published.value) / abs(printed) if printed else 0.0
+    return math.log(max(value, 1e-12) / printed) / math.hypot(TOLERANCE, rounding)
+
+
+def start_of(loaded: LoadedStudy, target: str, name: str) -> float:
+    """Where a parameter stands now."""
+    if not name.startswith(DEVICE):
+        known = loaded.hardware[target].parameters
+        if name not in known:
+            raise InputError.one("quantities.toml: fit.parameters", "is no parameter", value=f"'{name}'")
+        return known[name].value
+    found: object = loaded.geometry.devices[target].parameters
+    for step in name.removeprefix(DEVICE).split("."):
+        found = found.get(step) if isinstance(found, dict) else None
+    if not isinstance(found, int | float):
+        raise InputError.one("quantities.toml: fit.parameters", "is no number of the device", value=f"'{name}'")
+    return float(found)
+
+
+def _row_of(row: Row) -> str:
+    """The row of a table: its label without the column."""
+    return row.id.rpartition(":")[0] or row.id
+
+
+def _groups(fit: _Fit, rows: list[Row]) -> list[str]:
+    found = list(dict.fromkeys(fit.group_of(row) for row in rows))
+    return found if len(found) > 1 else []
+
+
+def _left_out(fit: _Fit, whole: Found, group: str, note: Note) -> LeftOut:
+    low, high = np.array(fit.bounds).T
+    signs = np.where(np.arange(len(fit.names)) % 2, -1.0, 1.0)
+    beside = np.clip(whole.values + ASIDE * signs * (high - low), low, high)
+    found = fit.search([float(value) for value in beside], left_out=group, iterations=4)
+    [rows] = fit.rows([found.values])
+    errors = [abs(row.error or 0.0) for row in rows if fit.group_of(row) == group]
+    weak = _undetermined(fit.names, found)
+    note(f"without {group}: median error {median(errors):.2g}, largest {max(errors):.2g}")
+    return LeftOut(group, len(errors), median(errors), max(errors), weak)
+
+
+def _undetermined(names: list[str], found: Found) -> list[str]:
+    """Parameters that could move without the figures changing."""
+    _, strengths, directions = np.linalg.svd(found.jacobian, full_matrices=True)
+    padded = np.zeros(len(names))
+    padded[: strengths.size] = strengths
+    loose = directions[padded * ASIDE < _INSENSITIVE]
+    return [name for index, name in enumerate(names) if np.any(np.abs(loose[:, index]) > _SHARE)]
+
+
+__all__ = ["DEVICE", "Fitted", "LeftOut", "fit_study", "residual_of", "start_of", "write_values"]

@@ -1,0 +1,17 @@
+"""Quantities: numbers taken from a run for comparison with what a study published, one file a kind.
+
+Adding one: a file named after its kind with a `KIND`, a line in `KINDS`, a test.
+
+Invariants:
+
+- Kinds belong to no study: what is particular to a study stands in its ``quantities.toml`` and ``columns.toml``.
+- A kind reads a run and never measures.
+"""
+
+from raidlab.quantities import access_count, device, held, metric, parameter, plan, printed, stage, synchronisation
+from raidlab.quantities.kind import Kind, Need, NotThereError, Reading, Source
+
+_ROOMS = (metric, stage, held, access_count, plan, device, synchronisation, parameter, printed)
+KINDS: dict[str, Kind] = {room.KIND.kind: room.KIND for room in _ROOMS}
+
+__all__ = ["KINDS", "Kind", "Need", "NotThereError", "Reading", "Source"]

@@ -1,0 +1,169 @@
+"""Expressions over named numbers: ``100 * small_write_5 / small_write_0``.
+
+Invariants:
+
+- An expression is Python's syntax and none of its powers: numbers, texts, names, arithmetic, comparisons, ``and or
+  not``, ``a if b else c``, and the functions listed here. Whatever else is refused when it is read, not when it is
+  evaluated.
+- Its value is a function of what stands behind its names.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Operand = float | str
+# How far apart two figures are that a study calls the same, where it does not say, in percent.
+ABOUT_PERCENT = 5.0
+_LONGEST = 2000
+
+
+def about(first: float, second: float, percent: float = ABOUT_PERCENT) -> bool:
+    """Whether two figures differ by at most ``percent`` of the larger."""
+    return abs(first - second) <= percent / 100 * max(abs(first), abs(second))
+
+
+FUNCTIONS: dict[str, Callable[..., float | bool]] = {
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "sqrt": math.sqrt,
+    "log": math.log,
+    "median": lambda *values: statistics.median(values),
+    "about": about,
+}
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression that has been read.
+
+    Attributes
+    ----------
+    text : str
+    names : frozenset of str
+        The numbers it needs.
+    """
+
+    text: str
+    names: frozenset[str]
+    _root: ast.expr
+
+    def value(self, known: Mapping[str, Operand]) -> float | bool:
+        """Its value, given what stands behind its names.
+
+        Raises
+        ------
+        ValueError
+            With a sentence, for a division by zero and the like.
+
+        Examples
+        --------
+        >>> read("100 * b / a").value({"a": 4.0, "b": 1.0})
+        25.0
+        >>> read("a > b and about(a, 4.1)").value({"a": 4.0, "b": 1.0})
+        True
+        """
+        try:
+            found = _value(self._root, known)
+            if isinstance(found, str) or not math.isfinite(found):
+                raise ValueError("it is no finite number")
+            return found if isinstance(found, bool) else float(found)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise ValueError(f"'{self.text}' has no value: {error}") from None
+
+
+def read(text: str) -> Expression:
+    """Read an expression.
+
+    Raises
+    ------
+    ValueError
+        With a sentence that says what is not understood.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"is longer than {_LONGEST} characters")
+    try:
+        root = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"'{text}' is no expression") from None
+    names: set[str] = set()
+    _check(root, names, text)
+    return Expression(text, frozenset(names), root)
+
+
+def _check(node: ast.expr, names: set[str], text: str) -> None:
+    parts: list[ast.expr] = []
+    understood = True
+    match node:
+        case ast.Constant(value=bool()):
+            understood = False
+        case ast.Constant(value=int() | float() | str()):
+            pass
+        case ast.Name(id=name):
+            names.add(name)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            parts = [left, right]
+        case ast.UnaryOp(op=ast.USub() | ast.Not(), operand=operand):
+            parts = [operand]
+        case ast.BoolOp(values=values):
+            parts = values
+        case ast.IfExp(test=test, body=body, orelse=other):
+            parts = [test, body, other]
+        case ast.Compare(left=left, ops=ops, comparators=rest) if all(type(op) in _COMPARE for op in ops):
+            parts = [left, *rest]
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
+            parts = arguments
+        case _:
+            understood = False
+    if not understood:
+        known = ", ".join(FUNCTIONS)
+        raise ValueError(f"'{ast.unparse(node)}' in '{text}' is not understood; functions are {known}")
+    for part in parts:
+        _check(part, names, text)
+
+
+def _value(node: ast.expr, known: Mapping[str, Operand]) -> Any:
+    match node:
+        case ast.Constant(value=constant):
+            return constant
+        case ast.Name(id=name):
+            return known[name]
+        case ast.BinOp(left=left, op=op, right=right):
+            return _BINARY[type(op)](_value(left, known), _value(right, known))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, known)
+        case ast.UnaryOp(operand=operand):
+            return not _value(operand, known)
+        case ast.BoolOp(op=op, values=values):
+            found = [_value(value, known) for value in values]
+            return all(found) if isinstance(op, ast.And) else any(found)
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return _value(body if _value(test, known) else other, known)
+        case ast.Compare(left=left, ops=ops, comparators=rest):
+            sides = [_value(side, known) for side in (left, *rest)]
+            return all(_COMPARE[type(op)](sides[i], sides[i + 1]) for i, op in enumerate(ops))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return FUNCTIONS[name](*(_value(argument, known) for argument in arguments))
+    raise AssertionError("refused when it was read")

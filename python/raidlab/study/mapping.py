@@ -1,0 +1,281 @@
+"""``quantities.toml`` and ``columns.toml`` of a study: which quantity of a run each published figure speaks of.
+
+Invariants:
+
+- Data only: nothing here evaluates anything. Expressions are read, and every name in one is a measure or a key.
+- What a measure's kind makes of its keys is the business of that kind (`raidlab.quantities`).
+- Unknown keys are errors, as in a study file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from raidlab.errors import InputError, Problem
+from raidlab.study.expression import read
+from raidlab.study.find import did_you_mean
+from raidlab.study.places import line_index, line_of, written
+from raidlab.study.published import PublishedTable, number
+from raidlab.study.words import Line, Prose, Table
+
+QUANTITIES, COLUMNS = "quantities.toml", "columns.toml"
+Measures = dict[str, dict[str, Any]]
+
+
+class ClaimQuantity(Table):
+    """What a claim speaks of; one of ``value``, ``holds``, ``not_evaluated``."""
+
+    value: Line | None = None
+    """An expression whose value is in the published unit."""
+    holds: Line | None = None
+    """An expression that is true or false."""
+    not_evaluated: Prose | None = None
+    """Why it is not."""
+    published_with: dict[str, float] = {}
+    """Numbers for the names in a published formula, such as N."""
+    unit: Line | None = None
+    """The unit, where it is not the published one."""
+    note: Prose = ""
+    """A remark for the reader."""
+
+
+class Column(Table):
+    """A column of values."""
+
+    value: Line
+    """An expression whose value is in the printed unit."""
+    up_to: Line | None = None
+    """The column with the upper end, where this one holds the lower end of a range."""
+    unit: Line
+    """The unit."""
+    note: Prose = ""
+    """A remark for the reader."""
+
+
+class Skip(Table):
+    """Rows that are not compared."""
+
+    rows: Line
+    """An expression over the keys; true leaves a row out."""
+    why: Prose
+    """The reason, which the report prints."""
+
+
+class TableColumns(Table):
+    """Which columns of a printed table are keys, and which are values."""
+
+    file: Line
+    """A file name in ``published``, or a pattern such as ``figure1?.csv``."""
+    key: dict[str, Line] = {}
+    """A name for each column that tells rows apart."""
+    skip: list[Skip] = []
+    """Rows left out."""
+    measure: Measures = {}
+    """Measures of its own; ``{file}`` and ``{key}`` in their texts are replaced row by row."""
+    column: dict[str, Column] = {}
+    """The columns of values."""
+    word: dict[str, dict[str, Line]] = {}
+    """Further texts for measures: by the printed text of the key ``from``, the word that the study uses."""
+    not_evaluated: Prose | None = None
+    """Why a table without columns of values is not compared."""
+
+    def words(self, keys: dict[str, str]) -> dict[str, str]:
+        """The study's words for the keys of a row; a key without a word of its own stays as printed."""
+        found = {}
+        for name, words in self.word.items():
+            printed = keys.get(words.get("from", ""), "")
+            found[name] = words.get(printed, printed)
+        return found
+
+    def keys_of(self, line: dict[str, str]) -> dict[str, str]:
+        """The keys of a row, as printed."""
+        return {name: line.get(column, "") for name, column in self.key.items()}
+
+    def measures_of(self, table: str, keys: dict[str, str], common: Measures) -> Measures:
+        """The measures for a row, its keys put into their texts."""
+        texts = {**keys, **self.words(keys), "file": table}
+        return {name: filled(measure, texts) for name, measure in {**common, **self.measure}.items()}
+
+    def skipped(self, keys: dict[str, str]) -> str | None:
+        """Why a row is left out; None for one that is not."""
+        operands = operands_of(keys)
+        return next((skip.why for skip in self.skip if read(skip.rows).value(operands)), None)
+
+    def needed(self, table: PublishedTable, common: Measures) -> list[dict[str, Any]]:
+        """Every measure that the rows of a table need."""
+        names = {name for column in self.column.values() for name in read(column.value).names}
+        found = []
+        for line in table.rows:
+            keys = self.keys_of(line)
+            if self.skipped(keys) is None:
+                measures = self.measures_of(table.name, keys, common)
+                found += [measures[name] for name in sorted(names & set(measures))]
+        return found
+
+
+def filled(value: Any, texts: dict[str, str]) -> Any:
+    """A measure with words in the place of ``{name}`` in its texts."""
+    if isinstance(value, str):
+        for name, text in texts.items():
+            value = value.replace("{" + name + "}", text)
+        return value
+    if isinstance(value, dict):
+        return {key: filled(item, texts) for key, item in value.items()}
+    return value
+
+
+def operands_of(keys: dict[str, str]) -> dict[str, float | str]:
+    """Keys as an expression takes them: numbers where they are."""
+    return {name: text if (found := number(text)) is None else found for name, text in keys.items()}
+
+
+class Fit(Table):
+    """What ``raidlab study fit`` moves, and what it holds that to."""
+
+    parameters: dict[str, Annotated[list[float], Field(min_length=2, max_length=2)]]
+    """The parameters of the hardware, or ``device.key`` of its device file, each with its bounds."""
+    to: list[Line]
+    """Ids of claims, names of tables."""
+    leave_out: Literal["table", "row", "claim"] = "claim"
+    """What is left out in turn, to see how well the rest predicts it."""
+    quick: bool = True
+    """Whether each trial runs with the quick budget."""
+    note: Prose = ""
+    """A remark for the reader."""
+
+
+class Quantities(Table):
+    """``quantities.toml``."""
+
+    target: Literal["original", "sim"] = "original"
+    """Where the study is run for the comparison."""
+    measure: Measures = {}
+    """Numbers taken from a run, by name."""
+    claim: dict[str, ClaimQuantity] = {}
+    """What each claim speaks of, by its id."""
+    fit: Fit | None = None
+    """The fit of the hardware's parameters."""
+
+
+class Columns(Table):
+    """``columns.toml``."""
+
+    table: list[TableColumns] = []
+    """The printed tables."""
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """Both files of a study.
+
+    Attributes
+    ----------
+    quantities : Quantities
+    columns : Columns
+    folder : pathlib.Path
+        The study's own folder; ``published`` lies in it.
+    """
+
+    quantities: Quantities
+    columns: Columns
+    folder: Path
+
+    @property
+    def published(self) -> Path:
+        """The folder with what the study printed."""
+        return self.folder / "published"
+
+
+@dataclass
+class _Reporter:
+    file: str
+    lines: dict[tuple[str | int, ...], int]
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(
+        self, place: tuple[str | int, ...], message: str, value: str | None = None, accepted: str | None = None
+    ) -> None:
+        where, line = written(place), line_of(self.lines, place)
+        self.problems.append(Problem(self.file, where, message, value and f"'{value}'", accepted, line))
+
+
+def has_mapping(study_file: Path) -> bool:
+    """Whether a study says what its published figures speak of."""
+    return (study_file.parent / QUANTITIES).is_file()
+
+
+def load_mapping(study_file: Path) -> Mapping:
+    """Read both files beside a study file.
+
+    Raises
+    ------
+    InputError
+        With every mistake found.
+    """
+    folder = study_file.parent
+    if not has_mapping(study_file):
+        message = f"has no {QUANTITIES}, which says what its published figures speak of"
+        raise InputError.one("study", message, value=f"'{study_file.parent.name}'", accepted="a published study")
+    quantities, reporter = _read(folder / QUANTITIES, Quantities)
+    if quantities is not None:
+        for name, claim in quantities.claim.items():
+            _check_claim(name, claim, quantities.measure, reporter)
+    columns, other = _read(folder / COLUMNS, Columns) if (folder / COLUMNS).is_file() else (Columns(), None)
+    if quantities is not None and columns is not None and other is not None:
+        for index, table in enumerate(columns.table):
+            _check_table(index, table, quantities.measure, other)
+    problems = [*reporter.problems, *(other.problems if other else [])]
+    if problems:
+        raise InputError(problems)
+    assert quantities is not None and columns is not None, "what cannot be read has been reported"
+    return Mapping(quantities, columns, folder)
+
+
+def _read(file: Path, model: type[Any]) -> tuple[Any, _Reporter]:
+    reporter = _Reporter(f"{file.parent.name}/{file.name}", {})
+    try:
+        text = file.read_text(encoding="utf-8")
+        reporter.lines = line_index(text)
+        return model.model_validate(tomllib.loads(text)), reporter
+    except ValidationError as error:
+        for mistake in error.errors(include_url=False):
+            reporter.add(tuple(mistake["loc"]), mistake["msg"])
+    except (OSError, ValueError) as error:
+        reporter.add((), f"cannot be read: {error}")
+    return None, reporter
+
+
+def _check_claim(name: str, claim: ClaimQuantity, measures: Measures, reporter: _Reporter) -> None:
+    place = ("claim", name)
+    said = [key for key in ("value", "holds", "not_evaluated") if getattr(claim, key) is not None]
+    if len(said) != 1:
+        reporter.add(place, f"says {len(said)} of value, holds, not_evaluated", accepted="exactly one")
+    for key in ("value", "holds"):
+        if (text := getattr(claim, key)) is not None:
+            _check_expression((*place, key), text, measures, reporter)
+
+
+def _check_table(index: int, table: TableColumns, measures: Measures, reporter: _Reporter) -> None:
+    place = ("table", index)
+    known = {*measures, *table.measure, *table.key}
+    for name, column in table.column.items():
+        _check_expression((*place, "column", name, "value"), column.value, known, reporter)
+    for line, skip in enumerate(table.skip):
+        _check_expression((*place, "skip", line, "rows"), skip.rows, table.key, reporter)
+
+
+def _check_expression(place: tuple[str | int, ...], text: str, known: Iterable[str], reporter: _Reporter) -> None:
+    try:
+        names = read(text).names
+    except ValueError as error:
+        reporter.add(place, str(error))
+        return
+    for name in sorted(names - set(known)):
+        hint = did_you_mean(name, known)
+        reporter.add(place, f"is neither a measure nor a key{hint}", name, ", ".join(sorted(known)) or "numbers only")

@@ -1,0 +1,128 @@
+"""What a study printed: its claims and its tables, read as text.
+
+Invariants:
+
+- Nothing is rounded or converted: a printed ``.906`` stays that text, because its last digit says how exactly it was
+  printed.
+- What is in the folder when it is read is what is compared; nothing here knows the names of studies or tables.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from raidlab.errors import InputError
+
+CLAIMS = "claims.csv"
+COLUMNS = ("id", "topic", "kind", "value", "unit", "low", "high", "conditions", "where", "checkable_by", "note")
+KINDS = ("value", "range", "ratio", "ordinal")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One line of ``claims.csv``; every field as it is printed."""
+
+    id: str
+    topic: str
+    kind: str
+    value: str
+    unit: str
+    low: str
+    high: str
+    conditions: str
+    where: str
+    checkable_by: str
+    note: str
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it says nothing yet that could be compared."""
+        return not (self.value or self.low or self.high)
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A printed table.
+
+    Attributes
+    ----------
+    name : str
+        The file's name without its ending.
+    rows : list of dict
+    """
+
+    name: str
+    rows: list[dict[str, str]]
+
+
+def number(text: str) -> float | None:
+    """A printed number; None for anything else.
+
+    Examples
+    --------
+    >>> number(".906"), number("1/2"), number("(N-1)/N")
+    (0.906, 0.5, None)
+    """
+    first, slash, second = text.strip().partition("/")
+    if not _NUMBER.fullmatch(first) or (slash and not _NUMBER.fullmatch(second)):
+        return None
+    return float(first) / (float(second) if slash else 1.0)
+
+
+def half_unit(text: str) -> float:
+    """Half of the last printed digit: what rounding alone may account for.
+
+    Examples
+    --------
+    >>> half_unit("28"), half_unit("1.5"), half_unit(".906")
+    (0.5, 0.05, 0.0005)
+    """
+    _, _, decimals = text.strip().partition(".")
+    return float(f"5e-{len(decimals) + 1}")
+
+
+def read_claims(folder: Path) -> list[Claim]:
+    """The claims in ``published/`` of a study; none where there is no such file."""
+    file = folder / CLAIMS
+    if not file.is_file():
+        return []
+    rows = _rows(file)
+    lacking = [name for name in COLUMNS if rows and name not in rows[0]]
+    if lacking:
+        raise _wrong(file, f"lacks the column '{lacking[0]}'")
+    claims = [Claim(**{name: (row[name] or "").strip() for name in COLUMNS}) for row in rows]
+    seen: set[str] = set()
+    for line, claim in enumerate(claims, start=2):
+        if claim.id in seen:
+            raise _wrong(file, f"has the id '{claim.id}' twice", line)
+        if claim.kind not in KINDS:
+            raise _wrong(file, f"has the kind '{claim.kind}'; accepted: {', '.join(KINDS)}", line)
+        seen.add(claim.id)
+    return claims
+
+
+def read_tables(folder: Path, pattern: str) -> list[PublishedTable]:
+    """The tables in ``published/`` whose file names match a pattern, in the order of their names."""
+    files = sorted(folder.glob(pattern))
+    return [PublishedTable(file.stem, _rows(file)) for file in files if file.name != CLAIMS]
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise _wrong(file, f"cannot be read: {error}") from None
+    for line, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise _wrong(file, "does not have as many fields as the first line", line)
+    return rows
+
+
+def _wrong(file: Path, message: str, line: int | None = None) -> InputError:
+    place = f"published/{file.name}" + (f":{line}" if line else "")
+    return InputError.one(place, message)

@@ -1,0 +1,142 @@
+"""Fits: the search itself, a study whose parameter is known, and what is written back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raidlab.errors import InputError
+from raidlab.fit import fit_study, write_values
+from raidlab.fit.search import least_squares
+from raidlab.study import load_study
+from raidlab.study.mapping import load_mapping
+
+STUDY = """
+name = "known"
+title = "A study with a known parameter"
+on = ["original"]
+
+[[array]]
+name = "one"
+tree = "independent(1)"
+
+[[workload]]
+name = "4 KiB"
+read = 1.0
+size = "4KiB"
+
+[[workload]]
+name = "64 KiB"
+read = 1.0
+size = "64KiB"
+
+[load]
+depths = [1]
+
+[original]
+device = { kind = "fixed", capacity_bytes = 1073741824, read_us = 100.0, write_us = 100.0 }
+parameters = "known.parameters.toml"
+measure = { requests = 200 }
+warmup = { requests = 10 }
+[[original.station]]
+name = "bus"
+[[original.request_path]]
+station = "bus"
+phase = "command"
+cost = "$command"
+[[original.request_path]]
+station = "bus"
+phase = "data"
+mb_s = "$rate"
+"""
+PARAMETERS = """
+name = "known"
+[parameter.command] # what an I/O costs
+value = 500
+unit = "us"
+status = "fitted"
+to = ["times"]
+why = "to be found"
+[parameter.rate]
+value = 20
+unit = "MB/s"
+status = "fitted"
+to = ["times"]
+why = "to be found"
+"""
+QUANTITIES = """
+[fit]
+parameters = { command = [10, 1000], rate = [1, 100] }
+to = ["times"]
+leave_out = "row"
+"""
+COLUMNS = """
+[[table]]
+file = "times.csv"
+key = { block = "block" }
+[table.measure]
+time = { kind = "stage", stage = "response", array = "one", workload = "{block} KiB" }
+[table.column.ms]
+value = "time"
+unit = "ms"
+"""
+# 100 us of disk, 300 us a command, 50 MB/s.
+TIMES = "block,ms\n4,0.48192\n64,1.71072\n"
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    """A study whose table was made with a command of 300 us and 50 MB/s."""
+    for name, text in (
+        ("study.toml", STUDY),
+        ("known.parameters.toml", PARAMETERS),
+        ("quantities.toml", QUANTITIES),
+        ("columns.toml", COLUMNS),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "times.csv").write_text(TIMES, encoding="utf-8")
+    return tmp_path / "study.toml"
+
+
+def test_a_known_parameter_is_found_and_written(known: Path) -> None:
+    loaded = load_study(str(known))
+    mapping = load_mapping(known)
+    found = fit_study(loaded, mapping)
+    assert found.values["command"] == pytest.approx(300, rel=0.01)
+    assert found.values["rate"] == pytest.approx(50, rel=0.01)
+    assert found.before == {"command": 500, "rate": 20}
+    # Each of the two rows alone cannot tell the one parameter from the other.
+    assert [one.group for one in found.left_out] == ["times:4", "times:64"]
+    assert max(one.largest for one in found.left_out) > 2
+    [file] = write_values(loaded, "original", found.values)
+    text = file.read_text(encoding="utf-8")
+    assert "[parameter.command] # what an I/O costs" in text
+    assert load_study(str(known)).hardware["original"].parameters["rate"].value == pytest.approx(50, rel=0.01)
+
+
+def test_a_parameter_that_is_none_is_named(known: Path) -> None:
+    text = QUANTITIES.replace("rate = [1, 100]", "speed = [1, 100]")
+    (known.parent / "quantities.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="'speed'"):
+        fit_study(load_study(str(known)), load_mapping(known))
+
+
+def test_a_name_without_a_parameter_is_a_mistake_of_the_study(known: Path) -> None:
+    known.write_text(STUDY.replace("$command", "$comand"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"\$comand.*did you mean 'command'"):
+        load_study(str(known))
+
+
+def test_the_search_stays_within_bounds_and_does_not_mind_roughness() -> None:
+    rng = np.random.default_rng(1)
+
+    def rough(points: list[np.ndarray]) -> list[np.ndarray]:
+        return [
+            np.array([p[0] ** 2 - 4, p[1] * p[0] - 6, 0.1 * (p[2] + 9)]) + 1e-6 * rng.standard_normal(3) for p in points
+        ]
+
+    found = least_squares(rough, [1.0, 1.0, 1.0], [(0.1, 10), (0.1, 10), (-1, 10)])
+    assert found.values == pytest.approx([2, 3, -1], abs=1e-2)

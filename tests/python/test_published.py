@@ -1,0 +1,245 @@
+"""A run beside published figures: a small study with claims and a table of its own, and the studies that come along."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from raidlab.api import analyse, compare_with_published
+from raidlab.compare import HEADER, Published, Row, compare_run, error_of, errors_of, write_csv
+from raidlab.errors import InputError
+from raidlab.quantities import KINDS
+from raidlab.results import Run
+from raidlab.study import load_study
+from raidlab.study.mapping import load_mapping
+from raidlab.study.published import half_unit, read_claims
+
+CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()"]
+
+CLAIMS = """id,topic,kind,value,unit,low,high,conditions,where,checkable_by,note
+s-efficiency,layout,value,80,percent,,,,2,arithmetic,
+s-writes,throughput,range,,percent,15,35,,3,simulation,
+s-order,throughput,ordinal,raid10 > raid5,,,,,3,simulation,
+s-wrong,throughput,ordinal,raid5 > raid10,,,,,3,simulation,
+s-blank,throughput,value,,percent,,,,3,simulation,value to be added later
+s-formula,layout,ratio,(N-1)/N,fraction,,,,2,arithmetic,
+s-setup,setup,value,5,disks,,,,1,none,
+s-skipped,throughput,value,7,MB/s,,,,3,simulation,
+s-forgotten,throughput,value,7,MB/s,,,,3,simulation,
+"""
+TABLE = """array,depth,relative,note
+raid0,8,100,
+raid10,8,50.0,
+raid10,64,,
+"""
+QUANTITIES = """
+target = "sim"
+[measure]
+raid5 = { kind = "metric", metric = "PER_DISK", array = "raid5", workload = "writes", at = "heaviest" }
+raid10 = { kind = "metric", metric = "PER_DISK", array = "raid10", workload = "writes", at = "heaviest" }
+raid0 = { kind = "metric", metric = "PER_DISK", array = "raid0", workload = "writes", at = "heaviest" }
+small = { kind = "plan", tree = "raid5(5, chunk=64KiB)", op = "write", size = "8KiB" }
+[claim.s-efficiency]
+value = "100 * small / 5"
+[claim.s-writes]
+value = "100 * raid5 / raid0"
+[claim.s-order]
+holds = "raid10 > raid5"
+[claim.s-wrong]
+holds = "raid5 > raid10"
+[claim.s-blank]
+value = "100 * raid10 / raid0"
+[claim.s-formula]
+value = "4 / 5"
+published_with = { N = 5 }
+[claim.s-skipped]
+not_evaluated = "nobody can"
+[fit]
+parameters = {}
+to = ["relative"]
+""".replace("PER_DISK", "throughput_per_disk_mb_s")
+COLUMNS = """
+[[table]]
+file = "rel*.csv"
+key = { array = "array", depth = "depth" }
+[table.measure]
+here = { kind = "metric", metric = "PER_DISK", array = "{array}", workload = "writes", at = { depth = "{depth}" } }
+base = { kind = "metric", metric = "PER_DISK", array = "raid0", workload = "writes", at = { depth = "{depth}" } }
+[table.column.relative]
+value = "100 * here / base"
+unit = "percent"
+""".replace("PER_DISK", "throughput_per_disk_mb_s")
+
+
+@pytest.fixture
+def small_folder(small_run: Run, tmp_path: Path) -> Path:
+    """The small study with what it is said to have published."""
+    folder = tmp_path / "small"
+    (folder / "published").mkdir(parents=True)
+    (folder / "study.toml").write_text(small_run.facts["study"]["text"], encoding="utf-8")
+    (folder / "quantities.toml").write_text(QUANTITIES, encoding="utf-8")
+    (folder / "columns.toml").write_text(COLUMNS, encoding="utf-8")
+    (folder / "published" / "claims.csv").write_text(CLAIMS, encoding="utf-8")
+    (folder / "published" / "relative.csv").write_text(TABLE, encoding="utf-8")
+    return folder
+
+
+def _rows(run: Run, folder: Path) -> dict[str, Row]:
+    return {row.id: row for row in compare_with_published(run, folder / "study.toml").rows}
+
+
+def test_every_claim_and_cell_gets_its_verdict(small_run: Run, small_folder: Path) -> None:
+    rows = _rows(small_run, small_folder)
+    verdicts = {name: row.verdict for name, row in rows.items()}
+    assert verdicts == {
+        "s-efficiency": "compared",
+        "s-writes": "compared",
+        "s-order": "holds",
+        "s-wrong": "fails",
+        "s-blank": "no published value",
+        "s-formula": "compared",
+        "s-setup": "not evaluated",
+        "s-skipped": "not evaluated",
+        "s-forgotten": "error",
+        "relative:raid0,8:relative": "compared",
+        "relative:raid10,8:relative": "compared",
+        "relative:raid10,64:relative": "no published value",
+    }
+    assert rows["s-efficiency"].kind == "arithmetic" and rows["s-efficiency"].error == 0.0
+    assert rows["s-writes"].kind == "predicted" and rows["s-writes"].error == 0.0
+    assert rows["s-formula"].published.value == "0.8" and rows["s-formula"].error == 0.0
+    assert rows["relative:raid0,8:relative"].kind == "fitted", "the fit of the small study names the table"
+    assert rows["relative:raid0,8:relative"].value == pytest.approx(100)
+    assert "raid10 =" in rows["s-wrong"].note, "an ordinal claim shows its figures"
+
+
+def test_rows_and_values_added_later_are_compared_without_a_change(small_run: Run, small_folder: Path) -> None:
+    published = small_folder / "published"
+    (published / "relative2.csv").write_text("array,depth,relative,note\nraid5,64,25,\n", encoding="utf-8")
+    claims = CLAIMS.replace("s-blank,throughput,value,,", "s-blank,throughput,value,50,")
+    (published / "claims.csv").write_text(claims, encoding="utf-8")
+    rows = _rows(small_run, small_folder)
+    assert rows["s-blank"].verdict == "compared"
+    assert rows["relative2:raid5,64:relative"].verdict == "compared"
+    (published / "stray.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert _rows(small_run, small_folder)["stray"].verdict == "error", "a table that nobody declares"
+
+
+def test_the_file_has_the_columns_and_a_line_for_each(small_run: Run, small_folder: Path, tmp_path: Path) -> None:
+    comparison = compare_with_published(small_run, small_folder / "study.toml")
+    with write_csv(comparison.rows, tmp_path).open(encoding="utf-8", newline="") as lines:
+        found = list(csv.DictReader(lines))
+    assert tuple(found[0]) == HEADER
+    assert [row["id"] for row in found] == [row.id for row in comparison.rows]
+    by_id = {row["id"]: row for row in found}
+    assert by_id["s-order"]["simulated_or_measured"] == "holds"
+    assert by_id["s-writes"]["published"] == "15 to 35" and "points" in by_id["s-writes"]["note"]
+
+
+def test_errors_count_beyond_half_a_printed_unit() -> None:
+    assert half_unit("1/2") == 0.5
+    assert error_of(Published("1.5", unit="MB/s"), 1.549) == 0.0
+    assert error_of(Published("1.5", unit="MB/s"), 1.6) == pytest.approx(100 * 0.05 / 1.5)
+    assert error_of(Published("50", unit="percent"), 47.0) == pytest.approx(-2.5)
+    assert error_of(Published("", low="3", unit="ms"), 1000.0) == 0.0
+    assert error_of(Published("", high="2", unit="ms"), 3.0) == pytest.approx(20.0)
+    assert error_of(Published("about ten"), 3.0) is None
+
+
+def test_summaries_keep_kinds_and_units_apart() -> None:
+    def row(name: str, error: float, kind: str, unit: str) -> Row:
+        return Row("f", name, "", Published("1", unit=unit), "compared", kind, 1.0, error=error, table="t")  # type: ignore[arg-type]
+
+    rows = [row("a", 3, "predicted", "ms"), row("b", -5, "predicted", "ms"), row("c", 9, "fitted", "ms")]
+    rows += [row("d", 1, "predicted", "percent")]
+    found = {(one.kind, one.unit): (one.count, one.median, one.largest, one.worst) for one in errors_of(rows)}
+    assert found == {
+        ("predicted", "%"): (2, 4, 5, "b"),
+        ("fitted", "%"): (1, 9, 9, "c"),
+        ("predicted", "pt"): (1, 1, 1, "d"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"raid10 > raid5"', '"raid10 > raid6"', "neither a measure nor a key"),
+        ('value = "4 / 5"', 'value = "4 /"', "is no expression"),
+        ('not_evaluated = "nobody can"', 'not_evaluated = "x"\nvalue = "small"', "exactly one"),
+        ('target = "sim"', 'target = "sim"\nspeed = 3', "speed"),
+    ],
+)
+def test_mistakes_of_a_mapping_name_their_place(small_folder: Path, old: str, new: str, said: str) -> None:
+    file = small_folder / "quantities.toml"
+    file.write_text(QUANTITIES.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError, match=said) as error:
+        load_mapping(small_folder / "study.toml")
+    assert "quantities.toml" in str(error.value)
+
+
+def test_a_measure_that_names_nothing_is_an_error_of_its_row(small_run: Run, small_folder: Path) -> None:
+    file = small_folder / "quantities.toml"
+    file.write_text(QUANTITIES.replace('array = "raid10"', 'array = "raid99"'), encoding="utf-8")
+    row = _rows(small_run, small_folder)["s-order"]
+    assert row.verdict == "error" and "raid99" in row.note
+
+
+def test_a_run_of_another_study_is_refused(small_run: Run) -> None:
+    with pytest.raises(InputError, match="is a run of the study 'small'"):
+        compare_with_published(small_run, "chen1990")
+
+
+def test_the_command_line_compares_a_run(small_run: Run, small_folder: Path) -> None:
+    run = small_folder / "run"
+    shutil.copytree(small_run.folder, run)
+    words = ["study", "compare", str(small_folder), "--run", str(run)]
+    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2, "a claim without a mapping is bad input"
+    assert "s-forgotten" in done.stdout and "is not mapped" in done.stdout
+    assert (run / "comparison.csv").is_file()
+
+
+@pytest.mark.parametrize("name", ["chen1990", "uselton2000"])
+def test_published_studies_map_every_claim(name: str) -> None:
+    loaded = load_study(name)
+    mapping = load_mapping(loaded.file)
+    claims = read_claims(mapping.published)
+    mapped = set(mapping.quantities.claim)
+    assert {claim.id for claim in claims if claim.checkable_by != "none"} <= mapped
+    assert mapped <= {claim.id for claim in claims}
+    for measure in mapping.quantities.measure.values():
+        keys = dict(measure)
+        KINDS[keys.pop("kind")].check(keys)
+
+
+def test_parameters_say_where_they_come_from() -> None:
+    for name in ("chen1990", "uselton2000"):
+        hardware = load_study(name).hardware["original"]
+        known = {claim.id for claim in read_claims(load_study(name).file.parent / "published")}
+        known |= {file.stem for file in (load_study(name).file.parent / "published").glob("*.csv")}
+        assert hardware.parameters
+        for parameter in hardware.parameters.values():
+            assert parameter.why and set(parameter.to) <= known
+
+
+# What the model of the Amdahl misses, and why, is in `docs/internals/studies.md`.
+KNOWN_MISSES = {"c90-raid1-read-disk-time-saving", "c90-raid5-large-write-aligned"}
+
+
+def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
+    """A quick run: the targets of the full one are 5 % and 3 points; quick ones scatter more."""
+    from raidlab.api import run_study
+
+    loaded = load_study("chen1990")
+    run = run_study(loaded, on=["original"], out=tmp_path, quick=True)
+    comparison = compare_run(analyse(run), load_mapping(loaded.file))
+    assert not comparison.errors, [f"{row.id}: {row.note}" for row in comparison.errors]
+    for row in comparison.rows:
+        if row.verdict == "compared" and row.error is not None and row.id not in KNOWN_MISSES:
+            limit = 4.0 if row.published.is_percent else 6.5
+            assert abs(row.error) <= limit, f"{row.id}: {row.value} against {row.published.text}"
