@@ -72,6 +72,8 @@ pub struct Device {
     servers: usize,
     /// Servers at work.
     busy: usize,
+    /// Below so many at work an operation starts without passing through the scheduler: all servers, or none.
+    direct: usize,
     /// Operations taken so far.
     taken: u64,
     /// Device sectors in an array sector, capacity in those, and bytes of a device sector.
@@ -130,6 +132,7 @@ impl Device {
             depth,
             servers,
             busy: 0,
+            direct: if scheduler.sees_all() { 0 } else { servers },
             taken: 0,
             sectors_each,
             capacity: sectors / sectors_each,
@@ -189,13 +192,16 @@ impl Device {
         {
             return;
         }
-        if self.busy < self.servers {
+        if self.busy < self.direct {
             if let Model::Drive(_) = self.model {
                 return self.start_visit(now, &Waiting::new(&op, sectors_each, now, sequence));
             }
             self.start(now, &Waiting::new(&op, sectors_each, now, sequence));
         } else {
             self.queue.push(Waiting::new(&op, sectors_each, now, sequence));
+            if self.busy < self.servers {
+                self.start_next(now);
+            }
         }
     }
 

@@ -58,7 +58,9 @@ fn work(device: &mut Device, rng: &mut CounterRng, pairs: u64, depth: u64, next:
 fn nothing_is_allocated_in_the_steady_state() {
     let empirical = r#"{"kind": "empirical", "capacity_bytes": 1048576, "servers": 3, "read": [[0, 50], [1, 90]], "write": [[0, 20], [1, 80]]}"#;
     let mut specs: Vec<DeviceSpec> = vec![small_disk(), file(FIXED), json(empirical)];
-    for scheduler in [r#""sstf""#, r#""look""#, r#""clook""#, r#"{"vscan": {"percent": 20}}"#, r#""sptf""#] {
+    for scheduler in
+        [r#""sstf""#, r#""look""#, r#""clook""#, r#"{"vscan": {"percent": 20}}"#, r#""sptf""#, r#""kyber_batches""#]
+    {
         let mut spec = serde_json::to_value(small_disk()).unwrap();
         spec["scheduler"] = serde_json::from_str(scheduler).unwrap();
         spec["queue_depth"] = 32.into();

@@ -4,10 +4,13 @@ mod common;
 
 use common::*;
 use raidlab_device::{Device, DeviceSpec, PairPricing};
-use raidlab_types::{Instant, Seed};
+use raidlab_types::{Instant, OpKind, Seed};
 
 const ALL: [&str; 6] =
     [r#""fifo""#, r#""sstf""#, r#""look""#, r#""clook""#, r#"{"vscan": {"percent": 20}}"#, r#""sptf""#];
+
+/// In order of arrival where all are reads, so it saves the arm nothing.
+const KYBER: &str = r#""kyber_batches""#;
 
 fn disk(scheduler: &str, depth: Option<u32>) -> DeviceSpec {
     let mut spec: serde_json::Value = serde_json::to_value(small_disk()).unwrap();
@@ -44,7 +47,7 @@ fn closed_loop(spec: &DeviceSpec, outstanding: u64, count: u64) -> (Device, Vec<
 
 #[test]
 fn each_serves_everything_once() {
-    for scheduler in ALL {
+    for scheduler in ALL.into_iter().chain([KYBER]) {
         for depth in [None, Some(1), Some(5)] {
             let (_, mut order) = closed_loop(&disk(scheduler, depth), 16, 400);
             order.sort_unstable();
@@ -55,7 +58,7 @@ fn each_serves_everything_once() {
 
 #[test]
 fn with_one_place_every_scheduler_is_first_come_first_served() {
-    for scheduler in ALL {
+    for scheduler in ALL.into_iter().chain([KYBER]) {
         let (_, order) = closed_loop(&disk(scheduler, Some(1)), 16, 100);
         assert!(order.into_iter().eq(0..100), "{scheduler}");
     }
@@ -95,11 +98,38 @@ fn victim(scheduler: &str, patience: u64) -> Option<u64> {
 
 #[test]
 fn sweeps_and_arrival_order_starve_nobody() {
-    for scheduler in [r#""fifo""#, r#""look""#, r#""clook""#] {
+    for scheduler in [r#""fifo""#, r#""look""#, r#""clook""#, KYBER] {
         assert!(victim(scheduler, 100).is_some(), "{scheduler}");
     }
     // The others promise nothing, and the shortest way shows why.
     assert_eq!(victim(r#""sstf""#, 2000), None);
+}
+
+#[test]
+fn kyber_counts_what_finds_the_device_idle() {
+    let spec =
+        r#"{"kind": "fixed", "capacity_bytes": 1048576, "read_us": 10, "write_us": 10, "scheduler": "kyber_batches"}"#;
+    let mut device = device(&json(spec), PairPricing::Queued);
+    let mut order = Vec::new();
+    let mut run = |device: &mut Device| {
+        let mut last = Instant::ZERO;
+        while let Some(now) = device.poll_timeout() {
+            order.extend(std::iter::from_fn(|| device.poll_done(now)).map(|done| done.id.0));
+            last = now;
+        }
+        last
+    };
+    let mut now = Instant::ZERO;
+    for id in 0..6 {
+        device.handle_op(now, op(id, OpKind::Write, 8 * id, 8));
+        now = run(&mut device);
+    }
+    // Two more fill the batch of eight; the read that comes last is served next.
+    (6..10).for_each(|id| device.handle_op(now, op(id, OpKind::Write, 8 * id, 8)));
+    device.handle_op(now, read(10, 0, 8));
+    assert_eq!((device.queued(), device.in_flight()), (4, 5));
+    run(&mut device);
+    assert_eq!(order, [0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9]);
 }
 
 #[test]

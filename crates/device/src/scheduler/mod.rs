@@ -9,6 +9,7 @@
 //! - `clook`: up only, then again from the bottom
 //! - `vscan`: between `sstf` and `look`
 //! - `sptf`: the shortest time of arm and rotation first
+//! - `kyber_batches`: reads and writes in batches, as Linux's Kyber above one command slot
 //!
 //! Invariant: what is pushed is taken exactly once, and `take` gives something whenever anything waits (a device never
 //! idles while work waits). Writes of pairs that go to the head ([`PairPricing::Head`](crate::PairPricing::Head)) pass
@@ -17,6 +18,7 @@
 
 mod clook;
 mod fifo;
+mod kyber_batches;
 mod look;
 mod sorted;
 mod sptf;
@@ -25,6 +27,7 @@ mod vscan;
 
 use clook::Clook;
 use fifo::Fifo;
+use kyber_batches::KyberBatches;
 use look::Look;
 use raidlab_types::{Instant, OpId, OpKind, Operation};
 use serde::{Deserialize, Serialize};
@@ -53,6 +56,15 @@ pub enum SchedulerSpec {
     },
     /// The shortest time of arm and rotation first; only for disks.
     Sptf,
+    /// Linux's Kyber above a device with one command slot: 16 reads, then 8 writes, the next one always chosen already.
+    KyberBatches,
+}
+
+impl SchedulerSpec {
+    /// Whether what finds the device idle must pass through the scheduler too, because that counts what it has served.
+    pub(crate) fn sees_all(self) -> bool {
+        self == SchedulerSpec::KyberBatches
+    }
 }
 
 /// Where the arm stands: behind the operation that was served last.
@@ -127,6 +139,8 @@ enum Scheduler {
     Clook(Clook),
     Vscan(Vscan),
     Sptf(Sptf),
+    /// In a box: it is large, and devices lie side by side.
+    KyberBatches(Box<KyberBatches>),
 }
 
 /// Does the same with whichever scheduler it is.
@@ -139,6 +153,7 @@ macro_rules! each {
             Scheduler::Clook($one) => $what,
             Scheduler::Vscan($one) => $what,
             Scheduler::Sptf($one) => $what,
+            Scheduler::KyberBatches($one) => $what,
         }
     };
 }
@@ -167,6 +182,7 @@ impl Queue {
             SchedulerSpec::Clook => Scheduler::Clook(Clook::default()),
             SchedulerSpec::Vscan { percent } => Scheduler::Vscan(Vscan::new(percent, capacity)),
             SchedulerSpec::Sptf => Scheduler::Sptf(Sptf::default()),
+            SchedulerSpec::KyberBatches => Scheduler::KyberBatches(Box::default()),
         };
         let room = depth.map_or(usize::MAX, |depth| (depth as usize).saturating_sub(servers));
         Queue { head: VecDeque::new(), scheduler, room, outside: VecDeque::new(), waiting: 0 }
