@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SMALL_STUDY
+from raidlab.run.request import workload_text
 from raidlab.run.schedule import in_run_order
 from raidlab.study import Study, expand
 from raidlab.study.expand import derive_seed
@@ -66,3 +67,10 @@ def test_seeds_are_fixed_for_all_time() -> None:
     # A change here would silently change every published result with a seed.
     assert derive_seed(1, "reads", "closed=8", "0") == derive_seed(1, "reads", "closed=8", "0") < 2**63
     assert derive_seed(1, "a", "b") != derive_seed(1, "ab")
+
+
+def test_listed_places_go_to_the_engine_as_they_are() -> None:
+    address = {"kind": "listed", "offset_bytes": [8192, 0, 512]}
+    workload = {"name": "theirs", "read": 1.0, "size": "4KiB", "address": address}
+    (asked,) = _study(workload=[workload]).workload
+    assert workload_text(asked, 512)["address"] == {"kind": "listed", "offset_bytes": [8192, 0, 512]}

@@ -168,6 +168,7 @@ def test_what_is_approximated_has_a_comment() -> None:
             {"workload": {"address": {"kind": "hot_members", "weights": [1], "chunk_bytes": 4096}}},
             "workload.address.kind",
         ),
+        ({"workload": {"address": {"kind": "listed", "offset_bytes": [0, 8192]}}}, "workload.address.kind"),
         (
             {"workload": {"address": {"kind": "aligned_stripe", "stripe_bytes": 8192, "chunk_bytes": 2048}}},
             "workload.size",

@@ -210,6 +210,11 @@ pub enum AddressSpec {
         #[serde(default)]
         align_bytes: Option<u64>,
     },
+    /// One start after another from a given list, from its beginning again at its end.
+    Listed {
+        /// Starts in bytes, multiples of the sector.
+        offset_bytes: Vec<u64>,
+    },
     /// Requests of a stripe or more begin or end on a stripe boundary, smaller ones begin on a uniformly drawn chunk.
     AlignedStripe {
         /// User data of a stripe.

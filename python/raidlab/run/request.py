@@ -193,12 +193,12 @@ def size_text(size: Size) -> dict[str, Any]:
 
 
 def _address(address: Address, align: int) -> dict[str, Any]:
-    """Sizes get their unit in the engine's names; an alignment by stripes needs no other alignment."""
+    """Sizes get their unit in the engine's names; stripes and given places need no other alignment."""
     text: dict[str, Any] = {
         f"{key}_bytes" if key in ("chunk", "stride", "stripe") else key: value
         for key, value in address.model_dump().items()
     }
-    if address.kind != "aligned_stripe":
+    if address.kind not in ("aligned_stripe", "listed"):
         text["align_bytes"] = align
     return text
 

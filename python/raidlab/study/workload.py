@@ -109,6 +109,14 @@ class StridedAddress(Table):
     """The stride."""
 
 
+class ListedAddress(Table):
+    """The starts of a list, one after another; from its beginning again at its end."""
+
+    kind: Literal["listed"]
+    offset_bytes: Annotated[list[Annotated[int, Field(ge=0, le=2**60, strict=True)]], Field(min_length=1)]
+    """The starts in bytes, whole sectors."""
+
+
 class AlignedStripeAddress(Table):
     """Requests of a stripe or more begin or end on a stripe boundary; smaller ones start on a drawn chunk."""
 
@@ -121,7 +129,13 @@ class AlignedStripeAddress(Table):
 
 Address = Annotated[
     Annotated[
-        UniformAddress | SequentialAddress | ZipfAddress | HotMembersAddress | StridedAddress | AlignedStripeAddress,
+        UniformAddress
+        | SequentialAddress
+        | ZipfAddress
+        | HotMembersAddress
+        | StridedAddress
+        | ListedAddress
+        | AlignedStripeAddress,
         Field(discriminator="kind"),
     ],
     BeforeValidator(kind_from_text),

@@ -69,6 +69,11 @@ pub(super) fn deal(config: &DirectConfig) -> Result<Vec<Share>, LiveError> {
         let message = "weights need one worker: with several, each has targets of its own";
         return Err(LiveError::bad("workload.volumes", message));
     }
+    let listed = |address: &AddressSpec| matches!(address, AddressSpec::Listed { .. });
+    if targets < workers && addresses(&config.workload).any(listed) {
+        let message = format!("a list needs one worker a target; accepted: at most {targets}");
+        return Err(LiveError::bad("workers", message));
+    }
     let loads = divide(&config.load, &weights)?;
     let share = |(worker, (load, delay)): (usize, (LoadSpec, Duration))| {
         let part = |target: usize| {
@@ -101,6 +106,7 @@ fn grain_bytes(workload: &WorkloadSpec, sector_bytes: u32) -> u64 {
         | AddressSpec::Zipf { align_bytes, .. }
         | AddressSpec::Strided { align_bytes, .. } => align_bytes.unwrap_or(1),
         AddressSpec::HotMembers { chunk_bytes, .. } => *chunk_bytes,
+        AddressSpec::Listed { .. } => 1,
         AddressSpec::AlignedStripe { stripe_bytes, .. } => *stripe_bytes,
     };
     let common = |a: u64, b: u64| a / gcd(a, b.max(1)) * b.max(1);

@@ -174,9 +174,10 @@ def _address(job: _Job, cell: Mapping[str, Any], least: int, lengths: list[int],
     align = address.get("align_bytes") or sector_bytes
     if kind == "aligned_stripe":
         align = _stripe_align(address, lengths)
-    if kind == "hot_members":
+    unknown = {"hot_members": "fio knows no columns of chunks", "listed": "fio's jobs hold no list of places"}
+    if kind in unknown:
         accepted = "uniform, zipf, sequential, strided or aligned_stripe"
-        raise CannotExportError("workload.address.kind", "fio knows no columns of chunks", kind, accepted)
+        raise CannotExportError("workload.address.kind", unknown[kind], kind, accepted)
     if kind == "zipf":
         if address["theta"] == 1:
             job.comments.append("zipf: fio takes no theta of 1")
