@@ -9,10 +9,10 @@ OUT ?= runs
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-python lint bench bench-isal golden golden-write docs format clean
+.PHONY: help setup demo test test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write docs format clean
 
 help: ## Say what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/.packages: requirements-dev.lock
 	$(PYTHON) -m venv $(VENV)
@@ -35,7 +35,7 @@ test-rust:
 	cargo test --locked --workspace --exclude raidlab-py
 
 test-python: setup
-	$(BIN)/python -m pytest -q tests/golden tests/python
+	$(BIN)/python -m pytest -q tests/golden tests/md-witness tests/python
 
 lint: setup ## Formatting, clippy, ruff, mypy, and the direction of imports
 	cargo fmt --all --check
@@ -62,6 +62,14 @@ golden: ## Regenerate the layout maps from real Linux md and compare with the co
 golden-write: ## Replace the committed layout maps by what real Linux md writes
 	tests/md-lab/build-kernel.sh
 	$(PYTHON) tests/md-lab/golden.py --write
+
+md-witness: setup ## Hold the simulator to real Linux md over the same exact disks, case by case (builds the lab kernel once)
+	tests/md-lab/build-kernel.sh
+	$(BIN)/python tests/md-lab/witness.py
+
+md-witness-write: setup ## The same, and keep md's figures for the quick test
+	tests/md-lab/build-kernel.sh
+	$(BIN)/python tests/md-lab/witness.py --write
 
 docs: ## API documentation of the crates, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --exclude raidlab-py

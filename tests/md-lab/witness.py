@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Hold the simulator to real Linux md: the same requests over the same exact disks, in the lab kernel and simulated.
+
+Prints one table: a line a case with md's figures, the simulator's, how far apart they are and the verdict. Exit status
+1 when a case is outside its bounds, 2 when the lab could not run, and why. ``--write`` keeps md's figures in
+``tests/md-witness``, where a quick test compares the simulator with them; ``--committed`` does that here, without
+booting anything. Run it with raidlab's own Python: ``.venv/bin/python tests/md-lab/witness.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from witness_cases import (  # noqa: E402
+    MEMBER_MIB,
+    REQUESTS,
+    SPAN_MIB,
+    Case,
+    Figures,
+    Verdict,
+    cases,
+    judge,
+    loadgen_offsets,
+    simulate,
+)
+
+COMMITTED = HERE.parent / "md-witness"
+FIGURES = "md.csv"
+MADE_WITH = "made-with.txt"
+COLUMNS = ("case", "iops", "p90_us", "member_reads", "member_writes")
+
+
+class LabError(Exception):
+    """The lab could not run, or did not do what was asked; the text is one sentence for the user."""
+
+
+def lab_kernel() -> Path:
+    """The lab kernel, or why there is none."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kernel = Path(os.environ.get("LAB") or cache / "raidlab-lab") / "linux"
+    if not os.access(kernel, os.X_OK):
+        build = os.path.relpath(HERE / "build-kernel.sh")
+        raise LabError(f"The lab kernel is not built ({kernel} is missing): run {build} once, about 3 minutes.")
+    if not shutil.which("mdadm", path="/usr/sbin:/usr/bin:/sbin:/bin"):
+        raise LabError("mdadm is not installed: run apt-get install mdadm.")
+    return kernel
+
+
+def run_md(wanted: list[Case], work: Path) -> dict[Case, Figures]:
+    """Run the cases on real md: one boot for each service time."""
+    lab_kernel()
+    found: dict[Case, Figures] = {}
+    for service_ns in dict.fromkeys(case.service_ns for case in wanted):
+        found |= boot([case for case in wanted if case.service_ns == service_ns], service_ns, work)
+    return found
+
+
+def boot(wanted: list[Case], service_ns: int, work: Path) -> dict[Case, Figures]:
+    """Boot the lab once for cases of one service time."""
+    plan = [
+        f"{case.name} {case.level} {case.chunk_kib or '-'} {case.members} {case.operation[0]} {case.depth}"
+        f" {REQUESTS} {SPAN_MIB} {case.seed}\n"
+        for case in wanted
+    ]
+    (work / "plan").write_text("".join(plan))
+    (work / "results").unlink(missing_ok=True)
+    disks = max(case.members for case in wanted)
+    options = {"disks": disks, "service-ns": service_ns, "size-mb": MEMBER_MIB, "memory-mb": 2048, "limit-s": 1800}
+    flags = [word for key, value in options.items() for word in (f"--{key}", str(value))]
+    command = [str(HERE / "boot.sh"), *flags, str(HERE / "md-witness.sh"), str(work)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    complaints = [line for line in result.stdout.splitlines() if line.startswith(("refused", "not "))]
+    if complaints or result.returncode != 0:
+        detail = "; ".join(complaints) or (result.stdout + result.stderr).strip()[-2000:] or "no output"
+        raise LabError(f"The lab did not finish (status {result.returncode}): {detail}")
+    found = {}
+    for case, line in zip(wanted, (work / "results").read_text().splitlines(), strict=True):
+        name, *words = line.split()
+        said = dict(word.split("=") for word in words)
+        if name != case.name or int(said["requests"]) != REQUESTS:
+            raise LabError(f"the lab ran another case than {case.name}: {line}")
+        addresses = [int(word) for word in (work / f"addresses-{case.name}").read_text().split()]
+        if addresses != loadgen_offsets(case.seed, case.depth):
+            raise LabError(f"loadgen asked for other places than those the simulator is given ({case.name})")
+        found[case] = Figures(
+            iops=float(said["iops"]),
+            p90_us=float(said["p90_us"]),
+            reads=int(said["member_reads"]) / REQUESTS,
+            writes=int(said["member_writes"]) / REQUESTS,
+        )
+    return found
+
+
+def read_committed() -> dict[Case, Figures]:
+    """Md's figures of the last ``--write``."""
+    by_name = {case.name: case for case in cases()}
+    with (COMMITTED / FIGURES).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        by_name[row["case"]]: Figures(*(float(row[column]) for column in COLUMNS[1:]))
+        for row in rows
+        if row["case"] in by_name
+    }
+
+
+def write_committed(found: dict[Case, Figures], versions: str) -> None:
+    """Keep md's figures."""
+    COMMITTED.mkdir(exist_ok=True)
+    with (COMMITTED / FIGURES).open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for case, md in found.items():
+            writer.writerow((case.name, f"{md.iops:.3f}", f"{md.p90_us:.3f}", f"{md.reads:.4f}", f"{md.writes:.4f}"))
+    (COMMITTED / MADE_WITH).write_text(versions)
+
+
+HEADER = (
+    f"{'case':32} {'IOPS: md':>10} {'simulated':>10} {'error':>7}   {'p90 ms: md':>10} {'simulated':>10} {'error':>7}"
+    f"   {'members R+W: md':>15} {'simulated':>11}  verdict"
+)
+
+
+def table_line(case: Case, md: Figures, simulated: Figures, verdict: Verdict) -> str:
+    """One case."""
+    members_md, members = (f"{f.reads:.3f}+{f.writes:.3f}" for f in (md, simulated))
+    word = "holds" if not verdict.outside else f"OUTSIDE: {', '.join(verdict.outside)}"
+    return (
+        f"{case.name:32} {md.iops:10.1f} {simulated.iops:10.1f} {100 * verdict.iops_error:+6.2f}%"
+        f"   {md.p90_us / 1000:10.2f} {simulated.p90_us / 1000:10.2f} {verdict.p90_error_us / 1000:+7.2f}"
+        f"   {members_md:>15} {members:>11}  {word}"
+    )
+
+
+def compare(figures: dict[Case, Figures]) -> int:
+    """Print the table; how many cases are outside."""
+    print(HEADER)
+    verdicts: dict[Case, Verdict] = {}
+    for case, md in figures.items():
+        simulated = simulate(case, loadgen_offsets(case.seed, case.depth))
+        verdicts[case] = judge(case, md, simulated)
+        print(table_line(case, md, simulated, verdicts[case]), flush=True)
+    outside = sum(bool(verdict.outside) for verdict in verdicts.values())
+    worst = max(verdicts, key=lambda case: abs(verdicts[case].iops_error))
+    print(
+        f"{len(verdicts)} cases, {outside} outside; largest error of IOPS"
+        f" {100 * verdicts[worst].iops_error:+.2f} % ({worst.name})"
+    )
+    return outside
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description="The simulator beside real Linux md over the same exact disks.")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--write", action="store_true", help="keep md's figures in tests/md-witness")
+    action.add_argument("--committed", action="store_true", help="boot nothing: compare with the figures kept there")
+    parser.add_argument("--only", default="", metavar="WORD", help="cases whose name contains this")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="also keep what the lab wrote in DIR")
+    arguments = parser.parse_args()
+    wanted = [case for case in cases() if arguments.only in case.name]
+    if not wanted:
+        parser.error(f"--only {arguments.only}: no case is called so, such as {cases()[0].name}")
+    if arguments.write and arguments.only:
+        parser.error("--write keeps the figures of all cases; leave out --only")
+    if arguments.committed:
+        known = read_committed()
+        return int(compare({case: known[case] for case in wanted if case in known}) > 0)
+    try:
+        with tempfile.TemporaryDirectory(prefix="md-witness.") as folder:
+            found = run_md(wanted, Path(folder))
+            versions = (Path(folder) / "versions").read_text()
+            if arguments.keep:
+                shutil.copytree(folder, arguments.keep, dirs_exist_ok=True)
+    except LabError as error:
+        print(f"witness.py: {error}", file=sys.stderr)
+        return 2
+    if arguments.write:
+        write_committed(found, versions)
+    return int(compare(found) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
