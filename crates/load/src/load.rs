@@ -35,6 +35,12 @@ use std::collections::VecDeque;
 /// of an open loop beyond it wait, and their time counts.
 pub const MOST_IN_FLIGHT: u32 = 1 << 16;
 
+/// Arrivals that may be counted one by one at a poll, when long since none were: a driver that comes late is told exactly.
+const MOST_COUNTED: u32 = 1 << 16;
+/// Those that may be counted for each poll in the long run. More arrive where an open loop asks for many times what is
+/// served; if they were all looked at, looking would take longer than they took to come, and nothing else were done.
+const COUNTED_A_POLL: u32 = 16;
+
 /// A volume that requests may name: the whole array, or a child of an `independent` root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Volume {
@@ -46,6 +52,7 @@ pub struct Volume {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Backlog {
     /// Most tasks found waiting at a poll although their time had passed: kept out by the admission limit, or not polled.
+    /// Counted one by one; where far more arrive than are served, some are only reckoned from the rate.
     pub max_waiting: u64,
     /// Those the admission limit still kept out at the end of the last round of polling.
     pub final_waiting: u64,
@@ -71,11 +78,13 @@ impl Backlog {
 #[derive(Debug, Clone)]
 enum Pace {
     Closed,
-    /// `admitted` stands at the next task to enter, `due` at the first whose time has not come.
+    /// `admitted` stands at the next task to enter, `due` at the first whose time has not come, or that has not been
+    /// counted among the `waiting`, because only so many may be.
     Open {
         admitted: Arrivals,
         due: Arrivals,
         waiting: u64,
+        may_count: u32,
     },
     Hold(Adjust),
 }
@@ -175,19 +184,21 @@ impl Load {
         let has_room = self.slab.len() < self.limit as usize;
         match &mut self.pace {
             Pace::Closed | Pace::Hold(_) => has_room.then_some(now),
-            Pace::Open { admitted, due, waiting } => {
-                while due.next_at() < now {
-                    due.advance();
-                    *waiting += 1;
-                }
+            Pace::Open { admitted, due, waiting, may_count } => {
+                *may_count = (*may_count + COUNTED_A_POLL).min(MOST_COUNTED);
+                let mut count = |by: Instant| {
+                    while due.next_at() < by && *may_count > 0 {
+                        due.advance();
+                        *waiting += 1;
+                        *may_count -= 1;
+                    }
+                    *waiting + if due.next_at() < by { due.expected_by(by) } else { 0 }
+                };
                 // Before those of this very instant: a punctual driver without a limit leaves none waiting.
-                self.backlog.max_waiting = self.backlog.max_waiting.max(*waiting);
-                while due.next_at() <= now {
-                    due.advance();
-                    *waiting += 1;
-                }
+                self.backlog.max_waiting = self.backlog.max_waiting.max(count(now));
+                let found = count(now + Duration::from_ns(1));
                 if *waiting == 0 || !has_room {
-                    self.backlog.final_waiting = *waiting;
+                    self.backlog.final_waiting = found;
                     return None;
                 }
                 *waiting -= 1;
@@ -442,7 +453,7 @@ fn pace(load: &LoadSpec, seed: Seed) -> Result<(Pace, u32, usize), LoadError> {
             let limit = depth("load", "max_in_flight", max_in_flight.unwrap_or(MOST_IN_FLIGHT))?;
             let admitted = Arrivals::new(arrival, "load.arrival", seed.named("arrival"))?;
             let due = admitted.clone();
-            (Pace::Open { admitted, due, waiting: 0 }, limit, limit.min(OPEN_ROOM) as usize)
+            (Pace::Open { admitted, due, waiting: 0, may_count: MOST_COUNTED }, limit, limit.min(OPEN_ROOM) as usize)
         }
         LoadSpec::Hold { percentile, target_ms, initial_depth, max_depth } => {
             depth("load", "max_depth", *max_depth)?;

@@ -82,6 +82,19 @@ fn an_overload_is_reported_as_a_backlog() {
 }
 
 #[test]
+fn far_more_than_is_served_is_reckoned_and_costs_little_to_look_at() {
+    // A thousand million a second for a second: counting them all at the first late poll would take a minute.
+    let measure = Limit { requests: None, duration_s: Some(1.0) };
+    let limits = Limits { warmup: Limit::default(), measure };
+    let mut load = load(&open(ArrivalSpec::Poisson { rate_per_s: 1e9 }, Some(8)), &workload(), &limits);
+    drive(&mut load, &mut single_server(1e6, 9), |load, _| assert!(load.in_flight() <= 8));
+    let (backlog, served) = (load.backlog(), load.recorder().all().requests);
+    assert!((900..1100).contains(&served), "{served}");
+    assert!((backlog.final_waiting as f64 / 1e9 - 1.0).abs() < 0.01, "{backlog:?}");
+    assert!(backlog.max_waiting >= backlog.final_waiting, "{backlog:?}");
+}
+
+#[test]
 fn a_late_driver_is_charged_for_its_lateness() {
     let mut load = load(&open(ArrivalSpec::Uniform { rate_per_s: 1000.0 }, None), &workload(), &requests(0, 100));
     assert!(load.poll_request(Instant::ZERO).is_none());

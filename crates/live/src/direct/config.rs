@@ -26,7 +26,7 @@ pub struct DirectConfig {
     /// Ask the device for completions instead of taking its interrupts.
     pub poll_completions: bool,
     /// Most requests submitted, and most completions taken, in one turn; none: a few (4), so that a device is given its
-    /// next work before all that it has finished has been looked at; as many as there are where nothing leaves the process.
+    /// next work before all that it has finished has been looked at; 128 where nothing leaves the process.
     pub batch: Option<u32>,
     /// Share of every sector written that compresses away, 0 to 100.
     pub compressible_percent: u32,

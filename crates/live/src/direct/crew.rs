@@ -39,6 +39,8 @@ const THREADS: &str = "threads_instead_of_io_uring";
 /// Most submitted and taken in one turn where the cell does not say. All that has come back at once would be answered at
 /// once: requests then move in convoys between a busy device and an idle one, a tenth slower at a depth of 32.
 const FEW_AT_ONCE: usize = 4;
+/// The same where nothing leaves the process: what is done is told before much more is begun.
+const MANY_AT_ONCE: usize = 128;
 
 /// What workers are made from.
 pub(super) struct Crew<'a> {
@@ -138,7 +140,7 @@ impl<'a> Crew<'a> {
             .compressible(config.compressible_percent, self.sector_bytes);
         let stamper = Stamper::new(config.seed, self.sector_bytes);
         let manner = Manner {
-            batch: config.batch.map_or(if transport.is_some() { FEW_AT_ONCE } else { usize::MAX }, |n| n as usize),
+            batch: config.batch.map_or(if transport.is_some() { FEW_AT_ONCE } else { MANY_AT_ONCE }, |n| n as usize),
             busy: config.busy,
             sector_bytes: self.sector_bytes,
             number: number as u32,

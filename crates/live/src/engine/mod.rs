@@ -59,6 +59,8 @@ use std::os::fd::AsRawFd;
 const LONGEST_WAIT: Duration = Duration::from_ms(100);
 /// How long before an arrival the engine stops sleeping and watches the clock: waking up takes about as long.
 const WATCHFUL: Duration = Duration::from_us(60);
+/// Most requests begun before completions are looked at again: an open loop may offer more than can ever be begun.
+const BEGUN_AT_ONCE: usize = 4096;
 
 /// A request being served.
 #[derive(Debug, Clone, Copy)]
@@ -288,7 +290,8 @@ impl Engine {
                     outcome = Ended::Interrupted;
                 }
             }
-            while let Some(request) = source.poll_request(self.now) {
+            for _ in 0..BEGUN_AT_ONCE {
+                let Some(request) = source.poll_request(self.now) else { break };
                 self.begin(request, source.lent(request.tag));
             }
             self.pump();

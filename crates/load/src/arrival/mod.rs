@@ -69,13 +69,17 @@ pub(crate) struct Arrivals {
     at_ns: u64,
     /// What `at_ns` lacks, in `[0, 1)` ns.
     fraction_ns: f64,
+    mean_gap_ns: f64,
 }
 
 impl Arrivals {
     /// The arrivals of `spec`, the first one a gap after the start of the run.
     pub(crate) fn new(spec: &ArrivalSpec, key: &str, seed: Seed) -> Result<Self, LoadError> {
         let gaps = Gaps::new(spec, key)?;
-        let mut arrivals = Arrivals { gaps, seed, index: 0, at_ns: 0, fraction_ns: 0.0 };
+        let (ArrivalSpec::Poisson { rate_per_s }
+        | ArrivalSpec::Uniform { rate_per_s }
+        | ArrivalSpec::H2 { rate_per_s, .. }) = *spec;
+        let mut arrivals = Arrivals { gaps, seed, index: 0, at_ns: 0, fraction_ns: 0.0, mean_gap_ns: 1e9 / rate_per_s };
         arrivals.add_gap();
         Ok(arrivals)
     }
@@ -89,6 +93,15 @@ impl Arrivals {
     #[inline]
     pub(crate) fn next_at(&self) -> Instant {
         Instant::from_ns(self.at_ns)
+    }
+
+    /// How many have come by `now`, from the next one on, if gaps are what they are in the mean.
+    #[inline]
+    pub(crate) fn expected_by(&self, now: Instant) -> u64 {
+        match now.as_ns().checked_sub(self.at_ns) {
+            None => 0,
+            Some(since_ns) => 1 + (since_ns as f64 / self.mean_gap_ns) as u64,
+        }
     }
 
     /// Goes on to the arrival after it.
