@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,10 @@ def test_a_kept_run_can_be_read_and_reported(file: Path, tmp_path: Path) -> None
         (["null", "null", "--depth", "1"], 2, "leaves some with nothing"),
         ([".", "--file-size", "100TiB"], 2, "a smaller --file-size"),
         (["null", "--cpus", "4000"], 2, "4000"),
+        (["raid5(5)@"], 2, "TARGET: 'raid5(5)@': names an empty place after '@'"),
+        (["raid5(5)@memory,"], 2, "TARGET: 'raid5(5)@memory,': names an empty place after '@'"),
+        ([""], 2, "TARGET: '': is empty"),
+        (["null", "--size", ""], 2, "--size: ''"),
     ],
 )
 def test_bad_input_is_one_line_and_measures_nothing(words: list[str], code: int, pattern: str, tmp_path: Path) -> None:
@@ -206,6 +211,11 @@ def test_bad_input_is_one_line_and_measures_nothing(words: list[str], code: int,
     assert pattern in done.stderr and done.stdout == ""
     kept = tmp_path / "kept"
     assert not kept.exists() or list(kept.iterdir()) == []
+
+
+def test_a_seed_beyond_what_a_study_can_hold_is_refused() -> None:
+    done = subprocess.run([*CLI, "null", "--seed", str(2**63)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "--seed" in done.stderr and str(2**63 - 1) in done.stderr
 
 
 def test_an_interrupt_keeps_what_was_measured(file: Path, tmp_path: Path) -> None:
@@ -344,6 +354,44 @@ def test_a_disk_that_fills_up_while_the_file_is_made(tmp_path: Path) -> None:
     check(done.returncode, done.stdout, done.stderr, 2)
     assert f"error: TARGET: '{tmp_path}': " in done.stderr and "allocating" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_target_that_fills_up_meanwhile_spoils_nothing(small_disk: Path) -> None:
+    # The file was allocated before: measuring needs nothing more of this disk.
+    words = ["--file-size", "16MiB", "--rw", "randwrite"]
+    out, errors = _filled_while_measuring(small_disk, words, {}, code=0)
+    assert "standard output" not in errors
+    assert "random writes of 4 KiB" in out
+
+
+def test_a_disk_of_temporary_files_that_fills_up_meanwhile_loses_nothing(small_disk: Path) -> None:
+    words = ["--file-size", "16MiB", "--rw", "randwrite"]
+    out, errors = _filled_while_measuring(small_disk, words, {"TMPDIR": str(small_disk)}, code=1)
+    assert "cannot be written: No space left on device" in errors and "standard output" not in errors
+    assert "parts.jsonl" not in errors
+    assert "depth 32" in out and "INVALID" not in out
+
+
+def _filled_while_measuring(folder: Path, words: list[str], environment: dict[str, str], code: int) -> tuple[str, str]:
+    process = subprocess.Popen(
+        [*CLI, str(folder), *words, "--runtime", "300ms", "--warmup", "10ms", "--repeats", "12"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    seen: list[str] = []
+    wait_for_measuring(process.stderr, seen, "measuring")
+    wait_for_measuring(process.stderr, seen, " of about ")
+    with suppress(OSError), (folder / "fill").open("wb", buffering=0) as other:
+        while True:
+            other.write(bytes(4096))
+    out, rest = process.communicate(timeout=120)
+    errors = "".join(seen) + rest
+    if "io_uring" in errors and process.returncode == 1:
+        pytest.skip(f"no io_uring here: {errors}")
+    check(process.returncode, out, errors, code)
+    return out, errors
 
 
 def test_what_may_not_be_opened(file: Path, tmp_path: Path) -> None:

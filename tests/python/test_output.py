@@ -63,6 +63,19 @@ def test_a_full_standard_output_is_one_clear_error(words: str, tmp_path: Path) -
     assert done.stderr == "error: standard output: cannot be written: No space left on device\n"
 
 
+def test_another_file_that_cannot_be_written_is_not_called_standard_output(tmp_path: Path) -> None:
+    broken = (
+        "import raidlab.results.provenance as it, raidlab.cli as cli\n"
+        "def fail():\n"
+        " with open('/dev/full', 'wb', buffering=0) as other: other.write(b'a')\n"
+        "it.version_facts = fail\n"
+        "import sys; sys.argv = ['raidlab', 'version']\n"
+        "cli.main()"
+    )
+    done = _shell(f'{sys.executable} -c "{broken}"', tmp_path)
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
 def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(tmp_path: Path) -> None:
     broken = (
         "import raidlab.results.provenance as it, raidlab.cli as cli\n"

@@ -26,7 +26,7 @@ from raidlab.cli import (
     study,
     version,
 )
-from raidlab.cli.terminal import open_missing, printing, say
+from raidlab.cli.terminal import mark_output, open_missing, printing, say
 from raidlab.errors import (
     EXIT_CODES,
     EXIT_FAILED,
@@ -91,6 +91,7 @@ app.command("version")(version.version)
 def main() -> None:
     """Run the command line; the entry point of the console script."""
     open_missing()
+    mark_output()
     try:
         app()
     except Exception as error:

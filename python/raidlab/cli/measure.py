@@ -160,7 +160,10 @@ def measure(
         list[str] | None,
         typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The root of all randomness. 1 by default.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, max=2**63 - 1, help="The root of all randomness. 1 by default."),
+    ] = None,
     witness: Annotated[
         str | None,
         typer.Option(

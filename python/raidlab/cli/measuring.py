@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,20 @@ def measure_and_print(asked: Asked, *, out: str | None, as_json: bool, argv: Seq
     with ExitStack() as made:
         made.enter_context(catching_signals(stop))
         # What is not kept still wants a place until it is printed.
-        place = made.enter_context(tempfile.TemporaryDirectory(prefix="raidlab-")) if out is None else out
-        run = measure(asked, Path(place), progress=progress_on(sys.stderr), argv=argv, stop=stop)
+        place, elsewhere = (_temporary(made), _in_memory(made)) if out is None else (Path(out), None)
+        run = measure(asked, place, progress=progress_on(sys.stderr), argv=argv, stop=stop, elsewhere=elsewhere)
         return _print(run, as_json=as_json, kept=out is not None)
+
+
+def _temporary(made: ExitStack, parent: str | None = None) -> Path:
+    return Path(made.enter_context(tempfile.TemporaryDirectory(prefix="raidlab-", dir=parent)))
+
+
+def _in_memory(made: ExitStack) -> Path | None:
+    """Where results fit should the disk of temporary files fill up, which may well be the target."""
+    with suppress(OSError):
+        return _temporary(made, "/dev/shm")
+    return None
 
 
 def _print(run: Run, *, as_json: bool, kept: bool) -> int:

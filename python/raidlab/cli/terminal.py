@@ -3,20 +3,51 @@
 Invariants:
 
 - Whoever reads our output may stop reading (``| head``): that is no failure, and nothing is said about it.
-- Output that cannot be written otherwise (a full disk) is one clear error.
+- Output that cannot be written otherwise (a full disk) is one clear error. Only what failed at standard output itself
+  is called so: any other file may fail in the midst of printing too.
 - What is said on standard error is never worth failing for.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from raidlab.errors import OutputError, shown
 
 _STANDARD = 3
+# What an error of standard output is marked with.
+_MARK = "is_of_standard_output"
+
+
+class _Output(io.FileIO):
+    """Standard output, whose errors can be told from those of other files."""
+
+    def write(self, content: Any) -> int:
+        """Write, and mark what fails."""
+        try:
+            # None (it would block) is what a buffered writer understands too.
+            return super().write(content)
+        except OSError as error:
+            setattr(error, _MARK, True)
+            raise
+
+
+def mark_output() -> None:
+    """Have the errors of standard output marked, for `printing`."""
+    old = sys.stdout
+    with suppress(OSError, ValueError):
+        # Where nothing was, `open_missing` has put something that takes everything.
+        if old.fileno() != 1:
+            return
+        raw = _Output(old.fileno(), "wb", closefd=False)
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw), encoding=old.encoding, errors=old.errors, line_buffering=old.isatty()
+        )
 
 
 def open_missing() -> None:
@@ -57,7 +88,7 @@ def printing() -> Iterator[None]:
     except BrokenPipeError:
         _silence()
     except OSError as error:
-        if error.filename is not None:
+        if not getattr(error, _MARK, False):
             raise
         _silence()
         raise OutputError(f"standard output: cannot be written: {error.strerror}") from None

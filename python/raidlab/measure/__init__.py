@@ -12,13 +12,14 @@ Invariants:
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from raidlab.errors import RaidlabError
+from raidlab.errors import OutputError, RaidlabError
 from raidlab.measure.asked import Asked, Budget, BudgetFlags, asked_of
 from raidlab.measure.drive import Drive
 from raidlab.measure.execute import Measurement
@@ -26,6 +27,7 @@ from raidlab.measure.plan import Subject, plan_of
 from raidlab.measure.warm_up import wants_pilot
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
+from raidlab.results.parts import PARTS
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.outcome import CellOutcome
@@ -39,8 +41,11 @@ def measure(
     progress: Progress | None = None,
     argv: Sequence[str] = (),
     stop: StopFlag | None = None,
+    elsewhere: Path | None = None,
 ) -> Run:
     """Measure, and keep the result in a new folder below ``out``; ``stop`` ends it, as a signal does.
+
+    Should ``out`` fill up meanwhile, what was measured is finished below ``elsewhere``, if that is given.
 
     Returns
     -------
@@ -78,18 +83,46 @@ def measure(
             if writer.is_empty:
                 writer.discard()
                 raise
-            measurement.status, measurement.failure = "failed", str(error)
+            measurement.status, measurement.failure = "failed", _said(error, is_kept=elsewhere is None)
         except BaseException:
             writer.close()
             raise
-        writer.finish(
-            measurement.status,
-            measurement.failure,
-            measurement.live_members,
-            measurement.stop.signal_name if measurement.status == "interrupted" else None,
-            {**_facts(asked, subjects, measurement), "machine": watch.facts()},
-        )
-    return load_run(folder)
+        facts = {**_facts(asked, subjects, measurement), "machine": watch.facts()}
+        try:
+            _finish(measurement, writer, facts)
+        except OutputError as error:
+            if elsewhere is None or not _moved(writer, elsewhere):
+                raise
+            failure = measurement.failure or _said(error, is_kept=False)
+            measurement.status, measurement.failure = "failed", failure
+            _finish(measurement, writer, facts)
+    return load_run(writer.folder)
+
+
+def _finish(measurement: Measurement, writer: RunWriter, facts: dict[str, Any]) -> None:
+    writer.finish(
+        measurement.status,
+        measurement.failure,
+        measurement.live_members,
+        measurement.stop.signal_name if measurement.status == "interrupted" else None,
+        facts,
+    )
+
+
+def _said(error: RaidlabError, *, is_kept: bool) -> str:
+    """What went wrong; where parts lie until there is room is of no interest in a folder that goes."""
+    return str(error).partition("; ")[0] if isinstance(error, OutputError) and not is_kept else str(error)
+
+
+def _moved(writer: RunWriter, elsewhere: Path) -> bool:
+    """Have the run finished from its parts in another place; False where that cannot be written either."""
+    try:
+        folder = new_folder(elsewhere, "measure")
+        shutil.copyfile(writer.folder / PARTS, folder / PARTS)
+    except (OSError, RaidlabError):
+        return False
+    writer.folder = folder
+    return True
 
 
 def _write_outcomes(measurement: Measurement, writer: RunWriter) -> None:

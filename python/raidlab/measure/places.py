@@ -148,6 +148,8 @@ def short_name(word: str) -> str:
 def _wanted(word: str, given_up: set[Path], file_bytes: int) -> Wanted:
     tree, at, rest = word.partition("@")
     if at and os.sep not in tree and not Path(word).exists():
+        if not all(part.strip() for part in rest.split(",")):
+            raise _error(word, "names an empty place after '@'")
         parts = [_place(part, given_up, file_bytes) for part in rest.split(",")]
         kinds = sorted({part.kind for part in parts})
         if len(kinds) > 1:
@@ -169,6 +171,8 @@ def _place(word: str, given_up: set[Path], file_bytes: int) -> Place:
         return Place(word, "null", NULL_BYTES)
     if word == "memory":
         return Place(word, "memory", MEMORY_BYTES)
+    if not word:
+        raise _error(word, "is empty")
     path = Path(word)
     try:
         status = path.stat()

@@ -110,7 +110,7 @@ def workload_document(flags: WorkloadFlags, *, volumes: int) -> Document:
     document: Document = {
         "name": WORKLOAD_NAME,
         "read": read if flags.read is None else parse_share("--read", flags.read),
-        "size": parse_kind(flags.size or "4KiB"),
+        "size": parse_kind("4KiB" if flags.size is None else flags.size),
         "address": address if flags.address is None else parse_kind(flags.address),
     }
     if isinstance(document["address"], str):
@@ -134,7 +134,7 @@ def load_document(flags: LoadFlags) -> Document:
         raise InputError.one("--arrival", "says how requests arrive, but no --rate says how many", accepted="--rate N")
     document: Document = {}
     if flags.rate is not None:
-        arrival = parse_kind(flags.arrival or "poisson")
+        arrival = parse_kind("poisson" if flags.arrival is None else flags.arrival)
         table = {"arrival": arrival} if isinstance(arrival, str) else dict(arrival, arrival=arrival["kind"])
         table.pop("kind", None)
         if (table["arrival"] == "h2") != ("cv2" in table):

@@ -111,8 +111,10 @@ def _made_folder(option: str, directory: Path) -> Iterator[Path]:
         ) from None
     try:
         # Locked before it has its name: a file of this name that nobody holds is always a dead run's.
-        with (folder / f"{_OWNER}.new").open("w", encoding="utf-8") as owner:
-            owner.write(f"raidlab makes and removes this folder; process {os.getpid()}\n")
+        # Unbuffered: what a disk that fills up refuses must not lie in wait until the file is closed.
+        with (folder / f"{_OWNER}.new").open("wb", buffering=0) as owner:
+            with suppress(OSError):
+                owner.write(f"raidlab makes and removes this folder; process {os.getpid()}\n".encode())
             with suppress(OSError):
                 fcntl.flock(owner.fileno(), fcntl.LOCK_EX)
             (folder / f"{_OWNER}.new").rename(folder / _OWNER)
