@@ -1,4 +1,4 @@
-//! What the model costs, per operation.
+//! What the models cost, per operation.
 //!
 //! `service` is one operation through `handle_op` and `poll_done` on an idle device; `queued` holds 32 in flight. Addresses
 //! are drawn beforehand: random 8-sector reads over the whole device, and whole tracks for the study's disk.
@@ -10,10 +10,11 @@ use raidlab_device::{Device, DeviceSpec, PairPricing};
 use raidlab_types::{Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};
 use std::hint::black_box;
 
-const FILES: [(&str, &str, u32, u64); 3] = [
+const FILES: [(&str, &str, u32, u64); 4] = [
     ("hdd-7200", include_str!("../../../devices/hdd-7200.toml"), 512, 8),
     ("amdahl6380", include_str!("../../../devices/original/amdahl6380.toml"), 4096, 10),
     ("fixed-100us", include_str!("../../../devices/fixed-100us.toml"), 512, 8),
+    ("ssd-sata", include_str!("../../../devices/ssd-sata.toml"), 512, 8),
 ];
 const ADDRESSES: usize = 1 << 12;
 
@@ -84,5 +85,30 @@ fn queued(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, service, queued);
+/// Random writes to flash drives in their steady state, with all the cleaning: 32 in flight.
+fn flash_writes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("flash writes");
+    group.throughput(Throughput::Elements(1));
+    let (mut devices, _) = bench_set(include_str!("../../../devices/ssd-sata.toml"), 512, 8);
+    // Drawn as it goes: a few thousand places written again and again would leave nothing to be moved.
+    let (mut rng, places) = (Seed::new(3).draws(), devices[0].capacity_sectors() / 8);
+    let mut write = |i: usize| Operation { kind: OpKind::Write, ..read(i, rng.below(places) * 8, 8) };
+    for device in &mut devices {
+        (0..32).for_each(|i| device.handle_op(Instant::ZERO, write(i)));
+    }
+    let mut i = 0;
+    group.bench_function("ssd-sata", |b| {
+        b.iter(|| {
+            i += 1;
+            let device = &mut devices[i % 10];
+            let now = device.poll_timeout().unwrap_or(Instant::ZERO);
+            let done = black_box(device.poll_done(now));
+            device.handle_op(now, write(i));
+            done
+        })
+    });
+    group.finish();
+}
+
+criterion_group!(benches, service, queued, flash_writes);
 criterion_main!(benches);

@@ -14,7 +14,8 @@ use crate::fixed::Fixed;
 use crate::hdd::{Command, Drive, Hdd};
 use crate::pair::{Ledger, Prepaid};
 use crate::scheduler::{Arm, Queue, SchedulerSpec, Waiting};
-use crate::service::{Completion, Totals, Visit};
+use crate::service::{Completion, FlashTotals, Totals, Visit};
+use crate::ssd::{Asked, Ssd};
 use crate::{DeviceError, DeviceSpec, PairPricing};
 use raidlab_types::{Duration, Extent, Instant, OpKind, Operation, Seed};
 
@@ -24,17 +25,24 @@ enum Model {
     Hdd(Hdd),
     /// In a box: it is large, and devices lie side by side.
     Drive(Box<Drive>),
+    Ssd(Box<Ssd>),
     Fixed(Fixed),
     Empirical(Empirical),
 }
 
 impl Model {
+    /// Whether it places its visits in time itself.
+    #[inline]
+    fn places_visits(&self) -> bool {
+        matches!(self, Model::Drive(_) | Model::Ssd(_))
+    }
+
     /// What arm and rotation would take for an operation that began at `at`.
     fn positioning_ns(&self, at: Instant, op: &Waiting) -> u64 {
         match self {
             Model::Hdd(hdd) => hdd.positioning_ns(at, op.kind, op.lba),
             Model::Drive(drive) => drive.positioning_ns(at.as_ns(), op.kind, op.lba),
-            Model::Fixed(_) | Model::Empirical(_) => 0,
+            Model::Fixed(_) | Model::Empirical(_) | Model::Ssd(_) => 0,
         }
     }
 }
@@ -81,6 +89,8 @@ pub struct Device {
     capacity: u64,
     logical_block_bytes: u32,
     totals: Totals,
+    /// What a flash drive had written when the totals were started.
+    flash_before: FlashTotals,
 }
 
 impl Device {
@@ -95,6 +105,7 @@ impl Device {
             DeviceSpec::Hdd(s) => (Model::Drive(Box::new(Drive::new(s, seed)?)), s.sector_bytes, s.scheduler),
             DeviceSpec::Fixed(s) => (Model::Fixed(Fixed::new(s)?), s.sector_bytes, s.scheduler),
             DeviceSpec::Empirical(s) => (Model::Empirical(Empirical::new(s, seed)?), s.sector_bytes, s.scheduler),
+            DeviceSpec::Ssd(s) => (Model::Ssd(Box::new(Ssd::new(s, seed)?)), s.sector_bytes, s.scheduler),
         };
         if sector_bytes == 0 || !sector_bytes.is_multiple_of(own_bytes) {
             let message = format!("the array's sectors of {sector_bytes} bytes are no multiple of {own_bytes}");
@@ -102,10 +113,14 @@ impl Device {
         }
         let depth = match spec {
             DeviceSpec::Hdd(s) => s.queue_depth,
-            DeviceSpec::Fixed(_) | DeviceSpec::Empirical(_) if scheduler == SchedulerSpec::Sptf => {
+            _ if scheduler == SchedulerSpec::Sptf => {
                 return Err(DeviceError::new("scheduler", "sptf needs a disk, whose arm and rotation it reckons with"));
             }
-            DeviceSpec::Fixed(_) | DeviceSpec::Empirical(_) => None,
+            DeviceSpec::Ssd(_) if pricing == PairPricing::Prepaid => {
+                let message = "a flash drive has no revolution to wait for; accepted with prepaid pairs: other devices";
+                return Err(DeviceError::new("pair_pricing", message));
+            }
+            _ => None,
         };
         if let SchedulerSpec::Vscan { percent: 101.. } = scheduler {
             return Err(DeviceError::new("scheduler.vscan.percent", "must lie between 0 and 100"));
@@ -116,6 +131,7 @@ impl Device {
             Model::Drive(drive) => (drive.capacity_sectors(), 1),
             Model::Fixed(fixed) => (fixed.capacity_sectors, fixed.servers),
             Model::Empirical(empirical) => (empirical.capacity_sectors, empirical.servers),
+            Model::Ssd(ssd) => (ssd.capacity_sectors(), ssd.queue_depth()),
         };
         if sectors < sectors_each {
             let message = format!("the device holds less than one of the array's sectors of {sector_bytes} bytes");
@@ -138,6 +154,7 @@ impl Device {
             capacity: sectors / sectors_each,
             logical_block_bytes: own_bytes,
             totals: Totals::default(),
+            flash_before: FlashTotals::default(),
         })
     }
 
@@ -149,6 +166,7 @@ impl Device {
             Model::Drive(drive) => Model::Drive(Box::new(drive.twin(seed))),
             Model::Fixed(fixed) => Model::Fixed(fixed.clone()),
             Model::Empirical(empirical) => Model::Empirical(empirical.twin(seed)),
+            Model::Ssd(ssd) => Model::Ssd(Box::new(ssd.twin(seed))),
         };
         Device {
             model,
@@ -159,6 +177,7 @@ impl Device {
             busy: 0,
             taken: 0,
             totals: Totals::default(),
+            flash_before: FlashTotals::default(),
             ..*self
         }
     }
@@ -193,7 +212,7 @@ impl Device {
             return;
         }
         if self.busy < self.direct {
-            if let Model::Drive(_) = self.model {
+            if self.model.places_visits() {
                 return self.start_visit(now, &Waiting::new(&op, sectors_each, now, sequence));
             }
             self.start(now, &Waiting::new(&op, sectors_each, now, sequence));
@@ -252,6 +271,25 @@ impl Device {
     /// Starts the totals anew, as at the end of a warm-up; touches nothing else.
     pub fn reset_totals(&mut self) {
         self.totals = Totals::default();
+        if let Model::Ssd(ssd) = &self.model {
+            self.flash_before = ssd.totals();
+        }
+    }
+
+    /// What a flash drive wrote to its flash since the last reset; none of other devices.
+    pub fn flash(&self) -> Option<FlashTotals> {
+        match &self.model {
+            Model::Ssd(ssd) => Some(ssd.totals().since(&self.flash_before)),
+            _ => None,
+        }
+    }
+
+    /// Does now what the first operation would have to wait for: tables of flash drives, which may take seconds. For
+    /// whoever drives devices by a real clock; a virtual one does not notice.
+    pub fn prepare(&mut self) {
+        if let Model::Ssd(ssd) = &mut self.model {
+            ssd.prepare();
+        }
     }
 
     /// Deals with the write of a pair where the pricing treats it specially; `false` leaves it to be queued.
@@ -299,7 +337,7 @@ impl Device {
         self.arm = Arm { lba: op.lba, end: op.lba + op.sectors };
         let service = match &mut self.model {
             Model::Hdd(hdd) => hdd.serve(at, op.kind, op.lba, op.sectors),
-            Model::Drive(_) => unreachable!("goes by start_visit"),
+            Model::Drive(_) | Model::Ssd(_) => unreachable!("goes by start_visit"),
             Model::Fixed(fixed) => fixed.serve(op.kind, op.sectors),
             Model::Empirical(empirical) => empirical.serve(op.kind, op.sequence),
         };
@@ -331,16 +369,15 @@ impl Device {
     fn start_visit(&mut self, at: Instant, op: &Waiting) {
         self.busy += 1;
         self.arm = Arm { lba: op.lba, end: op.lba + op.sectors };
-        let Model::Drive(drive) = &mut self.model else { return };
-        let command = Command {
-            kind: op.kind,
-            lba: op.lba,
-            sectors: op.sectors,
-            durable: op.durable,
-            entered: op.entered.as_ns(),
-            now: at.as_ns(),
+        let &Waiting { kind, lba, sectors, durable, .. } = op;
+        let now = at.as_ns();
+        let Visit { begun, service, release } = match &mut self.model {
+            Model::Drive(drive) => {
+                drive.serve(Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now })
+            }
+            Model::Ssd(ssd) => ssd.serve(Asked { kind, lba, sectors, durable, now }),
+            _ => unreachable!("goes by start"),
         };
-        let Visit { begun, service, release } = drive.serve(command);
         let started = Instant::from_ns(begun);
         let done = started + Duration::from_ns(service.total());
         let pair_read = op.kind == OpKind::Read && op.pair_with().is_some();
@@ -373,6 +410,7 @@ impl Device {
             Model::Drive(drive) => drive.serve_pair_write(at.as_ns(), read.lba, read.sectors),
             Model::Fixed(fixed) => fixed.serve(OpKind::Write, read.sectors),
             Model::Empirical(empirical) => empirical.serve_pair_write(read.sequence),
+            Model::Ssd(_) => unreachable!("refused when it was made"),
         };
         if let Some(write) = read.pair_with() {
             self.ledger.enter(write, read.id, (read.lba, read.sectors), at, service);
@@ -395,9 +433,10 @@ impl Device {
         let Some(next) = self.queue.take(at, self.arm, |op| model.positioning_ns(at, op)) else { return };
         // A driver that polls late may have brought operations after the server became free.
         let at = at.max(next.arrived);
-        match self.model {
-            Model::Drive(_) => self.start_visit(at, &next),
-            _ => self.start(at, &next),
+        if self.model.places_visits() {
+            self.start_visit(at, &next);
+        } else {
+            self.start(at, &next);
         }
     }
 }

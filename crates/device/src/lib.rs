@@ -11,7 +11,8 @@
 //!   parts it reports ([`Totals`]).
 //! - No allocation per operation once the queues have grown to the largest depth seen.
 //!
-//! Not modelled: reads that overtake others through the buffer, partial writes of a segment, thermal recalibration.
+//! Not modelled: reads that overtake others through a disk's buffer, partial writes of a segment, thermal recalibration;
+//! of flash, what the header of `ssd` names.
 //!
 //! Adding a model: one file (or folder), one variant of [`DeviceSpec`] and of the private `Model`, one test. Adding a
 //! scheduler: see the list in `scheduler/mod.rs`.
@@ -26,6 +27,7 @@ mod pair;
 mod scheduler;
 mod service;
 mod spec;
+mod ssd;
 
 pub use device::Device;
 pub use empirical::EmpiricalSpec;
@@ -36,5 +38,6 @@ pub use hdd::{
     Mapping, NodeSpec, Preseek, ReadAhead, SeekSpec, Skew, Sparing, WriteBack, ZoneSpec,
 };
 pub use scheduler::SchedulerSpec;
-pub use service::{Completion, IdleMean, Totals};
+pub use service::{Completion, FlashTotals, IdleMean, Totals};
 pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};
+pub use ssd::{Initial, SsdSpec, Victim};

@@ -153,6 +153,37 @@ impl Totals {
     }
 }
 
+/// What a flash drive wrote to its flash since the last reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlashTotals {
+    /// What the host wrote, in whole mapping units.
+    pub host_bytes: u64,
+    /// What was moved out of blocks before they were erased.
+    pub moved_bytes: u64,
+    /// What was left empty, because a page had to be programmed before it was full.
+    pub padded_bytes: u64,
+    /// Blocks erased, those of all planes of a die as one.
+    pub erased_blocks: u64,
+}
+
+impl FlashTotals {
+    /// All bytes programmed, empty ones included.
+    pub fn programmed_bytes(&self) -> u64 {
+        self.host_bytes + self.moved_bytes + self.padded_bytes
+    }
+
+    /// What came on top of `before`.
+    #[must_use]
+    pub fn since(&self, before: &FlashTotals) -> FlashTotals {
+        FlashTotals {
+            host_bytes: self.host_bytes - before.host_bytes,
+            moved_bytes: self.moved_bytes - before.moved_bytes,
+            padded_bytes: self.padded_bytes - before.padded_bytes,
+            erased_blocks: self.erased_blocks - before.erased_blocks,
+        }
+    }
+}
+
 /// Expected times of one operation on an idle device, independent of the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdleMean {

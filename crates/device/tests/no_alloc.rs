@@ -71,8 +71,19 @@ fn nothing_is_allocated_in_the_steady_state() {
         spec["zones"][0]["cylinders"] = 60.into();
         specs.push(serde_json::from_value(spec).unwrap());
     }
+    for cache_bytes in [0, 1 << 17] {
+        // Small enough to be cleaned all the time, and read, written and padded by the same requests.
+        specs.push(json(&format!(
+            r#"{{"kind": "ssd", "capacity_bytes": 1048576, "channels": 2, "dies_per_channel": 2, "pages_per_block": 4,
+                "page_bytes": 8192, "read_us": 50, "program_us": 500, "erase_ms": 3, "channel_mb_s": 200, "link_mb_s": 500,
+                "spare_percent": 30, "cache_bytes": {cache_bytes}, "initial": "steady"}}"#
+        )));
+    }
     for spec in &specs {
         for pricing in [PairPricing::Queued, PairPricing::Head, PairPricing::Prepaid] {
+            if pricing == PairPricing::Prepaid && matches!(spec, DeviceSpec::Ssd(_)) {
+                continue;
+            }
             let mut device = device(spec, pricing);
             let (mut rng, mut next) = (Seed::new(1).draws(), 0);
             // Long enough for the ledger to have met its bound with writes that never come.

@@ -155,6 +155,12 @@ fn member<'py>(py: Python<'py>, m: &MemberResult) -> PyResult<Bound<'py, PyDict>
     ] {
         out.set_item(key, value)?;
     }
+    if let Some(flash) = &m.flash {
+        out.set_item("flash_host_bytes", flash.host_bytes)?;
+        out.set_item("flash_moved_bytes", flash.moved_bytes)?;
+        out.set_item("flash_padded_bytes", flash.padded_bytes)?;
+        out.set_item("flash_erased_blocks", flash.erased_blocks)?;
+    }
     Ok(out)
 }
 

@@ -1,6 +1,6 @@
 //! What a simulation found.
 
-use raidlab_device::Totals;
+use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::LeafId;
 
@@ -11,6 +11,8 @@ pub struct MemberResult {
     pub leaf: LeafId,
     /// Its operations and the times they took.
     pub totals: Totals,
+    /// What it wrote to its flash, if it is a flash drive.
+    pub flash: Option<FlashTotals>,
 }
 
 /// What one station did while measuring.

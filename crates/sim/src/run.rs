@@ -535,7 +535,7 @@ impl<'o, O: Observer> Sim<'o, O> {
                 .devices
                 .iter()
                 .enumerate()
-                .map(|(leaf, d)| MemberResult { leaf: leaf as u32, totals: *d.totals() })
+                .map(|(leaf, d)| MemberResult { leaf: leaf as u32, totals: *d.totals(), flash: d.flash() })
                 .collect(),
             stations: self.walks.iter().flat_map(Walks::stations).map(station).collect(),
             hold: self.load.hold(),

@@ -149,6 +149,11 @@ def _print_facts(facts: DeviceFacts) -> None:
     total = sum(facts.idle_ms.values())
     out.print(f"capacity {short_bytes(facts.capacity_bytes)} in sectors of {facts.sector_bytes} bytes")
     out.print(f"a random read of 4 KiB when idle: {total:.3g} ms" + (f" ({times})" if times else ""))
+    if facts.flash:
+        out.print(
+            f"flash: {facts.flash['spare_factor']:.4g} times the capacity, in blocks of"
+            f" {facts.flash['units_per_block']} units of {short_bytes(int(facts.flash['mapping_bytes']))}"
+        )
     rows = plain_table("")
     for heading in ("parameter", "value", "source"):
         rows.add_column(heading, overflow="fold")

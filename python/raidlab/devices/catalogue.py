@@ -53,6 +53,8 @@ class DeviceFacts:
         What the file sets, by key; tables by their keys where provenance names those.
     provenance : dict
         Status and reason by the same keys, as far as the file tells.
+    flash : dict or None
+        Of flash drives what write amplification depends on: ``spare_factor``, ``units_per_block``, ``mapping_bytes``.
     """
 
     name: str
@@ -64,6 +66,7 @@ class DeviceFacts:
     idle_ms: dict[str, float]
     parameters: dict[str, Any]
     provenance: dict[str, dict[str, str]]
+    flash: dict[str, float] | None = None
 
 
 def listed() -> list[Listed]:
@@ -143,6 +146,7 @@ def describe(device: str) -> DeviceFacts:
         idle_ms={part: int(facts[f"idle_{part}_ns"]) / 1e6 for part in _TIMES},
         parameters=dict(_flat(parameters, provenance)),
         provenance=provenance,
+        flash=facts.get("flash"),
     )
 
 

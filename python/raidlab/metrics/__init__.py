@@ -26,6 +26,7 @@ from raidlab.metrics import (
     storage_efficiency_percent,
     throughput_mb_s,
     throughput_per_disk_mb_s,
+    write_amplification,
 )
 from raidlab.metrics.comparison import Comparison, Held, Row, comparisons_of
 from raidlab.metrics.metric import Metric
@@ -41,6 +42,7 @@ METRICS: tuple[Metric, ...] = (
     relative_throughput_percent.METRIC,
     access_count_model_percent.METRIC,
     storage_efficiency_percent.METRIC,
+    write_amplification.METRIC,
     *processor_time_us.METRICS,
     context_switches_per_request.METRIC,
     *device_bytes_percent.METRICS,

@@ -67,6 +67,11 @@ class Point:
         return f"queue depth {self.depth}" if self.depth else f"{self.rate_per_s:g} requests/s offered"
 
     @property
+    def level_value(self) -> float:
+        """Its load as a number: the depth, or the rate offered."""
+        return float(self.depth or self.rate_per_s)
+
+    @property
     def members(self) -> int:
         """How many members the array has, redundancy included."""
         return int(self.rows[0]["members"])

@@ -10,6 +10,8 @@ from typing import Any
 
 SECTOR_BYTES = 512
 DISK_BYTES = 1 << 30
+FLASH_PAGE_BYTES = 4096
+MEMBER = {"kind": "independent", "children": [{"kind": "member"}]}
 
 
 def fixed(service_us: float) -> dict[str, Any]:
@@ -22,6 +24,28 @@ def exponential(mean_us: float) -> dict[str, Any]:
     steps = [step / 100 for step in range(1600)]
     quantiles = [[1.0 - math.exp(-step), mean_us * step] for step in steps] + [[1.0, mean_us * 16]]
     return {"kind": "empirical", "capacity_bytes": DISK_BYTES, "read": quantiles, "write": quantiles}
+
+
+def flash(pages_per_block: int, blocks: int, spare_percent: float, victim: str) -> dict[str, Any]:
+    """A flash drive of one die in its steady state, whose data fill so many blocks."""
+    return {
+        "kind": "ssd",
+        "capacity_bytes": blocks * pages_per_block * FLASH_PAGE_BYTES,
+        "channels": 1,
+        "dies_per_channel": 1,
+        "pages_per_block": pages_per_block,
+        "page_bytes": FLASH_PAGE_BYTES,
+        "mapping_bytes": FLASH_PAGE_BYTES,
+        "read_us": 50.0,
+        "program_us": 500.0,
+        "erase_ms": 3.0,
+        "channel_mb_s": 400.0,
+        "link_mb_s": 500.0,
+        "spare_percent": spare_percent,
+        "cache_bytes": 1 << 20,
+        "victim": victim,
+        "initial": "steady",
+    }
 
 
 def stripe(members: int, chunk_bytes: int = 65536) -> dict[str, Any]:
@@ -75,6 +99,13 @@ def mean_response_us(answer: dict[str, Any]) -> float:
 def requests_per_s(answer: dict[str, Any]) -> float:
     """The throughput of a cell."""
     return float(answer["all"]["requests"]) / (float(answer["elapsed_ns"]) / 1e9)
+
+
+def write_amplification(answer: dict[str, Any]) -> float:
+    """Bytes that flash drives programmed over bytes that they were given."""
+    parts = ("flash_host_bytes", "flash_moved_bytes", "flash_padded_bytes")
+    programmed = sum(float(member[part]) for member in answer["members"] for part in parts)
+    return programmed / sum(float(member["write_bytes"]) for member in answer["members"])
 
 
 def mean_utilisation(answer: dict[str, Any]) -> float:

@@ -17,7 +17,14 @@ from typing import Any
 
 import polars as pl
 
-from raidlab.results.tables import ACCOUNTS, DEVICE_COLUMNS, SCHEMA_VERSION, SNAPSHOT_HISTOGRAM_COLUMNS, TABLES
+from raidlab.results.tables import (
+    ACCOUNTS,
+    DEVICE_COLUMNS,
+    FLASH_COUNTS,
+    SCHEMA_VERSION,
+    SNAPSHOT_HISTOGRAM_COLUMNS,
+    TABLES,
+)
 
 OLDEST_VERSION = 1
 
@@ -31,6 +38,7 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
         "snapshot_histograms": tuple(SNAPSHOT_HISTOGRAM_COLUMNS),
     },
     3: {},
+    4: {"members": FLASH_COUNTS},
 }
 _SQL_TYPES = {
     pl.UInt32: "UINTEGER",
@@ -53,7 +61,12 @@ def _from_2(facts: dict[str, Any]) -> dict[str, Any]:
     return {"command": "run", **facts, "times": {"sessions": [session], **times}}
 
 
-_FACTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2}
+def _from_3(facts: dict[str, Any]) -> dict[str, Any]:
+    """Version 4 has the same facts."""
+    return facts
+
+
+_FACTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2, 3: _from_3}
 
 
 def is_known(version: object) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 OPERATIONS = ("all", "read", "write")
 TIMES = ("response", "service")
 # What a cell cost this machine: processor time of raidlab's threads, their switches, what the kernel's counters say
@@ -28,6 +28,8 @@ ACCOUNTS = {
 }
 # Means a request: host work, accesses to members, and the time of all members it touched, added up.
 STAGES = ("host_cpu_ns", "accesses", "queue_ns", "overhead_ns", "disconnect_ns", "transfer_ns", "paired_ns")
+# What flash drives wrote to their flash; null for other members.
+FLASH_COUNTS = ("flash_host_bytes", "flash_moved_bytes", "flash_padded_bytes", "flash_erased_blocks")
 MEMBER_COUNTS = (
     "reads",
     "writes",
@@ -40,6 +42,7 @@ MEMBER_COUNTS = (
     "overhead_ns",
     "paired_ns",
     "wait_ns",
+    *FLASH_COUNTS,
 )
 
 SNAPSHOTS = ("time_ns", "requests", "bytes", "response_sum_ns")

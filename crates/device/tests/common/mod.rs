@@ -6,6 +6,8 @@ use raidlab_types::{Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};
 
 pub const AMDAHL: &str = include_str!("../../../../devices/original/amdahl6380.toml");
 pub const HDD_7200: &str = include_str!("../../../../devices/hdd-7200.toml");
+pub const SSD_SATA: &str = include_str!("../../../../devices/ssd-sata.toml");
+pub const SSD_NVME: &str = include_str!("../../../../devices/ssd-nvme.toml");
 pub const FIXED: &str = include_str!("../../../../devices/fixed-100us.toml");
 
 /// The spec in a device file.
@@ -66,13 +68,9 @@ pub fn device(spec: &DeviceSpec, pricing: PairPricing) -> Device {
     Device::new(spec, spec_sector(spec), pricing, Seed::new(11)).unwrap()
 }
 
-/// The device's own sector, or 512.
+/// The device's own sector.
 pub fn spec_sector(spec: &DeviceSpec) -> u32 {
-    match spec {
-        DeviceSpec::Hdd(s) => s.sector_bytes,
-        DeviceSpec::Fixed(s) => s.sector_bytes,
-        DeviceSpec::Empirical(s) => s.sector_bytes,
-    }
+    spec.sector_bytes()
 }
 
 pub fn op(id: u64, kind: OpKind, lba: u64, sectors: u64) -> Operation {

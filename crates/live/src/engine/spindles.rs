@@ -92,6 +92,9 @@ impl Spindles {
                 None => Device::new(spec, sector_bytes, emulation.pair_pricing, seed)
                     .map_err(|e| LiveError::bad(format!("{key}.device.{}", e.key), e.message))?,
             };
+            // Not while the clock runs.
+            let mut device = device;
+            device.prepare();
             fresh.push(Some(device));
         }
         if fresh.iter().all(Option::is_none) {

@@ -1,0 +1,273 @@
+//! The translation layer: where each logical unit lies, and how room is made for the next.
+//!
+//! Every die has one open block, which host writes and moved units fill page by page in the order in which they come.
+//! When little is left, a full block is chosen ([`Victim`]), what it still holds is moved, and it is erased. Moving goes
+//! on bit by bit with the writes that need the room, so that no write pays for a whole block.
+//!
+//! The layer knows no time: what it makes the flash do goes to [`Orders`].
+//!
+//! Invariants:
+//! - `map` and `back` are inverse to each other: a logical unit has at most one physical one and back.
+//! - A block's count of valid units is the number of its entries in `back`.
+//! - A victim is chosen while at least a block's worth of erased units is left; moving keeps such a pace that it ends
+//!   before they do: when the host (with what is padded) has written a block's worth less what the victim held and less
+//!   a page, all of it has been moved. So room never runs out, and cleaning a block never leaves less than before.
+//!
+//! Reference: P. Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012, whose setting this is.
+
+use super::blocks::{Blocks, Victim};
+use super::geometry::{Geometry, NONE};
+use std::collections::VecDeque;
+
+/// What the translation layer makes the flash do.
+pub(crate) trait Orders {
+    /// A page of which `units` units are to be moved is read.
+    fn read(&mut self, die: u32, units: u32);
+    /// A page is programmed that carries `host_units` units of the host's.
+    fn program(&mut self, die: u32, host_units: u32);
+    /// A block is erased.
+    fn erase(&mut self, die: u32);
+}
+
+/// For filling a drive in no time.
+impl Orders for () {
+    fn read(&mut self, _: u32, _: u32) {}
+    fn program(&mut self, _: u32, _: u32) {}
+    fn erase(&mut self, _: u32) {}
+}
+
+/// What has been written to the flash, in units, and blocks erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub host: u64,
+    pub moved: u64,
+    /// Left empty, because a page had to be programmed before it was full.
+    pub padded: u64,
+    pub erased: u64,
+}
+
+/// One die's work.
+#[derive(Debug, Clone)]
+struct Die {
+    /// The block that is being filled, and how far it is.
+    open: u32,
+    fill: u32,
+    /// Units of the host's in the page that is not full yet.
+    waiting: u32,
+    /// Erased blocks.
+    free: VecDeque<u32>,
+    /// The block that is being cleaned, or none; its next page.
+    victim: u32,
+    page: u32,
+    /// The pace: for each unit written, `load / gain` are moved; `owed` is what is owed, in units times `gain`.
+    load: i64,
+    gain: i64,
+    owed: i64,
+}
+
+/// The translation layer of one drive.
+#[derive(Debug, Clone)]
+pub(crate) struct Ftl {
+    geometry: Geometry,
+    /// Physical unit of a logical one.
+    map: Vec<u32>,
+    /// Logical unit of a physical one.
+    back: Vec<u32>,
+    blocks: Blocks,
+    dies: Vec<Die>,
+    pub counts: Counts,
+}
+
+impl Ftl {
+    /// A drive on which nothing was ever written.
+    pub fn new(geometry: Geometry, victim: Victim) -> Self {
+        let die = |d: u32| {
+            let first = d * geometry.blocks_per_die;
+            Die {
+                open: first,
+                fill: 0,
+                waiting: 0,
+                free: (first + 1..first + geometry.blocks_per_die).collect(),
+                victim: NONE,
+                page: 0,
+                load: 0,
+                gain: 0,
+                owed: 0,
+            }
+        };
+        Ftl {
+            map: vec![NONE; geometry.logical_units() as usize],
+            back: vec![NONE; geometry.physical_units() as usize],
+            blocks: Blocks::new(&geometry, victim),
+            dies: (0..geometry.dies).map(die).collect(),
+            counts: Counts::default(),
+            geometry,
+        }
+    }
+
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// From here on it counts: nobody waits for what was written before.
+    pub fn begin(&mut self) {
+        self.counts = Counts::default();
+        self.dies.iter_mut().for_each(|die| die.waiting = 0);
+    }
+
+    /// The flash page a logical unit is read from; none where it was never written or is still in the drive's memory.
+    #[inline]
+    pub fn page_of(&self, unit: u32) -> Option<u32> {
+        let physical = self.map[unit as usize];
+        if physical == NONE {
+            return None;
+        }
+        let die = &self.dies[self.geometry.die_of(unit) as usize];
+        let end = die.open * self.geometry.units_per_block + die.fill;
+        let in_memory = end - die.fill % self.geometry.units_per_page..end;
+        (!in_memory.contains(&physical)).then_some(physical / self.geometry.units_per_page)
+    }
+
+    /// The host writes a unit.
+    #[inline]
+    pub fn write(&mut self, unit: u32, orders: &mut impl Orders) {
+        let die = self.geometry.die_of(unit);
+        self.forget(die, unit);
+        self.counts.host += 1;
+        self.append(die, unit, 1, orders);
+        self.collect(die, 1, orders);
+    }
+
+    /// The host needs a unit no longer.
+    pub fn discard(&mut self, unit: u32) {
+        self.forget(self.geometry.die_of(unit), unit);
+        self.map[unit as usize] = NONE;
+    }
+
+    /// Programs a page that is not full, if the host waits for it.
+    pub fn pad(&mut self, die: u32, orders: &mut impl Orders) {
+        let state = &mut self.dies[die as usize];
+        if state.waiting == 0 {
+            return;
+        }
+        let padded = self.geometry.units_per_page - state.fill % self.geometry.units_per_page;
+        state.fill += padded;
+        self.counts.padded += u64::from(padded);
+        self.turn_page(die, orders);
+        self.collect(die, padded, orders);
+    }
+
+    #[inline]
+    fn forget(&mut self, die: u32, unit: u32) {
+        let physical = self.map[unit as usize];
+        if physical != NONE {
+            self.back[physical as usize] = NONE;
+            self.blocks.lose(die, physical / self.geometry.units_per_block);
+        }
+    }
+
+    /// Puts a unit behind what was written last; `host` is 1 for one of the host's, 0 for one that is moved.
+    #[inline]
+    fn append(&mut self, die: u32, unit: u32, host: u32, orders: &mut impl Orders) {
+        let state = &mut self.dies[die as usize];
+        if state.fill == self.geometry.units_per_block {
+            let Some(next) = state.free.pop_front() else { unreachable!("cleaning keeps pace with writing") };
+            (state.open, state.fill) = (next, 0);
+        }
+        let physical = state.open * self.geometry.units_per_block + state.fill;
+        state.fill += 1;
+        state.waiting += host;
+        let (open, page_is_full) = (state.open, state.fill.is_multiple_of(self.geometry.units_per_page));
+        self.map[unit as usize] = physical;
+        self.back[physical as usize] = unit;
+        self.blocks.gain(open);
+        if page_is_full {
+            self.turn_page(die, orders);
+        }
+    }
+
+    /// The open page is full, or as full as it will be.
+    fn turn_page(&mut self, die: u32, orders: &mut impl Orders) {
+        let state = &mut self.dies[die as usize];
+        orders.program(die, std::mem::take(&mut state.waiting));
+        if state.fill == self.geometry.units_per_block {
+            self.blocks.list(die, state.open);
+        }
+    }
+
+    /// Makes room after `written` units were written for the host.
+    #[inline]
+    fn collect(&mut self, die: u32, written: u32, orders: &mut impl Orders) {
+        let geometry = &self.geometry;
+        let state = &mut self.dies[die as usize];
+        if state.victim == NONE {
+            let left = state.free.len() as u32 * geometry.units_per_block + geometry.units_per_block - state.fill;
+            if left > geometry.units_per_block + geometry.units_per_page {
+                return;
+            }
+        } else {
+            state.owed += i64::from(written) * state.load;
+        }
+        self.clean(die, orders);
+    }
+
+    /// Cleans until nothing is owed and enough is left.
+    fn clean(&mut self, die: u32, orders: &mut impl Orders) {
+        let Geometry { units_per_block, units_per_page, .. } = self.geometry;
+        loop {
+            let state = &mut self.dies[die as usize];
+            if state.victim == NONE {
+                let left = state.free.len() as u32 * units_per_block + units_per_block - state.fill;
+                if left > units_per_block + units_per_page {
+                    return;
+                }
+                let Some(victim) = self.blocks.take_victim(die) else { return };
+                let load = self.blocks.valid(victim);
+                state.victim = victim;
+                state.page = 0;
+                state.load = i64::from(load);
+                state.gain = i64::from(units_per_block) - i64::from(load) - i64::from(units_per_page);
+                state.owed = 0;
+            }
+            let (victim, gain) = (state.victim, state.gain);
+            while self.blocks.valid(victim) > 0 && (gain <= 0 || self.dies[die as usize].owed >= gain) {
+                let moved = self.move_page(die, orders);
+                self.dies[die as usize].owed -= i64::from(moved) * gain;
+            }
+            if self.blocks.valid(victim) > 0 {
+                return;
+            }
+            orders.erase(die);
+            self.counts.erased += 1;
+            let state = &mut self.dies[die as usize];
+            state.victim = NONE;
+            state.free.push_back(victim);
+        }
+    }
+
+    /// Moves what the next page of the victim holds; returns how many units that was.
+    fn move_page(&mut self, die: u32, orders: &mut impl Orders) -> u32 {
+        let state = &mut self.dies[die as usize];
+        let victim = state.victim;
+        let units = self.geometry.units_per_page;
+        let first = victim * self.geometry.units_per_block + state.page * units;
+        state.page += 1;
+        let held = (first..first + units).filter(|&at| self.back[at as usize] != NONE).count() as u32;
+        if held > 0 {
+            orders.read(die, held);
+        }
+        for at in first..first + units {
+            let unit = std::mem::replace(&mut self.back[at as usize], NONE);
+            if unit != NONE {
+                self.blocks.lose(die, victim);
+                self.append(die, unit, 0, orders);
+            }
+        }
+        self.counts.moved += u64::from(held);
+        held
+    }
+}
+
+#[cfg(test)]
+#[path = "ftl_tests.rs"]
+mod tests;

@@ -1,0 +1,280 @@
+//! Dies and channels: when the flash does what it is told.
+//!
+//! A die does one thing at a time. What the host waits for (reads) goes before what it does not wait for: programs of
+//! cached data, moving and erasing wait in the die's backlog, in order, and one that has begun is not interrupted. A die
+//! is taken until its page has left over the channel.
+//!
+//! Nothing is simulated between commands: the backlogs are brought up to date when somebody asks.
+//!
+//! Invariants:
+//! - Work of the backlogs begins in order of time over all dies, and of equal times the lower die goes first.
+//! - No die idles while its backlog holds work that is ready, once time has come that far.
+//! - Nothing is allocated for a command once the queues have grown.
+
+use super::ftl::Orders;
+use super::timeline::Timeline;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What things take, in ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Timings {
+    pub read: u64,
+    pub program: u64,
+    pub erase: u64,
+    /// Of a unit, and of the page of all planes, over a channel.
+    pub unit_transfer: u64,
+    pub page_transfer: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// Reading what is to be moved: as many units.
+    Read(u32),
+    /// Programming a page with as many units of the host's.
+    Program(u32),
+    Erase,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    ready: u64,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Die {
+    free_at: u64,
+    backlog: VecDeque<Work>,
+    /// Units of the host's in the backlog, and when the last ones were programmed.
+    host_units: u32,
+    host_end: u64,
+}
+
+/// The flash of one drive.
+#[derive(Debug, Clone)]
+pub(crate) struct Medium {
+    timings: Timings,
+    dies: Vec<Die>,
+    /// By die: when the next work of its backlog would begin; never where there is none.
+    starts: Vec<u64>,
+    /// The least of them, and whose it is.
+    next: (u64, usize),
+    channels: Vec<Timeline>,
+    /// Nobody will ask for a time before this any more.
+    floor: u64,
+    /// When what is ordered now may begin.
+    ready: u64,
+    cache: Cache,
+}
+
+/// Room for what the host has written and the flash has not.
+#[derive(Debug, Clone)]
+struct Cache {
+    /// In units; without limit where the host waits for the flash itself.
+    capacity: u32,
+    /// Units taken, those included that `releases` says are given back.
+    taken: u32,
+    /// When how many units are given back.
+    releases: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+const NEVER: (u64, usize) = (u64::MAX, 0);
+
+impl Medium {
+    /// Idle flash with a cache of so many units, or none.
+    pub fn new(timings: Timings, dies: u32, channels: u32, cache_units: Option<u32>) -> Self {
+        Medium {
+            timings,
+            dies: vec![Die::default(); dies as usize],
+            starts: vec![u64::MAX; dies as usize],
+            next: NEVER,
+            channels: vec![Timeline::default(); channels as usize],
+            floor: 0,
+            ready: 0,
+            cache: Cache { capacity: cache_units.unwrap_or(u32::MAX), taken: 0, releases: BinaryHeap::new() },
+        }
+    }
+
+    /// Work that begins before `now` is under way. Nobody will ask for a time before `floor` any more.
+    #[inline]
+    pub fn advance(&mut self, floor: u64, now: u64) {
+        self.floor = floor;
+        while self.next.0 < now {
+            self.begin_next();
+        }
+    }
+
+    /// Reads `units` of a page for the host, who asks at `from`; returns when they have left the channel.
+    #[inline]
+    pub fn read(&mut self, die: u32, from: u64, units: u32) -> u64 {
+        let at = die as usize;
+        let sensed = from.max(self.dies[at].free_at) + self.timings.read;
+        let sent = self.send(at, sensed, u64::from(units) * self.timings.unit_transfer);
+        self.dies[at].free_at = sent;
+        if self.starts[at] != u64::MAX {
+            self.reschedule(at);
+        }
+        sent
+    }
+
+    /// When the cache takes a unit that is there at `at`, which it does then. What is ordered next may begin from then on.
+    #[inline]
+    pub fn admit(&mut self, at: u64) -> u64 {
+        let mut at = at;
+        while self.cache.taken >= self.cache.capacity {
+            match self.cache.releases.peek() {
+                // Nothing that has not begun can end before this.
+                Some(&Reverse((end, units))) if end <= self.next.0 => {
+                    self.cache.releases.pop();
+                    self.cache.taken -= units;
+                    at = at.max(end);
+                }
+                _ if self.next != NEVER => self.begin_next(),
+                _ => unreachable!("a cache has room for more than the pages that are being filled"),
+            }
+        }
+        if self.cache.capacity != u32::MAX {
+            self.cache.taken += 1;
+        }
+        self.ready = at;
+        at
+    }
+
+    /// When everything of the host's that was ordered of a die is on the flash.
+    pub fn finish(&mut self, die: u32) -> u64 {
+        while self.dies[die as usize].host_units > 0 {
+            self.begin_next();
+        }
+        self.dies[die as usize].host_end
+    }
+
+    /// What is ordered next may begin at `at`.
+    pub fn set_ready(&mut self, at: u64) {
+        self.ready = at;
+    }
+
+    #[inline]
+    fn send(&mut self, die: usize, from: u64, length: u64) -> u64 {
+        let channel = die % self.channels.len();
+        self.channels[channel].book(self.floor, from, length)
+    }
+
+    /// Begins the work that can begin the soonest of all backlogs.
+    fn begin_next(&mut self) {
+        let (start, at) = self.next;
+        let Some(work) = self.dies[at].backlog.pop_front() else { unreachable!("a start stands for work") };
+        let end = match work.kind {
+            Kind::Read(units) => {
+                self.send(at, start + self.timings.read, u64::from(units) * self.timings.unit_transfer)
+            }
+            Kind::Program(_) => self.send(at, start, self.timings.page_transfer) + self.timings.program,
+            Kind::Erase => start + self.timings.erase,
+        };
+        let die = &mut self.dies[at];
+        die.free_at = end;
+        if let Kind::Program(units @ 1..) = work.kind {
+            die.host_units -= units;
+            die.host_end = end;
+            if self.cache.capacity != u32::MAX {
+                self.cache.releases.push(Reverse((end, units)));
+            }
+        }
+        self.reschedule(at);
+    }
+
+    /// The backlog of a die, or when it is free, has changed.
+    fn reschedule(&mut self, at: usize) {
+        let die = &self.dies[at];
+        self.starts[at] = die.backlog.front().map_or(u64::MAX, |work| work.ready.max(die.free_at));
+        if (self.starts[at], at) < self.next {
+            self.next = (self.starts[at], at);
+        } else if self.next.1 == at {
+            let least = self.starts.iter().copied().min().unwrap_or(u64::MAX);
+            let whose = self.starts.iter().position(|&start| start == least).unwrap_or(0);
+            self.next = if least == u64::MAX { NEVER } else { (least, whose) };
+        }
+    }
+
+    #[inline]
+    fn order(&mut self, die: u32, kind: Kind) {
+        let at = die as usize;
+        self.dies[at].backlog.push_back(Work { ready: self.ready, kind });
+        if self.starts[at] == u64::MAX {
+            self.reschedule(at);
+        }
+    }
+}
+
+impl Orders for Medium {
+    fn read(&mut self, die: u32, units: u32) {
+        self.order(die, Kind::Read(units));
+    }
+
+    fn program(&mut self, die: u32, host_units: u32) {
+        self.dies[die as usize].host_units += host_units;
+        self.order(die, Kind::Program(host_units));
+    }
+
+    fn erase(&mut self, die: u32) {
+        self.order(die, Kind::Erase);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMINGS: Timings = Timings { read: 50, program: 600, erase: 3000, unit_transfer: 5, page_transfer: 20 };
+
+    fn medium(dies: u32, channels: u32, cache: Option<u32>) -> Medium {
+        Medium::new(TIMINGS, dies, channels, cache)
+    }
+
+    #[test]
+    fn reads_of_one_die_take_turns_and_those_of_others_share_the_channel() {
+        let mut m = medium(2, 1, None);
+        assert_eq!(m.read(0, 0, 4), 70);
+        assert_eq!(m.read(0, 0, 4), 140, "the die is taken until its page has left");
+        assert_eq!(m.read(1, 0, 4), 90, "the channel sends one page after another");
+        assert_eq!(m.read(1, 200, 1), 255);
+    }
+
+    #[test]
+    fn a_read_goes_before_what_has_not_begun_and_waits_for_what_has() {
+        let mut m = medium(1, 1, Some(100));
+        for _ in 0..3 {
+            Orders::program(&mut m, 0, 1);
+        }
+        m.advance(10, 10);
+        assert_eq!(m.read(0, 10, 1), 620 + 55);
+        // The second program begins when the read is over, the third has still not begun.
+        m.advance(700, 700);
+        assert_eq!(m.read(0, 700, 1), 675 + 620 + 55);
+        assert_eq!(m.finish(0), 1350 + 620);
+    }
+
+    #[test]
+    fn a_full_cache_takes_more_when_a_page_is_on_the_flash() {
+        let mut m = medium(2, 2, Some(4));
+        for die in [0, 0, 1] {
+            assert_eq!(m.admit(7), 7);
+            Orders::program(&mut m, die, 1);
+        }
+        assert_eq!(m.admit(7), 7, "the fourth and last");
+        assert_eq!(m.admit(8), 627, "die 0 or die 1, whichever is first");
+        assert_eq!(m.admit(9), 627, "the other");
+        assert_eq!(m.admit(9), 627 + 620, "the second page of die 0");
+    }
+
+    #[test]
+    fn moving_takes_the_channel_twice_and_erasing_not_at_all() {
+        let mut m = medium(1, 1, Some(9));
+        Orders::read(&mut m, 0, 3);
+        Orders::program(&mut m, 0, 1);
+        Orders::erase(&mut m, 0);
+        assert_eq!(m.finish(0), 50 + 15 + 20 + 600);
+        m.advance(700, 700);
+        assert_eq!(m.read(0, 700, 1), 685 + 3000 + 55);
+    }
+}

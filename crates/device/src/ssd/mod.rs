@@ -1,0 +1,245 @@
+//! Flash drives: dies on channels, a translation layer that cleans up behind the host, a write cache.
+//!
+//! Purpose: what sets flash apart from a constant time. A new drive writes as fast as its dies program. Once its spare
+//! is used up, every write also pays for moving what is still valid out of the block that is erased for it; in between
+//! lies a transition. Reads share the dies with all that.
+//!
+//! - `spec`: the parameters; `geometry`: numbers of everything
+//! - `ftl` with `blocks`: where units lie, and cleaning; knows no time
+//! - `medium` with `timeline`: dies, channels, cache; knows no addresses
+//! - `precondition`: what a drive has behind it at the start
+//!
+//! Invariants:
+//! - Commands begin in rising order of time, and none ends before it begins.
+//! - A read ends when its last byte has crossed the link. A write ends when all its data are in the cache (on the flash
+//!   without one, or where it must be durable and the cache is not protected).
+//! - The tables are worked out with the first command, not before: a drive that is only asked for its size is cheap.
+//! - No allocation per command once the queues have grown.
+//!
+//! Not modelled: wear and bad blocks, reads that must be repeated, pages of unequal speed, single-level caches, tables
+//! that do not fit into memory, reading ahead, suspended programs, background cleaning when idle, heat.
+//!
+//! References: P. Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012 (the setting of the translation
+//! layer); A. Tavakkol, J. Gómez-Luna, M. Sadrosadati, S. Ghose, O. Mutlu, *MQSim*, FAST 2018 (which parts of a drive
+//! matter, and why a simulation must begin in the steady state).
+
+mod blocks;
+mod ftl;
+mod geometry;
+mod medium;
+mod precondition;
+mod spec;
+mod timeline;
+
+use crate::service::{FlashTotals, Service, Visit};
+use crate::DeviceError;
+pub use blocks::Victim;
+use ftl::Ftl;
+use medium::Medium;
+use raidlab_types::{OpKind, Seed};
+use spec::Works;
+pub use spec::{Initial, SsdSpec};
+use std::sync::Arc;
+use timeline::Timeline;
+
+/// A command as the drive sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    pub kind: OpKind,
+    pub lba: u64,
+    pub sectors: u64,
+    /// Must be on the medium when it is complete.
+    pub durable: bool,
+    pub now: u64,
+}
+
+impl Asked {
+    fn end(&self) -> u64 {
+        self.lba + self.sectors
+    }
+}
+
+/// One flash drive.
+#[derive(Debug, Clone)]
+pub(crate) struct Ssd {
+    works: Arc<Works>,
+    seed: Seed,
+    /// Empty until the first command.
+    ftl: Option<Ftl>,
+    medium: Medium,
+    /// To the host, and from the host; where only one direction works at a time the first is both.
+    links: [Timeline; 2],
+    /// When the last command began.
+    clock: u64,
+}
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+impl Ssd {
+    pub fn new(spec: &SsdSpec, seed: Seed) -> Result<Self, DeviceError> {
+        Ok(Ssd::of(Arc::new(spec.compile()?), seed))
+    }
+
+    fn of(works: Arc<Works>, seed: Seed) -> Self {
+        let medium = Medium::new(works.timings, works.geometry.dies, works.channels, works.cache_units);
+        Ssd { works, seed, ftl: None, medium, links: [Timeline::default(), Timeline::default()], clock: 0 }
+    }
+
+    /// Another drive of the same model, with a past of its own.
+    pub fn twin(&self, seed: Seed) -> Self {
+        Ssd::of(Arc::clone(&self.works), seed)
+    }
+
+    pub fn capacity_sectors(&self) -> u64 {
+        self.works.capacity_sectors
+    }
+
+    pub fn queue_depth(&self) -> usize {
+        self.works.queue_depth
+    }
+
+    /// Does now what the first command would have to wait for.
+    pub fn prepare(&mut self) {
+        if self.ftl.is_none() {
+            self.ftl = Some(precondition::prepared(&self.works, self.seed));
+        }
+    }
+
+    /// What was written to the flash since the beginning.
+    pub fn totals(&self) -> FlashTotals {
+        let counts = self.ftl.as_ref().map_or_else(Default::default, |ftl| ftl.counts);
+        let bytes = |units: u64| units * self.works.unit_bytes;
+        FlashTotals {
+            host_bytes: bytes(counts.host),
+            moved_bytes: bytes(counts.moved),
+            padded_bytes: bytes(counts.padded),
+            erased_blocks: counts.erased,
+        }
+    }
+
+    /// The visit of a command.
+    pub fn serve(&mut self, asked: Asked) -> Visit {
+        self.prepare();
+        // A driver on a real clock may be late to let a command in, and name a time before the last one's.
+        self.clock = self.clock.max(asked.now);
+        let (done, transfer) = match asked.kind {
+            OpKind::Read => (self.read(&asked), self.works.link.transfer(asked.sectors * self.works.sector_bytes)),
+            OpKind::Write | OpKind::WriteZeroes => {
+                (self.write(&asked), self.works.link.transfer(asked.sectors * self.works.sector_bytes))
+            }
+            OpKind::Flush => (self.flush(), 0),
+            OpKind::Discard => (self.discard(&asked), 0),
+        };
+        let spent = done - asked.now;
+        let service =
+            Service { overhead: spent - transfer.min(spent), transfer: transfer.min(spent), ..Service::default() };
+        Visit { begun: asked.now, service, release: done }
+    }
+
+    /// Pages are read as they lie; what was never written, or is still in memory, is only sent.
+    fn read(&mut self, asked: &Asked) -> u64 {
+        let works = &self.works;
+        let Some(ftl) = &self.ftl else { unreachable!("prepared") };
+        let from = self.clock + works.read_overhead;
+        self.medium.advance(self.clock, from);
+        let mut command = works.link.command;
+        let (mut sector, mut done) = (asked.lba, from);
+        while sector < asked.end() {
+            let first = (sector / works.unit_sectors) as u32;
+            let page = ftl.page_of(first);
+            let mut units = 1;
+            let reached = |units: u32| u64::from(first + units) * works.unit_sectors;
+            while reached(units) < asked.end() && ftl.page_of(first + units) == page {
+                units += 1;
+            }
+            let ready = match page {
+                Some(_) => self.medium.read(works.geometry.die_of(first), from, units),
+                None => from,
+            };
+            let stop = reached(units).min(asked.end());
+            let sending = command + works.link.transfer((stop - sector) * works.sector_bytes);
+            done = done.max(self.links[READ].book(self.clock, ready, sending));
+            (sector, command) = (stop, 0);
+        }
+        done
+    }
+
+    /// Data come over the link page by page; each unit goes into the cache when there is room.
+    fn write(&mut self, asked: &Asked) -> u64 {
+        let from = self.clock + self.works.write_overhead;
+        self.medium.advance(self.clock, from);
+        let group_sectors = self.works.unit_sectors * u64::from(self.works.geometry.units_per_page);
+        let link = if self.works.link.full_duplex { WRITE } else { READ };
+        let mut command = self.works.link.command;
+        let (mut sector, mut done) = (asked.lba, from);
+        while sector < asked.end() {
+            let stop = ((sector / group_sectors + 1) * group_sectors).min(asked.end());
+            let sending = command + self.works.link.transfer((stop - sector) * self.works.sector_bytes);
+            let sent = self.links[link].book(self.clock, from, sending);
+            done = done.max(self.take(sector, stop, from, sent));
+            (sector, command) = (stop, 0);
+        }
+        if self.works.cache_units.is_none() || (asked.durable && !self.works.power_loss_protection) {
+            done = done.max(self.settle(asked, group_sectors));
+        }
+        done
+    }
+
+    /// Takes the data of sectors `first` to `stop`, which are there at `sent`; returns when the last was taken.
+    fn take(&mut self, first: u64, stop: u64, from: u64, sent: u64) -> u64 {
+        let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
+        let (unit_sectors, mut taken) = (self.works.unit_sectors, sent);
+        for unit in first / unit_sectors..stop.div_ceil(unit_sectors) {
+            let is_whole = first <= unit * unit_sectors && (unit + 1) * unit_sectors <= stop;
+            let unit = unit as u32;
+            // The rest of a unit that is not overwritten as a whole must be read first.
+            let ready = match ftl.page_of(unit) {
+                Some(_) if !is_whole => sent.max(self.medium.read(self.works.geometry.die_of(unit), from, 1)),
+                _ => sent,
+            };
+            taken = taken.max(self.medium.admit(ready));
+            ftl.write(unit, &mut self.medium);
+        }
+        taken
+    }
+
+    /// Waits until a write is on the flash: pages that it does not fill are programmed as they are.
+    fn settle(&mut self, asked: &Asked, group_sectors: u64) -> u64 {
+        let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
+        let groups = asked.lba / group_sectors..asked.end().div_ceil(group_sectors);
+        let dies = u64::from(self.works.geometry.dies);
+        let mut done = 0;
+        // No die needs to be asked twice.
+        for group in groups.start..groups.end.min(groups.start + dies) {
+            let die = self.works.geometry.die_of_group(group as u32);
+            ftl.pad(die, &mut self.medium);
+            done = done.max(self.medium.finish(die));
+        }
+        done
+    }
+
+    /// Waits until everything that was written before is on the flash.
+    fn flush(&mut self) -> u64 {
+        let from = self.clock + self.works.write_overhead;
+        self.medium.advance(self.clock, from);
+        if self.works.cache_units.is_none() || self.works.power_loss_protection {
+            return from;
+        }
+        let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
+        self.medium.set_ready(from);
+        (0..self.works.geometry.dies).for_each(|die| ftl.pad(die, &mut self.medium));
+        (0..self.works.geometry.dies).map(|die| self.medium.finish(die)).fold(from, u64::max)
+    }
+
+    /// Forgets the units that lie wholly within.
+    fn discard(&mut self, asked: &Asked) -> u64 {
+        let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
+        let units = asked.lba.div_ceil(self.works.unit_sectors)..asked.end() / self.works.unit_sectors;
+        units.for_each(|unit| ftl.discard(unit as u32));
+        self.clock + self.works.write_overhead
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! What a drive has behind it when the first operation comes.
+//!
+//! A drive in its steady state has been overwritten several times. That is worked out without time, once for all drives
+//! of one geometry: the state is kept, and each drive starts from a copy, on which it makes some writes of its own so
+//! that members of an array do not clean in step.
+//!
+//! Invariant: the state of a drive is a function of its geometry, victim choice, initial state and seed; that it is kept
+//! changes nothing but how long it takes.
+
+use super::blocks::Victim;
+use super::ftl::Ftl;
+use super::geometry::Geometry;
+use super::spec::{Initial, Works};
+use raidlab_types::{CounterRng, Seed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+type Key = (Geometry, Victim, Initial);
+
+/// The states that were asked for last.
+static KEPT: Mutex<Vec<(Key, Arc<Ftl>)>> = Mutex::new(Vec::new());
+const KEPT_MOST: usize = 4;
+
+/// Write amplification has settled when it differs by no more than this between parts of a turn.
+const SETTLED: f64 = 0.01;
+/// A turn is as many writes as the drive has units; it is looked at in parts.
+const PARTS: u64 = 4;
+const MOST_PARTS: u64 = 40 * PARTS;
+/// Writes of its own that a drive begins with, as a share of a turn.
+const OWN: u64 = 16;
+
+/// A drive as it is when the first operation comes.
+pub(crate) fn prepared(works: &Works, seed: Seed) -> Ftl {
+    if works.initial == Initial::Fresh {
+        return Ftl::new(works.geometry, works.victim);
+    }
+    let mut ftl = Ftl::clone(&kept((works.geometry, works.victim, works.initial)));
+    if works.initial == Initial::Steady {
+        let units = u64::from(works.geometry.logical_units());
+        overwrite(&mut ftl, &mut seed.named("precondition").draws(), units / OWN);
+    }
+    ftl.begin();
+    ftl
+}
+
+/// Works a state out, or takes the one that was worked out before. Whoever wants the same at the same time waits.
+fn kept(key: Key) -> Arc<Ftl> {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(place) = kept.iter().position(|(of, _)| *of == key) {
+        let found = kept.remove(place);
+        kept.push(found);
+    } else {
+        if kept.len() == KEPT_MOST {
+            kept.remove(0);
+        }
+        kept.push((key, Arc::new(worked_out(key))));
+    }
+    Arc::clone(&kept[kept.len() - 1].1)
+}
+
+fn worked_out((geometry, victim, initial): Key) -> Ftl {
+    let mut ftl = Ftl::new(geometry, victim);
+    (0..geometry.logical_units()).for_each(|unit| ftl.write(unit, &mut ()));
+    if initial == Initial::Steady {
+        settle(&mut ftl, u64::from(geometry.logical_units()));
+    }
+    ftl
+}
+
+/// Overwrites until write amplification is that of a turn and of half a turn ago, and for two turns at least.
+fn settle(ftl: &mut Ftl, units: u64) {
+    let mut rng = Seed::new(0).named("steady state").draws();
+    let mut seen: Vec<f64> = Vec::new();
+    let back = |seen: &[f64], parts: usize| seen[seen.len() - 1] / seen[seen.len() - 1 - parts] - 1.0;
+    while (seen.len() as u64) < MOST_PARTS {
+        let before = ftl.counts;
+        overwrite(ftl, &mut rng, (units / PARTS).max(1));
+        let (host, moved) = (ftl.counts.host - before.host, ftl.counts.moved - before.moved);
+        seen.push(1.0 + moved as f64 / host as f64);
+        let turn = PARTS as usize;
+        if seen.len() > 2 * turn && [turn, turn / 2].iter().all(|&ago| back(&seen, ago).abs() <= SETTLED) {
+            return;
+        }
+    }
+}
+
+fn overwrite(ftl: &mut Ftl, rng: &mut CounterRng, writes: u64) {
+    let units = u64::from(ftl.geometry().logical_units());
+    (0..writes).for_each(|_| ftl.write(rng.below(units) as u32, &mut ()));
+}
