@@ -67,12 +67,12 @@ def main() -> int:
 def bites(only: str) -> tuple[list[dict[str, Any]], bool]:
     """Run every cheat and print who caught it."""
     rows = []
-    print(f"{'cheat':44}{'check':19}{'answer':9}")
+    print(f"{'cheat':44}{'check':22}{'answer':9}")
     for cheat in CHEATS:
         if only in cheat.title or only in cheat.check:
             row = _bite(cheat)
             rows.append(row)
-            print(f"{cheat.title:44}{cheat.check:19}{row['verdict']:9}{'' if row['caught'] else '  <-- NOT CAUGHT'}")
+            print(f"{cheat.title:44}{cheat.check:22}{row['verdict']:9}{'' if row['caught'] else '  <-- NOT CAUGHT'}")
             print(textwrap.fill(row["evidence"], 100, initial_indent="    ", subsequent_indent="    "), flush=True)
     caught = sum(row["caught"] for row in rows)
     absent = sum(row["verdict"] == "absent" for row in rows)

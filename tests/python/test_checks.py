@@ -26,6 +26,8 @@ from raidlab.checks import (
     compression,
     coverage,
     dedupe,
+    engine,
+    incomplete,
     raw_device,
     resync,
     run_checks,
@@ -39,7 +41,7 @@ from raidlab.checks.coverage import tenths
 from raidlab.checks.finding import Finding
 from raidlab.metrics import Analysis
 from raidlab.results import Run, load_run
-from raidlab.results.tables import DEVICE_COLUMNS
+from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -315,6 +317,22 @@ def test_random_reads_that_are_faster_than_sequential_ones(small_run: Run, tmp_p
     study = {**small_run.facts["study"], "text": text}
     finding = only(list(cache.check(live(small_run, tmp_path / "run", [member()], facts={"study": study}))))
     assert finding.verdict == "WARN" and "times as fast as writes" in finding.evidence
+
+
+def test_a_run_that_did_not_end(small_run: Run, tmp_path: Path) -> None:
+    assert only(list(incomplete.check(Analysis(small_run)))).verdict == "PASS"
+    cut = live(small_run, tmp_path / "run", [member()], facts={"status": "interrupted"})
+    assert only(list(incomplete.check(cut))).verdict == "WARN"
+
+
+def test_what_the_engine_found_is_said_once_with_its_worst_cell(small_run: Run, tmp_path: Path) -> None:
+    analysis = live(small_run, tmp_path / "run", [member()])
+    found = [(0, "PASS", "none"), (1, "WARN", "3 transfers were short"), (2, "PASS", "none")]
+    rows = [{"cell": cell, "check": "short_transfers", "verdict": v, "evidence": e, "mend": ""} for cell, v, e in found]
+    pl.DataFrame(rows, schema=CHECK_COLUMNS, orient="row").write_parquet(analysis.run.folder / "checks.parquet")
+    finding = only(list(engine.check(Analysis(load_run(analysis.run.folder)))))
+    assert (finding.check, finding.verdict) == ("short_transfers", "WARN")
+    assert "1 of 3 cells" in finding.evidence and "3 transfers were short" in finding.evidence
 
 
 def test_a_simulated_run_knows_nothing_of_this_machine(small_run: Run) -> None:
