@@ -16,7 +16,7 @@ Verdict, for each kill:
 With --full-disk (root), a run in a file system of so many KiB instead, for several sizes: it must end with code 1 and
 one error, keep what it has, and go on once there is room.
 
-    python benches/kill/run.py [--kills 50] [--seed 1] [--on sim --on files] [--full-disk] [--json FILE]
+    python benches/kill/run.py [--kills 25] [--seed 1] [--on sim --on files] [--full-disk] [--json FILE]
 
 Ends with 0 when all hold, 1 otherwise.
 """
@@ -56,8 +56,8 @@ hold = { percentile = 90, target = { times_idle = 4, of = "raid0" }, max_depth =
 
 [sim]
 device = "hdd-7200"
-measure = { requests = 30000 }
-repeats = 3
+measure = { requests = 4000 }
+repeats = 2
 
 [live]
 member_size = "8MiB"
@@ -205,7 +205,8 @@ def one_full_disk(target: Target, kib: int) -> dict[str, object]:
             assert len(errors) == 1 and "No space left on device" in errors[0], done.stderr
             assert "Traceback" not in done.stderr, done.stderr
             if not folders:
-                assert done.returncode == 2, f"nothing could be written, and the code is {done.returncode}"
+                # It was full before the first cell was written: there is nothing to lose, and no folder is left.
+                assert done.returncode in (1, 2), f"nothing could be written, and the code is {done.returncode}"
                 return {**record, "cells": None}
             assert done.returncode == 1, f"the code is {done.returncode}"
             record["cells"] = _cells(folders[0])
@@ -221,7 +222,7 @@ def one_full_disk(target: Target, kib: int) -> dict[str, object]:
 def main() -> int:
     """Kill, and judge."""
     words = argparse.ArgumentParser(description="Kill runs, and see that nothing is lost.")
-    words.add_argument("--kills", type=int, default=50, help="how many a target")
+    words.add_argument("--kills", type=int, default=25, help="how many a target")
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--on", action="append", choices=["sim", "files"])
     words.add_argument("--full-disk", action="store_true", help="fill disks instead; needs root")
@@ -249,9 +250,9 @@ def _print(name: str, records: list[dict[str, object]]) -> None:
         if record["wrong"] or "kib" in record:
             print(f"  {record}")
     wrong = sum(record["wrong"] is not None for record in records)
-    empty = sum(record["cells"] is None for record in records)
+    empty = sum(record.get("cells") is None for record in records)
     if "kib" in records[0]:
-        print(f"{name}: {len(records)} disks, {wrong} wrong", flush=True)
+        print(f"{name}: {len(records)} disks, {empty} too small for a cell, {wrong} wrong", flush=True)
         return
     ended = sum(not record["killed"] for record in records)
     again = sum(bool(record.get("killed_again")) for record in records)
