@@ -6,8 +6,9 @@ Invariants:
   knows a study.
 - A figure weighs less where rounding alone could move it: its residual is its relative error (of percentages, points
   over 100) over the root of the squares of `TOLERANCE` and of half its last printed digit.
-- Leave-one-out errors are of figures that the parameters have not seen: each search begins beside what the whole found
-  (`ASIDE` of the bounds' width), so that what the rest does not determine shows as an error.
+- Leave-one-out errors are of figures that the parameters have not seen: from what the whole found, one Gauss-Newton
+  step goes to what the rest alone asks for, and the study is run there. A direction that the rest does not determine is
+  not gone in; the parameters that make it up are named.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raidlab.compare import Row
 from raidlab.errors import InputError
@@ -37,6 +39,8 @@ ASIDE = 0.05
 # parameters are named that make up this share of it.
 _INSENSITIVE = 0.5
 _SHARE = 0.35
+# Directions that are weaker than the strongest by this are not gone in.
+_RCOND = 1e-2
 Note = Callable[[str], None]
 
 
@@ -96,14 +100,11 @@ class _Fit:
         self.count += len(points)
         return self.trials.rows([dict(zip(self.names, map(float, point), strict=True)) for point in points])
 
-    def search(self, start: Sequence[float], left_out: str | None = None, iterations: int = 12) -> Found:
+    def search(self, start: Sequence[float]) -> Found:
         def residuals(points: list[Vector]) -> list[Vector]:
-            return [
-                np.array([residual_of(row) for row in rows if self.group_of(row) != left_out])
-                for rows in self.rows(points)
-            ]
+            return [np.array([residual_of(row) for row in rows]) for rows in self.rows(points)]
 
-        return least_squares(residuals, start, self.bounds, iterations=iterations)
+        return least_squares(residuals, start, self.bounds)
 
     def named(self, values: Vector) -> dict[str, float]:
         return {name: float(value) for name, value in zip(self.names, values, strict=True)}
@@ -139,7 +140,7 @@ def fit_study(
         found = fit.search(start)
         note(f"{fit.count} trials; sum of squares {found.cost:.4g}")
         [rows] = fit.rows([found.values])
-        left = [_left_out(fit, found, group, note) for group in _groups(fit, rows)] if leave_out else []
+        left = [_left_out(fit, found, rows, group, note) for group in _groups(fit, rows)] if leave_out else []
         return Fitted(fit.named(np.array(start)), fit.named(found.values), rows, left, fit.count)
     finally:
         runner.close()
@@ -186,21 +187,20 @@ def _groups(fit: _Fit, rows: list[Row]) -> list[str]:
     return found if len(found) > 1 else []
 
 
-def _left_out(fit: _Fit, whole: Found, group: str, note: Note) -> LeftOut:
+def _left_out(fit: _Fit, whole: Found, rows: list[Row], group: str, note: Note) -> LeftOut:
+    kept = np.array([fit.group_of(row) != group for row in rows])
+    jacobian = whole.jacobian[kept]
+    step = np.linalg.lstsq(jacobian, -whole.residuals[kept], rcond=_RCOND)[0]
     low, high = np.array(fit.bounds).T
-    signs = np.where(np.arange(len(fit.names)) % 2, -1.0, 1.0)
-    beside = np.clip(whole.values + ASIDE * signs * (high - low), low, high)
-    found = fit.search([float(value) for value in beside], left_out=group, iterations=4)
-    [rows] = fit.rows([found.values])
-    errors = [abs(row.error or 0.0) for row in rows if fit.group_of(row) == group]
-    weak = _undetermined(fit.names, found)
+    [there] = fit.rows([np.clip(whole.values + step * (high - low), low, high)])
+    errors = [abs(row.error or 0.0) for row in there if fit.group_of(row) == group]
     note(f"without {group}: median error {median(errors):.2g}, largest {max(errors):.2g}")
-    return LeftOut(group, len(errors), median(errors), max(errors), weak)
+    return LeftOut(group, len(errors), median(errors), max(errors), _undetermined(fit.names, jacobian))
 
 
-def _undetermined(names: list[str], found: Found) -> list[str]:
+def _undetermined(names: list[str], jacobian: NDArray[np.float64]) -> list[str]:
     """Parameters that could move without the figures changing."""
-    _, strengths, directions = np.linalg.svd(found.jacobian, full_matrices=True)
+    _, strengths, directions = np.linalg.svd(jacobian, full_matrices=True)
     padded = np.zeros(len(names))
     padded[: strengths.size] = strengths
     loose = directions[padded * ASIDE < _INSENSITIVE]
