@@ -125,6 +125,14 @@ COLUMNS: dict[str, str] = {
     "devices.write_bytes": "Bytes it wrote, by the kernel's counters.",
     "asked_read_bytes": "Bytes of the reads that its targets completed.",
     "asked_write_bytes": "Bytes of the writes that its targets completed.",
+    "access": "What an access was for: `inode`, `indirect`, `data`, `inode update`.",
+    "found": "Times the host had it in memory, so that nothing was asked for.",
+    "mean_ns": "Mean time from being asked for to being answered.",
+    "size_bytes": "Size of a file.",
+    "files": "Files of this size read.",
+    "accesses.count": "Accesses asked for.",
+    "accesses.bytes": "Their bytes.",
+    "file_sizes.time_ns": "Their retrieval times, summed.",
     "stations.busy_ns": "Time its servers were busy, summed.",
     "stations.wait_ns": "Time visits waited for a server, summed.",
 }
@@ -138,6 +146,8 @@ TABLE_MEANINGS = {
     "snapshot_histograms": "one row a cell, second and bucket: response times of each second; live only",
     "snapshots": "one row a cell and second",
     "holds": "one row a response-time target, array, workload and repeat",
+    "accesses": "one row a cell of whole files and name of an access; simulator only",
+    "file_sizes": "one row a cell of whole files and size, where sizes are fixed or a table; simulator only",
     "checks": "one row a cell and check the engine made itself",
 }
 

@@ -11,6 +11,9 @@ pub enum MirrorRead {
     Primary,
     /// Each copy in turn.
     RoundRobin,
+    /// The copy whose queued operations end where the read begins, so that its disk goes on; else each copy in turn (the
+    /// `round` policy of the Veritas Volume Manager).
+    RoundRobinSequential,
     /// The copy with the fewest operations in flight; the first of equals.
     ShortestQueue,
     /// The copy whose arm will be nearest once its queue is done, by distance of addresses.

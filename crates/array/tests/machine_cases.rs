@@ -280,6 +280,23 @@ fn round_robin_takes_turns_on_each_mirror() {
 }
 
 #[test]
+fn a_sequential_read_stays_with_its_copy_and_others_take_turns() {
+    let policy = Policy { mirror_read: MirrorRead::RoundRobinSequential, ..Policy::default() };
+    let mut array = array(&Tree::raid1(2), policy);
+    let mut reads = |tag, lba| {
+        ask(&mut array, tag, RequestKind::Read, lba, 1);
+        let ops = device_ops(&mut array);
+        let leaf = ops[0].leaf;
+        finish(&mut array, ops);
+        leaf
+    };
+    let first = reads(0, 10);
+    assert!((11..15).all(|lba| reads(lba, lba) == first), "goes on where it ended");
+    let elsewhere: Vec<u32> = (0..4).map(|i| reads(20 + i, 40 + 2 * i)).collect();
+    assert!(elsewhere.windows(2).all(|two| two[0] != two[1]), "{elsewhere:?}");
+}
+
+#[test]
 fn a_member_that_fails_with_thousands_in_flight_is_dealt_with_once() {
     let mut array = array(&Tree::raid1(2), Policy { mirror_read: MirrorRead::Primary, ..Policy::default() });
     let n = 20_000;

@@ -26,14 +26,14 @@ fn common_tree(rng: &mut CounterRng) -> Tree {
 }
 
 fn random_policy(rng: &mut CounterRng) -> Policy {
+    use MirrorRead::{Primary, RoundRobin, RoundRobinSequential, ShortestQueue};
     use ParityWrite::*;
     let nearest = MirrorRead::Nearest { queue_override: Some(1) };
     Policy {
         parity_write: [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize],
         parity_write_tie: [ReadModifyWrite, ReconstructWrite][rng.below(2) as usize],
         parity_read: [ParityRead::Skip, ParityRead::ReadThrough][rng.below(2) as usize],
-        mirror_read: [MirrorRead::Primary, MirrorRead::RoundRobin, MirrorRead::ShortestQueue, nearest]
-            [rng.below(4) as usize],
+        mirror_read: [Primary, RoundRobin, RoundRobinSequential, ShortestQueue, nearest][rng.below(5) as usize],
         // Mostly windows of one stripe, so that requests have many.
         window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize],
         windows_in_flight: rng.below(4) as u32,

@@ -12,13 +12,13 @@ use raidlab_array::{Layout, MirrorRead, ParityRead, ParityWrite, Policy, Tree};
 use raidlab_types::{CounterRng, Extent, RequestError, Seed};
 
 fn random_policy(rng: &mut CounterRng) -> Policy {
+    use MirrorRead::{Primary, RoundRobin, RoundRobinSequential, ShortestQueue};
     use ParityWrite::*;
     let parity_write = [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize];
     let parity_write_tie = [ReadModifyWrite, ReconstructWrite][rng.below(2) as usize];
     let parity_read = [ParityRead::Skip, ParityRead::ReadThrough][rng.below(2) as usize];
     let nearest = MirrorRead::Nearest { queue_override: Some(1) };
-    let mirror_read =
-        [MirrorRead::Primary, MirrorRead::RoundRobin, MirrorRead::ShortestQueue, nearest][rng.below(4) as usize];
+    let mirror_read = [Primary, RoundRobin, RoundRobinSequential, ShortestQueue, nearest][rng.below(5) as usize];
     Policy { parity_write, parity_write_tie, parity_read, mirror_read, ..Policy::default() }
 }
 

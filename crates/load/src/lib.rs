@@ -5,7 +5,8 @@
 //!
 //! Code map: [`LoadSpec`], [`WorkloadSpec`] and [`Limits`] are the words of a cell's JSON text; [`Load`] offers requests and
 //! is told of completions; [`Recorder`] keeps histograms and counts; [`control`] finds the load at which a response time
-//! is held. Kinds of arrivals, sizes and addresses have a file each and a list in their room's `mod.rs`.
+//! is held; [`files`] is the load of those who read whole files. Kinds of arrivals, sizes and
+//! addresses have a file each and a list in their room's `mod.rs`.
 //!
 //! Invariants:
 //! - No clock, file, thread or global random number: time is an argument, randomness a function of a seed.
@@ -17,6 +18,7 @@ mod arrival;
 pub mod control;
 mod draw;
 mod error;
+pub mod files;
 mod lanes;
 pub mod load;
 pub mod recorder;

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use raidlab_device::Totals;
 use raidlab_live::{LiveResult, MemberCounts};
+use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::{Backlog, HoldReport, Recorder, Tally, Times};
 use raidlab_sim::{MemberResult, SimResult, StationResult, HOST_CPU};
 
@@ -194,6 +195,32 @@ fn stages<'py, 'a>(
     Ok(out)
 }
 
+/// What whole files asked for: accesses by name, times by size.
+fn files<'py>(py: Python<'py>, record: &FilesRecord) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let mean = |sum: u128, count: u64| sum as f64 / count.max(1) as f64;
+    out.set_item("files", record.files)?;
+    out.set_item("open_mean_ns", mean(record.open_ns, record.files))?;
+    out.set_item("first_byte_mean_ns", mean(record.first_byte_ns, record.files))?;
+    let accesses = PyList::empty(py);
+    for name in AccessName::ALL {
+        let (row, totals) = (PyDict::new(py), record.accesses(name));
+        row.set_item("name", name.name())?;
+        row.set_item("count", totals.count)?;
+        row.set_item("bytes", totals.bytes)?;
+        row.set_item("found", totals.found)?;
+        row.set_item("mean_ns", mean(u128::from(totals.time_ns), totals.answered))?;
+        accesses.append(row)?;
+    }
+    out.set_item("accesses", accesses)?;
+    let sizes = PyDict::new(py);
+    column(py, &sizes, "size_bytes", record.by_size.keys().copied())?;
+    column(py, &sizes, "files", record.by_size.values().map(|s| s.files))?;
+    column(py, &sizes, "time_ns", record.by_size.values().map(|s| u64::try_from(s.time_ns).unwrap_or(u64::MAX)))?;
+    out.set_item("sizes", sizes)?;
+    Ok(out)
+}
+
 /// The answer of a simulated cell.
 pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
@@ -211,6 +238,7 @@ pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyR
     out.set_item("sector_bytes", result.sector_bytes)?;
     out.set_item("user_bytes", result.user_bytes)?;
     out.set_item("backlog", backlog(py, &result.backlog)?)?;
+    out.set_item("files", result.files.as_ref().map(|record| files(py, record)).transpose()?)?;
     out.set_item("facts", PyDict::new(py))?;
     out.set_item("checks", PyList::empty(py))?;
     out.set_item("interrupted", result.interrupted)?;

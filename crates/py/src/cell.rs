@@ -7,6 +7,7 @@ use pyo3::types::PyDict;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, TargetSpec};
+use raidlab_load::files::FilesSpec;
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig, SimError};
 use raidlab_types::{Instant, OpKind, Operation, Request};
@@ -49,6 +50,9 @@ pub(crate) struct CellSpec {
     pub path: PathSpec,
     pub load: LoadSpec,
     pub workload: WorkloadSpec,
+    /// Simulator: whole files in place of requests.
+    #[serde(default)]
+    pub files: Option<FilesSpec>,
     #[serde(default)]
     pub warmup: Limit,
     pub measure: Limit,
@@ -92,6 +96,11 @@ impl CellSpec {
     }
 
     fn live(self, py: Python<'_>) -> PyResult<LiveConfig> {
+        if self.files.is_some() {
+            let message =
+                "whole files are simulated here; accepted: with engine \"sim\" (on file systems: engine \"files\")";
+            return Err(cell_error(py, "files", message));
+        }
         let targets: Vec<TargetSpec> = self.members(py)?;
         let limits = self.limits();
         Ok(LiveConfig {
@@ -129,6 +138,7 @@ impl CellSpec {
             path: self.path,
             load: self.load,
             workload: self.workload,
+            files: self.files,
             limits,
             sector_bytes: self.sector_bytes,
             seed: self.seed,

@@ -36,6 +36,7 @@ fn config(tree: Tree, read_fraction: f64) -> SimConfig {
         path: PathSpec::default(),
         load: LoadSpec::Closed { depth: 40 },
         workload: serde_json::from_str(&workload).expect("a workload"),
+        files: None,
         limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(REQUESTS), duration_s: None } },
         sector_bytes: None,
         seed: 1,

@@ -3,6 +3,7 @@
 use crate::path::PathSpec;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
+use raidlab_load::files::FilesSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
 use raidlab_types::LeafId;
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,8 @@ pub struct SimConfig {
     pub load: LoadSpec,
     /// What is asked for.
     pub workload: WorkloadSpec,
+    /// Whole files in place of requests: their sizes are those of the workload, their readers the depth of the load.
+    pub files: Option<FilesSpec>,
     /// Warm-up and measurement.
     pub limits: Limits,
     /// The array's sector; `None`: the largest logical block among the devices.

@@ -13,6 +13,7 @@ mod cache;
 mod config;
 mod error;
 mod events;
+mod offer;
 mod path;
 mod result;
 mod run;

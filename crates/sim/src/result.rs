@@ -1,6 +1,7 @@
 //! What a simulation found.
 
 use raidlab_device::{FlashTotals, Totals};
+use raidlab_load::files::FilesRecord;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::LeafId;
 
@@ -43,6 +44,8 @@ pub struct SimResult {
     pub hold: Option<HoldReport>,
     /// How far an open loop fell behind.
     pub backlog: Backlog,
+    /// What whole files asked for, where they were read.
+    pub files: Option<FilesRecord>,
     /// The array's sector in bytes.
     pub sector_bytes: u32,
     /// User capacity of all volumes, in bytes.

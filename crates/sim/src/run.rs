@@ -7,13 +7,15 @@ use crate::cache::{Cache, CacheOp};
 use crate::config::SimConfig;
 use crate::error::SimError;
 use crate::events::Timers;
+use crate::offer::Offer;
 use crate::path::{Leg, Span};
 use crate::result::{MemberResult, SimResult, StationResult};
 use crate::station::Station;
 use crate::walks::{Then, Walks};
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState};
 use raidlab_device::{Device, DeviceSpec};
-use raidlab_load::{Load, Volume};
+use raidlab_load::files::FileLoad;
+use raidlab_load::{Load, LoadError, Volume};
 use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, Seed};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -55,10 +57,10 @@ struct Issuer {
     waiting: VecDeque<Operation>,
 }
 
-struct Sim<'o, O: Observer> {
+struct Sim<'o, L: Offer, O: Observer> {
     now: Instant,
     array: Array,
-    load: Load,
+    load: L,
     devices: Vec<Device>,
     timers: Timers,
     /// None where nothing but the disks costs time.
@@ -101,9 +103,10 @@ pub fn run(config: &SimConfig) -> Result<SimResult, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn run_observed<O: Observer>(config: &SimConfig, observer: &mut O) -> Result<SimResult, SimError> {
-    let mut sim = Sim::new(config, observer)?;
-    let interrupted = sim.run();
-    Ok(sim.result(interrupted))
+    match &config.files {
+        None => Ok(Sim::new(config, requests, observer)?.run_to_end()),
+        Some(_) => Ok(Sim::new(config, files, observer)?.run_to_end()),
+    }
 }
 
 /// Whether this could be run: everything is built and nothing run.
@@ -111,7 +114,24 @@ pub fn run_observed<O: Observer>(config: &SimConfig, observer: &mut O) -> Result
 /// # Errors
 /// As [`run`].
 pub fn check(config: &SimConfig) -> Result<(), SimError> {
-    Sim::new(config, &mut ()).map(drop)
+    match &config.files {
+        None => Sim::new(config, requests, &mut ()).map(drop),
+        Some(_) => Sim::new(config, files, &mut ()).map(drop),
+    }
+}
+
+/// The load of a configuration without files.
+fn requests(config: &SimConfig, volumes: &[Volume], sector_bytes: u32, seed: Seed) -> Result<Load, LoadError> {
+    Load::new(&config.load, &config.workload, &config.limits, volumes, sector_bytes, seed)
+}
+
+/// That of one with files.
+fn files(config: &SimConfig, volumes: &[Volume], sector_bytes: u32, seed: Seed) -> Result<FileLoad, LoadError> {
+    let Some(files) = &config.files else { unreachable!("the caller looked") };
+    if !config.missing.is_empty() {
+        return Err(LoadError::new("missing", "whole files are read from arrays that are whole; accepted: []"));
+    }
+    FileLoad::new(files, &config.load, &config.workload.size, &config.limits, volumes, sector_bytes, seed)
 }
 
 fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimError> {
@@ -155,8 +175,12 @@ fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, Sim
     Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
 }
 
-impl<'o, O: Observer> Sim<'o, O> {
-    fn new(config: &SimConfig, observer: &'o mut O) -> Result<Self, SimError> {
+impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
+    fn new(
+        config: &SimConfig,
+        load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, LoadError>,
+        observer: &'o mut O,
+    ) -> Result<Self, SimError> {
         config.tree.validate().map_err(|e| SimError::new(e.place, e.message))?;
         let (devices, sector_bytes) = devices(config, config.tree.leaves())?;
         let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
@@ -165,7 +189,7 @@ impl<'o, O: Observer> Sim<'o, O> {
         let volumes: Vec<Volume> =
             layout.volumes().iter().map(|v| Volume { capacity_sectors: v.capacity_sectors }).collect();
         let seed = Seed::new(config.seed).named("load");
-        let load = Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed)?;
+        let load = load(config, &volumes, sector_bytes, seed)?;
         let mut array = Array::new(layout, config.policy);
         for &leaf in &config.missing {
             if leaf as usize >= devices.len() {
@@ -175,7 +199,7 @@ impl<'o, O: Observer> Sim<'o, O> {
             array.set_member_state(leaf, MemberState::Missing);
         }
         let walk_seed = Seed::new(config.seed).named("walks");
-        let walks = Walks::new(&config.path, &config.host, volumes.len(), devices.len(), walk_seed)?;
+        let walks = Walks::new(&config.path, &config.host, volumes.len(), devices.len(), walk_seed, L::WORKS)?;
         let caches = caches(config, array.layout())?;
         Ok(Sim {
             now: Instant::ZERO,
@@ -195,6 +219,11 @@ impl<'o, O: Observer> Sim<'o, O> {
             measuring: false,
             observer,
         })
+    }
+
+    fn run_to_end(mut self) -> SimResult {
+        let interrupted = self.run();
+        self.result(interrupted)
     }
 
     /// Runs to the end of the measurement; true if the observer stopped it.
@@ -272,6 +301,13 @@ impl<'o, O: Observer> Sim<'o, O> {
                 self.admit(request);
                 admitted = true;
             }
+            if L::WORKS {
+                while let Some((who, cost)) = self.load.poll_work() {
+                    self.work(who, cost);
+                    admitted = true;
+                }
+                ask_load |= std::mem::take(&mut self.answered);
+            }
             if !admitted {
                 return;
             }
@@ -283,6 +319,17 @@ impl<'o, O: Observer> Sim<'o, O> {
         self.devices.iter_mut().for_each(Device::reset_totals);
         if let Some(walks) = &mut self.walks {
             walks.reset_totals(self.now);
+        }
+    }
+
+    /// A client has work for the host.
+    fn work(&mut self, who: u32, cost: Duration) {
+        let done = match &mut self.walks {
+            Some(walks) => walks.work(self.now, cost, Then::Worked(who)),
+            None => Some(Then::Worked(who)),
+        };
+        if let Some(then) = done {
+            self.follow(then);
         }
     }
 
@@ -515,6 +562,10 @@ impl<'o, O: Observer> Sim<'o, O> {
             Then::Leave(tag) => self.leave(tag, true),
             Then::Start(op) => self.start(&op),
             Then::Next(tag, generation) => self.next_in_turn(tag, generation),
+            Then::Worked(who) => {
+                self.load.handle_work_done(self.now, who);
+                self.answered = true;
+            }
             Then::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
             Then::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
         }
@@ -540,6 +591,7 @@ impl<'o, O: Observer> Sim<'o, O> {
             stations: self.walks.iter().flat_map(Walks::stations).map(station).collect(),
             hold: self.load.hold(),
             backlog: self.load.backlog(),
+            files: self.load.files().cloned(),
             recorder: self.load.recorder().clone(),
             sector_bytes,
             user_bytes: user_sectors * sector_bytes as u64,

@@ -33,6 +33,8 @@ pub(crate) enum Then {
     Start(Operation),
     /// The request of this tag, the so-manyth to have it, may issue its next operation.
     Next(u32, u32),
+    /// The host has done a client's work.
+    Worked(u32),
     /// A computation is done.
     Computed(OpId),
     /// The array is told of an operation.
@@ -78,13 +80,15 @@ pub(crate) struct Walks {
 }
 
 impl Walks {
-    /// The stations of a path, with the host's processors as the first of them; none if nothing costs anything.
+    /// The stations of a path, with the host's processors as the first of them; none if nothing costs anything, unless
+    /// clients have work of their own for the host.
     pub fn new(
         spec: &PathSpec,
         host: &HostSpec,
         volumes: usize,
         leaves: usize,
         seed: Seed,
+        clients_work: bool,
     ) -> Result<Option<Walks>, SimError> {
         if host.cpus == 0 {
             return Err(SimError::new("host.cpus", "0; accepted: at least 1"));
@@ -99,7 +103,7 @@ impl Walks {
         costs.iter().try_for_each(|(key, us)| cost(&format!("host.{key}"), *us).map(|_| ()))?;
         path::check_stations(spec)?;
         let paths = Paths::compile(spec, host, volumes, leaves)?;
-        if host.is_free() && *spec == PathSpec::default() {
+        if host.is_free() && *spec == PathSpec::default() && !clients_work {
             return Ok(None);
         }
         let own = spec.stations.iter().map(|s| Station::new(&s.name, s.servers));

@@ -108,6 +108,16 @@ class Run:
         return self._frame("holds")
 
     @cached_property
+    def accesses(self) -> pl.DataFrame:
+        """One row a cell of whole files and name of an access: how many, and how long they took; simulator only."""
+        return self._frame("accesses")
+
+    @cached_property
+    def file_sizes(self) -> pl.DataFrame:
+        """One row a cell of whole files and size of a file: how many were read, and their time; simulator only."""
+        return self._frame("file_sizes")
+
+    @cached_property
     def checks(self) -> pl.DataFrame:
         """One row a cell and check the engine made itself."""
         return self._frame("checks")

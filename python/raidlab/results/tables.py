@@ -130,6 +130,20 @@ HOLD_COLUMNS: dict[str, Any] = {
     "throughput_high_bytes_per_s": pl.Float64,
     "bound": pl.String,
 }
+ACCESS_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "access": pl.String,
+    "count": pl.UInt64,
+    "bytes": pl.UInt64,
+    "found": pl.UInt64,
+    "mean_ns": pl.Float64,
+}
+FILE_SIZE_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "size_bytes": pl.UInt64,
+    "files": pl.UInt64,
+    "time_ns": pl.UInt64,
+}
 CHECK_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,
     "check": pl.String,
@@ -147,6 +161,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "snapshots": SNAPSHOT_COLUMNS,
     "snapshot_histograms": SNAPSHOT_HISTOGRAM_COLUMNS,
     "holds": HOLD_COLUMNS,
+    "accesses": ACCESS_COLUMNS,
+    "file_sizes": FILE_SIZE_COLUMNS,
     "checks": CHECK_COLUMNS,
 }
 
@@ -218,6 +234,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
             {"cell": cell, "time_ns": time_ns, "requests": requests, "bytes": count, "response_sum_ns": response_sum_ns}
             for time_ns, requests, count, response_sum_ns in zip(*(snapshots[key] for key in SNAPSHOTS), strict=True)
         ],
+        **_rows_of_files(cell, answer.get("files")),
         "checks": [
             {
                 "cell": cell,
@@ -225,6 +242,25 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
                 **{key: check.get(key) for key in ("verdict", "evidence", "mend")},
             }
             for check in answer.get("checks") or []
+        ],
+    }
+
+
+def _rows_of_files(cell: int, files: dict[str, Any] | None) -> Rows:
+    """What whole files asked for, and how long each size took; no rows where requests were issued."""
+    if files is None:
+        return {"accesses": [], "file_sizes": []}
+    keys = ("count", "bytes", "found", "mean_ns")
+    sizes = files["sizes"]
+    columns = (sizes["size_bytes"], sizes["files"], sizes["time_ns"])
+    return {
+        "accesses": [
+            {"cell": cell, "access": access["name"], **{key: access[key] for key in keys}}
+            for access in files["accesses"]
+        ],
+        "file_sizes": [
+            {"cell": cell, "size_bytes": size, "files": count, "time_ns": time}
+            for size, count, time in zip(*columns, strict=True)
         ],
     }
 

@@ -28,7 +28,7 @@ _WHERE = {NULL: "members of live.memory_member_size, to bound raidlab's own cost
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 # What the engine calls otherwise than a study does: a size is bytes there, a time has its unit in its name.
 _UNITS = re.compile(r"_(bytes|us|ms|s)$")
-_NAMES = {"read_fraction": "read", "parity_us_per_kib": "parity_per_kib"}
+_NAMES = {"read_fraction": "read", "parity_us_per_kib": "parity_per_kib", "inode_cache_blocks": "inode_cache"}
 
 
 def dry_problems(
@@ -112,7 +112,18 @@ def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
         return (section, *(("quick",) if is_quick else ()), str(head), *rest)
     if head in ("host", "speed", "pair_pricing"):
         return (section, str(head), *rest)
+    if head == "files":
+        return _of_files(section, ("workload", workload, "files"), rest)
     return tuple(steps)
+
+
+def _of_files(section: str, files: Place, rest: Place) -> Place:
+    """The file system is the target's, what a file costs the host is the host's, the rest is the workload's."""
+    if rest[:1] == ("file_system",):
+        return (section, *rest)
+    if rest[:1] == ("reading",):
+        return (section, "host", "file" if rest[1:] == ("open",) else "file_per_kib")
+    return (*files, *("fill" if step == "total" else step for step in rest))
 
 
 def _renamed(step: str | int) -> str | int:

@@ -12,16 +12,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.expand import NULL, load_of
-from raidlab.study.schema import Amount, Policy
+from raidlab.study.schema import Amount, Modelled, Policy
 from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
 # depth 1 would be spent before depth 256 has started. So both parts grow with the depth.
 WARMUP_ROUNDS = 4
 MEASURE_ROUNDS = 20
+# Targets on the virtual clock.
+MODELLED = ("sim", "original")
 # The sector of plain targets as long as nobody has asked them.
 PLAIN_SECTOR_BYTES = 512
 
@@ -81,6 +84,11 @@ def cell_request(
         section = study.sim if cell.target == "sim" else study.original
         assert section is not None, "checked when the study was loaded"
         request |= data_path(section, cell.array, loaded.geometry.trees[cell.array.name])
+    if cell.workload.files is not None:
+        member_bytes = loaded.geometry.devices[cell.target].capacity_bytes if cell.target in MODELLED else 0
+        facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes) if member_bytes else {}
+        section = study.original if cell.target == "original" else study.sim
+        request["files"] = files_text(cell.workload, section, int(facts.get("user_bytes", 0)))
     return json.dumps(request, sort_keys=True)
 
 
@@ -111,6 +119,10 @@ def direct_request(
     dict
         The words of a cell of the direct engine.
     """
+    if cell.workload.files is not None:
+        place = ("workload", loaded.study.workload.index(cell.workload), "files")
+        message = "whole files are not read from plain targets"
+        raise InputError([loaded.problem(place, message, "'raidlab measure files' for files on a file system")])
     spent = budget(loaded.study, cell.target, quick=quick)
     depth = max(cell.load.depth, 1)
     return {
@@ -125,6 +137,35 @@ def direct_request(
         "warmup": amount_text(spent.warmup, WARMUP_ROUNDS * depth),
         "measure": amount_text(spent.measure, MEASURE_ROUNDS * depth),
     }
+
+
+def files_text(workload: Workload, section: Modelled | None, user_bytes: int) -> dict[str, Any]:
+    """Whole files in the engine's words."""
+    files = workload.files
+    assert files is not None, "the caller looked"
+    text: dict[str, Any] = {"numbers": files.numbers, "lists": files.lists, "order": files.order}
+    if files.fill is not None:
+        text["total_bytes"] = int(files.fill * user_bytes)
+    else:
+        text["count"] = files.count
+    system = section.file_system if section is not None else None
+    if system is not None:
+        text["file_system"] = {
+            "block_bytes": system.block,
+            "cluster_bytes": system.cluster,
+            "read_ahead_clusters": system.read_ahead_clusters,
+            "direct_blocks": system.direct_blocks,
+            "blocks_per_indirect": system.blocks_per_indirect,
+            "run_bytes": system.run,
+            "group_bytes": system.group,
+            "group_header_blocks": system.group_header_blocks,
+            "inodes_per_block": system.inodes_per_block,
+            "inode_cache_blocks": system.inode_cache // system.block,
+            "inode_update_s": None if system.inode_update is None else system.inode_update / 1e9,
+        }
+    if section is not None and section.host is not None:
+        text["reading"] = {"open_us": section.host.file / 1000, "us_per_kib": section.host.file_per_kib / 1000}
+    return text
 
 
 def policy_text(policy: Policy) -> dict[str, Any]:

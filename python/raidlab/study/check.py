@@ -212,7 +212,8 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
                     f"at most {format_bytes(limit)}",
                 )
                 break
-        fixed = workload.size.bytes if workload.size.kind == "fixed" else None
+        # Files are as long as they are, to the byte.
+        fixed = workload.size.bytes if workload.size.kind == "fixed" and workload.files is None else None
         if fixed is not None and fixed % sector:
             report(
                 ("workload", index, "size"),
@@ -280,11 +281,34 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
             None,
             "one weight a size",
         )
+    if workload.files is not None:
+        _check_files(workload, place, parts, report)
     for index, step in enumerate(workload.task or []):
         if step.same_extent_as is not None and step.same_extent_as >= index:
             accepted = f"a number from 0 to {index - 1}" if index else "nothing: no step comes before the first"
             where = (*place, "task", index, "same_extent_as")
             report(where, "must name an earlier step", step.same_extent_as, accepted)
+
+
+def _check_files(workload: Workload, place: Place, parts: Parts, report: Report) -> None:
+    files = workload.files
+    assert files is not None, "the caller looked"
+    if (files.count is None) == (files.fill is None):
+        report((*place, "files"), "needs a number of files", None, "either count or fill")
+    if files.numbers == "even" and workload.size.kind != "table":
+        report((*place, "files", "numbers"), "needs sizes of a table", files.numbers, "drawn")
+    if workload.read != 1:
+        report((*place, "read"), "whole files are read", workload.read, "1.0")
+    if workload.task is not None:
+        report((*place, "task"), "does not go with whole files", None, "either task or files")
+    load = workload.load or parts.load
+    if load is not None and (load.open is not None or load.hold is not None):
+        report((*place, "files"), "whole files need a load of depths: so many readers", None, "depths = [1, 2, 4]")
+    deepest = max((*load.depths, *(load.quick_depths or ())), default=1) if load is not None else 1
+    if 1 < files.lists < deepest:
+        report(
+            (*place, "files", "lists"), f"are fewer than the {deepest} readers", files.lists, f"1, or {deepest} and up"
+        )
 
 
 def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report) -> None:

@@ -42,6 +42,12 @@ class RoundRobinRead(Table):
     kind: Literal["round_robin"]
 
 
+class RoundRobinSequentialRead(Table):
+    """A read that goes on where a copy's queued ones end stays with that copy; else copies are read in turn."""
+
+    kind: Literal["round_robin_sequential"]
+
+
 class ShortestQueueRead(Table):
     """A mirror is read from the copy with the fewest operations in flight."""
 
@@ -57,7 +63,10 @@ class NearestRead(Table):
 
 
 MirrorRead = Annotated[
-    Annotated[PrimaryRead | RoundRobinRead | ShortestQueueRead | NearestRead, Field(discriminator="kind")],
+    Annotated[
+        PrimaryRead | RoundRobinRead | RoundRobinSequentialRead | ShortestQueueRead | NearestRead,
+        Field(discriminator="kind"),
+    ],
     BeforeValidator(kind_from_text),
 ]
 
@@ -131,6 +140,37 @@ class HostCost(Table):
     """After each access."""
     parity_per_kib: TimeNs | Literal[0] = 0
     """For each KiB that a parity computation reads."""
+    file: TimeNs | Literal[0] = 0
+    """Whole files: finding and opening one, before anything is read."""
+    file_per_kib: TimeNs | Literal[0] = 0
+    """Whole files: taking in each KiB (1024 bytes) that was read."""
+
+
+class FileSystem(Table):
+    """The Unix file system that whole files are read through, in the simulator: what it asks of an array for a file."""
+
+    block: Bytes = 8192
+    """A block."""
+    cluster: Bytes = 57_344
+    """The most that is read at a time."""
+    read_ahead_clusters: Annotated[int, Field(ge=0, le=2**16)] = 1
+    """How many clusters are asked for before they are needed."""
+    direct_blocks: Annotated[int, Field(ge=0, le=2**16)] = 12
+    """Blocks that the inode leads to; those behind them need an indirect block, which is read before them."""
+    blocks_per_indirect: Few = 2048
+    """Data blocks that one indirect block leads to."""
+    run: Bytes | None = None
+    """The mean length of the runs in which a file's blocks lie side by side; files lie whole when left out."""
+    group: Bytes = 6_201_344
+    """Bytes of the volume that a cylinder group covers; its inodes are at its front."""
+    group_header_blocks: Annotated[int, Field(ge=0, le=2**16)] = 2
+    """Blocks at the front of a group, before its inodes."""
+    inodes_per_block: Few = 64
+    """Inodes in a block."""
+    inode_cache: Bytes | Literal[0] = 0
+    """Memory for blocks of inodes; those used longest ago are dropped first."""
+    inode_update: TimeNs | None = None
+    """Changed blocks of inodes (for the time of access) are written this often, all at once; never when left out."""
 
 
 class Station(Table):
@@ -208,6 +248,8 @@ class Modelled(Table):
     """A file of parameters, by name (``original/amdahl5890``) or path; ``"$name"`` in this table stands for one."""
     host: HostCost | None = None
     """What the host costs; nothing when left out."""
+    file_system: FileSystem | None = None
+    """What whole files are read through; one with the defaults when left out."""
     station: list[Station] = []
     """The stations of the data path."""
     request_path: list[Visit] = []

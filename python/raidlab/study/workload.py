@@ -201,6 +201,21 @@ class Load(Table):
     """Open loop instead."""
 
 
+class WholeFiles(Table):
+    """Whole files of the workload's sizes in place of requests, in the simulator; the depth is the number of readers."""
+
+    count: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """How many files there are, over all volumes together."""
+    fill: Share | None = None
+    """In place of ``count``: as many as take up this share of the array's user capacity."""
+    numbers: Literal["drawn", "even"] = "drawn"
+    """Whether each file's size is drawn, or a table's shares are kept exactly."""
+    lists: Few = 1
+    """Disjoint lists that the files are dealt into, reader k reading list k; with 1 every reader reads all files."""
+    order: Literal["once", "shuffled", "random"] = "shuffled"
+    """A list is read once, again and again in an order shuffled anew, or drawn from with replacement."""
+
+
 class Workload(Table):
     """What is asked of every array."""
 
@@ -218,6 +233,8 @@ class Workload(Table):
     """Over separate volumes: each drawn alike, or each with the same number of requests outstanding."""
     task: list[Step] | None = None
     """Requests issued one after another as one task; a task is a single request when left out."""
+    files: WholeFiles | None = None
+    """Whole files of these sizes in place of requests."""
     arrays: list[Name] | None = None
     """The arrays it is run on; all when left out."""
     load: Load | None = None

@@ -53,10 +53,11 @@ impl Planner<'_> {
         };
         Ok(match self.policy.mirror_read {
             MirrorRead::Primary => first,
-            MirrorRead::RoundRobin => {
-                let turn = self.next_turn(node) % n;
-                (turn..n).chain(0..turn).find(|&i| usable(self, i)).unwrap_or(first)
-            }
+            MirrorRead::RoundRobin => self.in_turn(node, n, usable).unwrap_or(first),
+            MirrorRead::RoundRobinSequential => match self.rank(children, extent, first, usable).nearest {
+                ((0, _), copy) => copy,
+                _ => self.in_turn(node, n, usable).unwrap_or(first),
+            },
             MirrorRead::ShortestQueue => self.rank(children, extent, first, usable).shortest.1,
             MirrorRead::Nearest { queue_override } => {
                 let found = self.rank(children, extent, first, usable);
@@ -66,6 +67,12 @@ impl Planner<'_> {
                 }
             }
         })
+    }
+
+    /// The next of `n` copies that is usable.
+    fn in_turn(&mut self, node: NodeId, n: u32, usable: impl Fn(&Self, u32) -> bool) -> Option<u32> {
+        let turn = self.next_turn(node) % n;
+        (turn..n).chain(0..turn).find(|&i| usable(self, i))
     }
 
     /// Compares the usable copies from `first` on; of equals the first is taken.

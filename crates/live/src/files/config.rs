@@ -1,5 +1,6 @@
 //! What a run over whole files is told.
 
+use raidlab_load::files::{Numbers, Order};
 use raidlab_load::SizeSpec;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -77,17 +78,6 @@ pub enum FilesSpec {
     },
 }
 
-/// How the numbers of a table of sizes come about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Numbers {
-    /// Each file's size is drawn.
-    #[default]
-    Drawn,
-    /// Every size of a table has its share of the files (to within one), in random order.
-    Even,
-}
-
 /// When written files are made to be on the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -97,19 +87,6 @@ pub enum SyncRule {
     Each,
     /// All at the end.
     End,
-}
-
-/// In which order a reader reads its list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// Every file once, shuffled.
-    #[default]
-    Once,
-    /// Again and again, shuffled anew each time.
-    Shuffled,
-    /// Drawn one by one, with replacement.
-    Random,
 }
 
 /// Past the page cache or through it.

@@ -11,9 +11,9 @@
 //! - No file is timed from the page cache without its record saying so.
 //! - What was measured is kept, whatever ends the run.
 //!
-//! Code map: `config` what is asked, `plan` which files and who reads them (pure), `set` raidlab's own subdirectory,
-//! `place` looks
-//! at file systems, `fill` writes, `read` reads one file, `readers` many, `result` what came of it.
+//! Code map: `config` what is asked, `set` raidlab's own subdirectory, `place` looks at file systems, `fill`
+//! writes, `read` reads one file, `readers` many, `result` what came of it. Which files there are and who reads them is
+//! [`raidlab_load::files::plan`], for both clocks.
 //!
 //! Reference: the workload of J. Hauser et al., file retrieval from disk arrays, 1996: mean time of one file alone, and
 //! what each further process adds.
@@ -21,13 +21,13 @@
 mod config;
 mod fill;
 mod place;
-mod plan;
 mod read;
 mod readers;
 mod result;
 mod set;
 
-pub use config::{BlockBytes, FilesConfig, FilesMeasure, FilesSpec, FilesWarmup, IoMode, Numbers, Order, SyncRule};
+pub use config::{BlockBytes, FilesConfig, FilesMeasure, FilesSpec, FilesWarmup, IoMode, SyncRule};
+pub use raidlab_load::files::{Numbers, Order};
 pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord, ReadResult, CACHE_UNKNOWN};
 
 use crate::config::{Progress, Stage, PULSE};
@@ -38,7 +38,7 @@ use crate::page_cache;
 use crate::target::direct::{self, Access};
 use fill::{sectors_of, Filler, Planned};
 use place::{buffers, check_room, choose, empty_cache, facts_of};
-use plan::{Sequence, Wanted};
+use raidlab_load::files::plan::{self, Sequence, Wanted};
 use raidlab_types::{Duration, Seed};
 use readers::{Extent, Readable};
 use set::Set;
@@ -107,7 +107,7 @@ fn run_made(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult,
         unreachable!("the caller looked")
     };
     let seed = Seed::new(config.seed).named("files");
-    let sizes = plan::sizes(sizes, *numbers, Wanted::of(*count, *total_bytes)?, seed)?;
+    let sizes = plan::sizes(sizes, "files.sizes", *numbers, Wanted::of(*count, *total_bytes)?, seed)?;
     if directories.is_empty() {
         return Err(LiveError::bad("files.directories", "name at least one"));
     }

@@ -9,7 +9,6 @@
 //! - The first error stops all readers; what they have measured stays.
 
 use super::config::FilesMeasure;
-use super::plan::Sequence;
 use super::read::{read_file, Wanted};
 use super::result::{ReadRecord, ReadResult};
 use crate::config::{Progress, Stage};
@@ -17,6 +16,7 @@ use crate::engine::Clock;
 use crate::error::LiveError;
 use crate::memory::Mapping;
 use crate::workers::run_watched;
+use raidlab_load::files::plan::Sequence;
 use raidlab_types::Duration;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

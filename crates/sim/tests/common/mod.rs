@@ -51,6 +51,7 @@ pub fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, depth: u32
         path: PathSpec::default(),
         load: LoadSpec::Closed { depth },
         workload,
+        files: None,
         limits: requests(1000, 20_000),
         sector_bytes: None,
         seed: 1,

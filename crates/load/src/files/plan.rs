@@ -1,17 +1,16 @@
 //! Which files there are and who reads them: a pure function of the cell.
 //!
-//! Purpose: sizes, the directory of each file, and the lists they are dealt into. Directories and lists are both dealt
-//! by size: of every n files next to each other in size, each of n directories (or lists) gets one, at random. So
-//! every directory and every list has its share of every size, and neither follows from the other.
+//! Purpose: sizes, the place of each file (a directory, or a volume), and the lists they are dealt into, the same for both
+//! clocks. Places and lists are both dealt by size: of every n files next to each other in size, each of n places (or lists)
+//! gets one, at random. So every place and every list has its share of every size, and neither follows from the other.
 //!
 //! Invariants:
 //! - Sizes, places, lists and sequences depend on the seed and the cell alone; the sizes not even on how many
-//!   directories, lists or readers there are.
+//!   places, lists or readers there are.
 //! - No file is in two lists.
 
-use super::config::{Numbers, Order};
-use crate::error::LiveError;
-use raidlab_load::{SizeSpec, Sizes};
+use super::spec::{Numbers, Order};
+use crate::{LoadError, SizeSpec, Sizes};
 use raidlab_types::{CounterRng, Seed};
 
 /// Longest file.
@@ -21,32 +20,39 @@ const MOST_FILES: u64 = 10_000_000;
 
 /// How many files are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub enum Wanted {
+    /// So many.
     Count(u64),
-    /// As many as fit.
+    /// As many as fit into so many bytes.
     Bytes(u64),
 }
 
 impl Wanted {
     /// From the two keys of which one must be there.
-    pub fn of(count: Option<u64>, total_bytes: Option<u64>) -> Result<Wanted, LiveError> {
+    ///
+    /// # Errors
+    /// If there are none, or both, or the number is out of range.
+    pub fn of(count: Option<u64>, total_bytes: Option<u64>) -> Result<Wanted, LoadError> {
         match (count, total_bytes) {
-            (Some(0), None) => Err(LiveError::bad("files.count", "0 must be at least 1")),
+            (Some(0), None) => Err(LoadError::new("files.count", "0 must be at least 1")),
             (Some(n), None) if n > MOST_FILES => {
-                Err(LiveError::bad("files.count", format!("{n} must be at most {MOST_FILES}")))
+                Err(LoadError::new("files.count", format!("{n} must be at most {MOST_FILES}")))
             }
             (Some(n), None) => Ok(Wanted::Count(n)),
             (None, Some(bytes)) => Ok(Wanted::Bytes(bytes)),
-            (Some(_), Some(_)) => Err(LiveError::bad("files", "give either count or total_bytes, not both")),
-            (None, None) => Err(LiveError::bad("files", "give count or total_bytes")),
+            (Some(_), Some(_)) => Err(LoadError::new("files", "give either count or total_bytes, not both")),
+            (None, None) => Err(LoadError::new("files", "give count or total_bytes")),
         }
     }
 }
 
-/// The size of every file, in the order in which they are made.
-pub(super) fn sizes(spec: &SizeSpec, numbers: Numbers, wanted: Wanted, seed: Seed) -> Result<Vec<u64>, LiveError> {
+/// The size of every file, in the order in which they are made; `key` is where the specification stands.
+///
+/// # Errors
+/// If the specification makes no sense, or too many or no files would come of it.
+pub fn sizes(spec: &SizeSpec, key: &str, numbers: Numbers, wanted: Wanted, seed: Seed) -> Result<Vec<u64>, LoadError> {
     // Built in either case: it checks the specification.
-    let drawn = Sizes::new(spec, "files.sizes", 1, LONGEST_BYTES, seed.named("sizes"))?;
+    let drawn = Sizes::new(spec, key, 1, LONGEST_BYTES, seed.named("sizes"))?;
     let found = match (numbers, spec) {
         (Numbers::Even, SizeSpec::Table { bytes, weights }) => {
             let mut found = even(bytes, weights, wanted);
@@ -55,16 +61,16 @@ pub(super) fn sizes(spec: &SizeSpec, numbers: Numbers, wanted: Wanted, seed: See
         }
         (Numbers::Even, _) => {
             let message = "\"even\" needs sizes of kind \"table\"; others are \"drawn\"";
-            return Err(LiveError::bad("files.numbers", message));
+            return Err(LoadError::new("files.numbers", message));
         }
         (Numbers::Drawn, _) => draw(&drawn, wanted),
     };
     match (found.len() as u64, wanted) {
         (0, Wanted::Bytes(total)) => {
-            Err(LiveError::bad("files.total_bytes", format!("{total} is less than the first file needs")))
+            Err(LoadError::new("files.total_bytes", format!("{total} is less than the first file needs")))
         }
         (n, _) if n > MOST_FILES => {
-            Err(LiveError::bad("files.total_bytes", format!("more than {MOST_FILES} files would fit: ask for fewer")))
+            Err(LoadError::new("files.total_bytes", format!("more than {MOST_FILES} files would fit: ask for fewer")))
         }
         _ => Ok(found),
     }
@@ -114,7 +120,7 @@ fn apportion(weights: &[f64], total_weight: f64, count: u64) -> Vec<u64> {
 }
 
 /// One of `n` hands for each file: of every `n` next to each other in size, each hand gets one, at random.
-pub(super) fn deal(sizes: &[u64], n: usize, seed: Seed) -> Vec<u32> {
+pub fn deal(sizes: &[u64], n: usize, seed: Seed) -> Vec<u32> {
     let mut random = seed.draws();
     let mut by_size: Vec<u32> = (0..sizes.len() as u32).collect();
     // Equal sizes in random order: which of them go where must not follow from when they were made.
@@ -130,7 +136,7 @@ pub(super) fn deal(sizes: &[u64], n: usize, seed: Seed) -> Vec<u32> {
 }
 
 /// The files of each of `n` lists.
-pub(super) fn lists(sizes: &[u64], n: usize, seed: Seed) -> Vec<Vec<u32>> {
+pub fn lists(sizes: &[u64], n: usize, seed: Seed) -> Vec<Vec<u32>> {
     let mut lists = vec![Vec::new(); n];
     for (file, &list) in deal(sizes, n, seed.named("lists")).iter().enumerate() {
         lists[list as usize].push(file as u32);
@@ -140,7 +146,7 @@ pub(super) fn lists(sizes: &[u64], n: usize, seed: Seed) -> Vec<Vec<u32>> {
 
 /// What one reader reads, one after another.
 #[derive(Debug, Clone)]
-pub(super) struct Sequence {
+pub struct Sequence {
     list: Vec<u32>,
     order: Order,
     random: CounterRng,
@@ -148,6 +154,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
+    /// A walk through `list`.
     pub fn new(list: &[u32], order: Order, seed: Seed) -> Sequence {
         let mut sequence = Sequence { list: list.to_vec(), order, random: seed.draws(), at: 0 };
         shuffle(&mut sequence.list, &mut sequence.random);
@@ -177,7 +184,7 @@ impl Iterator for Sequence {
     }
 }
 
-fn shuffle<T>(items: &mut [T], random: &mut CounterRng) {
+pub(super) fn shuffle<T>(items: &mut [T], random: &mut CounterRng) {
     for i in (1..items.len()).rev() {
         items.swap(i, random.below(i as u64 + 1) as usize);
     }
@@ -200,7 +207,8 @@ mod tests {
 
     #[test]
     fn even_numbers_are_even_and_shuffled() {
-        let made = |n, seed| sizes(&ten_sizes(), Numbers::Even, Wanted::Count(n), Seed::new(seed)).expect("sizes");
+        let made =
+            |n, seed| sizes(&ten_sizes(), "sizes", Numbers::Even, Wanted::Count(n), Seed::new(seed)).expect("sizes");
         assert!(counted(made(360, 1)).values().all(|&n| n == 36));
         assert!(counted(made(365, 1)).values().all(|&n| n == 36 || n == 37));
         assert_eq!(made(365, 1).len(), 365);
@@ -216,20 +224,20 @@ mod tests {
             (Numbers::Drawn, ten_sizes()),
             (Numbers::Drawn, SizeSpec::Exponential { mean_bytes: 5e4 }),
         ] {
-            let made = sizes(&spec, numbers, Wanted::Bytes(5_000_000), Seed::new(3)).expect("sizes");
+            let made = sizes(&spec, "sizes", numbers, Wanted::Bytes(5_000_000), Seed::new(3)).expect("sizes");
             let total: u64 = made.iter().sum();
             assert!(total <= 5_000_000 && total > 4_000_000, "{numbers:?} {spec:?}: {total}");
         }
-        let none = sizes(&ten_sizes(), Numbers::Even, Wanted::Bytes(1000), Seed::new(3));
-        assert_eq!(none.expect_err("nothing fits").key(), "files.total_bytes");
-        let drawn = sizes(&SizeSpec::Fixed { bytes: 9 }, Numbers::Even, Wanted::Count(1), Seed::new(3));
-        assert_eq!(drawn.expect_err("no table").key(), "files.numbers");
+        let none = sizes(&ten_sizes(), "sizes", Numbers::Even, Wanted::Bytes(1000), Seed::new(3));
+        assert_eq!(none.expect_err("nothing fits").key, "files.total_bytes");
+        let drawn = sizes(&SizeSpec::Fixed { bytes: 9 }, "sizes", Numbers::Even, Wanted::Count(1), Seed::new(3));
+        assert_eq!(drawn.expect_err("no table").key, "files.numbers");
     }
 
     #[test]
     fn lists_are_disjoint_complete_and_alike_in_size_and_place() {
         let seed = Seed::new(5);
-        let sizes = sizes(&ten_sizes(), Numbers::Even, Wanted::Count(720), seed).expect("sizes");
+        let sizes = sizes(&ten_sizes(), "sizes", Numbers::Even, Wanted::Count(720), seed).expect("sizes");
         let places = deal(&sizes, 6, seed.named("places"));
         let lists = lists(&sizes, 12, seed);
         let mut all: Vec<u32> = lists.concat();

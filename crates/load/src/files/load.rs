@@ -1,0 +1,477 @@
+//! Readers of whole files, their host and its file system, on a clock that is told.
+//!
+//! Purpose: the load of an array whose clients read files. A reader opens a file (host work; the inode's block, unless the
+//! host has it), then takes it in cluster by cluster (host work), asking for the next ones before it needs them; an indirect
+//! block on the way is waited for before what is behind it can be asked for. The change of the inode is written later, at
+//! nobody's cost but the array's.
+//!
+//! The driver's order at each event: [`FileLoad::handle_done`] and [`FileLoad::handle_work_done`] for what has ended, then
+//! [`FileLoad::poll_request`] and [`FileLoad::poll_work`] until they give none, then wait for the next of these or for
+//! [`FileLoad::poll_timeout`], until [`FileLoad::is_finished`].
+//!
+//! Invariants:
+//! - A reader is a task of a closed loop, and a file one of its requests: what counts is what ends in the measuring window.
+//! - At most `read_ahead_clusters` and one clusters of a reader are on their way.
+//! - Inode blocks that have changed are written together, at multiples of their time; each of them once.
+
+use super::access::{clusters, AccessName, Cluster};
+use super::cache::{Cache, Key};
+use super::layout::{place, Place};
+use super::plan::{self, Sequence, Wanted};
+use super::record::FilesRecord;
+use super::spec::{FileSystemSpec, FilesSpec, ReadingSpec};
+use crate::recorder::{Done, Recorder};
+use crate::{Limits, LoadError, LoadSpec, SizeSpec, Volume};
+use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag, Seed};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Shortest and longest parts of a file system that make sense, in bytes.
+const BLOCKS: std::ops::RangeInclusive<u64> = 512..=1 << 30;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Has work at the host before anything is read.
+    Opening,
+    /// Waits for the inode.
+    Inode,
+    /// Waits for an indirect block.
+    Indirect,
+    /// Waits for the cluster it needs next.
+    Waiting,
+    /// Has work at the host with that cluster.
+    Taking,
+    /// Has nothing left to read.
+    Done,
+}
+
+#[derive(Debug, Clone)]
+struct Reader {
+    sequence: Sequence,
+    stage: Stage,
+    file: u32,
+    start: Instant,
+    open_ns: u64,
+    first_byte_ns: u64,
+    clusters: Vec<Cluster>,
+    arrived: Vec<bool>,
+    /// Clusters asked for, and the one that is needed next.
+    asked: usize,
+    at: usize,
+    /// The indirect block looked up last.
+    indirect: Option<u64>,
+}
+
+/// Whose access it is.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    /// None for the write of an inode.
+    reader: Option<u32>,
+    name: AccessName,
+    cluster: u32,
+    asked: Instant,
+}
+
+/// The offered load of one run. See the [module's documentation](self) for the order of calls.
+#[derive(Debug, Clone)]
+pub struct FileLoad {
+    fs: FileSystemSpec,
+    reading: ReadingSpec,
+    sector_bytes: u64,
+    sizes: Vec<u64>,
+    volume: Vec<u32>,
+    places: Vec<Place>,
+    readers: Vec<Reader>,
+    cache: Cache,
+    pending: Vec<Pending>,
+    free_tags: Vec<u32>,
+    requests: VecDeque<Request>,
+    work: VecDeque<(u32, Duration)>,
+    /// Time between two writings of changed inode blocks, these in the order in which they changed, and when they are due.
+    update_every: Option<Duration>,
+    changed: Vec<Key>,
+    is_changed: BTreeSet<Key>,
+    update_at: Instant,
+    begun: bool,
+    busy_readers: u32,
+    keeps_sizes: bool,
+    recorder: Recorder,
+    record: FilesRecord,
+}
+
+impl FileLoad {
+    /// The readers that a cell describes, over these volumes: as many as the closed loop is deep.
+    ///
+    /// # Errors
+    /// When the description makes no sense; the error names the key.
+    pub fn new(
+        spec: &FilesSpec,
+        load: &LoadSpec,
+        sizes: &SizeSpec,
+        limits: &Limits,
+        volumes: &[Volume],
+        sector_bytes: u32,
+        seed: Seed,
+    ) -> Result<FileLoad, LoadError> {
+        let readers = readers(load)?;
+        check(spec, readers, sector_bytes)?;
+        let sector_bytes = u64::from(sector_bytes);
+        let seed = seed.named("files");
+        let keeps_sizes = matches!(sizes, SizeSpec::Table { .. } | SizeSpec::Fixed { .. });
+        let wanted = Wanted::of(spec.count, spec.total_bytes)?;
+        let sizes = plan::sizes(sizes, "workload.size", spec.numbers, wanted, seed)?;
+        let volume = plan::deal(&sizes, volumes.len(), seed.named("places"));
+        let places = places(&spec.file_system, &sizes, &volume, volumes, sector_bytes, seed)?;
+        let lists = plan::lists(&sizes, spec.lists as usize, seed);
+        let reader = |k: u32| Reader {
+            sequence: Sequence::new(
+                &lists[k as usize % lists.len()],
+                spec.order,
+                seed.named("readers").child(u64::from(k)),
+            ),
+            stage: Stage::Done,
+            file: 0,
+            start: Instant::ZERO,
+            open_ns: 0,
+            first_byte_ns: 0,
+            clusters: Vec::new(),
+            arrived: Vec::new(),
+            asked: 0,
+            at: 0,
+            indirect: None,
+        };
+        Ok(FileLoad {
+            fs: spec.file_system.clone(),
+            reading: spec.reading,
+            sector_bytes,
+            sizes,
+            volume,
+            places,
+            readers: (0..readers).map(reader).collect(),
+            cache: Cache::new(spec.file_system.inode_cache_blocks),
+            pending: Vec::new(),
+            free_tags: Vec::new(),
+            requests: VecDeque::new(),
+            work: VecDeque::new(),
+            update_every: spec.file_system.inode_update_s.map(Duration::from_s_f64),
+            changed: Vec::new(),
+            is_changed: BTreeSet::new(),
+            update_at: Instant::MAX,
+            begun: false,
+            busy_readers: readers,
+            keeps_sizes,
+            recorder: Recorder::new(limits, 1, false)?,
+            record: FilesRecord::default(),
+        })
+    }
+
+    /// Size of every file, by number.
+    pub fn sizes(&self) -> &[u64] {
+        &self.sizes
+    }
+
+    /// Volume of every file, by number.
+    pub fn volumes(&self) -> &[u32] {
+        &self.volume
+    }
+
+    /// The next request to issue at `now`, if there is one. To be called until it gives none.
+    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.recorder.observe(now);
+        if self.is_finished() {
+            return None;
+        }
+        if !self.begun {
+            self.begun = true;
+            (0..self.readers.len() as u32).for_each(|reader| self.next_file(reader, now));
+        }
+        if self.update_at <= now {
+            self.update_at = Instant::MAX;
+            self.is_changed.clear();
+            for key in std::mem::take(&mut self.changed) {
+                self.ask(now, None, (AccessName::InodeUpdate, 0), key, self.fs.block_bytes);
+            }
+        }
+        self.requests.pop_front()
+    }
+
+    /// The next work that a reader has for the host: whose, and how long. To be called until it gives none.
+    pub fn poll_work(&mut self) -> Option<(u32, Duration)> {
+        self.work.pop_front()
+    }
+
+    /// When to poll again if nothing ends before: when inodes are to be written, or the measurement ends.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.update_at.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    /// A request completed at `now`.
+    pub fn handle_done(&mut self, now: Instant, tag: RequestTag) {
+        self.recorder.observe(now);
+        let Pending { reader, name, cluster, asked } = self.pending[tag as usize];
+        self.free_tags.push(tag as u32);
+        if self.recorder.is_measuring() {
+            let totals = self.record.accesses_mut(name);
+            totals.answered += 1;
+            totals.time_ns += now.since(asked).as_ns();
+        }
+        let Some(reader) = reader else { return };
+        let Reader { file, .. } = self.readers[reader as usize];
+        match name {
+            AccessName::Inode => {
+                self.cache.keep(self.inode_of(file));
+                self.opened(reader, now);
+            }
+            AccessName::Indirect => self.go_on(reader, now),
+            AccessName::Data => {
+                let r = &mut self.readers[reader as usize];
+                r.arrived[cluster as usize] = true;
+                if r.stage == Stage::Waiting && r.at == cluster as usize {
+                    self.take(reader);
+                }
+            }
+            AccessName::InodeUpdate => {}
+        }
+    }
+
+    /// The host has done a reader's work at `now`.
+    pub fn handle_work_done(&mut self, now: Instant, reader: u32) {
+        self.recorder.observe(now);
+        let r = &mut self.readers[reader as usize];
+        match r.stage {
+            Stage::Opening => {
+                let key = self.inode_of(self.readers[reader as usize].file);
+                if self.cache.find(key) {
+                    if self.recorder.is_measuring() {
+                        self.record.accesses_mut(AccessName::Inode).found += 1;
+                    }
+                    return self.opened(reader, now);
+                }
+                self.readers[reader as usize].stage = Stage::Inode;
+                self.ask(now, Some(reader), (AccessName::Inode, 0), key, self.fs.block_bytes);
+            }
+            Stage::Taking => {
+                if r.at == 0 {
+                    r.first_byte_ns = now.since(r.start).as_ns();
+                }
+                r.at += 1;
+                if r.at == r.clusters.len() {
+                    return self.end_file(reader, now);
+                }
+                self.go_on(reader, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// The measurement is over, or every reader has read what it was to read.
+    pub fn is_finished(&self) -> bool {
+        self.recorder.is_over()
+    }
+
+    /// Ends the run at `now`: nothing more is asked for.
+    pub fn interrupt(&mut self, now: Instant) {
+        self.recorder.observe(now);
+        self.recorder.interrupt(now);
+    }
+
+    /// The times of files, as of requests.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// What they asked for.
+    pub fn record(&self) -> &FilesRecord {
+        &self.record
+    }
+
+    fn inode_of(&self, file: u32) -> Key {
+        (self.volume[file as usize], self.places[file as usize].inode)
+    }
+
+    /// A reader begins its next file, if it has one and may.
+    fn next_file(&mut self, reader: u32, now: Instant) {
+        let r = &mut self.readers[reader as usize];
+        let Some(file) = r.sequence.next() else {
+            r.stage = Stage::Done;
+            self.busy_readers -= 1;
+            if self.busy_readers == 0 {
+                self.recorder.close_at(now);
+            }
+            return;
+        };
+        (r.file, r.start, r.stage) = (file, now, Stage::Opening);
+        (r.asked, r.at, r.indirect) = (0, 0, None);
+        self.recorder.issued(now);
+        let place = &self.places[file as usize];
+        clusters(&self.fs, place, self.sizes[file as usize], self.sector_bytes, &mut r.clusters);
+        r.arrived.clear();
+        r.arrived.resize(r.clusters.len(), false);
+        self.work.push_back((reader, Duration::from_s_f64(self.reading.open_us / 1e6)));
+    }
+
+    fn opened(&mut self, reader: u32, now: Instant) {
+        let r = &mut self.readers[reader as usize];
+        r.open_ns = now.since(r.start).as_ns();
+        r.first_byte_ns = r.open_ns;
+        if r.clusters.is_empty() {
+            return self.end_file(reader, now);
+        }
+        self.go_on(reader, now);
+    }
+
+    /// Asks for the clusters that are due, then takes in the one that is needed, or waits for it.
+    fn go_on(&mut self, reader: u32, now: Instant) {
+        loop {
+            let r = &self.readers[reader as usize];
+            let due = r.at + self.fs.read_ahead_clusters as usize;
+            let Some(&Cluster { lba, sectors, indirect, .. }) = r.clusters.get(r.asked).filter(|_| r.asked <= due)
+            else {
+                break;
+            };
+            let (volume, number) = (self.volume[r.file as usize], r.asked as u32);
+            if let Some(block) = indirect.filter(|_| indirect != r.indirect) {
+                let r = &mut self.readers[reader as usize];
+                (r.indirect, r.stage) = (indirect, Stage::Indirect);
+                return self.ask(now, Some(reader), (AccessName::Indirect, 0), (volume, block), self.fs.block_bytes);
+            }
+            self.ask(now, Some(reader), (AccessName::Data, number), (volume, lba), sectors * self.sector_bytes);
+            self.readers[reader as usize].asked += 1;
+        }
+        let r = &mut self.readers[reader as usize];
+        r.stage = Stage::Waiting;
+        if r.arrived[r.at] {
+            self.take(reader);
+        }
+    }
+
+    fn take(&mut self, reader: u32) {
+        let r = &mut self.readers[reader as usize];
+        r.stage = Stage::Taking;
+        let us = r.clusters[r.at].bytes as f64 / 1024.0 * self.reading.us_per_kib;
+        self.work.push_back((reader, Duration::from_s_f64(us / 1e6)));
+    }
+
+    fn end_file(&mut self, reader: u32, now: Instant) {
+        let Reader { file, start, open_ns, first_byte_ns, .. } = self.readers[reader as usize];
+        let bytes = self.sizes[file as usize];
+        if self.recorder.is_measuring() {
+            let record = &mut self.record;
+            record.files += 1;
+            record.open_ns += u128::from(open_ns);
+            record.first_byte_ns += u128::from(first_byte_ns);
+            if self.keeps_sizes {
+                let of_size = record.by_size.entry(bytes).or_default();
+                of_size.files += 1;
+                of_size.time_ns += u128::from(now.since(start).as_ns());
+            }
+        }
+        self.recorder.left(now);
+        self.recorder
+            .request_done(now, &Done { kind: RequestKind::Read, bytes, intended: start, issued: start, ok: true });
+        self.recorder.advance(now, true);
+        if let Some(every) = self.update_every {
+            let key = self.inode_of(file);
+            if self.is_changed.insert(key) {
+                self.changed.push(key);
+            }
+            if self.update_at == Instant::MAX {
+                let every = every.as_ns().max(1);
+                self.update_at = Instant::from_ns((now.as_ns() / every + 1) * every);
+            }
+        }
+        self.next_file(reader, now);
+    }
+
+    fn ask(&mut self, now: Instant, reader: Option<u32>, what: (AccessName, u32), (volume, lba): Key, bytes: u64) {
+        let (name, cluster) = what;
+        if self.recorder.is_measuring() {
+            let totals = self.record.accesses_mut(name);
+            totals.count += 1;
+            totals.bytes += bytes;
+        }
+        let pending = Pending { reader, name, cluster, asked: now };
+        let tag = match self.free_tags.pop() {
+            Some(tag) => {
+                self.pending[tag as usize] = pending;
+                tag
+            }
+            None => {
+                self.pending.push(pending);
+                self.pending.len() as u32 - 1
+            }
+        };
+        let kind = if name == AccessName::InodeUpdate { RequestKind::Write } else { RequestKind::Read };
+        let extent = Extent::new(lba, bytes / self.sector_bytes);
+        self.requests.push_back(Request { tag: RequestTag::from(tag), volume, kind, extent, force_unit_access: false });
+    }
+}
+
+/// Where all files lie: each volume is laid out for itself.
+fn places(
+    fs: &FileSystemSpec,
+    sizes: &[u64],
+    volume: &[u32],
+    volumes: &[Volume],
+    sector_bytes: u64,
+    seed: Seed,
+) -> Result<Vec<Place>, LoadError> {
+    let mut places = vec![Place::default(); sizes.len()];
+    for (number, of) in volumes.iter().enumerate() {
+        let files: Vec<usize> = (0..sizes.len()).filter(|&file| volume[file] as usize == number).collect();
+        let own: Vec<u64> = files.iter().map(|&file| sizes[file]).collect();
+        let seed = seed.named("layout").child(number as u64);
+        let laid = place(fs, &own, of.capacity_sectors * sector_bytes, sector_bytes, seed)?;
+        files.iter().zip(laid).for_each(|(&file, own)| places[file] = own);
+    }
+    Ok(places)
+}
+
+fn readers(load: &LoadSpec) -> Result<u32, LoadError> {
+    match load {
+        LoadSpec::Closed { depth } => crate::error::depth("load", "depth", *depth),
+        _ => Err(LoadError::new("load.kind", "whole files are read by so many readers; accepted: \"closed\"")),
+    }
+}
+
+fn check(spec: &FilesSpec, readers: u32, sector_bytes: u32) -> Result<(), LoadError> {
+    let lists = spec.lists;
+    if lists == 0 || (lists > 1 && lists < readers) {
+        return Err(LoadError::new(
+            "files.lists",
+            format!("{lists}; accepted: 1, or at least one a reader ({readers})"),
+        ));
+    }
+    let fs = &spec.file_system;
+    let block = fs.block_bytes;
+    if !BLOCKS.contains(&block) || !block.is_multiple_of(u64::from(sector_bytes)) {
+        let message = format!("{block}; accepted: a multiple of {sector_bytes} from 512 bytes to 1 GiB");
+        return Err(LoadError::new("files.file_system.block_bytes", message));
+    }
+    for (key, bytes) in [("cluster_bytes", fs.cluster_bytes), ("group_bytes", fs.group_bytes)] {
+        if bytes == 0 || bytes > 1 << 40 || !bytes.is_multiple_of(block) {
+            let message = format!("{bytes}; accepted: a multiple of the block's {block} bytes, up to 1 TiB");
+            return Err(LoadError::new(format!("files.file_system.{key}"), message));
+        }
+    }
+    for (key, n) in [("inodes_per_block", fs.inodes_per_block), ("blocks_per_indirect", fs.blocks_per_indirect)] {
+        if n == 0 || n > 1 << 32 {
+            return Err(LoadError::new(
+                format!("files.file_system.{key}"),
+                format!("{n}; accepted: 1 to {}", 1u64 << 32),
+            ));
+        }
+    }
+    if let Some(run) = fs.run_bytes.filter(|&run| !(run.is_finite() && run >= block as f64)) {
+        let message = format!("{run}; accepted: at least a block's {block} bytes");
+        return Err(LoadError::new("files.file_system.run_bytes", message));
+    }
+    let times = [
+        ("files.reading.open_us", spec.reading.open_us),
+        ("files.reading.us_per_kib", spec.reading.us_per_kib),
+        ("files.file_system.inode_update_s", fs.inode_update_s.unwrap_or(0.0)),
+    ];
+    match times.iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
+        Some((key, value)) => Err(LoadError::new(*key, format!("{value}; accepted: a time of at least 0"))),
+        None => Ok(()),
+    }
+}

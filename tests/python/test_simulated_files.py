@@ -1,0 +1,102 @@
+"""Whole files in the simulator: from the study file to the tables, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from raidlab.api import analyse, run_study
+from raidlab.errors import InputError
+from raidlab.study import load_study_text
+
+STUDY = """
+name = "files"
+title = "Whole files"
+on = ["sim"]
+
+[[array]]
+name = "volumes"
+tree = "independent(2)"
+
+[[array]]
+name = "striped"
+tree = "raid0(2, chunk=16KiB)"
+
+[[workload]]
+name = "files"
+read = 1.0
+size = { kind = "table", bytes = ["50kB", "150kB", "250kB"], weights = [1, 1, 1] }
+files = { count = 360, numbers = "even", lists = 4 }
+
+[load]
+depths = [1, 2, 4]
+
+[sim]
+device = "fixed-100us"
+host = { file = "1ms", file_per_kib = "10us" }
+file_system = { inode_cache = "64KiB", inode_update = "50ms" }
+warmup = { requests = 50 }
+measure = { requests = 400 }
+"""
+
+
+def _problems(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        load_study_text(text, Path("study.toml"))
+    return str(caught.value)
+
+
+def test_files_are_what_requests_are_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY, encoding="utf-8")
+    run = run_study(file, out=tmp_path / "runs")
+    assert run.cells.height == 6
+    assert run.cells["all_requests"].to_list() == [400] * 6
+    mean_bytes = run.cells["all_bytes"].sum() / run.cells["all_requests"].sum()
+    assert mean_bytes == pytest.approx(150_000, rel=0.05)
+    accesses = run.accesses.filter(pl.col("cell") == 0)
+    per_file = {row["access"]: row["count"] / 400 for row in accesses.iter_rows(named=True)}
+    # Clusters: 50 kB is one, 150 kB two and one behind its indirect block, 250 kB two and three behind it.
+    assert per_file["data"] == pytest.approx((1 + 3 + 5) / 3, rel=0.05)
+    assert per_file["indirect"] == pytest.approx(2 / 3, rel=0.06)
+    assert 0 < per_file["inode update"] <= 1
+    assert per_file["inode"] + accesses["found"][0] / 400 == pytest.approx(1, abs=0.02)
+    sizes = run.file_sizes.filter(pl.col("cell") == 0)
+    assert sizes["size_bytes"].to_list() == [50_000, 150_000, 250_000]
+    assert sizes["files"].sum() == 400
+    means = (sizes["time_ns"] / sizes["files"]).to_list()
+    assert means == sorted(means)
+    # The host's one processor: 1 ms and 10 us a KiB for each file, which is all that four readers can share.
+    fastest_s = (1000 + 10 * mean_bytes / 1024) / 1e6
+    assert max(point.per_s("all_requests") for point in analyse(run).points) <= 1.02 / fastest_s
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("count = 360, ", "", "either count or fill"),
+        ("count = 360, ", "count = 360, fill = 0.5, ", "either count or fill"),
+        ("lists = 4", "lists = 3", "are fewer than the 4 readers"),
+        ("read = 1.0", "read = 0.5", "whole files are read"),
+        ("depths = [1, 2, 4]", "open = { rates_per_s = [10] }", "whole files need a load of depths"),
+        ('{ kind = "table", bytes = ["50kB", "150kB", "250kB"], weights = [1, 1, 1] }', '"50kB"', "sizes of a table"),
+    ],
+)
+def test_mistakes_are_named(old: str, new: str, told: str) -> None:
+    assert told in _problems(STUDY.replace(old, new))
+
+
+def test_what_the_engine_refuses_is_told_in_the_words_of_the_study(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY.replace('inode_update = "50ms"', 'group = "10000"'), encoding="utf-8")
+    with pytest.raises(InputError, match=r"sim\.file_system\.group"):
+        run_study(file, out=tmp_path / "runs")
+
+
+def test_real_members_hold_no_files(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY, encoding="utf-8")
+    with pytest.raises(InputError, match="whole files are simulated here"):
+        run_study(file, on=["memory"], out=tmp_path / "runs")
