@@ -8,10 +8,34 @@ Invariants:
 - A kind reads a run and never measures.
 """
 
-from raidlab.quantities import access_count, device, held, metric, parameter, plan, printed, stage, synchronisation
+from raidlab.quantities import (
+    access_count,
+    device,
+    file_size_line,
+    held,
+    metric,
+    parameter,
+    plan,
+    printed,
+    regression,
+    stage,
+    synchronisation,
+)
 from raidlab.quantities.kind import Kind, Need, NotThereError, Reading, Source
 
-_ROOMS = (metric, stage, held, access_count, plan, device, synchronisation, parameter, printed)
+_ROOMS = (
+    metric,
+    regression,
+    file_size_line,
+    stage,
+    held,
+    access_count,
+    plan,
+    device,
+    synchronisation,
+    parameter,
+    printed,
+)
 KINDS: dict[str, Kind] = {room.KIND.kind: room.KIND for room in _ROOMS}
 
 __all__ = ["KINDS", "Kind", "Need", "NotThereError", "Reading", "Source"]

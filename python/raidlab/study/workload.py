@@ -202,7 +202,7 @@ class Load(Table):
 
 
 class WholeFiles(Table):
-    """Whole files of the workload's sizes in place of requests, in the simulator; the depth is the number of readers."""
+    """Whole files of the workload's sizes in place of requests, in the simulator; the depth is how many read."""
 
     count: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """How many files there are, over all volumes together."""

@@ -1,0 +1,82 @@
+"""A straight line through a metric over the queue depths of a sweep: what one more request outstanding adds.
+
+Reference: least squares; the slope over the number of readers is the "additional time" of S. Hauser, L. Berman,
+G. Thoma, *Is the bang worth the buck?*, 1996.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from raidlab.metrics import METRICS, Metric, Point
+from raidlab.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.quantities.metric import needs_at
+from raidlab.study import Study
+from raidlab.study.words import Name, Table
+
+_METRICS: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
+
+
+class Keys(Table):
+    """What a measure of this kind says."""
+
+    of: Literal["slope", "intercept", "r_squared"]
+    """Which number of the line; the intercept is at depth 0."""
+    metric: str
+    """Which metric, as the line's height."""
+    array: Name
+    """Which array."""
+    workload: Name
+    """Which workload."""
+    up_to: Annotated[int, Field(ge=2)] | None = None
+    """The greatest depth that counts; all when left out."""
+
+
+def read(keys: Keys, source: Source) -> Reading | None:
+    """The line through all repeats together, and through each alone."""
+    if keys.metric not in _METRICS:
+        raise NotThereError(f"there is no metric '{keys.metric}'")
+    points = [
+        point
+        for point in source.points_of(keys.array, keys.workload)
+        if point.load == "closed" and point.is_swept and (keys.up_to is None or point.depth <= keys.up_to)
+    ]
+    value = _line(keys, points)
+    if value is None:
+        return None
+    repeats = min(len(point.rows) for point in points)
+    each = [_line(keys, [replace(point, rows=(point.rows[i],)) for point in points]) for i in range(repeats)]
+    return Reading(value, tuple(one for one in each if one is not None) if None not in each else ())
+
+
+def _line(keys: Keys, points: list[Point]) -> float | None:
+    heights = [_METRICS[keys.metric].compute(point, None) for point in points]
+    known = [(point.depth, height) for point, height in zip(points, heights, strict=True) if height is not None]
+    if len(known) < 2 or len(known) != len(points):
+        return None
+    x, y = (np.array(column, dtype=float) for column in zip(*known, strict=True))
+    slope, intercept = np.polyfit(x, y, 1)
+    if keys.of == "r_squared":
+        total = float(((y - y.mean()) ** 2).sum())
+        return 1 - float(((y - slope * x - intercept) ** 2).sum()) / total if total else None
+    return float(slope if keys.of == "slope" else intercept)
+
+
+def needs(keys: Keys, study: Study) -> set[Need] | None:
+    """Every point of the sweep that counts."""
+    found = needs_at({keys.array}, keys.workload, "maximum", study)
+    return None if found is None else {need for need in found if keys.up_to is None or need[2].depth <= keys.up_to}
+
+
+KIND = Kind(
+    kind="regression",
+    title="a line through a metric over queue depths",
+    keys=Keys,
+    is_run=True,
+    read=read,
+    needs=needs,
+)
