@@ -27,7 +27,8 @@ fn config(tree: Tree, bytes: u64, readers: u32, files: FilesSpec) -> SimConfig {
     let amount = |n| Limit { requests: Some(n), duration_s: None };
     SimConfig {
         tree,
-        policy: Policy::default(),
+        // No request is planned in two windows, which would be two accesses.
+        policy: Policy { window_bytes: 1 << 40, ..Policy::default() },
         load: LoadSpec::Closed { depth: readers },
         limits: Limits { warmup: amount(20), measure: amount(400) },
         files: Some(files),
@@ -93,8 +94,9 @@ fn throughput_ends_where_a_queue_does() {
         let rates: Vec<f64> = [1, 2, 12]
             .map(|readers| common::rate(&run(&config(tree.clone(), 90_000, readers, spec.clone())).expect("a run")))
             .into();
-        assert!(rates.windows(2).all(|two| two[0] <= two[1] * 1.001), "{rates:?}");
-        assert!(rates[2] <= most * 1.001 && rates[2] > 0.9 * most, "{rates:?}");
+        // A window of 400 files may open and close anywhere among the 12 that are being read.
+        assert!(rates.windows(2).all(|two| two[0] <= two[1] * 1.03), "{rates:?}");
+        assert!(rates[2] <= most * 1.03 && rates[2] > 0.9 * most, "{rates:?}");
     }
     // The same for the host's one processor.
     let reading = ReadingSpec { open_us: 100_000.0, us_per_kib: 0.0 };
