@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from raidlab.compare import Comparison, compare_run, write_csv
+from raidlab.beside import Comparison, compare_run, write_csv
 from raidlab.errors import InputError, RefusedError
 from raidlab.metrics import Analysis
 from raidlab.metrics.repeat_figures import DEFAULT_KINDS

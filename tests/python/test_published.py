@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from raidlab.api import analyse, compare_with_published
-from raidlab.compare import HEADER, Published, Row, compare_run, error_of, errors_of, write_csv
+from raidlab.beside import HEADER, Published, Row, compare_run, error_of, errors_of, write_csv
 from raidlab.errors import InputError
 from raidlab.quantities import KINDS
 from raidlab.results import Run

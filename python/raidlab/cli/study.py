@@ -67,9 +67,9 @@ def compare(
     import sys
 
     from raidlab.api import analyse, published_beside, run_study
+    from raidlab.beside import FILE
     from raidlab.cli.comparison import print_comparison
     from raidlab.cli.terminal import printing, say
-    from raidlab.compare import FILE
     from raidlab.errors import EXIT_BAD_INPUT, EXIT_FAILED
     from raidlab.report import write_page
     from raidlab.results import load_run

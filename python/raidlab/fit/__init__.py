@@ -21,7 +21,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from raidlab.compare import Row
+from raidlab.beside import Row
 from raidlab.errors import InputError
 from raidlab.fit.search import Found, Vector, least_squares
 from raidlab.fit.trial import DEVICE, Trials

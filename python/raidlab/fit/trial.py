@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from raidlab.compare import Evaluation, Row, checked
+from raidlab.beside import Evaluation, Row, checked
 from raidlab.errors import InputError
 from raidlab.metrics import Analysis
 from raidlab.quantities import KINDS, Need, Source

@@ -17,9 +17,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
+from raidlab.beside import Comparison as Published
+from raidlab.beside import errors_of
 from raidlab.checks import PASS, Finding, run_checks
-from raidlab.compare import Comparison as Published
-from raidlab.compare import errors_of
 from raidlab.figures import Figure, make_figures
 from raidlab.figures.figure import key_of
 from raidlab.metrics import METRICS, Analysis, Comparison, Point

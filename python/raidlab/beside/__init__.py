@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raidlab.compare.evaluate import CLAIMS, Evaluation, checked
-from raidlab.compare.row import Published, Row, error_of
-from raidlab.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
+from raidlab.beside.evaluate import CLAIMS, Evaluation, checked
+from raidlab.beside.row import Published, Row, error_of
+from raidlab.beside.summary import FILE, HEADER, Errors, errors_of, write_csv
 from raidlab.metrics import Analysis
 from raidlab.quantities import Source
 from raidlab.study.mapping import Mapping

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from raidlab.compare.row import ARITHMETIC, FITTED, Kind, Published, Row, Verdict, error_of
+from raidlab.beside.row import ARITHMETIC, FITTED, Kind, Published, Row, Verdict, error_of
 from raidlab.quantities import KINDS, NotThereError, Reading, Source
 from raidlab.stats import mean_interval
 from raidlab.study.expression import Expression, Operand, read

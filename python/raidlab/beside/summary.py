@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from raidlab.compare.row import Row
+from raidlab.beside.row import Row
 
 FILE = "comparison.csv"
 HEADER = (
