@@ -71,7 +71,7 @@ struct Pending {
     asked: Instant,
 }
 
-/// The offered load of one run. See the [module's documentation](self) for the order of calls.
+/// The offered load of one run. The head of this file gives the order of calls.
 #[derive(Debug, Clone)]
 pub struct FileLoad {
     fs: FileSystemSpec,
