@@ -138,6 +138,7 @@ def test_an_open_loop_comes_back_with_a_comment_on_what_times_mean(tmp_path: Pat
         wanted = cell(load=load, workers=workers, workload={"read_fraction": 0.25})
         text = export_cell("a job", wanted)
         assert "# rate: fio's times count from submission" in text
+        assert "offload" not in text, "fio refuses it with io_uring"
         assert read_back(tmp_path, text) == wanted
 
 

@@ -186,10 +186,19 @@ def test_measure_prints_both_and_the_ratio(tmp_path: Path) -> None:
     assert "depth 32: raidlab beside fio-3" in shown.stdout
     assert [line.split()[0] for line in shown.stdout.splitlines()[3:8]] == ["IOPS", "MB/s", "p50", "p90", "p99"]
     assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
+    assert "median of the pairs' ratios" in shown.stdout
     document = json.loads(cli("null", *short, "--depth", "1,4", "--json").stdout)
     assert [(one["target"], one["load"]) for one in document["witness"]] == [("null", "depth 1"), ("null", "depth 4")]
     assert all(len(one["pairs"]) == 2 and len(one["commands"]) == 4 for one in document["witness"])
     assert not list(tmp_path.iterdir())
+
+
+@needs_fio
+def test_an_open_loop_has_a_witness_too(tmp_path: Path) -> None:
+    short = ("--file-size", "4MiB", "--runtime", "200ms", "--warmup", "1ms", "--repeats", "1", "--witness", "fio")
+    shown = cli(f"{tmp_path}/", *short, "--rate", "500")
+    assert shown.returncode == 0, shown.stderr
+    assert "500/s: raidlab beside fio-3" in shown.stdout and "holds up the next arrival" in shown.stdout
 
 
 @needs_fio

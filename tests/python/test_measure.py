@@ -202,6 +202,7 @@ def test_a_kept_run_can_be_read_and_reported(file: Path, tmp_path: Path) -> None
         (["null", "--cpus", "4000"], 2, "4000"),
         (["raid5(5)@"], 2, "TARGET: 'raid5(5)@': names an empty place after '@'"),
         (["raid5(5)@memory,"], 2, "TARGET: 'raid5(5)@memory,': names an empty place after '@'"),
+        (["memory", "--span", "0.001%"], 2, "--span: '0%-0.001%': is less than a page"),
         ([""], 2, "TARGET: '': is empty"),
         (["null", "--size", ""], 2, "--size: ''"),
     ],

@@ -84,15 +84,16 @@ def witness_text(point: Witnessed) -> str:
     lines = [point.subject, f"{point.load}: raidlab beside {witness.version}, {pairs}"]
     lines.append(f"{'':<10}{'raidlab':>12}{'fio':>12}{'ratio':>9}   95 % interval of the ratio")
     lines += [_row(ratio) for ratio in witness.ratios()]
+    lines.append("A ratio is the median of the pairs' ratios, not that of the columns' medians.")
     lines.append(f"Times are from submission to completion; fio's are no finer than {FIO_RESOLUTION:.1%}.")
     lines += [f"not the same: {difference}" for difference in witness.differences]
     return "\n".join(lines) + "\n"
 
 
 def _row(ratio: Ratio) -> str:
-    from raidlab.cli.output import short
+    from raidlab.cli.measure_tables import figure
 
     title, scale = _TITLES[ratio.figure]
-    figures = f"{short(ratio.raidlab / scale):>12}{short(ratio.fio / scale):>12}{ratio.ratio:>9.3f}"
+    figures = f"{figure(ratio.raidlab / scale):>12}{figure(ratio.fio / scale):>12}{ratio.ratio:>9.3f}"
     interval = "none for one pair" if ratio.low is None else f"{ratio.low:.3f} to {ratio.high:.3f}"
     return f"  {title:<8}{figures}   {interval}"

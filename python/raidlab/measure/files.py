@@ -82,6 +82,7 @@ def files_of(paths: Sequence[str], made: MadeFiles) -> MadeFiles | GivenFiles:
 def measure_whole_files(asked: FilesAsked, *, progress: Progress, stop: StopFlag) -> FilesOutcome:
     """Write the files where they are raidlab's to make, then read them with every number of readers, in turns."""
     files = asked.request.files
+    _check(asked)
     try:
         written = _write(asked.request, progress, stop) if isinstance(files, MadeFiles) else None
 
@@ -105,6 +106,19 @@ def measure_whole_files(asked: FilesAsked, *, progress: Progress, stop: StopFlag
             for directory in files.directories:
                 with suppress(OSError):
                     shutil.rmtree(directory / MADE_FOLDER)
+
+
+def _check(asked: FilesAsked) -> None:
+    """What the engine would refuse only when the files are written, in the words of the flags."""
+    request = asked.request
+    if request.lists > 1 and max(asked.readers) > request.lists:
+        message = f"reader k reads list k, and there are {request.lists} lists"
+        raise InputError.one(
+            "--readers", message, value=f"'{max(asked.readers)}'", accepted=f"at most {request.lists}, or more --lists"
+        )
+    if request.order != "once" and request.duration_s is None:
+        message = "has no end of its own"
+        raise InputError.one("--order", message, value=f"'{request.order}'", accepted="it with --runtime, or once")
 
 
 def _write(request: FilesRequest, progress: Progress, stop: StopFlag) -> FilesResult | None:

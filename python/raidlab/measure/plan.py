@@ -214,6 +214,14 @@ def _check_fit(subject: Subject, tree: dict[str, Any], workload: Workload) -> No
     """A request must fit into the smallest target, a chunk into sectors, members onto what is given."""
     largest = typical_bytes(workload)
     for place in subject.places:
+        if place.used_bytes == 0:
+            low, high = (100 * share for share in place.span)
+            raise InputError.one(
+                "--span",
+                f"is less than a page of 4 KiB of '{place.word}', which holds {format_bytes(place.size_bytes)}",
+                value=f"'{low:g}%-{high:g}%'",
+                accepted="a larger part",
+            )
         if largest > place.used_bytes:
             raise InputError.one(
                 "TARGET",

@@ -314,7 +314,9 @@ def _job(cell: Mapping[str, Any], words: Sequence[str]) -> str:
     ring: list[str] = []
     if "\nioengine=io_uring\n" in text:
         depth = _IODEPTH.search(text)
-        together = [f"{word}={depth[1]}" for word in _TOGETHER] if depth and cell.get("batch") is None else []
+        # An open loop submits each request when it is due; to wait for others would be another load.
+        together_wanted = cell.get("batch") is None and cell["load"]["kind"] == "closed"
+        together = [f"{word}={depth[1]}" for word in _TOGETHER] if depth and together_wanted else []
         ring = [*_IO_URING_WORDS, *together]
     return text + "".join(f"{word}\n" for word in (*_COMMON_WORDS, *ring, *words))
 

@@ -294,8 +294,11 @@ def _open(job: _Job, cell: Mapping[str, Any]) -> int:
     job.options["rate_iops"] = ",".join(str(rate) for rate in whole)
     if arrival["kind"] == "poisson":
         job.options["rate_process"] = "poisson"
-    job.options["io_submit_mode"] = "offload"
-    job.comments.append("rate: fio's times count from submission, raidlab's from the intended arrival")
+    # Not io_submit_mode=offload: fio refuses it with io_uring.
+    job.comments.append(
+        "rate: fio's times count from submission, raidlab's from the intended arrival; fio submits and reaps in one "
+        "thread, so that a slow submission holds up the next arrival"
+    )
     if load.get("max_in_flight") is None:
         job.comments.append(f"iodepth: raidlab sets no limit to what is in flight, fio must have one ({OPEN_DEPTH})")
     return int(load.get("max_in_flight") or OPEN_DEPTH)
