@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn kinds_are_written_as_listed() {
         let texts = [
-            r#"{"kind":"file","path":"/x/y","size_bytes":4096}"#,
+            r#"{"kind":"file","path":"/x/y","size_bytes":4096,"existing":false}"#,
             r#"{"kind":"block","path":"/dev/x","destroy":true}"#,
             r#"{"kind":"memory","size_bytes":4096}"#,
             r#"{"kind":"null","size_bytes":4096}"#,
