@@ -18,8 +18,10 @@ from typing import Any
 import polars as pl
 
 from raidlab.results.tables import (
+    ACCESS_COLUMNS,
     ACCOUNTS,
     DEVICE_COLUMNS,
+    FILE_SIZE_COLUMNS,
     FLASH_COUNTS,
     SCHEMA_VERSION,
     SNAPSHOT_HISTOGRAM_COLUMNS,
@@ -39,6 +41,7 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
     },
     3: {},
     4: {"members": FLASH_COUNTS},
+    5: {"accesses": tuple(ACCESS_COLUMNS), "file_sizes": tuple(FILE_SIZE_COLUMNS)},
 }
 _SQL_TYPES = {
     pl.UInt32: "UINTEGER",
@@ -66,7 +69,12 @@ def _from_3(facts: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-_FACTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2, 3: _from_3}
+def _from_4(facts: dict[str, Any]) -> dict[str, Any]:
+    """Version 5 has the same facts."""
+    return facts
+
+
+_FACTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
 
 
 def is_known(version: object) -> bool:

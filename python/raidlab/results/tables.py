@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 OPERATIONS = ("all", "read", "write")
 TIMES = ("response", "service")
 # What a cell cost this machine: processor time of raidlab's threads, their switches, what the kernel's counters say
