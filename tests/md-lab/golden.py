@@ -16,15 +16,15 @@ import argparse
 import csv
 import functools
 import io
-import os
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from lab import LabError, boot_lab, need_lab
 
 HERE = Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
@@ -40,10 +40,6 @@ ROTATIONS = ("left_symmetric", "left_asymmetric", "right_symmetric", "right_asym
 FIXED_ROTATIONS = ("parity_first", "parity_last")
 CHUNKS_KIB = (4, 16, 64)
 PARITY_MEMBERS = {"raid5": 1, "raid6": 2}
-
-
-class LabError(Exception):
-    """The lab could not run, or did not do what was asked; the text is one sentence for the user."""
 
 
 @dataclass(frozen=True)
@@ -188,13 +184,7 @@ def classify(dump: bytes, members: int, member_blocks: int, known: dict[bytes, i
 
 def run_lab(work: Path, arrays: list[Case]) -> None:
     """Boot the lab kernel once; it leaves a dump of every array in ``work``."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    kernel = Path(os.environ.get("LAB") or cache / "raidlab-lab") / "linux"
-    if not os.access(kernel, os.X_OK):
-        build = os.path.relpath(HERE / "build-kernel.sh")
-        raise LabError(f"The lab kernel is not built ({kernel} is missing): run {build} once, about 3 minutes.")
-    if not shutil.which("mdadm", path="/usr/sbin:/usr/bin:/sbin:/bin"):
-        raise LabError("mdadm is not installed: run apt-get install mdadm.")
+    need_lab()
     most = max(case.array_blocks for case in arrays)
     content = [content_block(number) for number in range(most)]
     (work / "content").write_bytes(b"".join(content))
@@ -219,14 +209,7 @@ def run_lab(work: Path, arrays: list[Case]) -> None:
             file.write(content_block(number))
     (work / "plan").write_text("".join(plan))
     disks = max(case.members for case in arrays)
-    options = ["--disks", str(disks), "--service-ns", "0", "--size-mb", "16", "--memory-mb", "1024", "--limit-s", "900"]
-    command = [str(HERE / "boot.sh"), *options, str(HERE / "md-golden.sh"), str(work)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    trouble = ("refused", "not ", "write failed", "rewrite failed")
-    complaints = [line for line in result.stdout.splitlines() if line.startswith(trouble)]
-    if complaints or result.returncode != 0:
-        detail = "; ".join(complaints) or (result.stdout + result.stderr).strip()[-2000:] or "no output"
-        raise LabError(f"The lab did not finish (status {result.returncode}): {detail}")
+    boot_lab("md-golden.sh", work, disks=disks, service_ns=0, size_mb=16, memory_mb=1024, limit_s=900)
     for case, line in zip(arrays, (work / "seen").read_text().splitlines(), strict=True):
         # Name, level, md's number of the layout, chunk bytes, members: the kernel's own words.
         name, level, _, chunk_bytes, members = line.split()

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from lab import LabError, boot_lab, need_lab  # noqa: E402
 from witness_cases import (  # noqa: E402
     MEMBER_MIB,
     REQUESTS,
@@ -40,25 +39,9 @@ MADE_WITH = "made-with.txt"
 COLUMNS = ("case", "iops", "p90_us", "member_reads", "member_writes")
 
 
-class LabError(Exception):
-    """The lab could not run, or did not do what was asked; the text is one sentence for the user."""
-
-
-def lab_kernel() -> Path:
-    """The lab kernel, or why there is none."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    kernel = Path(os.environ.get("LAB") or cache / "raidlab-lab") / "linux"
-    if not os.access(kernel, os.X_OK):
-        build = os.path.relpath(HERE / "build-kernel.sh")
-        raise LabError(f"The lab kernel is not built ({kernel} is missing): run {build} once, about 3 minutes.")
-    if not shutil.which("mdadm", path="/usr/sbin:/usr/bin:/sbin:/bin"):
-        raise LabError("mdadm is not installed: run apt-get install mdadm.")
-    return kernel
-
-
 def run_md(wanted: list[Case], work: Path) -> dict[Case, Figures]:
     """Run the cases on real md: one boot for each service time."""
-    lab_kernel()
+    need_lab()
     found: dict[Case, Figures] = {}
     for service_ns in dict.fromkeys(case.service_ns for case in wanted):
         found |= boot([case for case in wanted if case.service_ns == service_ns], service_ns, work)
@@ -75,14 +58,15 @@ def boot(wanted: list[Case], service_ns: int, work: Path) -> dict[Case, Figures]
     (work / "plan").write_text("".join(plan))
     (work / "results").unlink(missing_ok=True)
     disks = max(case.members for case in wanted)
-    options = {"disks": disks, "service-ns": service_ns, "size-mb": MEMBER_MIB, "memory-mb": 2048, "limit-s": 1800}
-    flags = [word for key, value in options.items() for word in (f"--{key}", str(value))]
-    command = [str(HERE / "boot.sh"), *flags, str(HERE / "md-witness.sh"), str(work)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    complaints = [line for line in result.stdout.splitlines() if line.startswith(("refused", "not "))]
-    if complaints or result.returncode != 0:
-        detail = "; ".join(complaints) or (result.stdout + result.stderr).strip()[-2000:] or "no output"
-        raise LabError(f"The lab did not finish (status {result.returncode}): {detail}")
+    boot_lab(
+        "md-witness.sh",
+        work,
+        disks=disks,
+        service_ns=service_ns,
+        size_mb=MEMBER_MIB,
+        memory_mb=2048,
+        limit_s=1800,
+    )
     found = {}
     for case, line in zip(wanted, (work / "results").read_text().splitlines(), strict=True):
         name, *words = line.split()
