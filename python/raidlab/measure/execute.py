@@ -271,7 +271,7 @@ class Measurement:
     def _check_still_there(self, cell: Cell) -> None:
         """A file that was removed can be read on by whoever has it open, and a loop device that was detached too.
 
-        So the engine does not notice within a cell, and at the next it would make a file that is not there.
+        So the engine does not notice within a cell; and a file that it made itself it would make again at the next.
         """
         for position in self.members_of.get(cell.array.name, []) if cell.target == "live" else []:
             member = self.live_members[position]

@@ -17,13 +17,30 @@ const SECTOR_BYTES: u32 = 4096;
 /// What the page cache takes is counted in sectors of this, as on any block device.
 const LEAST_SECTOR_BYTES: u32 = 512;
 
+/// Opens the file, or makes it if there is none.
 pub(super) fn open(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
+    match open_if_there(path, size_bytes, key, intent)? {
+        Some(target) => Ok(target),
+        None => create(path, size_bytes, key, intent),
+    }
+}
+
+/// Opens a file that was there when the run began: none is made in its place.
+pub(super) fn open_again(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
+    open_if_there(path, size_bytes, key, intent)?.ok_or_else(|| {
+        let doing = "was taken away or replaced while it was measured";
+        let gone = io::Error::from_raw_os_error(libc::ENOENT);
+        LiveError::io(path_key(key), path.display().to_string(), doing, &gone)
+    })
+}
+
+fn open_if_there(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Option<Target>, LiveError> {
     if size_bytes < u64::from(SECTOR_BYTES) {
         let message = format!("{size_bytes} must be at least one page of {SECTOR_BYTES}");
         return Err(LiveError::bad(format!("{key}.size_bytes"), message));
     }
     match std::fs::metadata(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => create(path, size_bytes, key, intent),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(LiveError::bad(path_key(key), format!("{}: {}", path.display(), plain(&e)))),
         Ok(found) if found.is_dir() => {
             let message = format!("{} is a directory: name a file in it", path.display());
@@ -36,18 +53,7 @@ pub(super) fn open(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) 
         Ok(found) if !found.is_file() => {
             Err(LiveError::bad(path_key(key), format!("{} is not a regular file", path.display())))
         }
-        Ok(_) => open_existing(path, size_bytes, key, intent),
-    }
-}
-
-/// A failure if there is no such file any more.
-pub(super) fn still_there(path: &Path, key: &str) -> Result<(), LiveError> {
-    match std::fs::symlink_metadata(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let doing = "was taken away or replaced while it was measured";
-            Err(LiveError::io(path_key(key), path.display().to_string(), doing, &e))
-        }
-        _ => Ok(()),
+        Ok(_) => open_existing(path, size_bytes, key, intent).map(Some),
     }
 }
 

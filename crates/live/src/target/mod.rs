@@ -150,12 +150,8 @@ pub(crate) struct Target {
 /// Opens the target that `spec` describes; `key` is where that stands in the cell.
 pub(crate) fn open(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
     match spec {
-        TargetSpec::File { path, size_bytes, existing } => {
-            if *existing {
-                file::still_there(path, key)?;
-            }
-            file::open(path, *size_bytes, key, intent)
-        }
+        TargetSpec::File { path, size_bytes, existing: true } => file::open_again(path, *size_bytes, key, intent),
+        TargetSpec::File { path, size_bytes, existing: false } => file::open(path, *size_bytes, key, intent),
         TargetSpec::Block { path, destroy } => block::open(path, *destroy, key, intent),
         TargetSpec::Memory { size_bytes } => memory::open(*size_bytes, key),
         TargetSpec::Null { size_bytes } => null::open(*size_bytes, key),
