@@ -52,7 +52,8 @@ impl Ring {
             key: "engine".into(),
             message: format!("io_uring {what} ({}); live runs need it, Linux 5.11 or later", plain(&e)),
         };
-        let ring = set_up(poll_completions).map_err(|e| unsupported("is not available here", e))?;
+        let defers = !files.iter().any(|&fd| fd >= 0 && goes_to_workers(fd));
+        let ring = set_up(poll_completions, defers).map_err(|e| unsupported("is not available here", e))?;
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             let old = io::Error::from(io::ErrorKind::Unsupported);
             return Err(unsupported("of this kernel is too old", old));
@@ -172,9 +173,20 @@ impl Drop for Ring {
     }
 }
 
-/// The cheapest ring this kernel offers: work deferred to the waiting thread (6.1), else without interrupts (5.19), else
-/// plain.
-fn set_up(poll_completions: bool) -> io::Result<IoUring> {
+/// Whether the kernel gives what is asked of a file to threads of its own, since the file cannot promise not to wait
+/// (zram, and drivers of old). One block at its beginning is read to see.
+fn goes_to_workers(fd: RawFd) -> bool {
+    const BLOCK_BYTES: usize = 4096;
+    let Ok(memory) = Mapping::new(BLOCK_BYTES) else { return false };
+    let block = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: BLOCK_BYTES };
+    // SAFETY: the block is as long as it says, nobody else's, and there until the call is over.
+    let read = unsafe { libc::preadv2(fd, &block, 1, 0, libc::RWF_NOWAIT) };
+    read < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EOPNOTSUPP)
+}
+
+/// The cheapest ring this kernel offers: if that `defers`, with work deferred to the waiting thread (6.1), else without
+/// interrupts (5.19), else plain. Threads of the kernel's would wake the waiting thread once more for deferred work.
+fn set_up(poll_completions: bool, defers: bool) -> io::Result<IoUring> {
     let sized = || {
         let mut builder = IoUring::builder();
         builder.setup_cqsize(MOST_IN_FLIGHT);
@@ -184,11 +196,15 @@ fn set_up(poll_completions: bool) -> io::Result<IoUring> {
         builder
     };
     let invalid = |e: &io::Error| e.raw_os_error() == Some(libc::EINVAL);
+    let with_workers = || match sized().setup_coop_taskrun().build(ENTRIES) {
+        Err(e) if invalid(&e) => sized().build(ENTRIES),
+        other => other,
+    };
+    if !defers {
+        return with_workers();
+    }
     match sized().setup_single_issuer().setup_defer_taskrun().build(ENTRIES) {
-        Err(e) if invalid(&e) => match sized().setup_coop_taskrun().build(ENTRIES) {
-            Err(e) if invalid(&e) => sized().build(ENTRIES),
-            other => other,
-        },
+        Err(e) if invalid(&e) => with_workers(),
         other => other,
     }
 }
