@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from raidlab.checks.finding import UNKNOWN, WARN, Finding
-from raidlab.checks.members import Judged, Member, of_target, over_members, passed
+from raidlab.checks.members import Judged, Member, of_target, over_members, passed, volume_name, volumes_of
 from raidlab.metrics import Analysis
 
 NAME = "array_state"
@@ -28,12 +28,11 @@ def check_target(member: Member) -> Iterator[Finding]:
 
 def judge(member: Member) -> Judged | None:
     """By the state of every array and volume below the target."""
-    looks = [("", "volumes"), (" afterwards", "volumes_after")]
-    volumes = [(volume, when) for when, key in looks for volume in member.get(key) or []]
+    volumes = volumes_of(member)
     if not volumes:
         return None
     bad = [(volume, when) for volume, when in volumes if volume["state"] not in (None, "optimal")]
-    wrong = [f"{_name(volume)} was{when} {volume['state']}{_missing(volume)}" for volume, when in bad]
+    wrong = [f"{volume_name(volume)} was{when} {volume['state']}{_missing(volume)}" for volume, when in bad]
     if wrong:
         return Judged(
             WARN,
@@ -41,18 +40,14 @@ def judge(member: Member) -> Judged | None:
             "Measure again when the array is whole, or say with every figure that it was not.",
         )
     untold = [
-        f"The state of {_name(volume)}{when} could not be determined, because "
+        f"The state of {volume_name(volume)}{when} could not be determined, because "
         f"{volume['unknown'].get('state', 'nothing tells')}"
         for volume, when in volumes
         if volume["state"] is None
     ]
     if untold:
         return Judged(UNKNOWN, f"{'; '.join(dict.fromkeys(untold))}.")
-    return passed(f"Whole before and after: {', '.join(sorted({_name(volume) for volume, _ in volumes}))}.")
-
-
-def _name(volume: dict[str, Any]) -> str:
-    return f"{volume['name']} ({volume['kind']})"
+    return passed(f"Whole before and after: {', '.join(sorted({volume_name(volume) for volume, _ in volumes}))}.")
 
 
 def _missing(volume: dict[str, Any]) -> str:

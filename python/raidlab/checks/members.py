@@ -61,6 +61,17 @@ def name_of(member: Member) -> str:
     return str(member.get("name") or member.get("path") or member.get("kind"))
 
 
+def volumes_of(member: Member) -> list[tuple[dict[str, Any], str]]:
+    """The kernel's arrays and volumes below a target, as they were before and after: each with a word for when."""
+    looks = (("", "volumes"), (" afterwards", "volumes_after"))
+    return [(volume, when) for when, key in looks for volume in member.get(key) or []]
+
+
+def volume_name(volume: dict[str, Any]) -> str:
+    """What an array or volume of the kernel's is called."""
+    return f"{volume['name']} ({volume['kind']})"
+
+
 def unknown(why: str) -> Judged:
     """The answer of a check that lacks what it would have to know."""
     return Judged(UNKNOWN, f"Could not be determined, because {why}.")

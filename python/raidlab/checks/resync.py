@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raidlab.checks.finding import WARN, Finding
-from raidlab.checks.members import Judged, Member, of_target, over_members, passed
+from raidlab.checks.finding import UNKNOWN, WARN, Finding
+from raidlab.checks.members import Judged, Member, of_target, over_members, passed, volume_name, volumes_of
 from raidlab.metrics import Analysis
 
 NAME = "resync"
@@ -27,13 +27,12 @@ def check_target(member: Member) -> Iterator[Finding]:
 
 def judge(member: Member) -> Judged | None:
     """By what the kernel says its arrays are doing."""
-    looks = [("", "volumes"), (" afterwards", "volumes_after")]
-    volumes = [(volume, when) for when, key in looks for volume in member.get(key) or []]
+    volumes = volumes_of(member)
     if not volumes:
         return None
     busy, untold = [], []
     for volume, when in volumes:
-        name = f"{volume['name']} ({volume['kind']})"
+        name = volume_name(volume)
         if volume["activity"] is None:
             untold.append(name)
         elif volume["activity"] != "idle":
@@ -46,10 +45,10 @@ def judge(member: Member) -> Judged | None:
             f"{'; '.join(dict.fromkeys(busy))}.",
             "Wait until it is done (cat /proc/mdstat, btrfs balance status, zpool status), and measure again.",
         )
-    names = sorted({f"{volume['name']} ({volume['kind']})" for volume, _ in volumes})
+    names = sorted({volume_name(volume) for volume, _ in volumes})
     if untold:
         return Judged(
-            "UNKNOWN",
+            UNKNOWN,
             f"Whether {', '.join(dict.fromkeys(untold))} was busy could not be determined, because the kernel "
             "does not tell.",
         )
