@@ -1,7 +1,8 @@
 """Run folders of older versions, read as if this version had written them.
 
-Adding something to the schema: `SCHEMA_VERSION` one higher, what tables got in `_ADDED`, what ``run.json`` got in
-`_FACTS`; and a small folder of the version before, as a fixture that a test reads (`tests/python/fixtures`).
+Adding something to the schema: `SCHEMA_VERSION` one higher, what tables got in `_ADDED`, what ``run.json`` got (if
+anything) in `_FACTS`; and a small folder of the version before, as a fixture that a test reads
+(`tests/python/fixtures`).
 
 Invariants:
 
@@ -64,17 +65,8 @@ def _from_2(facts: dict[str, Any]) -> dict[str, Any]:
     return {"command": "run", **facts, "times": {"sessions": [session], **times}}
 
 
-def _from_3(facts: dict[str, Any]) -> dict[str, Any]:
-    """Version 4 has the same facts."""
-    return facts
-
-
-def _from_4(facts: dict[str, Any]) -> dict[str, Any]:
-    """Version 5 has the same facts."""
-    return facts
-
-
-_FACTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
+# By version, how its facts become those of the next; versions after which only tables changed are not listed.
+_FACTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2}
 
 
 def is_known(version: object) -> bool:
@@ -91,7 +83,8 @@ def migrated_facts(facts: dict[str, Any]) -> dict[str, Any]:
         When they lack what their version has.
     """
     for version in range(facts["schema_version"], SCHEMA_VERSION):
-        facts = _FACTS[version](facts)
+        if version in _FACTS:
+            facts = _FACTS[version](facts)
     return facts
 
 
