@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import numpy as np
 import polars as pl
 from pydantic import Field
 
 from raidlab.quantities.kind import Kind, Need, Reading, Source
 from raidlab.quantities.metric import AtDepth, chosen, needs_at
+from raidlab.stats.regression import line
 from raidlab.study import Study
 from raidlab.study.words import Name, Table
 
@@ -48,15 +48,15 @@ def _line(keys: Keys, sizes: pl.DataFrame, cells: list[int]) -> float | None:
     known = of_cells.filter(pl.col("files") > 0).sort("size_bytes")
     if known.height < 2:
         return None
-    x = known["size_bytes"].to_numpy() / 1e6
-    y = known["time_ns"].to_numpy() / known["files"].to_numpy() / 1e6
-    slope, intercept = np.polyfit(x, y, 1)
+    x = (known["size_bytes"] / 1e6).to_list()
+    y = (known["time_ns"] / known["files"] / 1e6).to_list()
+    found = line(x, y)
     if keys.of == "positioning_ms":
-        return float(intercept)
+        return found.intercept.value
     if keys.of == "rate_mb_s":
-        return 1000 / float(slope) if slope > 0 else None
-    total = float(((y - y.mean()) ** 2).sum())
-    return 1 - float(((y - slope * x - intercept) ** 2).sum()) / total if total else None
+        slope = found.slope.value
+        return 1000 / slope if slope is not None and slope > 0 else None
+    return found.explained
 
 
 def needs(keys: Keys, study: Study) -> set[Need] | None:

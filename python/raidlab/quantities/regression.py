@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field
 
 from raidlab.metrics import METRICS, Metric, Point
 from raidlab.quantities.kind import Kind, Need, NotThereError, Reading, Source
 from raidlab.quantities.metric import needs_at
+from raidlab.stats.regression import line
 from raidlab.study import Study
 from raidlab.study.words import Name, Table
 
@@ -58,12 +58,10 @@ def _line(keys: Keys, points: list[Point]) -> float | None:
     known = [(point.depth, height) for point, height in zip(points, heights, strict=True) if height is not None]
     if len(known) < 2 or len(known) != len(points):
         return None
-    x, y = (np.array(column, dtype=float) for column in zip(*known, strict=True))
-    slope, intercept = np.polyfit(x, y, 1)
+    found = line([depth for depth, _ in known], [height for _, height in known])
     if keys.of == "r_squared":
-        total = float(((y - y.mean()) ** 2).sum())
-        return 1 - float(((y - slope * x - intercept) ** 2).sum()) / total if total else None
-    return float(slope if keys.of == "slope" else intercept)
+        return found.explained
+    return (found.slope if keys.of == "slope" else found.intercept).value
 
 
 def needs(keys: Keys, study: Study) -> set[Need] | None:
