@@ -117,22 +117,26 @@ def limited_loop_before() -> Checks:
 
 
 @contextlib.contextmanager
-def second_load(device: str) -> Iterator[None]:
-    """Somebody who reads the device all the time."""
+def meanwhile(*words: str) -> Iterator[None]:
+    """Somebody who starts a command again and again, until this is left."""
     done = threading.Event()
 
-    def read() -> None:
+    def work() -> None:
         while not done.is_set():
-            words = ["dd", f"if={device}", "of=/dev/null", "bs=1M", "count=64", "iflag=direct", "status=none"]
-            subprocess.run(words, check=False)
+            subprocess.run(words, check=False, capture_output=True)
 
-    reader = threading.Thread(target=read)
-    reader.start()
+    worker = threading.Thread(target=work)
+    worker.start()
     try:
         yield
     finally:
         done.set()
-        reader.join()
+        worker.join()
+
+
+def second_load(device: str) -> contextlib.AbstractContextManager[None]:
+    """Somebody who reads the device all the time."""
+    return meanwhile("dd", f"if={device}", "of=/dev/null", "bs=1M", "count=64", "iflag=direct", "status=none")
 
 
 def load_beside() -> Checks:
@@ -211,28 +215,8 @@ def balance_at_work() -> Checks:
     """A btrfs that moves its data about."""
     with btrfs("raid1", MEMORY) as (point, _):
         random_file(point / "ballast", 96 * MIB)
-        with balancing(point):
+        with meanwhile("btrfs", "balance", "start", "--full-balance", str(point)):
             return checks("measure", point, "--file-size", "32MiB", *SHORT)
-
-
-@contextlib.contextmanager
-def balancing(point: Path) -> Iterator[None]:
-    """Start a balance again and again."""
-    done = threading.Event()
-
-    def balance() -> None:
-        while not done.is_set():
-            words = ["btrfs", "balance", "start", "--full-balance", str(point)]
-            subprocess.run(words, check=False, capture_output=True)
-
-    worker = threading.Thread(target=balance)
-    worker.start()
-    try:
-        yield
-    finally:
-        done.set()
-        subprocess.run(["btrfs", "balance", "cancel", str(point)], check=False, capture_output=True)
-        worker.join()
 
 
 def merges_forbidden() -> Checks:
