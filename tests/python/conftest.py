@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -65,6 +69,28 @@ title = "Equal user capacity"
 reference = "raid0"
 equal = "user_capacity"
 """
+
+
+@pytest.fixture
+def loops() -> Iterator[Callable[[Path], str]]:
+    """Makes loop devices over files, and takes them away; what a test mounts it unmounts itself."""
+    if os.geteuid() != 0 or shutil.which("losetup") is None:
+        pytest.skip("loop devices need root and losetup")
+    made: list[str] = []
+
+    def attach(backing: Path) -> str:
+        done = subprocess.run(["losetup", "-f", "--show", str(backing)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"no loop device to be had: {done.stderr.strip()}")
+        made.append(done.stdout.strip())
+        # A loop device keeps the read-only mark that somebody gave it in an earlier life.
+        subprocess.run(["blockdev", "--setrw", made[-1]], check=True)
+        return made[-1]
+
+    yield attach
+    for device in made:
+        subprocess.run(["blockdev", "--setrw", device], check=False, capture_output=True)
+        subprocess.run(["losetup", "-d", device], check=False, capture_output=True)
 
 
 @pytest.fixture

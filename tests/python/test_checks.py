@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -389,21 +389,12 @@ def test_check_refuses_what_measure_refuses(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def loop(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+def loop(tmp_path: Path, loops: Callable[[Path], str]) -> Iterator[tuple[str, Path]]:
     """A loop device over a file of random bytes, and the file."""
-    if os.geteuid() != 0:
-        pytest.skip("loop devices need root")
     backing = tmp_path / "disk"
     backing.write_bytes(os.urandom(MIB) * 16)
-    done = subprocess.run(["losetup", "-f", "--show", str(backing)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"no loop device to be had: {done.stderr.strip()}")
-    device = done.stdout.strip()
-    try:
-        yield device, backing
-    finally:
-        subprocess.run(["umount", str(tmp_path / "mounted")], check=False, capture_output=True)
-        subprocess.run(["losetup", "-d", device], check=False, capture_output=True)
+    yield loops(backing), backing
+    subprocess.run(["umount", str(tmp_path / "mounted")], check=False, capture_output=True)
 
 
 def test_check_overwrites_a_device_only_if_it_is_named_once_more(loop: tuple[str, Path], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +43,10 @@ def file_at(path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def loop_device(tmp_path: Path) -> Iterator[str]:
-    if os.geteuid() != 0 or shutil.which("losetup") is None:
-        pytest.skip("loop devices need root and losetup")
+def loop_device(tmp_path: Path, loops: Callable[[Path], str]) -> str:
     image = tmp_path / "image"
     image.write_bytes(os.urandom(4 * MIB))
-    made = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        pytest.skip(f"no loop device: {made.stderr.strip()}")
-    try:
-        # A loop device keeps the read-only mark that somebody gave it in an earlier life.
-        subprocess.run(["blockdev", "--setrw", made.stdout.strip()], check=True)
-        yield made.stdout.strip()
-    finally:
-        subprocess.run(["losetup", "-d", made.stdout.strip()], check=True)
+    return loops(image)
 
 
 def pair(raidlab: float, fio: float) -> Pair:

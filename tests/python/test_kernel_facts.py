@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -268,37 +268,28 @@ def test_usage_of_btrfs_is_read_from_its_first_part() -> None:
 
 
 @pytest.fixture
-def btrfs_mount(tmp_path: Path) -> Iterator[Path]:
+def btrfs_mount(tmp_path: Path, loops: Callable[[Path], str]) -> Iterator[Path]:
     """A btrfs of three loop devices, raid1 for data."""
-    if os.geteuid() != 0:
-        pytest.skip("loop devices and mounting need root")
     if shutil.which("mkfs.btrfs") is None:
         pytest.skip("no mkfs.btrfs here (btrfs-progs)")
-    mount_point, loops = tmp_path / "mounted", []
+    mount_point, devices = tmp_path / "mounted", []
     mount_point.mkdir()
     try:
         for index in range(3):
             backing = tmp_path / f"disk{index}"
             with backing.open("wb") as file:
                 file.truncate(128 << 20)
-            made = subprocess.run(
-                ["losetup", "-f", "--show", str(backing)], capture_output=True, text=True, check=False
-            )
-            if made.returncode != 0:
-                pytest.skip(f"no loop device to be had: {made.stderr.strip()}")
-            loops.append(made.stdout.strip())
+            devices.append(loops(backing))
         subprocess.run(
-            ["mkfs.btrfs", "-q", "-f", "-d", "raid1", "-m", "raid1", *loops], check=True, capture_output=True
+            ["mkfs.btrfs", "-q", "-f", "-d", "raid1", "-m", "raid1", *devices], check=True, capture_output=True
         )
         subprocess.run(["btrfs", "device", "scan"], check=False, capture_output=True)
-        mounted = subprocess.run(["mount", loops[0], str(mount_point)], capture_output=True, text=True, check=False)
+        mounted = subprocess.run(["mount", devices[0], str(mount_point)], capture_output=True, text=True, check=False)
         if mounted.returncode != 0:
             pytest.skip(f"btrfs cannot be mounted here: {mounted.stderr.strip()}")
         yield mount_point
     finally:
         subprocess.run(["umount", str(mount_point)], check=False, capture_output=True)
-        for device in loops:
-            subprocess.run(["losetup", "-d", device], check=False)
 
 
 def test_btrfs_for_real(btrfs_mount: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,18 +69,6 @@ def test_bad_requests_are_failures_with_a_sentence() -> None:
         run_request("{}")
 
 
-def _loop_device(tmp_path: Path) -> str:
-    if os.geteuid() != 0:
-        pytest.skip("loop devices need root")
-    backing = tmp_path / "backing.img"
-    with backing.open("wb") as file:
-        file.truncate(32 << 20)
-    done = subprocess.run(["losetup", "-f", "--show", str(backing)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"no loop device to be had: {done.stderr.strip()}")
-    return done.stdout.strip()
-
-
 class _Listener(Silent):
     """Keeps what a run says it begins."""
 
@@ -92,7 +80,9 @@ class _Listener(Silent):
         self._said.append(f"{title} {total}")
 
 
-def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(small_study: Path, tmp_path: Path) -> None:
+def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(
+    small_study: Path, tmp_path: Path, loops: Callable[[Path], str]
+) -> None:
     text = small_study.read_text(encoding="utf-8")
     for name, tree in (
         ("raid0", "raid0(4, chunk=64KiB)"),
@@ -101,7 +91,9 @@ def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(small
     ):
         text = text.replace(f'"{tree}"', f'"raid0(1, chunk={4 * len(name)}KiB)"')
     small_study.write_text(text, encoding="utf-8")
-    device, mounted = _loop_device(tmp_path), tmp_path / "mounted"
+    backing, mounted = tmp_path / "backing.img", tmp_path / "mounted"
+    backing.write_bytes(bytes(32 << 20))
+    device = loops(backing)
     try:
         before = Path(device).read_bytes()
         with pytest.raises(RefusedError, match=f"--destroy {device}"):
@@ -128,6 +120,3 @@ def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(small
         assert run.facts["live_members"][0]["kind"] == "block"
     finally:
         subprocess.run(["umount", str(mounted)], check=False, capture_output=True)
-        # The kernel would keep it read-only for whoever gets this loop device next.
-        subprocess.run(["blockdev", "--setrw", device], check=False)
-        subprocess.run(["losetup", "-d", device], check=False)

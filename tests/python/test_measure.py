@@ -266,27 +266,16 @@ def need_root() -> None:
 
 
 @pytest.fixture
-def loop(tmp_path: Path) -> Iterator[Callable[[str], str]]:
-    """Makes loop devices over files, and takes them away."""
-    need_root()
-    made: list[str] = []
+def loop(tmp_path: Path, loops: Callable[[Path], str]) -> Callable[[str], str]:
+    """Makes loop devices by name, over files of random bytes."""
 
     def make(name: str, size: int = 32 * MIB) -> str:
         backing = tmp_path / name
         # Holes would be read for nothing, and a check says so.
         backing.write_bytes(os.urandom(MIB) * (size // MIB))
-        done = subprocess.run(["losetup", "-f", "--show", str(backing)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"no loop device to be had: {done.stderr.strip()}")
-        made.append(done.stdout.strip())
-        subprocess.run(["blockdev", "--setrw", made[-1]], check=False, capture_output=True)
-        return made[-1]
+        return loops(backing)
 
-    yield make
-    for device in made:
-        # The kernel would keep a read-only one so for whoever gets its number next.
-        subprocess.run(["blockdev", "--setrw", device], check=False, capture_output=True)
-        subprocess.run(["losetup", "-d", device], check=False, capture_output=True)
+    return make
 
 
 def test_a_loop_device(loop: Callable[[str], str]) -> None:
