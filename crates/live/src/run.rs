@@ -5,13 +5,14 @@
 //! has been found good.
 
 use crate::config::{Content, Emulation, LiveConfig, Progress, Stage};
-use crate::engine::{Ended, Engine, Offered, Sweep};
+use crate::engine::{Clients, Ended, Engine, Offered, Sweep};
 use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
 use crate::target::{self, EmulatedContent, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
 use raidlab_array::{Array, Layout, MemberState};
 use raidlab_device::PairPricing;
+use raidlab_load::trace::{Only, Replay, TraceLoad};
 use raidlab_load::{Load, StepOp, Volume, WorkloadSpec};
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
 use std::ops::ControlFlow;
@@ -34,10 +35,24 @@ const SWEEP_DEPTH: u64 = 8;
 /// Before the load runs: bad input, a refusal of the safety rules, a missing interface, a target that cannot be opened or
 /// filled. What fails later is in [`LiveResult::stopped_by`], beside what was measured.
 pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    let writes = config.content == Content::Verify || writes(&config.workload);
-    let (targets, layout) = open_array(config, writes)?;
+    run_clients(config, None, observer)
+}
+
+/// Runs a cell whose requests are those of a trace; the workload of the configuration is not looked at. A trace of which
+/// all is replayed counts as one that writes, whatever is in it.
+///
+/// # Errors
+/// As [`run`]. A line that is wrong, or a request that cannot be offered, is in [`LiveResult::stopped_by`] once the load
+/// runs.
+pub fn run_trace(config: &LiveConfig, replay: Replay, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
+    run_clients(config, Some(replay), observer)
+}
+
+fn run_clients(config: &LiveConfig, replay: Option<Replay>, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
+    let asks_to_write = replay.as_ref().map_or(writes(&config.workload), |replay| replay.spec.only != Only::Reads);
+    let (targets, layout) = open_array(config, config.content == Content::Verify || asks_to_write)?;
     let sector_bytes = layout.sector_bytes();
-    let (mut load, volumes) = offered(config, &layout)?;
+    let (mut load, volumes) = offered(config, replay, &layout)?;
     load.keep_histograms();
     let mut run = Run { config, load, interrupted: false, stopped_by: None };
     let targets = run.fill(targets, observer)?;
@@ -64,6 +79,18 @@ pub(crate) fn open_array(config: &LiveConfig, writes: bool) -> Result<(Vec<Optio
 /// # Errors
 /// Bad input, as [`run`] has it. A block device, whose size is not known unopened, is bad input too.
 pub fn check(config: &LiveConfig) -> Result<(), LiveError> {
+    check_clients(config, None)
+}
+
+/// The same of a cell whose requests are those of a trace, as far as its beginning says.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_trace(config: &LiveConfig, replay: Replay) -> Result<(), LiveError> {
+    check_clients(config, Some(replay))
+}
+
+fn check_clients(config: &LiveConfig, replay: Option<Replay>) -> Result<(), LiveError> {
     let specs = sound_specs(config)?;
     if let Some(leaf) = specs.iter().position(|spec| matches!(spec, TargetSpec::Block { .. })) {
         let message = "the size of a block device is not known unopened; accepted: a null member of its size";
@@ -75,7 +102,7 @@ pub fn check(config: &LiveConfig) -> Result<(), LiveError> {
     }
     let unopened: Vec<Option<Target>> = specs.iter().map(|_| None).collect();
     let layout = compile(config, &specs, &unopened, sector_bytes)?;
-    offered(config, &layout).map(drop)
+    offered(config, replay, &layout).map(drop)
 }
 
 /// A specification a leaf, and everything checked that needs no target.
@@ -89,12 +116,18 @@ fn sound_specs(config: &LiveConfig) -> Result<Vec<TargetSpec>, LiveError> {
 }
 
 /// The load for this layout, and its volumes.
-fn offered(config: &LiveConfig, layout: &Layout) -> Result<(Load, Vec<Volume>), LiveError> {
+fn offered(config: &LiveConfig, replay: Option<Replay>, layout: &Layout) -> Result<(Clients, Vec<Volume>), LiveError> {
     let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
     let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
-    let seed = Seed::new(config.seed).named("load");
-    let load = Load::new(&config.load, &config.workload, &config.limits, &volumes, layout.sector_bytes(), seed)?;
-    Ok((load, volumes))
+    let (load, limits, sector_bytes) = (&config.load, &config.limits, layout.sector_bytes());
+    let clients = match replay {
+        Some(replay) => Clients::Recorded(TraceLoad::new(replay, load, limits, &volumes, sector_bytes)?),
+        None => {
+            let seed = Seed::new(config.seed).named("load");
+            Clients::Drawn(Load::new(load, &config.workload, limits, &volumes, sector_bytes, seed)?)
+        }
+    };
+    Ok((clients, volumes))
 }
 
 /// A specification a leaf.
@@ -205,7 +238,7 @@ fn compile(
 /// A cell that runs.
 struct Run<'a> {
     config: &'a LiveConfig,
-    load: Load,
+    load: Clients,
     interrupted: bool,
     stopped_by: Option<LiveError>,
 }
@@ -243,6 +276,9 @@ impl Run<'_> {
             let mut offered = Offered { load: &mut self.load, limits: self.config.limits };
             let outcome = engine.drive(&mut offered, Stage::Running, observer);
             self.note(outcome);
+            if let Some(fault) = self.load.fault() {
+                self.stopped_by.get_or_insert(LiveError::from(fault.clone()));
+            }
         }
         if verify && self.goes_on() {
             let outcome = engine.drive(&mut sweep(RequestKind::Read), Stage::Checking, observer);
@@ -270,6 +306,7 @@ impl Run<'_> {
             recorder,
             backlog: self.load.backlog(),
             hold: self.load.hold(),
+            replayed: self.load.replayed(),
             members: engine.counts(),
             targets: engine.targets().iter().map(|t| t.as_ref().map(|t| t.facts.clone())).collect(),
             engine: EngineFacts {

@@ -423,7 +423,7 @@ impl Load {
     }
 }
 
-fn check_array(volumes: &[Volume], sector_bytes: u32) -> Result<(), LoadError> {
+pub(crate) fn check_array(volumes: &[Volume], sector_bytes: u32) -> Result<(), LoadError> {
     if sector_bytes == 0 || !sector_bytes.is_power_of_two() {
         return Err(LoadError::new("sector_bytes", format!("{sector_bytes}; accepted: a power of two")));
     }

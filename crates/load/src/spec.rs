@@ -62,6 +62,16 @@ pub enum ArrivalSpec {
         /// Squared coefficient of variation of the gaps, at least 1 (1 is Poisson).
         cv2: f64,
     },
+    /// By the time stamps of a trace; only where one is replayed.
+    Trace {
+        /// How many times as fast as it was recorded.
+        #[serde(default = "as_recorded")]
+        speed: f64,
+    },
+}
+
+fn as_recorded() -> f64 {
+    1.0
 }
 
 /// What is asked for: `workload` in the cell.

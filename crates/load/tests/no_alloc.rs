@@ -3,8 +3,11 @@
 mod common;
 
 use common::*;
-use raidlab_load::{AddressSpec, ArrivalSpec, Load, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
-use raidlab_types::{Instant, RequestTag, Seed};
+use raidlab_load::trace::{Names, Record, Records, Replay, TraceError, TraceLoad, TraceSpec};
+use raidlab_load::{
+    AddressSpec, ArrivalSpec, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec,
+};
+use raidlab_types::{Instant, RequestKind, RequestTag, Seed};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -82,5 +85,61 @@ fn a_run_under_way_allocates_nothing() {
             assert_eq!(allocations, 0, "{load:?} {workload:?}");
             assert!(under_test.recorder().is_measuring() || matches!(load, LoadSpec::Hold { .. }));
         }
+    }
+}
+
+/// One request a microsecond, made in batches.
+struct Endless {
+    names: Names,
+    next: u64,
+}
+
+impl Records for Endless {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        for _ in 0..100 {
+            let (line, offset_bytes) = (self.next + 1, self.next % 1000 * 4096);
+            let kind = if line % 3 == 0 { RequestKind::Write } else { RequestKind::Read };
+            let time_ns = self.next * 1000;
+            out.push(Record { line, time_ns, volume: 0, kind, offset_bytes, bytes: 4096, response_ns: None });
+            self.next += 1;
+        }
+        Ok(true)
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn file(&self) -> &str {
+        "endless"
+    }
+}
+
+#[test]
+fn a_replay_under_way_allocates_nothing() {
+    let stamps = LoadSpec::Open { arrival: ArrivalSpec::Trace { speed: 0.01 }, max_in_flight: None };
+    for load in [stamps, LoadSpec::Closed { depth: 32 }] {
+        let mut names = Names::default();
+        names.number(b"disk");
+        let spec: TraceSpec = serde_json::from_str(r#"{"path": "endless"}"#).unwrap();
+        let replay = Replay { spec, records: Box::new(Endless { names, next: 0 }) };
+        let mut under_test = TraceLoad::new(replay, &load, &Limits::default(), &[VOLUME], 512).unwrap();
+        let (mut slots, mut now) = (Vec::with_capacity(1024), 0);
+        let mut run = |n: u64| {
+            for _ in 0..n {
+                while let Some(request) = under_test.poll_request(Instant::from_ns(now)) {
+                    slots.push(request.tag);
+                }
+                now += 50_000;
+                if let Some(tag) = slots.pop() {
+                    under_test.handle_done(Instant::from_ns(now), tag, true);
+                }
+            }
+        };
+        run(5_000);
+        let before = ALLOCATIONS.with(Cell::get);
+        run(50_000);
+        assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0, "{load:?}");
+        assert!(under_test.recorder().all().requests > 20_000);
     }
 }

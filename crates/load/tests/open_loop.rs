@@ -26,6 +26,7 @@ fn the_mean_rate_is_the_one_asked_for() {
             ArrivalSpec::Uniform { .. } => 0.00001,
             ArrivalSpec::Poisson { .. } => 0.0092,
             ArrivalSpec::H2 { .. } => 0.0185,
+            ArrivalSpec::Trace { .. } => unreachable!("not among those above"),
         };
         assert!((driven.len() as f64 / 300_000.0 - 1.0).abs() < bound, "{arrival:?}: {}", driven.len());
         assert_eq!((load.backlog().max_delay_ns, load.backlog().max_waiting), (0, 0));

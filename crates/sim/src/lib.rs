@@ -25,4 +25,4 @@ pub use config::{HostSpec, SimConfig};
 pub use error::SimError;
 pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, Times, VisitSpec, HOST_CPU};
 pub use result::{MemberResult, SimResult, StationResult};
-pub use run::{check, run, run_observed, Observer, Progress};
+pub use run::{check, check_trace, run, run_observed, run_trace, Observer, Progress};

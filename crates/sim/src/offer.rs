@@ -1,10 +1,11 @@
-//! What offers the load: requests of their own, or whole files.
+//! What offers the load: requests that are drawn, those of a trace, or whole files.
 //!
-//! Purpose: one loop for both. The loop is compiled once for each, so that what only one of them has costs the other nothing.
+//! Purpose: one loop for all. The loop is compiled once for each, so that what only one of them has costs the others nothing.
 //!
-//! Invariant: as the drivers' orders of [`Load`] and [`FileLoad`] say.
+//! Invariant: as the drivers' orders of [`Load`], [`TraceLoad`] and [`FileLoad`] say.
 
 use raidlab_load::files::{FileLoad, FilesRecord};
+use raidlab_load::trace::{Replayed, TraceLoad};
 use raidlab_load::{Backlog, HoldReport, Load, Recorder};
 use raidlab_types::{Duration, Instant, Request, RequestTag};
 
@@ -30,6 +31,9 @@ pub(crate) trait Offer {
         Backlog::default()
     }
     fn files(&self) -> Option<&FilesRecord> {
+        None
+    }
+    fn replayed(&self) -> Option<Replayed> {
         None
     }
 }
@@ -70,6 +74,45 @@ impl Offer for Load {
 
     fn backlog(&self) -> Backlog {
         Load::backlog(self)
+    }
+}
+
+impl Offer for TraceLoad {
+    #[inline]
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        TraceLoad::poll_request(self, now)
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Instant> {
+        TraceLoad::poll_timeout(self)
+    }
+
+    #[inline]
+    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        TraceLoad::handle_done(self, now, tag, ok);
+    }
+
+    #[inline]
+    fn is_finished(&self) -> bool {
+        TraceLoad::is_finished(self)
+    }
+
+    fn interrupt(&mut self, now: Instant) {
+        TraceLoad::interrupt(self, now);
+    }
+
+    #[inline]
+    fn recorder(&self) -> &Recorder {
+        TraceLoad::recorder(self)
+    }
+
+    fn backlog(&self) -> Backlog {
+        TraceLoad::backlog(self)
+    }
+
+    fn replayed(&self) -> Option<Replayed> {
+        Some(TraceLoad::replayed(self))
     }
 }
 

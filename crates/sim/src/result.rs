@@ -2,6 +2,7 @@
 
 use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::files::FilesRecord;
+use raidlab_load::trace::Replayed;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::LeafId;
 
@@ -46,6 +47,8 @@ pub struct SimResult {
     pub backlog: Backlog,
     /// What whole files asked for, where they were read.
     pub files: Option<FilesRecord>,
+    /// What became of a trace's requests, where one was replayed.
+    pub replayed: Option<Replayed>,
     /// The array's sector in bytes.
     pub sector_bytes: u32,
     /// User capacity of all volumes, in bytes.

@@ -15,6 +15,7 @@ use crate::walks::{Then, Walks};
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState};
 use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
+use raidlab_load::trace::{Replay, TraceLoad};
 use raidlab_load::{Load, LoadError, Volume};
 use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, Seed};
 use std::collections::VecDeque;
@@ -118,6 +119,33 @@ pub fn check(config: &SimConfig) -> Result<(), SimError> {
         None => Sim::new(config, requests, &mut ()).map(drop),
         Some(_) => Sim::new(config, files, &mut ()).map(drop),
     }
+}
+
+/// Runs a simulation of a trace, which `observer` watches. The workload of the configuration is not looked at.
+///
+/// # Errors
+/// As [`run`], and where a line of the trace is wrong or a request cannot be offered: what was measured until then is
+/// worth nothing.
+pub fn run_trace<O: Observer>(config: &SimConfig, replay: Replay, observer: &mut O) -> Result<SimResult, SimError> {
+    let mut sim = Sim::new(config, replaying(replay), observer)?;
+    let interrupted = sim.run();
+    match sim.load.fault() {
+        Some(fault) => Err(fault.clone().into()),
+        None => Ok(sim.result(interrupted)),
+    }
+}
+
+/// Whether a trace could be replayed, as far as its beginning says: everything is built and nothing run.
+///
+/// # Errors
+/// As [`run_trace`].
+pub fn check_trace(config: &SimConfig, replay: Replay) -> Result<(), SimError> {
+    Sim::new(config, replaying(replay), &mut ()).map(drop)
+}
+
+/// The load of a trace.
+fn replaying(replay: Replay) -> impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<TraceLoad, LoadError> {
+    move |config, volumes, sector_bytes, _| TraceLoad::new(replay, &config.load, &config.limits, volumes, sector_bytes)
 }
 
 /// The load of a configuration without files.
@@ -592,6 +620,7 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
             hold: self.load.hold(),
             backlog: self.load.backlog(),
             files: self.load.files().cloned(),
+            replayed: self.load.replayed(),
             recorder: self.load.recorder().clone(),
             sector_bytes,
             user_bytes: user_sectors * sector_bytes as u64,

@@ -163,6 +163,8 @@ fn with_rate(arrival: &ArrivalSpec, share: f64) -> ArrivalSpec {
         ArrivalSpec::Poisson { rate_per_s } => ArrivalSpec::Poisson { rate_per_s: rate_per_s * share },
         ArrivalSpec::Uniform { rate_per_s } => ArrivalSpec::Uniform { rate_per_s: rate_per_s * share },
         ArrivalSpec::H2 { rate_per_s, cv2 } => ArrivalSpec::H2 { rate_per_s: rate_per_s * share, cv2 },
+        // No trace is dealt to several workers; the load itself says that there is none.
+        ArrivalSpec::Trace { speed } => ArrivalSpec::Trace { speed },
     }
 }
 

@@ -31,7 +31,7 @@ mod store;
 
 pub use accounts::{Account, Accounts};
 pub(crate) use clock::{Clock, PromptWakes};
-pub(crate) use source::{Offered, Source, Sweep};
+pub(crate) use source::{Clients, Offered, Source, Sweep};
 
 use crate::config::{LiveConfig, Progress, Stage, PULSE};
 use crate::content::{Stamper, Verifier, VerifyReport};

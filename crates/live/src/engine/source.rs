@@ -1,8 +1,9 @@
-//! Where requests come from: the offered load, or a sweep over all volumes.
+//! Where requests come from: the offered load, drawn or recorded, or a sweep over all volumes.
 
 use crate::config::fraction;
 use crate::memory::Block;
-use raidlab_load::{Limits, Load};
+use raidlab_load::trace::{Replayed, TraceLoad};
+use raidlab_load::{Backlog, HoldReport, Limits, Load, LoadError, Recorder};
 use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
 
 /// What the engine drives. The order of calls is that of [`raidlab_load::Load`].
@@ -28,35 +29,100 @@ pub(crate) trait Source {
     fn fraction(&self, now: Instant, requests: u64) -> f64;
 }
 
+/// The clients of an array: what they ask is drawn, or was recorded.
+pub(crate) enum Clients {
+    Drawn(Load),
+    Recorded(TraceLoad),
+}
+
+impl Clients {
+    pub fn recorder(&self) -> &Recorder {
+        match self {
+            Clients::Drawn(load) => load.recorder(),
+            Clients::Recorded(load) => load.recorder(),
+        }
+    }
+
+    pub fn keep_histograms(&mut self) {
+        match self {
+            Clients::Drawn(load) => load.keep_histograms(),
+            Clients::Recorded(load) => load.keep_histograms(),
+        }
+    }
+
+    pub fn backlog(&self) -> Backlog {
+        match self {
+            Clients::Drawn(load) => load.backlog(),
+            Clients::Recorded(load) => load.backlog(),
+        }
+    }
+
+    pub fn hold(&self) -> Option<HoldReport> {
+        match self {
+            Clients::Drawn(load) => load.hold(),
+            Clients::Recorded(_) => None,
+        }
+    }
+
+    pub fn replayed(&self) -> Option<Replayed> {
+        match self {
+            Clients::Drawn(_) => None,
+            Clients::Recorded(load) => Some(load.replayed()),
+        }
+    }
+
+    /// What ended them before their time.
+    pub fn fault(&self) -> Option<&LoadError> {
+        match self {
+            Clients::Drawn(_) => None,
+            Clients::Recorded(load) => load.fault(),
+        }
+    }
+}
+
 /// The offered load, with the limits that tell how far it is.
 pub(crate) struct Offered<'a> {
-    pub load: &'a mut Load,
+    pub load: &'a mut Clients,
     pub limits: Limits,
 }
 
 impl Source for Offered<'_> {
     #[inline]
     fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        self.load.poll_request(now)
+        match self.load {
+            Clients::Drawn(load) => load.poll_request(now),
+            Clients::Recorded(load) => load.poll_request(now),
+        }
     }
 
     #[inline]
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        self.load.handle_done(now, tag, ok);
+        match self.load {
+            Clients::Drawn(load) => {
+                load.handle_done(now, tag, ok);
+            }
+            Clients::Recorded(load) => load.handle_done(now, tag, ok),
+        }
     }
 
     #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
-        self.load.poll_timeout()
+        match &*self.load {
+            Clients::Drawn(load) => load.poll_timeout(),
+            Clients::Recorded(load) => load.poll_timeout(),
+        }
     }
 
     #[inline]
     fn is_finished(&self) -> bool {
-        self.load.is_finished()
+        self.load.recorder().is_over()
     }
 
     fn interrupt(&mut self, now: Instant) {
-        self.load.interrupt(now);
+        match self.load {
+            Clients::Drawn(load) => load.interrupt(now),
+            Clients::Recorded(load) => load.interrupt(now),
+        }
     }
 
     #[inline]

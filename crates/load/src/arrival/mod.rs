@@ -12,7 +12,7 @@ mod h2;
 mod poisson;
 mod uniform;
 
-use crate::error::LoadError;
+use crate::error::{join, LoadError};
 use crate::spec::ArrivalSpec;
 use raidlab_types::{CounterRng, Duration, Instant, Seed};
 
@@ -46,6 +46,10 @@ impl Gaps {
             ArrivalSpec::Poisson { rate_per_s } => Gaps::Poisson(poisson::Poisson::new(key, rate_per_s)?),
             ArrivalSpec::Uniform { rate_per_s } => Gaps::Uniform(uniform::Uniform::new(key, rate_per_s)?),
             ArrivalSpec::H2 { rate_per_s, cv2 } => Gaps::H2(h2::H2::new(key, rate_per_s, cv2)?),
+            ArrivalSpec::Trace { .. } => {
+                let message = "\"trace\": there is no trace whose times these could be; accepted: poisson, uniform, h2";
+                return Err(LoadError::new(join(key, "kind"), message));
+            }
         })
     }
 
@@ -76,10 +80,13 @@ impl Arrivals {
     /// The arrivals of `spec`, the first one a gap after the start of the run.
     pub(crate) fn new(spec: &ArrivalSpec, key: &str, seed: Seed) -> Result<Self, LoadError> {
         let gaps = Gaps::new(spec, key)?;
-        let (ArrivalSpec::Poisson { rate_per_s }
-        | ArrivalSpec::Uniform { rate_per_s }
-        | ArrivalSpec::H2 { rate_per_s, .. }) = *spec;
-        let mut arrivals = Arrivals { gaps, seed, index: 0, at_ns: 0, fraction_ns: 0.0, mean_gap_ns: 1e9 / rate_per_s };
+        let mean_gap_ns = match *spec {
+            ArrivalSpec::Poisson { rate_per_s }
+            | ArrivalSpec::Uniform { rate_per_s }
+            | ArrivalSpec::H2 { rate_per_s, .. } => 1e9 / rate_per_s,
+            ArrivalSpec::Trace { .. } => unreachable!("refused above"),
+        };
+        let mut arrivals = Arrivals { gaps, seed, index: 0, at_ns: 0, fraction_ns: 0.0, mean_gap_ns };
         arrivals.add_gap();
         Ok(arrivals)
     }

@@ -1,0 +1,90 @@
+//! The CSV of the Microsoft Research Cambridge traces.
+//!
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: the time of issue as a Windows file time (ticks of 100 ns
+//! since 1601), host and disk (together the volume, `usr.1`), `Read` or `Write`, offset and size in bytes, and the response
+//! time in the same ticks.
+//!
+//! Reference: D. Narayanan, A. Donnelly, A. Rowstron, *Write Off-Loading: Practical Power Management for Enterprise
+//! Storage*, FAST 2008; the README of the traces at SNIA IOTTA, set 388.
+
+use super::{is_header, Line, Parsed, Raw, State, Written};
+use crate::trace::fields::{by_comma, number, times};
+use raidlab_types::RequestKind;
+use std::fmt::Write;
+
+pub(super) const ACCEPTED: &str = "timestamp,hostname,disk,Read|Write,offset,size,response (ticks of 100 ns, bytes)";
+/// What time stamps count.
+pub(super) const TICK_NS: u64 = 100;
+
+#[inline]
+pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
+    let mut fields = by_comma(line);
+    let mut next = || fields.next();
+    let (Some(time), Some(host), Some(disk), Some(kind), Some(offset), Some(size), Some(response), None) =
+        (next(), next(), next(), next(), next(), next(), next(), next())
+    else {
+        return Err("not seven fields");
+    };
+    if is_header(line, state, "timestamp") {
+        return Ok(Line::Other);
+    }
+    if host.is_empty() || number(disk).is_none() {
+        return Err("no host and number of a disk");
+    }
+    Ok(Line::Request(Raw {
+        time_ns: times(time, TICK_NS).ok_or("no time in ticks of 100 ns")?,
+        volume: between(line, host, disk),
+        kind: match kind {
+            b"Read" | b"read" => RequestKind::Read,
+            b"Write" | b"write" => RequestKind::Write,
+            _ => return Err("neither Read nor Write"),
+        },
+        offset_bytes: number(offset).ok_or("no offset in bytes")?,
+        bytes: number(size).ok_or("no size in bytes")?,
+        response_ns: Some(times(response, TICK_NS).ok_or("no response time in ticks of 100 ns")?),
+    }))
+}
+
+/// The part of the line from the beginning of one field to the end of another.
+fn between<'a>(line: &'a [u8], first: &[u8], last: &[u8]) -> &'a [u8] {
+    let at = |field: &[u8]| field.as_ptr() as usize - line.as_ptr() as usize;
+    &line[at(first)..at(last) + last.len()]
+}
+
+pub(super) fn write(record: &Written<'_>, out: &mut String) {
+    let (host, disk) = match record.name.rsplit_once('.') {
+        Some((host, disk)) if number(disk.as_bytes()).is_some() && !host.is_empty() => (host, disk),
+        _ => (record.name, "0"),
+    };
+    let kind = if record.kind == RequestKind::Read { "Read" } else { "Write" };
+    let (time, response) = (record.time_ns / TICK_NS, record.response_ns.unwrap_or(0) / TICK_NS);
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "{time},{host},{disk},{kind},{},{},{response}", record.offset_bytes, record.bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_traces() {
+        let line = b"128166372003061629,usr,0,Read,10995532800,16384,30123";
+        let Ok(Line::Request(raw)) = parse(line, &State::default()) else { panic!("no request") };
+        assert_eq!((raw.time_ns, raw.volume), (12_816_637_200_306_162_900, &b"usr,0"[..]));
+        assert_eq!((raw.kind, raw.offset_bytes, raw.bytes), (RequestKind::Read, 10_995_532_800, 16_384));
+        assert_eq!(raw.response_ns, Some(3_012_300));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let fault = |line: &'static str| parse(line.as_bytes(), &State { line: 2, ..State::default() }).unwrap_err();
+        assert_eq!(fault("1,usr,0,Read,0,512"), "not seven fields");
+        assert_eq!(fault("1,usr,0,Read,0,512,1,1"), "not seven fields");
+        assert_eq!(fault("1,usr,0,Trim,0,512,1"), "neither Read nor Write");
+        assert_eq!(fault("1,usr,x,Read,0,512,1"), "no host and number of a disk");
+        assert_eq!(fault("-1,usr,0,Read,0,512,1"), "no time in ticks of 100 ns");
+        assert_eq!(fault("1,usr,0,Read,0.5,512,1"), "no offset in bytes");
+        assert_eq!(fault("1,usr,0,Read,0,-512,1"), "no size in bytes");
+        assert_eq!(fault("1,usr,0,Read,0,512,"), "no response time in ticks of 100 ns");
+    }
+}

@@ -1,0 +1,337 @@
+//! A trace as an offered load.
+//!
+//! Purpose: [`TraceLoad`] hands out a trace's requests as [`crate::Load`] does those it draws, in the same order of calls: to
+//! an open loop by their time stamps, as recorded or faster or slower; to a closed one as fast as its depth allows.
+//!
+//! Invariants:
+//! - Requests enter in the order of the trace, each once. By time stamps, request `i` is meant to arrive `(t_i - t_0) / speed`
+//!   after the start, `t_0` being the time of the first one offered; at speed 1 to the nanosecond.
+//! - One record is looked at ahead, so that the end is known when the last request ends; a batch is read ahead.
+//! - A record that cannot be offered ends the run: [`TraceLoad::fault`] says why.
+//! - Nothing is allocated for a request, but by whoever gives the records.
+
+use super::place::{Misplaced, Places, Target};
+use super::{Only, Record, Records, Replayed, TraceError, TraceSpec};
+use crate::error::{depth, positive};
+use crate::load::{check_array, Backlog, Volume, MOST_IN_FLIGHT};
+use crate::recorder::{Done, Recorder};
+use crate::slab::{Slab, Task};
+use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
+use crate::LoadError;
+use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
+
+/// Slots taken in advance.
+const ROOM: u32 = 4096;
+
+/// A trace in place of a workload that is drawn.
+pub struct Replay {
+    /// Its volumes, and what becomes of requests that do not fit.
+    pub spec: TraceSpec,
+    /// Its records: whoever has opened the file reads them on demand.
+    pub records: Box<dyn Records + Send>,
+}
+
+/// Who decides when a request enters.
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    Closed,
+    /// So many times as fast as recorded.
+    Stamps(f64),
+}
+
+/// The request that is next.
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    due: Instant,
+    volume: u32,
+    kind: RequestKind,
+    extent: Extent,
+}
+
+/// The offered load of one replay. See the head of this file.
+pub struct TraceLoad {
+    records: Box<dyn Records + Send>,
+    /// Records read and not yet looked at, from `at` on.
+    batch: Vec<Record>,
+    at: usize,
+    may_have_more: bool,
+    places: Places,
+    only: Only,
+    pace: Pace,
+    limit: u32,
+    sector_bytes: u64,
+    /// Time stamp of the first request offered, and of the latest.
+    first_ns: Option<u64>,
+    latest_ns: u64,
+    next: Option<Next>,
+    slab: Slab,
+    backlog: Backlog,
+    recorder: Recorder,
+    replayed: Replayed,
+    fault: Option<LoadError>,
+}
+
+impl TraceLoad {
+    /// The replay of `records` on these volumes.
+    ///
+    /// # Errors
+    /// Where the words make no sense, the trace holds no request to offer, or its first one cannot be.
+    pub fn new(
+        replay: Replay,
+        load: &LoadSpec,
+        limits: &Limits,
+        volumes: &[Volume],
+        sector_bytes: u32,
+    ) -> Result<TraceLoad, LoadError> {
+        check_array(volumes, sector_bytes)?;
+        let (pace, limit) = pace(load)?;
+        let Replay { spec, records } = replay;
+        let mut load = TraceLoad {
+            records,
+            batch: Vec::new(),
+            at: 0,
+            may_have_more: true,
+            places: Places::new(&spec, volumes, sector_bytes),
+            only: spec.only,
+            pace,
+            limit,
+            sector_bytes: u64::from(sector_bytes),
+            first_ns: None,
+            latest_ns: 0,
+            next: None,
+            slab: Slab::with_room(limit.min(ROOM) as usize),
+            backlog: Backlog::default(),
+            recorder: Recorder::new(&to_the_end(limits), 1, false)?,
+            replayed: Replayed::default(),
+            fault: None,
+        };
+        load.prepare();
+        if let Some(fault) = load.fault {
+            return Err(fault);
+        }
+        if load.next.is_none() {
+            let message =
+                format!("{}: holds no request to offer; accepted: a trace with requests", load.records.file());
+            return Err(LoadError::new("trace", message));
+        }
+        Ok(load)
+    }
+
+    /// The next request to issue at `now`, if there is one. To be called until it gives none.
+    #[inline]
+    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.recorder.observe(now);
+        if self.recorder.is_over() || self.slab.len() >= self.limit as usize {
+            return None;
+        }
+        let next = self.next?;
+        let intended = match self.pace {
+            Pace::Closed => now,
+            Pace::Stamps(_) if next.due > now => return None,
+            Pace::Stamps(_) => {
+                self.backlog.max_delay_ns = self.backlog.max_delay_ns.max(now.since(next.due).as_ns());
+                self.backlog.max_in_flight = self.backlog.max_in_flight.max(self.slab.len() as u64 + 1);
+                next.due
+            }
+        };
+        let Next { volume, kind, extent, .. } = next;
+        let bytes = extent.sectors * self.sector_bytes;
+        let slot = self.slab.insert(Task { intended, issued: now, bytes, lane: 0, step: 0, kind, in_flight: true });
+        self.recorder.issued(now);
+        self.replayed.requests += 1;
+        self.prepare();
+        if self.fault.is_some() {
+            // What has been offered stands; the run ends here.
+            self.recorder.interrupt(now);
+        }
+        Some(Request { tag: RequestTag::from(slot), volume, kind, extent, force_unit_access: false })
+    }
+
+    /// Looks for the next record to offer.
+    #[inline]
+    fn prepare(&mut self) {
+        self.next = loop {
+            if self.at == self.batch.len() {
+                if !self.read_on() {
+                    break None;
+                }
+                continue;
+            }
+            let record = self.batch[self.at];
+            self.at += 1;
+            match self.place(&record) {
+                Ok(Some(next)) => break Some(next),
+                Ok(None) => self.replayed.left_out += 1,
+                Err(misplaced) => {
+                    self.fault = Some(self.fault_of(&record, &misplaced));
+                    break None;
+                }
+            }
+        };
+    }
+
+    /// Reads the next batch; false at the end of the trace, or where it cannot be read.
+    fn read_on(&mut self) -> bool {
+        if !self.may_have_more {
+            return false;
+        }
+        self.batch.clear();
+        self.at = 0;
+        match self.records.fill(&mut self.batch) {
+            Ok(more) => self.may_have_more = more,
+            Err(error) => {
+                // What was read before the fault is not offered: it would only tell of the fault later.
+                self.batch.clear();
+                self.may_have_more = false;
+                self.fault = Some(LoadError::new("trace", error.to_string()));
+            }
+        }
+        self.fault.is_none()
+    }
+
+    /// The record as a request; none where it is left out.
+    #[inline]
+    fn place(&mut self, record: &Record) -> Result<Option<Next>, Misplaced> {
+        let is_wanted = match self.only {
+            Only::All => true,
+            Only::Reads => record.kind == RequestKind::Read,
+            Only::Writes => record.kind == RequestKind::Write,
+        };
+        if !is_wanted {
+            return Ok(None);
+        }
+        let target = match self.places.known(record.volume) {
+            Target::Unmet => self.places.meet(record.volume, self.records.names())?,
+            known => known,
+        };
+        let Target::Volume(volume) = target else { return Ok(None) };
+        let extent = self.places.extent(record, volume, &mut self.replayed)?;
+        let first_ns = *self.first_ns.get_or_insert(record.time_ns);
+        let since_ns = record.time_ns.saturating_sub(first_ns);
+        if since_ns < self.latest_ns || record.time_ns < first_ns {
+            self.replayed.out_of_order += 1;
+        }
+        self.latest_ns = self.latest_ns.max(since_ns);
+        let due_ns = match self.pace {
+            Pace::Stamps(speed) if speed != 1.0 => (self.latest_ns as f64 / speed) as u64,
+            _ => self.latest_ns,
+        };
+        Ok(Some(Next { due: Instant::from_ns(due_ns), volume, kind: record.kind, extent }))
+    }
+
+    #[cold]
+    fn fault_of(&self, record: &Record, misplaced: &Misplaced) -> LoadError {
+        let Misplaced { message, accepted } = misplaced;
+        let text = if record.kind == RequestKind::Read { "a read" } else { "a write" };
+        let error = TraceError::of_line(self.records.file(), record.line, text.as_bytes(), message, accepted);
+        LoadError::new("trace", error.to_string())
+    }
+
+    /// When to poll again if nothing completes before: when the next request is due, or the measurement ends.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.recorder.is_over() {
+            return None;
+        }
+        let arrival = match (self.pace, self.next) {
+            (Pace::Stamps(_), Some(next)) if self.slab.len() < self.limit as usize => next.due,
+            _ => Instant::MAX,
+        };
+        Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    /// The request completed at `now`, or failed.
+    ///
+    /// # Panics
+    /// Where no such request is in flight: the driver has lost count.
+    #[inline]
+    pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        self.recorder.observe(now);
+        let task = self.slab.in_flight(tag);
+        task.in_flight = false;
+        let Task { intended, issued, bytes, kind, .. } = *task;
+        self.recorder.left(now);
+        self.recorder.request_done(now, &Done { kind, bytes, intended, issued, ok });
+        self.slab.remove(tag as u32);
+        self.recorder.advance(now, true);
+        if self.next.is_none() && self.slab.len() == 0 && !self.recorder.is_over() {
+            self.end(now);
+        }
+    }
+
+    /// The last request of the trace has ended.
+    #[cold]
+    fn end(&mut self, now: Instant) {
+        self.replayed.to_its_end = true;
+        if !self.recorder.is_measuring() {
+            let message = format!(
+                "{}: its {} requests end within the warm-up; accepted: a shorter warm-up, or a longer trace",
+                self.records.file(),
+                self.replayed.requests
+            );
+            self.fault = Some(LoadError::new("trace", message));
+        }
+        self.recorder.close_at(now);
+    }
+
+    /// The measurement is over and nothing more will be issued.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.recorder.is_over()
+    }
+
+    /// What ended the replay before its time.
+    pub fn fault(&self) -> Option<&LoadError> {
+        self.fault.as_ref()
+    }
+
+    /// What became of the trace's requests.
+    pub fn replayed(&self) -> Replayed {
+        let volumes = self.places.met(self.records.names());
+        Replayed { span_ns: self.latest_ns, volumes, ..self.replayed.clone() }
+    }
+
+    /// The record so far.
+    #[inline]
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// How far behind its time stamps a replay was. Those that wait are not counted, only the longest delay.
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// From here on the record keeps the response times of each second.
+    pub fn keep_histograms(&mut self) {
+        self.recorder.keep_histograms();
+    }
+
+    /// Ends the run at `now`: nothing more is issued or counted.
+    pub fn interrupt(&mut self, now: Instant) {
+        self.recorder.observe(now);
+        self.recorder.interrupt(now);
+    }
+}
+
+fn pace(load: &LoadSpec) -> Result<(Pace, u32), LoadError> {
+    match load {
+        LoadSpec::Closed { depth: asked } => Ok((Pace::Closed, depth("load", "depth", *asked)?)),
+        LoadSpec::Open { arrival: ArrivalSpec::Trace { speed }, max_in_flight } => {
+            let limit = depth("load", "max_in_flight", max_in_flight.unwrap_or(MOST_IN_FLIGHT))?;
+            Ok((Pace::Stamps(positive("load.arrival", "speed", *speed)?), limit))
+        }
+        LoadSpec::Open { .. } | LoadSpec::Hold { .. } => {
+            let message = "is no load of a trace; accepted: open with the arrival \"trace\", or closed";
+            Err(LoadError::new("load.kind", message))
+        }
+    }
+}
+
+/// Without a limit a replay is measured to the trace's end.
+fn to_the_end(limits: &Limits) -> Limits {
+    if limits.measure.requests.is_some() || limits.measure.duration_s.is_some() {
+        return *limits;
+    }
+    Limits { measure: Limit { requests: Some(u64::MAX), duration_s: None }, ..*limits }
+}
