@@ -376,4 +376,5 @@ BY_TESTS = {
     "incomplete": "a run that is killed",
     "warm_up": "a pilot that does not settle",
     "engine": "short transfers of a device",
+    "replay": "a trace whose requests do not fit (tests/python/test_traces.py)",
 }

@@ -114,7 +114,12 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     facts.set_item("failed_members", plain(py, &result.failed_members)?)?;
     out.set_item("facts", facts)?;
     out.set_item("stopped_by", result.stopped_by.as_ref().map(ToString::to_string))?;
-    out.set_item("checks", plain(py, &result.checks)?)?;
+    let checks = plain(py, &result.checks)?;
+    if let Some(replayed) = &result.replayed {
+        checks.call_method1("append", (crate::trace::check(py, replayed)?,))?;
+    }
+    out.set_item("checks", checks)?;
+    out.set_item("replayed", result.replayed.as_ref().map(|r| crate::trace::replayed(py, r)).transpose()?)?;
     out.set_item("interrupted", result.interrupted)?;
     Ok(out)
 }
@@ -240,7 +245,9 @@ pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyR
     out.set_item("backlog", backlog(py, &result.backlog)?)?;
     out.set_item("files", result.files.as_ref().map(|record| files(py, record)).transpose()?)?;
     out.set_item("facts", PyDict::new(py))?;
-    out.set_item("checks", PyList::empty(py))?;
+    let judged = result.replayed.as_ref().map(|r| crate::trace::check(py, r)).transpose()?;
+    out.set_item("checks", PyList::new(py, judged)?)?;
+    out.set_item("replayed", result.replayed.as_ref().map(|r| crate::trace::replayed(py, r)).transpose()?)?;
     out.set_item("interrupted", result.interrupted)?;
     Ok(out)
 }

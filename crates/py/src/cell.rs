@@ -8,7 +8,8 @@ use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, TargetSpec};
 use raidlab_load::files::FilesSpec;
-use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
+use raidlab_load::trace::{Replay, TraceSpec};
+use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig, SimError};
 use raidlab_types::{Instant, OpKind, Operation, Request};
 use serde::Deserialize;
@@ -49,7 +50,11 @@ pub(crate) struct CellSpec {
     #[serde(default)]
     pub path: PathSpec,
     pub load: LoadSpec,
-    pub workload: WorkloadSpec,
+    #[serde(default)]
+    pub workload: Option<WorkloadSpec>,
+    /// Requests recorded elsewhere in place of a workload.
+    #[serde(default)]
+    pub trace: Option<TraceSpec>,
     /// Simulator: whole files in place of requests.
     #[serde(default)]
     pub files: Option<FilesSpec>,
@@ -84,7 +89,36 @@ fn other_door<'py>(
     }
 }
 
+/// What stands in an engine's configuration where a trace is replayed; the engine does not look at it.
+fn no_workload() -> WorkloadSpec {
+    WorkloadSpec {
+        read_fraction: 1.0,
+        size: SizeSpec::Fixed { bytes: 0 },
+        address: AddressSpec::Uniform { align_bytes: None },
+        volumes: VolumeSpec::Uniform,
+        task: None,
+    }
+}
+
 impl CellSpec {
+    /// The trace, opened, if there is one.
+    fn replay(&mut self, py: Python<'_>) -> PyResult<Option<Replay>> {
+        self.trace.take().map(|spec| crate::trace::replay(py, spec)).transpose()
+    }
+
+    /// One of the two, and not both.
+    fn check_asked(&self, py: Python<'_>) -> PyResult<()> {
+        let asked = [self.workload.is_some(), self.trace.is_some()];
+        match asked {
+            [false, false] => Err(cell_error(py, "workload", "is missing; accepted: a workload, or a trace")),
+            [true, true] => Err(cell_error(py, "trace", "stands beside a workload; accepted: one of them")),
+            _ if self.trace.is_some() && self.files.is_some() => {
+                Err(cell_error(py, "trace", "stands beside whole files; accepted: one of them"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn members<T: serde::de::DeserializeOwned>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
         let read =
             |(i, value): (usize, &serde_json::Value)| from_json(py, &format!("members[{i}]"), &value.to_string());
@@ -109,7 +143,7 @@ impl CellSpec {
             targets,
             missing: self.missing,
             load: self.load,
-            workload: self.workload,
+            workload: self.workload.unwrap_or_else(no_workload),
             limits,
             seed: self.seed,
             sector_bytes: self.sector_bytes,
@@ -137,7 +171,7 @@ impl CellSpec {
             host: self.host,
             path: self.path,
             load: self.load,
-            workload: self.workload,
+            workload: self.workload.unwrap_or_else(no_workload),
             files: self.files,
             limits,
             sector_bytes: self.sector_bytes,
@@ -203,13 +237,16 @@ pub(crate) fn run_cell<'py>(
     if let Some(answer) = other_door(py, request, progress.as_ref())? {
         return Ok(answer);
     }
-    let spec: CellSpec = from_json(py, "", request)?;
-    let seed = spec.seed;
+    let mut spec = cell(py, request)?;
+    let (seed, replay) = (spec.seed, spec.replay(py)?);
     let mut teller = Teller { callback: progress.as_ref(), wanted: spec.measure.requests };
     match spec.engine {
         Engine::Sim => {
             let config = spec.sim(py)?;
-            let result = py.detach(|| raidlab_sim::run_observed(&config, &mut teller));
+            let result = py.detach(|| match replay {
+                Some(replay) => raidlab_sim::run_trace(&config, replay, &mut teller),
+                None => raidlab_sim::run_observed(&config, &mut teller),
+            });
             answer::of_sim(py, seed, &result.map_err(|e| sim_error(py, e))?)
         }
         Engine::Live => {
@@ -220,7 +257,10 @@ pub(crate) fn run_cell<'py>(
                 Stage::Filling | Stage::Writing => teller.tell_share(0.0),
                 Stage::Checking => teller.tell_share(1.0),
             };
-            let result = py.detach(|| raidlab_live::run(&config, &mut observe));
+            let result = py.detach(|| match replay {
+                Some(replay) => raidlab_live::run_trace(&config, replay, &mut observe),
+                None => raidlab_live::run(&config, &mut observe),
+            });
             answer::of_live(py, seed, &result.map_err(|e| live_error(py, &e))?)
         }
     }
@@ -229,11 +269,23 @@ pub(crate) fn run_cell<'py>(
 /// Whether a cell of the engines `sim` and `live` could be run, as far as that can be said without opening anything.
 #[pyfunction]
 pub(crate) fn check_cell(py: Python<'_>, request: &str) -> PyResult<()> {
-    let spec: CellSpec = from_json(py, "", request)?;
-    match spec.engine {
-        Engine::Sim => raidlab_sim::check(&spec.sim(py)?).map_err(|e| sim_error(py, e)),
-        Engine::Live => raidlab_live::check(&spec.live(py)?).map_err(|e| live_error(py, &e)),
+    let mut spec = cell(py, request)?;
+    let replay = spec.replay(py)?;
+    match (spec.engine, replay) {
+        (Engine::Sim, None) => raidlab_sim::check(&spec.sim(py)?).map_err(|e| sim_error(py, e)),
+        (Engine::Sim, Some(replay)) => raidlab_sim::check_trace(&spec.sim(py)?, replay).map_err(|e| sim_error(py, e)),
+        (Engine::Live, None) => raidlab_live::check(&spec.live(py)?).map_err(|e| live_error(py, &e)),
+        (Engine::Live, Some(replay)) => {
+            raidlab_live::check_trace(&spec.live(py)?, replay).map_err(|e| live_error(py, &e))
+        }
     }
+}
+
+/// A cell from its text.
+fn cell(py: Python<'_>, request: &str) -> PyResult<CellSpec> {
+    let spec: CellSpec = from_json(py, "", request)?;
+    spec.check_asked(py)?;
+    Ok(spec)
 }
 
 /// A member operation: number of its request, leaf, whether it writes, sectors of the member.
@@ -271,18 +323,27 @@ impl Observer for Log {
 /// `write`, `lba`, `sectors`, sorted, so that two engines can be compared request by request.
 #[pyfunction]
 pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u64) -> PyResult<Bound<'py, PyDict>> {
-    let spec: CellSpec = from_json(py, "", request)?;
+    let mut spec = cell(py, request)?;
+    let replay = spec.replay(py)?;
     let mut rows = match spec.engine {
         Engine::Sim => {
             let config = spec.sim(py)?;
             let mut log = Log { requests, entered: 0, by_tag: Vec::new(), rows: Vec::new() };
-            py.detach(|| raidlab_sim::run_observed(&config, &mut log)).map_err(|e| sim_error(py, e))?;
+            let result = py.detach(|| match replay {
+                Some(replay) => raidlab_sim::run_trace(&config, replay, &mut log),
+                None => raidlab_sim::run_observed(&config, &mut log),
+            });
+            result.map_err(|e| sim_error(py, e))?;
             log.rows
         }
         Engine::Live => {
             let config = LiveConfig { trace_requests: requests, ..spec.live(py)? };
             let mut go_on = |_: raidlab_live::Progress| ControlFlow::Continue(());
-            let result = py.detach(|| raidlab_live::run(&config, &mut go_on)).map_err(|e| live_error(py, &e))?;
+            let result = py.detach(|| match replay {
+                Some(replay) => raidlab_live::run_trace(&config, replay, &mut go_on),
+                None => raidlab_live::run(&config, &mut go_on),
+            });
+            let result = result.map_err(|e| live_error(py, &e))?;
             let row = |t: &raidlab_live::TracedOperation| {
                 (t.request, t.leaf, t.kind == OpKind::Write, t.extent.lba, t.extent.sectors)
             };

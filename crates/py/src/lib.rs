@@ -15,6 +15,7 @@ mod files;
 mod replay;
 mod search;
 mod streams;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -29,6 +30,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(doors::tree_facts, m)?)?;
     m.add_function(wrap_pyfunction!(doors::device_facts, m)?)?;
     m.add_function(wrap_pyfunction!(replay::device_replay, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::trace_formats, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::trace_format, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::trace_summary, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::trace_convert, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::trace_columns, m)?)?;
     m.add_function(wrap_pyfunction!(doors::layout_map, m)?)?;
     m.add_function(wrap_pyfunction!(doors::plan_io, m)?)?;
     Ok(())

@@ -14,7 +14,7 @@ from raidlab.metrics import Analysis
 
 NAME = "engine"
 # Checks of the engine that have a file here.
-OF_THEIR_OWN = {"lateness"}
+OF_THEIR_OWN = {"lateness", "replay"}
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -40,6 +40,6 @@ def summed_up(analysis: Analysis, names: set[str]) -> Iterator[Finding]:
             continue
         affected = sum(1 for row in rows if row["verdict"] == verdict)
         cell = cells[int(worst["cell"])]
-        where = f"{cell['array']}, {cell['workload']}, {cell['load']} {cell['depth']}"
+        where = f"{cell['array']}, {cell['workload']}, {cell['load']} {cell['depth'] or ''}".rstrip()
         evidence = f"{affected} of {len(rows)} cells; for one, {where}: {worst['evidence']}"
         yield Finding(name, target, verdict, evidence, worst["mend"] or "")

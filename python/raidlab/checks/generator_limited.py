@@ -113,6 +113,6 @@ def _busy_share(point: Point, analysis: Analysis) -> float:
     drive = analysis.run.facts["measure"]["drive"]
     user_ns, system_ns = point.counted("cpu_user_ns"), point.counted("cpu_system_ns")
     # Before an arrival of an open loop threads watch the clock: that is no work.
-    if user_ns is None or system_ns is None or drive["busy"] or point.load == "open":
+    if user_ns is None or system_ns is None or drive["busy"] or point.is_open:
         return 0.0
     return (user_ns + system_ns) / (point.total("elapsed_ns") * int(drive["workers"]))

@@ -24,6 +24,7 @@ from raidlab.cli import (
     results,
     run,
     study,
+    trace,
     version,
 )
 from raidlab.cli.terminal import mark_output, open_missing, printing, say
@@ -80,6 +81,7 @@ app.command("check", epilog=check.EXAMPLES)(check.check)
 app.add_typer(study.app, name="study")
 app.add_typer(fio.app, name="fio")
 app.add_typer(device.app, name="device")
+app.add_typer(trace.app, name="trace")
 app.add_typer(model.app, name="model")
 app.add_typer(results.app, name="results")
 app.command("report")(report.report)

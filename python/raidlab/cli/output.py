@@ -159,8 +159,7 @@ def _points(analysis: Analysis, target: str) -> Table:
         if point.target == target and point.is_swept:
             figures = [short(values[kind]) for kind in ("throughput_mb_s", "iops")]
             times = _times(values, unit)
-            load = f"{point.rate_per_s:g}/s" if point.load == "open" else f"{point.load} {point.depth}"
-            table.add_row(point.array, point.workload, load, *figures, *times)
+            table.add_row(point.array, point.workload, point.short_level, *figures, *times)
     return table
 
 
@@ -236,6 +235,9 @@ def print_study(loaded: LoadedStudy) -> None:
     for heading in ("name", "reads", "size", "address"):
         workloads.add_column(heading, overflow="fold")
     for workload in study.workload:
+        if workload.trace is not None:
+            workloads.add_row(workload.name, workload.trace.only, "of the trace", workload.trace.file)
+            continue
         size = workload.size.model_dump()
         shown = ", ".join(f"{key} {value}" for key, value in size.items() if key != "kind")
         workloads.add_row(workload.name, f"{workload.read:.0%}", f"{size['kind']}: {shown}", workload.address.kind)

@@ -6,18 +6,23 @@ from raidlab.metrics.metric import Metric
 from raidlab.metrics.point import Point
 from raidlab.model import throughput_per_member_percent
 from raidlab.study.check import typical_bytes
+from raidlab.study.workload import Workload
 
 
 def access_count_model_percent(point: Point, reference: Point | None) -> float | None:
     """The model's value for an array in percent of its value for the reference; None without a reference."""
-    if reference is None or point.load == "open":
+    if reference is None or point.is_open or _workload(point).trace is not None:
         return None
     return 100 * _against_no_redundancy(point) / _against_no_redundancy(reference)
 
 
 def _against_no_redundancy(point: Point) -> float:
-    workload = next(found for found in point.run.study.workload if found.name == point.workload)
+    workload = _workload(point)
     return throughput_per_member_percent(point.run.tree(point.array), typical_bytes(workload), workload.read)
+
+
+def _workload(point: Point) -> Workload:
+    return next(found for found in point.run.study.workload if found.name == point.workload)
 
 
 METRIC = Metric(

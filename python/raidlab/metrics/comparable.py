@@ -18,7 +18,7 @@ _CAPACITY_TOLERANCE = 0.01
 # What of a workload says where and how hard it runs, and not what it does.
 _NOT_THE_WORK = {"arrays", "load"}
 _ON_THE_CLOCK = ("emulated", "live")
-_LOOPS = {"open": "an open loop", "closed": "a closed loop", "hold": "a held percentile"}
+_LOOPS = {"open": "an open loop", "closed": "a closed loop", "hold": "a held percentile", "trace": "time stamps"}
 
 
 def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]:

@@ -158,12 +158,13 @@ def _compare(
             values,
             held.get(point.array),
             rates[point.array],
-            None if point.load == "open" else _percent_interval(rates[point.array], rates.get(compare.reference, ())),
+            None if point.is_open else _percent_interval(rates[point.array], rates.get(compare.reference, ())),
         )
         for point, values in chosen
     )
     kind, depth, rate = load
     label = f"queue depth {depth}" if kind == "closed" else f"{rate:g} requests/s offered"
+    label = chosen[0][0].level if kind == "trace" else label
     return Comparison(compare, target, workload, label, rows)
 
 

@@ -35,7 +35,7 @@ class Point:
     run : Run
     target, array, group, workload : str
     load : str
-        ``closed``, ``open`` or ``hold``.
+        ``closed``, ``open``, ``trace`` (by a trace's time stamps) or ``hold``.
     depth : int
         The queue depth asked for; 0 where the load has none.
     rate_per_s : float
@@ -64,12 +64,26 @@ class Point:
         """Its load in words."""
         if self.load == "hold":
             return "a held percentile"
+        if self.load == "trace":
+            return "the trace's own times"
         return f"queue depth {self.depth}" if self.depth else f"{self.rate_per_s:g} requests/s offered"
 
     @property
     def level_value(self) -> float:
         """Its load as a number: the depth, or the rate offered."""
         return float(self.depth or self.rate_per_s)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests arrive whatever the array does: what is served then is what was offered."""
+        return self.load in ("open", "trace")
+
+    @property
+    def short_level(self) -> str:
+        """Its load in a word or two."""
+        if self.load == "trace":
+            return self.load
+        return f"{self.rate_per_s:g}/s" if self.load == "open" else f"{self.load} {self.depth}"
 
     @property
     def members(self) -> int:

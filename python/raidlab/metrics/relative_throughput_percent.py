@@ -24,7 +24,7 @@ def relative_throughput_percent(point: Point, reference: Point | None) -> float 
 
     None in an open loop, where throughput is what was offered and says nothing of the array.
     """
-    if reference is None or point.load == "open":
+    if reference is None or point.is_open:
         return None
     per = per_of(point)
     own = point.per_s("all_bytes") / share_basis(point, per)

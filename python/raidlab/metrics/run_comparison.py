@@ -211,7 +211,7 @@ def _swept(own: Points, other: Points, kinds: Sequence[str], per: str, refused: 
             for kind in kinds:
                 figure = REPEAT_FIGURES[kind]
                 # What is served in an open loop is what was offered.
-                if not (figure.is_rate and a.load == "open"):
+                if not (figure.is_rate and a.is_open):
                     yield from _compared(a, b, operation, figure, per)
 
 

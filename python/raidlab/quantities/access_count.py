@@ -23,6 +23,8 @@ def read(keys: Keys, source: Source) -> Reading | None:
     workload = next((one for one in study.workload if one.name == keys.workload), None)
     if workload is None or keys.array not in {one.name for one in study.array}:
         raise NotThereError(f"the study has no array '{keys.array}' under '{keys.workload}'")
+    if workload.trace is not None:
+        raise NotThereError(f"'{keys.workload}' replays a trace, which has no mean size before it is read")
     tree = source.run.tree(keys.array)
     return Reading(throughput_per_member_percent(tree, typical_bytes(workload), workload.read))
 

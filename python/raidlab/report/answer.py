@@ -82,8 +82,8 @@ def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[Answer]:
 
 
 def _sentence(target: str, comparisons: list[Comparison]) -> str:
-    closed = [comparison for comparison in comparisons if comparison.rows[0].point.load != "open"]
-    opened = [comparison for comparison in comparisons if comparison.rows[0].point.load == "open"]
+    closed = [comparison for comparison in comparisons if not comparison.rows[0].point.is_open]
+    opened = [comparison for comparison in comparisons if comparison.rows[0].point.is_open]
     sentences = []
     on_the_clock = target in ("emulated", "live")
     if closed and on_the_clock and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from raidlab.errors import InputError, OutputError
 from raidlab.results.finish import RUN, begun, ended, write_run
 from raidlab.results.parts import PARTS, Parts, read_parts
-from raidlab.results.provenance import host_facts, version_facts
+from raidlab.results.provenance import host_facts, trace_facts, version_facts
 from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.study import Cell, HoldTask, LoadedStudy
@@ -260,9 +260,9 @@ class RunWriter:
 
 
 def study_facts(loaded: LoadedStudy) -> dict[str, Any]:
-    """What a run keeps of its study: its text, its trees, its devices, the parameters of its hardware."""
+    """What a run keeps of its study: its text, its traces, its trees, its devices, the parameters of its hardware."""
     return {
-        "study": {"name": loaded.study.name, "sha256": loaded.sha256, "text": loaded.text},
+        "study": {"name": loaded.study.name, "sha256": loaded.sha256, "text": loaded.text, **_traces(loaded)},
         "trees": loaded.geometry.trees,
         "devices": {name: model.parameters for name, model in loaded.geometry.devices.items()},
         "hardware": {
@@ -271,6 +271,16 @@ def study_facts(loaded: LoadedStudy) -> dict[str, Any]:
             if known.parameters
         },
     }
+
+
+def _traces(loaded: LoadedStudy) -> dict[str, Any]:
+    """Which traces its workloads replay; nothing where none does."""
+    replayed = {
+        workload.name: {"file": workload.trace.file, **trace_facts(loaded.trace_file(workload.trace))}
+        for workload in loaded.study.workload
+        if workload.trace is not None
+    }
+    return {"traces": replayed} if replayed else {}
 
 
 def cell_record(
@@ -307,7 +317,7 @@ class Ranks:
         self._arrays = {array.name: index for index, array in enumerate(loaded.study.array)}
         self._workloads = {workload.name: index for index, workload in enumerate(loaded.study.workload)}
         self._targets = {name: index for index, name in enumerate(("sim", "original", "emulated", "live", NULL))}
-        self._loads = {name: index for index, name in enumerate(("closed", "open", "hold"))}
+        self._loads = {name: index for index, name in enumerate(("closed", "open", "hold", "trace"))}
 
     def of_cell(self, cell: Cell) -> list[float]:
         """Where a cell stands."""

@@ -8,6 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -40,6 +41,15 @@ def version_facts() -> dict[str, Any]:
         "git_commit": _git(package, "rev-parse", "HEAD"),
         "git_dirty": None if status is None else bool(status),
     }
+
+
+def trace_facts(file: Path) -> dict[str, Any]:
+    """Which trace a file is: its length and hash; None for both where it is not there."""
+    try:
+        with file.open("rb") as opened:
+            return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(opened, "sha256").hexdigest()}
+    except OSError:
+        return {"bytes": None, "sha256": None}
 
 
 def _git(directory: Path, *arguments: str) -> str | None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from raidlab.errors import InputError, OutputError
 from raidlab.results.finish import RUN, ended, known_parts, last_written, wrong_folder
+from raidlab.results.folder import study_facts
 from raidlab.results.parts import PARTS, Parts
 from raidlab.results.provenance import host_facts, version_facts
 from raidlab.study import LoadedStudy, LoadPoint
@@ -97,6 +98,8 @@ class Unfinished:
             yield f"it ran the study '{facts['study']['name']}', not '{loaded.study.name}'"
         elif facts["study"]["sha256"] != loaded.sha256:
             yield f"the study '{loaded.study.name}' has changed since"
+        elif facts["study"].get("traces", {}) != study_facts(loaded)["study"].get("traces", {}):
+            yield "a trace of the study has changed since"
         elif facts["devices"] != _as_written({n: model.parameters for n, model in loaded.geometry.devices.items()}):
             yield "a device of the study has changed since"
         if facts["seed"] != seed:

@@ -112,6 +112,8 @@ def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
         return (section, *(("quick",) if is_quick else ()), str(head), *rest)
     if head in ("host", "speed", "pair_pricing"):
         return (section, str(head), *rest)
+    if head == "trace":
+        return ("workload", workload, "trace", *rest)
     if head == "files":
         return _of_files(section, ("workload", workload, "files"), rest)
     return tuple(steps)

@@ -4,7 +4,7 @@ Invariants:
 
 - The text is a pure function of the study, the cell and the members, with sorted keys: the same cell gives the same
   bytes, so a result can be traced to exactly what was asked.
-- Everything the engine must know is in the text; it reads no file of ours.
+- Everything the engine must know is in the text; it reads no file but the trace that the text names.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
 from raidlab.study import Cell, LoadedStudy, budget
-from raidlab.study.expand import NULL, load_of
+from raidlab.study.expand import NULL, Budget, load_of
 from raidlab.study.schema import Amount, Modelled, Policy
-from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, Workload
+from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, TraceReplay, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
 # depth 1 would be spent before depth 256 has started. So both parts grow with the depth.
@@ -72,10 +72,15 @@ def cell_request(
         "members": members,
         "missing": [],
         "load": load_text(load_of(study, cell.array, cell.workload), cell, hold_target_ns),
-        "workload": workload_text(cell.workload, sector_bytes),
         "warmup": {} if once else amount_text(spent.warmup, WARMUP_ROUNDS * depth),
         "measure": {"requests": 1} if once else amount_text(spent.measure, MEASURE_ROUNDS * depth),
     }
+    # One request that has the members made ready asks nothing of a trace.
+    if cell.workload.trace is None or once:
+        request["workload"] = workload_text(cell.workload, sector_bytes)
+    else:
+        request["trace"] = trace_text(cell.workload.trace, loaded)
+        request |= trace_amounts(cell.workload.trace, spent, quick=quick)
     if cell.target not in ("live", NULL):
         request["pair_pricing"] = study.pair_pricing(cell.target, cell.array)
     if cell.target == "emulated":
@@ -123,6 +128,10 @@ def direct_request(
         place = ("workload", loaded.study.workload.index(cell.workload), "files")
         message = "whole files are not read from plain targets"
         raise InputError([loaded.problem(place, message, "'raidlab measure files' for files on a file system")])
+    if cell.workload.trace is not None:
+        place = ("workload", loaded.study.workload.index(cell.workload), "trace")
+        message = "a trace is not replayed on plain targets"
+        raise InputError([loaded.problem(place, message, "'raidlab run', on an array of one member")])
     spent = budget(loaded.study, cell.target, quick=quick)
     depth = max(cell.load.depth, 1)
     return {
@@ -168,6 +177,27 @@ def files_text(workload: Workload, section: Modelled | None, user_bytes: int) ->
     return text
 
 
+def trace_text(trace: TraceReplay, loaded: LoadedStudy) -> dict[str, Any]:
+    """A trace in the engine's words."""
+    text: dict[str, Any] = {
+        "path": str(loaded.trace_file(trace)),
+        "volumes": trace.volumes,
+        "others": trace.others,
+        "beyond": trace.beyond,
+        "only": trace.only,
+    }
+    return text if trace.format is None else text | {"format": trace.format}
+
+
+def trace_amounts(trace: TraceReplay, spent: Budget, *, quick: bool) -> dict[str, Any]:
+    """How much of a trace is replayed: as it says itself, for the budgets of drawn requests have no end to reach."""
+    measure = {} if trace.requests is None else {"requests": trace.requests}
+    if quick:
+        most = amount_text(spent.measure, 1)
+        measure = most | {key: min(count, most.get(key, count)) for key, count in measure.items()}
+    return {"warmup": {"requests": trace.warmup} if trace.warmup else {}, "measure": measure}
+
+
 def policy_text(policy: Policy) -> dict[str, Any]:
     """A policy in the engine's words."""
     return {
@@ -180,6 +210,9 @@ def policy_text(policy: Policy) -> dict[str, Any]:
 
 def load_text(load: Load, cell: Cell, hold_target_ns: int | None) -> dict[str, Any]:
     """A cell's load in the engine's words."""
+    if cell.load.kind == "trace":
+        assert cell.workload.trace is not None, "a cell of a trace comes from one"
+        return {"kind": "open", "arrival": {"kind": "trace", "speed": cell.workload.trace.speed}}
     if cell.load.kind == "open":
         assert load.open is not None, "an open cell comes from an open load"
         arrival: dict[str, Any] = {"kind": load.open.arrival, "rate_per_s": cell.load.rate_per_s}

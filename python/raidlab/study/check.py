@@ -21,7 +21,7 @@ from raidlab.study.find import device_names, did_you_mean, looks_like_path
 from raidlab.study.places import Place
 from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy
 from raidlab.study.units import format_bytes
-from raidlab.study.workload import IdleMultiple, Load, Workload
+from raidlab.study.workload import IdleMultiple, Load, TraceReplay, Workload
 
 Report = Callable[..., None]
 TARGET_WORDS = ("sim", "original", "emulated", "memory")
@@ -201,6 +201,8 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
             smallest = min(int(size) for size in _as_list(facts["volume_bytes"]))
             volume_bytes[target] = min(volume_bytes.get(target, smallest), smallest)
     for index, workload in parts.workloads.items():
+        if workload.trace is not None:
+            continue
         for target, limit in volume_bytes.items():
             largest = typical_bytes(workload)
             if largest > limit:
@@ -231,6 +233,8 @@ def count_leaves(tree: dict[str, Any]) -> int:
 
 def writes(workload: Workload) -> bool:
     """Whether a workload writes at all."""
+    if workload.trace is not None:
+        return workload.trace.writes
     if workload.task is not None:
         return any(step.op == "write" for step in workload.task)
     return workload.read < 1
@@ -283,6 +287,8 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
         )
     if workload.files is not None:
         _check_files(workload, place, parts, report)
+    if workload.trace is not None:
+        _check_trace(workload, workload.trace, place, parts, report)
     for index, step in enumerate(workload.task or []):
         if step.same_extent_as is not None and step.same_extent_as >= index:
             accepted = f"a number from 0 to {index - 1}" if index else "nothing: no step comes before the first"
@@ -309,6 +315,17 @@ def _check_files(workload: Workload, place: Place, parts: Parts, report: Report)
         report(
             (*place, "files", "lists"), f"are fewer than the {deepest} readers", files.lists, f"1, or {deepest} and up"
         )
+
+
+def _check_trace(workload: Workload, trace: TraceReplay, place: Place, parts: Parts, report: Report) -> None:
+    load = workload.load or parts.load
+    if trace.pace == "depths":
+        if trace.speed != 1:
+            report((*place, "trace", "speed"), "goes with time stamps", trace.speed, 'pace = "stamps", or no speed')
+        if load is not None and (load.open is not None or load.hold is not None):
+            report((*place, "trace", "pace"), "needs a load of depths", trace.pace, "depths = [1, 2, 4]")
+    elif workload.load is not None:
+        report((*place, "load"), "has no say where time stamps are replayed", None, 'trace.pace = "depths", or no load')
 
 
 def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report) -> None:

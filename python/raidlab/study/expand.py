@@ -26,7 +26,7 @@ PILOT = "pilot"
 
 @dataclass(frozen=True, order=True)
 class LoadPoint:
-    """One level of load: a depth (closed), a rate (open) or a held percentile (hold)."""
+    """One level of load: a depth (closed), a rate (open), a trace's own times (trace) or a held percentile (hold)."""
 
     kind: str
     depth: int = 0
@@ -35,6 +35,8 @@ class LoadPoint:
     @property
     def label(self) -> str:
         """How the level is written in tables and seeds."""
+        if self.kind == "trace":
+            return self.kind
         return f"rate={self.rate_per_s:g}/s" if self.kind == "open" else f"{self.kind}={self.depth}"
 
 
@@ -131,11 +133,11 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
             if workload.arrays is not None and array.name not in workload.arrays:
                 continue
             load = load_of(study, array, workload)
-            for point in load_points(load, quick=quick):
+            for point in points_of(load, workload, quick=quick):
                 for repeat in repeats:
                     cell = make_cell(target, array, workload, point, repeat, seed)
                     cells.setdefault(cell.name, cell)
-            if load.hold is None:
+            if load.hold is None or workload.trace is not None:
                 continue
             for repeat in repeats:
                 task = HoldTask(target, array, workload, load.hold, repeat)
@@ -148,13 +150,18 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
 
 
 def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
-    """The cells that bound raidlab's own cost: each array and workload once, at its heaviest load, over memory."""
+    """The cells that bound raidlab's own cost: each array and workload once, at its heaviest load, over memory.
+
+    Traces are left out: their addresses lie beyond what memory holds, and their pace is not raidlab's to raise.
+    """
     # The first table is the one a study is about; its arrays bound what the others can cost.
     groups = {study.compare[0].group} if study.compare else {array.group for array in study.array}
     heaviest: dict[tuple[str, str], Cell] = {}
     for cell in expand(study, "live", seed=seed, quick=quick).cells:
         key = (cell.array.name, cell.workload.name)
-        if cell.array.group in groups and cell.repeat == 0 and (key not in heaviest or cell.load > heaviest[key].load):
+        if cell.array.group not in groups or cell.repeat != 0 or cell.workload.trace is not None:
+            continue
+        if key not in heaviest or cell.load > heaviest[key].load:
             heaviest[key] = cell
     return Expansion(NULL, tuple(replace(cell, target=NULL, purpose=NULL) for cell in heaviest.values()), ())
 
@@ -162,6 +169,13 @@ def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
 def load_of(study: Study, array: Array, workload: Workload) -> Load:
     """How hard an array is driven under a workload: as it says itself, else as the workload does, else as the study."""
     return array.load or workload.load or study.load
+
+
+def points_of(load: Load, workload: Workload, *, quick: bool) -> list[LoadPoint]:
+    """The levels of load of a workload: a trace that is replayed by its time stamps has one, which it brings along."""
+    if workload.trace is not None and workload.trace.pace == "stamps":
+        return [LoadPoint("trace")]
+    return load_points(load, quick=quick)
 
 
 def load_points(load: Load, *, quick: bool) -> list[LoadPoint]:

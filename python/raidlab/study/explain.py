@@ -124,7 +124,8 @@ def _explain_one(model: type[BaseModel], document: dict[str, Any], place: Place,
     if kind == "value_error":
         message = str(context.get("error", item["msg"]))
         plain = "text without control characters" if "control character" in message else None
-        return Explanation(place, message, value, plain or _accepted_for(key))
+        # A table that is wrong as a whole is too long to be shown.
+        return Explanation(place, message, None if isinstance(value, dict) else value, plain or _accepted_for(key))
     message, accepted = _PLAIN.get(kind, (item["msg"][:1].lower() + item["msg"][1:], None))
     return Explanation(place, message, value, _accepted_for(key) or accepted)
 

@@ -26,7 +26,7 @@ from raidlab.study.find import did_you_mean, find_study, parameter_names
 from raidlab.study.parameters import MARK, SECTIONS, Hardware, load_parameters, names_in, put_in
 from raidlab.study.places import Place, line_index, line_of, value_at, written
 from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy, Study
-from raidlab.study.workload import Load, Workload
+from raidlab.study.workload import Load, TraceReplay, Workload
 
 _Part = TypeVar("_Part", bound=BaseModel)
 
@@ -59,6 +59,10 @@ class LoadedStudy:
     def sha256(self) -> str:
         """The hash of the file's text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def trace_file(self, trace: TraceReplay) -> Path:
+        """The file of a trace: beside the study, unless its path is absolute."""
+        return (self.file.parent / trace.file).absolute()
 
     def problem(self, place: Place, message: str, accepted: str | None = None) -> Problem:
         """A mistake at a place of the file that only showed later; the value is what the file says there."""

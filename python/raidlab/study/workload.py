@@ -5,11 +5,24 @@ Invariant: data only; the words are those of the contract with the engine, a ``k
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from raidlab.study.words import Bytes, Depth, Few, Name, Rate, Share, Table, TimeNs, kind_from_text, size_from_text
+from raidlab.study.words import (
+    Bytes,
+    Depth,
+    Few,
+    Line,
+    Name,
+    Rate,
+    Requests,
+    Share,
+    Table,
+    TimeNs,
+    kind_from_text,
+    size_from_text,
+)
 
 Weight = Annotated[float, Field(ge=0)]
 
@@ -216,6 +229,39 @@ class WholeFiles(Table):
     """A list is read once, again and again in an order shuffled anew, or drawn from with replacement."""
 
 
+class TraceReplay(Table):
+    """Requests that were recorded elsewhere, in place of ``read``, ``size`` and ``address``."""
+
+    file: Annotated[Line, Field(min_length=1)]
+    """The trace; a relative path counts from the study file."""
+    format: (
+        Literal["msr", "spc", "blkparse", "fio_v2", "fio_v3", "disksim", "disksim_validation", "alibaba", "tencent"]
+        | None
+    ) = None
+    """Its format; told by its first lines when left out."""
+    pace: Literal["stamps", "depths"] = "stamps"
+    """By its time stamps, whatever the load says; or as fast as each depth of the load allows."""
+    speed: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+    """How many times as fast as recorded its time stamps pass."""
+    volumes: dict[Name, Annotated[int, Field(ge=0, lt=2**16)]] = {}
+    """The array's volume of each of the trace's; in order of first appearance when left out."""
+    others: Literal["refuse", "leave_out"] = "refuse"
+    """What becomes of volumes of the trace that have none."""
+    beyond: Literal["refuse", "wrap"] = "refuse"
+    """What becomes of requests beyond the end of their volume; ``wrap`` takes addresses modulo its length."""
+    only: Literal["all", "reads", "writes"] = "all"
+    """Which requests are replayed; only with ``reads`` is nothing written."""
+    warmup: Annotated[int, Field(ge=0, le=10**12, strict=True)] = 0
+    """Requests at its beginning that are replayed and not counted."""
+    requests: Requests | None = None
+    """How many are counted; all to its end when left out. With ``--quick`` no more than the quick budget says."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may write: what is in it is not known before it is read."""
+        return self.only != "reads"
+
+
 class Workload(Table):
     """What is asked of every array."""
 
@@ -235,7 +281,26 @@ class Workload(Table):
     """Requests issued one after another as one task; a task is a single request when left out."""
     files: WholeFiles | None = None
     """Whole files of these sizes in place of requests."""
+    trace: TraceReplay | None = None
+    """Requests recorded elsewhere in place of drawn ones; ``read``, ``size`` and ``address`` are then not given."""
     arrays: list[Name] | None = None
     """The arrays it is run on; all when left out."""
     load: Load | None = None
     """A load of its own; the study's when left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _recorded(cls, value: Any) -> Any:
+        """Fill in what nobody looks at where a trace is replayed; refuse what would be drawn beside it."""
+        if not isinstance(value, dict) or value.get("trace") is None:
+            return value
+        given = [key for key in _DRAWN if value.get(key) is not None]
+        if given:
+            raise ValueError(f"a trace stands in place of {', '.join(given)}")
+        trace = value["trace"]
+        only = trace.only if isinstance(trace, TraceReplay) else trace.get("only") if isinstance(trace, dict) else None
+        return {**value, "read": 1.0 if only == "reads" else 0.0, "size": {"kind": "fixed", "bytes": "4KiB"}}
+
+
+# What a workload says of requests that are drawn.
+_DRAWN = ("read", "size", "address", "align", "task", "files")

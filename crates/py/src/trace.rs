@@ -1,0 +1,314 @@
+//! Traces as files: opened here, for the loads and for the doors that count, convert and hand out columns.
+
+use crate::answer::{column, plain};
+use crate::error::cell_error;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use raidlab_load::trace::{
+    guess, Format, Names, Parser, Record, Records, Replay, Replayed, Skipped, Summary, TraceError, TraceSpec,
+    VolumeSummary, Writer,
+};
+use raidlab_types::RequestKind;
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+
+/// Read at a time: a few thousand lines, whose records stay in the processor's cache.
+const BLOCK_BYTES: usize = 1 << 17;
+/// What a file begins with that gzip has made.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// Batches between two looks at signals.
+const PATIENCE: u32 = 64;
+
+/// A trace that is read block by block.
+pub(crate) struct TraceFile {
+    file: File,
+    format: Format,
+    parser: Parser,
+    block: Box<[u8]>,
+    /// Bytes of the block that were read to guess the format, and have not been parsed.
+    unread: usize,
+}
+
+impl TraceFile {
+    /// Opens a trace; its format is guessed from its first lines where it is not given.
+    pub fn open(path: &str, format: Option<Format>) -> Result<TraceFile, TraceError> {
+        let mut file = File::open(path).map_err(|e| unreadable(path, &e))?;
+        let mut block = vec![0; BLOCK_BYTES].into_boxed_slice();
+        let unread = fill_block(&mut file, &mut block).map_err(|e| unreadable(path, &e))?;
+        let beginning = &block[..unread];
+        if beginning.starts_with(GZIP) {
+            return Err(TraceError::of_file(path, "is compressed by gzip", "text; gunzip makes it that"));
+        }
+        let format = format.or_else(|| guess(beginning)).ok_or_else(|| {
+            let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+            let message = "its first lines are of no format that is known";
+            TraceError::of_file(path, message, &format!("one of {}, or its name given", names.join(", ")))
+        })?;
+        Ok(TraceFile { file, format, parser: Parser::new(format, path), block, unread })
+    }
+
+    fn skipped(&self) -> Skipped {
+        self.parser.skipped()
+    }
+}
+
+impl Records for TraceFile {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let count = match std::mem::take(&mut self.unread) {
+            0 => fill_block(&mut self.file, &mut self.block).map_err(|e| unreadable(self.parser.file(), &e))?,
+            unread => unread,
+        };
+        if count == 0 {
+            self.parser.finish(out)?;
+            return Ok(false);
+        }
+        self.parser.feed(&self.block[..count], out)?;
+        Ok(true)
+    }
+
+    fn names(&self) -> &Names {
+        self.parser.names()
+    }
+
+    fn file(&self) -> &str {
+        self.parser.file()
+    }
+}
+
+/// Reads until the block is full or the file at its end.
+fn fill_block(file: &mut File, block: &mut [u8]) -> std::io::Result<usize> {
+    let mut count = 0;
+    while count < block.len() {
+        match file.read(&mut block[count..]) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> TraceError {
+    TraceError::of_file(path, &format!("cannot be read: {}", reason(error)), "a text file that can be read")
+}
+
+/// What the system says, without its number.
+fn reason(error: &std::io::Error) -> String {
+    let told = error.to_string();
+    told.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+fn trace_error(py: Python<'_>, error: &TraceError) -> PyErr {
+    cell_error(py, "trace", &error.to_string())
+}
+
+/// The trace that a cell names, opened.
+pub(crate) fn replay(py: Python<'_>, spec: TraceSpec) -> PyResult<Replay> {
+    let records = TraceFile::open(&spec.path, spec.format).map_err(|e| trace_error(py, &e))?;
+    Ok(Replay { spec, records: Box::new(records) })
+}
+
+/// What became of a trace's requests.
+pub(crate) fn replayed<'py>(py: Python<'py>, replayed: &Replayed) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for (key, value) in [
+        ("requests", replayed.requests),
+        ("left_out", replayed.left_out),
+        ("wrapped", replayed.wrapped),
+        ("rounded", replayed.rounded),
+        ("out_of_order", replayed.out_of_order),
+        ("span_ns", replayed.span_ns),
+    ] {
+        out.set_item(key, value)?;
+    }
+    out.set_item("to_its_end", replayed.to_its_end)?;
+    out.set_item("volumes", PyList::new(py, &replayed.volumes)?)?;
+    Ok(out)
+}
+
+/// The verdict on a replay, in the words of the engines' own checks: whether it was the trace.
+pub(crate) fn check<'py>(py: Python<'py>, replayed: &Replayed) -> PyResult<Bound<'py, PyAny>> {
+    let changes = replayed.changes();
+    let end = if replayed.to_its_end { "to the trace's end" } else { "and stopped before the trace's end" };
+    let mut evidence = format!("{} requests of the trace were replayed, {end}", replayed.requests);
+    if !changes.is_empty() {
+        evidence += &format!("; {}", changes.join(", "));
+    }
+    let mend = "Give each volume of the trace one of the array that is at least as large (raidlab trace show says how large), \
+                and what is asked for by another name is another workload.";
+    let is_changed = !changes.is_empty();
+    let verdict = if is_changed { "WARN" } else { "PASS" };
+    let mend = if is_changed { mend } else { "" };
+    plain(py, &serde_json::json!({"name": "replay", "verdict": verdict, "evidence": evidence + ".", "mend": mend}))
+}
+
+fn named(py: Python<'_>, format: Option<&str>) -> PyResult<Option<Format>> {
+    let Some(name) = format else { return Ok(None) };
+    let found = Format::ALL.into_iter().find(|format| format.name() == name);
+    found.map(Some).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        cell_error(py, "format", &format!("{name} is no format of traces; accepted: {}", names.join(", ")))
+    })
+}
+
+/// Reads a trace to its end, away from the interpreter but for a look at signals now and then.
+fn read_all(
+    py: Python<'_>,
+    trace: &mut TraceFile,
+    mut take: impl FnMut(&[Record], &Names) -> Result<(), TraceError> + Send,
+) -> PyResult<()> {
+    let mut batch = Vec::new();
+    loop {
+        let mut round = || -> Result<bool, TraceError> {
+            for _ in 0..PATIENCE {
+                batch.clear();
+                let more = trace.fill(&mut batch)?;
+                take(&batch, trace.names())?;
+                if !more {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        let more = py.detach(&mut round).map_err(|e| trace_error(py, &e))?;
+        if !more {
+            return Ok(());
+        }
+        py.check_signals()?;
+    }
+}
+
+/// The formats: name, and what a line of it looks like.
+#[pyfunction]
+pub(crate) fn trace_formats() -> Vec<(&'static str, &'static str)> {
+    Format::ALL.iter().map(|format| (format.name(), format.accepted())).collect()
+}
+
+/// The format of a file, as given or as guessed.
+#[pyfunction]
+#[pyo3(signature = (path, format_name = None))]
+pub(crate) fn trace_format(py: Python<'_>, path: &str, format_name: Option<&str>) -> PyResult<&'static str> {
+    let format = named(py, format_name)?;
+    Ok(TraceFile::open(path, format).map_err(|e| trace_error(py, &e))?.format.name())
+}
+
+/// What a trace holds.
+#[pyfunction]
+#[pyo3(signature = (path, format_name = None))]
+pub(crate) fn trace_summary<'py>(
+    py: Python<'py>,
+    path: &str,
+    format_name: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let format = named(py, format_name)?;
+    let mut trace = TraceFile::open(path, format).map_err(|e| trace_error(py, &e))?;
+    let mut summary = Summary::default();
+    read_all(py, &mut trace, |batch, _| {
+        batch.iter().for_each(|record| summary.add(record));
+        Ok(())
+    })?;
+    let out = PyDict::new(py);
+    out.set_item("format", trace.format.name())?;
+    out.set_item("resolution_ns", trace.format.resolution_ns())?;
+    out.set_item("requests", summary.requests())?;
+    out.set_item("other_lines", trace.skipped().other_lines)?;
+    out.set_item("empty_requests", trace.skipped().empty_requests)?;
+    out.set_item("first_ns", summary.first_ns)?;
+    out.set_item("span_ns", summary.span_ns())?;
+    out.set_item("most_in_a_second", summary.most_in_a_second)?;
+    out.set_item("out_of_order", summary.out_of_order)?;
+    let mean = (summary.responses > 0).then(|| summary.response_sum_ns as f64 / summary.responses as f64);
+    out.set_item("response_mean_ns", mean)?;
+    let sizes = PyDict::new(py);
+    column(py, &sizes, "bytes", summary.sizes.keys().copied())?;
+    column(py, &sizes, "requests", summary.sizes.values().copied())?;
+    out.set_item("sizes", sizes)?;
+    out.set_item("other_sizes", summary.other_sizes)?;
+    let names = trace.names();
+    let rows = summary.volumes.iter().enumerate();
+    let volumes: Vec<_> = rows.map(|(i, v)| volume(py, names.name(i as u32), v)).collect::<PyResult<_>>()?;
+    out.set_item("volumes", PyList::new(py, volumes)?)?;
+    Ok(out)
+}
+
+fn volume<'py>(py: Python<'py>, name: &str, summary: &VolumeSummary) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("name", name)?;
+    for (key, value) in [
+        ("reads", summary.reads),
+        ("read_bytes", summary.read_bytes),
+        ("writes", summary.writes),
+        ("write_bytes", summary.write_bytes),
+        ("end_bytes", summary.end_bytes),
+        ("sequential", summary.sequential),
+        ("working_set_bytes", summary.working_set_bytes()),
+    ] {
+        out.set_item(key, value)?;
+    }
+    Ok(out)
+}
+
+/// Writes a trace in another format, to a file that must not be there; answers with how many requests it has.
+#[pyfunction]
+pub(crate) fn trace_convert(
+    py: Python<'_>,
+    path: &str,
+    format_name: Option<&str>,
+    to: &str,
+    to_format: &str,
+) -> PyResult<u64> {
+    let (format, wanted) = (named(py, format_name)?, named(py, Some(to_format))?);
+    let mut trace = TraceFile::open(path, format).map_err(|e| trace_error(py, &e))?;
+    let unwritable = |error: &std::io::Error| {
+        TraceError::of_file(to, &format!("cannot be written: {}", reason(error)), "the path of a new file")
+    };
+    let file = File::create_new(to).map_err(|e| trace_error(py, &unwritable(&e)))?;
+    let (mut file, mut text, mut requests) = (BufWriter::with_capacity(BLOCK_BYTES, file), String::new(), 0);
+    let mut writer = wanted.map(Writer::new).ok_or_else(|| cell_error(py, "format", "is missing"))?;
+    let written = read_all(py, &mut trace, |batch, names| {
+        text.clear();
+        for record in batch {
+            writer.write(record, names, path, &mut text)?;
+        }
+        requests += batch.len() as u64;
+        file.write_all(text.as_bytes()).map_err(|e| unwritable(&e))
+    });
+    let flushed = file.flush().map_err(|e| trace_error(py, &unwritable(&e)));
+    if let Err(error) = written.and(flushed) {
+        // Half a trace would be taken for a whole one. That it cannot be removed is told by what comes of it.
+        let _ = std::fs::remove_file(to);
+        return Err(error);
+    }
+    Ok(requests)
+}
+
+/// All requests of a trace, a column each; memory grows with its length.
+#[pyfunction]
+#[pyo3(signature = (path, format_name = None))]
+pub(crate) fn trace_columns<'py>(
+    py: Python<'py>,
+    path: &str,
+    format_name: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let format = named(py, format_name)?;
+    let mut trace = TraceFile::open(path, format).map_err(|e| trace_error(py, &e))?;
+    let mut all: Vec<Record> = Vec::new();
+    read_all(py, &mut trace, |batch, _| {
+        all.extend_from_slice(batch);
+        Ok(())
+    })?;
+    let out = PyDict::new(py);
+    let set = |key, value: fn(&Record) -> u64| column(py, &out, key, all.iter().map(value));
+    set("line", |r| r.line)?;
+    set("time_ns", |r| r.time_ns)?;
+    set("volume", |r| u64::from(r.volume))?;
+    set("is_write", |r| u64::from(r.kind == RequestKind::Write))?;
+    set("offset_bytes", |r| r.offset_bytes)?;
+    set("bytes", |r| r.bytes)?;
+    if all.iter().all(|record| record.response_ns.is_some()) {
+        set("response_ns", |r| r.response_ns.unwrap_or_default())?;
+    }
+    out.set_item("volumes", trace.names().all().to_vec())?;
+    Ok(out)
+}
