@@ -38,7 +38,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         return
     found = [(over, device, point) for point in points for device, over in _more(analysis, point)]
     if not found:
-        why = "the kernel keeps no counters of the devices"
+        counted = not analysis.run.devices.is_empty()
+        why = "the devices moved nothing" if counted else "the kernel keeps no counters of the devices"
         yield Finding(NAME, "live", UNKNOWN, f"Could not be determined, because {why}.")
         return
     (share, more, asked), device, point = max(found, key=lambda entry: entry[0])

@@ -81,6 +81,15 @@ def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
     if not found:
         return
     share, null_rate, point = max(found, key=lambda entry: entry[0])
+    beyond = [(rate, each) for _, rate, each in found if each.load == "open" and each.rate_per_s > rate]
+    if beyond:
+        null_rate, point = max(beyond, key=lambda entry: entry[1].rate_per_s / entry[0])
+        evidence = (
+            f"{point.rate_per_s:,.0f} requests/s were offered ({point.array}), and with nothing to wait for raidlab "
+            f"does {null_rate:,.0f}: raidlab is the limit, and not the target."
+        )
+        yield Finding(NAME, "live", INVALID, evidence, "Offer less with --rate, or give it more --workers.")
+        return
     verdict = INVALID if share > _INVALID_SHARE else WARN if share > _WARN_SHARE else PASS
     evidence = (
         f"With nothing to wait for, raidlab does {null_rate:,.0f} requests/s with the same settings; "

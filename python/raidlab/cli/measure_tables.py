@@ -35,7 +35,8 @@ def print_measurement(analysis: Analysis, findings: list[Finding]) -> None:
     rows = result_rows(analysis.run)
     out.print(Text(_question(analysis), style="bold"), soft_wrap=False)
     out.print(_figures(analysis, [row for row in rows if row["purpose"] == "sweep"] or rows))
-    if any(value is not None for values in analysis.values.values() for value in (values[kind] for kind in COSTS)):
+    swept = [index for index, point in enumerate(analysis.points) if point.is_swept]
+    if any(analysis.values[index][kind] is not None for index in swept for kind in COSTS):
         out.print(_costs(analysis))
     _print_holds(out, analysis)
     sentences = ["\n".join(_sentences(member)) for member in analysis.run.live_members()]
