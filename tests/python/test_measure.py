@@ -154,8 +154,18 @@ def test_an_array_over_memory() -> None:
     assert "random writes of 4 KiB" in out and "depth 4" in out
 
 
-def test_an_open_loop_and_a_held_percentile(file: Path) -> None:
-    found = document(file, "--rate", "500", "--arrival", "uniform", "--runtime", "500ms")
+def test_what_bounds_raidlab_itself_is_told_or_said_to_be_unknown(file: Path, tmp_path: Path) -> None:
+    def verdict(*words: str | Path, code: int = 0) -> tuple[str, str]:
+        (finding,) = [one for one in document(*words, code=code)["checks"] if one["check"] == "generator_limited"]
+        return finding["verdict"], finding["evidence"]
+
+    assert verdict(f"raid0(2)@{tmp_path}/", "--file-size", "8MiB")[0] == "UNKNOWN"
+    offered, evidence = verdict(file, "--rate", "1000000000", code=3)
+    assert offered == "INVALID" and "1,000,000,000 requests/s were offered" in evidence
+
+
+def test_an_open_loop_and_a_held_percentile() -> None:
+    found = document("null", "--rate", "500", "--arrival", "uniform", "--runtime", "500ms")
     assert found["results"][0]["iops"] == pytest.approx(500, rel=0.1)
     held = document("null", "--hold", "p90=1s")
     assert held["holds"][0]["bound"] in ("between", "never_exceeded", "always_exceeded")
@@ -199,7 +209,7 @@ def test_a_kept_run_can_be_read_and_reported(file: Path, tmp_path: Path) -> None
         (["null", "--size", "1000"], 2, "1000"),
         (["null", "null", "--depth", "1"], 2, "leaves some with nothing"),
         ([".", "--file-size", "100TiB"], 2, "a smaller --file-size"),
-        (["null", "--cpus", "4000"], 2, "4000"),
+        (["null", "--cpus", "4000"], 2, "--cpus: '4000': there is no such processor here"),
         (["raid5(5)@"], 2, "TARGET: 'raid5(5)@': names an empty place after '@'"),
         (["raid5(5)@memory,"], 2, "TARGET: 'raid5(5)@memory,': names an empty place after '@'"),
         (["memory", "--span", "0.001%"], 2, "--span: '0%-0.001%': is less than a page"),

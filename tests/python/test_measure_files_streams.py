@@ -98,6 +98,22 @@ def test_bad_input_is_one_line(words: list[str], pattern: str) -> None:
     assert pattern in run(*words, code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["measure-files", "{here}", "--size", "1TiB", "--count", "1000"], "PATH: {here} has room for"),
+        (["measure-files", "{here}", "--block", "1000"], "--block: 1000 must be a multiple of 512"),
+        (["measure-streams", "memory", "{here}/new", "--size", "1000"], "--size: 1000 must be a multiple of"),
+        (["measure-streams", "memory", "{here}/new", "--block", "1000"], "--block: 1000 must be a multiple of"),
+        (["measure-streams", "memory", "null", "--buffers", "100000"], "--buffers: 100000 must be 1 to 1024"),
+    ],
+)
+def test_what_only_the_engine_sees_is_said_of_the_flag(words: list[str], said: str, tmp_path: Path) -> None:
+    done = run(*(word.format(here=tmp_path) for word in words), code=2)
+    assert f"error: {said.format(here=tmp_path)}" in done.stderr
+    assert not list(tmp_path.iterdir()), "nothing was written"
+
+
 def test_streams_alone_and_together(tmp_path: Path) -> None:
     words = [
         "measure-streams",

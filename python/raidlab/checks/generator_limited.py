@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raidlab.checks.finding import INVALID, PASS, WARN, Finding
+from raidlab.checks.finding import INVALID, PASS, UNKNOWN, WARN, Finding
 from raidlab.checks.knobs import is_measurement
 from raidlab.checks.throttling import quota_stops
 from raidlab.metrics import Analysis, Point
@@ -79,6 +79,7 @@ def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
         if point.target == "live" and (point.array, point.workload) in rates
     ]
     if not found:
+        yield from _not_bounded(analysis)
         return
     share, null_rate, point = max(found, key=lambda entry: entry[0])
     beyond = [(rate, each) for _, rate, each in found if each.load == "open" and each.rate_per_s > rate]
@@ -115,6 +116,16 @@ def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
         INVALID: "The meter is the limit: give it more threads with --workers.",
     }[verdict]
     yield Finding(NAME, "live", verdict, evidence, mend)
+
+
+def _not_bounded(analysis: Analysis) -> Iterator[Finding]:
+    """An answer for arrays, of which a measurement does not run the same over targets that complete at once."""
+    meter = {"null", "memory"}
+    if any(point.target == "live" for point in analysis.points) and any(
+        member["kind"] not in meter for member in analysis.run.live_members()
+    ):
+        why = "only runs of a study bound the work of an array, by the same requests over members in memory"
+        yield Finding(NAME, "live", UNKNOWN, f"Could not be determined, because {why}.", "Use raidlab run.")
 
 
 def _busy_share(point: Point, analysis: Analysis) -> float:

@@ -133,7 +133,7 @@ def measure(
         str, typer.Option("--interface", metavar="WORD", help="auto, io_uring or threads (pread and pwrite).")
     ] = "auto",
     batch: Annotated[
-        int | None, typer.Option("--batch", min=1, help="Most requests submitted or taken in one turn.")
+        int | None, typer.Option("--batch", min=1, max=4096, help="Most requests submitted or taken in one turn.")
     ] = None,
     buffered: Annotated[
         bool, typer.Option("--buffered", help="Through the page cache: measures memory as long as it lasts.")
@@ -188,11 +188,11 @@ def measure(
     from raidlab.cli.witness import refuse_beside_witness, repeats_of, witness_and_print
     from raidlab.measure.asked import BudgetFlags, asked_of
     from raidlab.measure.drive import Drive
-    from raidlab.measure.words import LoadFlags, WorkloadFlags, parse_cpus, parse_share
+    from raidlab.measure.words import LoadFlags, WorkloadFlags, known_cpus, parse_cpus, parse_share
 
     drive = Drive(
         workers=workers,
-        cpus=parse_cpus(cpus),
+        cpus=known_cpus(parse_cpus(cpus)),
         interface=interface,
         buffered=buffered,
         busy=busy,

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raidlab.errors import InputError, RefusedError
+from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
 from raidlab.measure.turns import CutShortError, Turns, in_turns
+from raidlab.measure.words import in_words_of_flags
 from raidlab.run.files import FilesRequest, FilesResult, GivenFiles, MadeFiles, measure_files
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
@@ -27,6 +28,17 @@ from raidlab.study.expand import derive_seed
 
 MADE_FOLDER = "raidlab-files"
 PERCENTILES = (50.0, 90.0, 99.0)
+_FLAG_OF = {
+    "bytes": "--size",
+    "mean_bytes": "--size",
+    "size": "--size",
+    "count": "--count",
+    "lists": "--lists",
+    "block_bytes": "--block",
+    "io": "--io",
+    "readers": "--readers",
+    "duration_s": "--runtime",
+}
 
 
 @dataclass(frozen=True)
@@ -130,6 +142,10 @@ def _write(request: FilesRequest, progress: Progress, stop: StopFlag) -> FilesRe
         if cut.failure:
             raise InputError.one("PATH", cut.failure) from None
         return None
+    except CellFailedError as error:
+        if error.kind == "bad_input":
+            raise InputError.one("", str(error)) from None
+        raise
 
 
 def _measured(request: FilesRequest, stop: StopFlag) -> FilesResult:
@@ -137,6 +153,8 @@ def _measured(request: FilesRequest, stop: StopFlag) -> FilesResult:
         return measure_files(request, lambda _share: not stop())
     except RefusedError as error:
         raise RefusedError(f"PATH: {error}") from None
+    except CellFailedError as error:
+        raise in_words_of_flags(error, _FLAG_OF, "PATH") from None
 
 
 def _whole(result: FilesResult) -> FilesResult:

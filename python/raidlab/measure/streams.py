@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from raidlab.errors import InputError, RefusedError
+from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
 from raidlab.measure.turns import CutShortError, Turns, in_turns
+from raidlab.measure.words import in_words_of_flags
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
 from raidlab.run.streams import Stream, StreamResult, StreamsRequest, StreamsResult, endpoint, measure_streams
@@ -22,6 +23,13 @@ from raidlab.stats import ratio_interval
 from raidlab.stats.figure import figure
 
 TOGETHER = "together"
+_FLAG_OF = {
+    "bytes": "--size",
+    "block_bytes": "--block",
+    "rate_mb_s": "--rate",
+    "buffers": "--buffers",
+    "duration_s": "--runtime",
+}
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,8 @@ def measure_all_streams(asked: StreamsAsked, *, progress: Progress, stop: StopFl
             result = measure_streams(requests[key], lambda _share: not stop())
         except RefusedError as error:
             raise RefusedError(f"FROM TO: {error}") from None
+        except CellFailedError as error:
+            raise in_words_of_flags(error, _FLAG_OF, "FROM TO") from None
         if result.stopped_by or result.interrupted:
             raise CutShortError(result.stopped_by)
         return result

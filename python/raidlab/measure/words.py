@@ -12,14 +12,15 @@ Invariants:
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from raidlab.errors import InputError, Problem
+from raidlab.errors import CellFailedError, InputError, Problem
 from raidlab.run.request import size_text
 from raidlab.study.explain import explain
 from raidlab.study.find import did_you_mean
@@ -47,6 +48,8 @@ _MAIN_KEY = {
     "zipf": "theta",
     "strided": "stride",
 }
+# What the engine says of a remedy that only files for it can ask for.
+_ONLY_IN_FILES = ', or that end "buffered": true'
 _FLAG_OF = {
     "read": "--read",
     "size": "--size",
@@ -232,6 +235,30 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
             raise InputError.one("--cpus", "is not a list of processors", value=f"'{text}'", accepted="such as 0,2-3")
         found += range(int(match[1]), int(match[2] or match[1]) + 1)
     return tuple(dict.fromkeys(found))
+
+
+def known_cpus(cpus: tuple[int, ...]) -> tuple[int, ...]:
+    """The same processors, if the machine has them all."""
+    most = (os.cpu_count() or 1) - 1
+    for cpu in cpus:
+        if cpu > most:
+            accepted = f"0 to {most}" if most else "0"
+            raise InputError.one("--cpus", "there is no such processor here", value=f"'{cpu}'", accepted=accepted)
+    return cpus
+
+
+def in_words_of_flags(error: CellFailedError, flags: Mapping[str, str], otherwise: str) -> CellFailedError:
+    """What the engine says of a key of its own, said of the flag that it came from.
+
+    Examples
+    --------
+    >>> told = CellFailedError("streams[0].bytes: 1000 must be a multiple of 4096", "bad_input", "streams[0].bytes")
+    >>> str(in_words_of_flags(told, {"bytes": "--size"}, "FROM TO"))
+    '--size: 1000 must be a multiple of 4096'
+    """
+    key = re.sub(r"\[\d+\]$", "", error.key).rpartition(".")[2]
+    told = str(error).removeprefix(f"{error.key}: ").removesuffix(_ONLY_IN_FILES)
+    return CellFailedError(f"{flags.get(key, otherwise)}: {told}", error.kind)
 
 
 def parse_counts(flag: str, text: str) -> tuple[int, ...]:
