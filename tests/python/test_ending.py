@@ -31,6 +31,8 @@ PATIENCE_S = 60
 def _started(text: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A run in a group of its own, of which nothing is left afterwards."""
     (folder / "study.toml").write_text(text, encoding="utf-8")
+    # Under nohup, tests would hand it on that hang-ups are ignored, and a run respects that.
+    hang_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     process = subprocess.Popen(
         [*CLI, "run", "./study.toml", "--on", "sim"],
         cwd=folder,
@@ -39,6 +41,7 @@ def _started(text: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
         text=True,
         start_new_session=True,
     )
+    signal.signal(signal.SIGHUP, hang_up)
     try:
         yield process
     finally:

@@ -109,7 +109,7 @@ def test_parts_of_another_version_are_refused(tmp_path: Path) -> None:
 
 def test_every_version_says_what_it_added() -> None:
     assert set(migration._ADDED) == set(range(OLDEST_VERSION + 1, SCHEMA_VERSION + 1))
-    assert set(migration._FACTS) == set(range(OLDEST_VERSION, SCHEMA_VERSION))
+    assert set(migration._FACTS) <= set(range(OLDEST_VERSION, SCHEMA_VERSION))
     for tables in migration._ADDED.values():
         for name, columns in tables.items():
             assert set(columns) <= set(TABLES[name])
