@@ -249,12 +249,14 @@ def show(found: dict[Case, Pairs]) -> list[dict[str, Any]]:
     rows = []
     for case, pairs in found.items():
         ratios = [a.per_s / b.per_s for a, b in zip(pairs.ours, pairs.theirs, strict=True)]
-        user = [a.user_ns / max(b.user_ns, 1e-3) for a, b in zip(pairs.ours, pairs.theirs, strict=True)]
+        # Of a pair in which the kernel counted no user time for fio there is no ratio.
+        user = [a.user_ns / b.user_ns for a, b in zip(pairs.ours, pairs.theirs, strict=True) if b.user_ns]
         low, high = median_interval(ratios)
         middle = [statistics.median(r.per_s for r in side) for side in (pairs.ours, pairs.theirs)]
         cpu = [statistics.median(r.user_ns for r in side) for side in (pairs.ours, pairs.theirs)]
         words = [rate(case, value) for value in middle]
-        ratio, user_ratio = statistics.median(ratios), statistics.median(user)
+        ratio = statistics.median(ratios)
+        user_ratio = statistics.median(user) if len(user) * 2 > len(ratios) else None
         print(
             form.format(
                 case.target,
@@ -263,7 +265,7 @@ def show(found: dict[Case, Pairs]) -> list[dict[str, Any]]:
                 *words,
                 f"{ratio:.2f}",
                 f"{low:.2f} to {high:.2f}",
-                f"{user_ratio:.2f}",
+                "-" if user_ratio is None else f"{user_ratio:.2f}",
                 *(f"{value:.0f} ns" for value in cpu),
             )
         )
