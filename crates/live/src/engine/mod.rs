@@ -13,8 +13,8 @@
 //!
 //! Code map: `ring` talks to the kernel, `flight` knows what an operation moves, `store` carries it out, `compute` runs
 //! parity, `source` offers requests, `requests` gives them memory and content and ends them, `accounts` counts what began
-//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `clock` tells the time and `pace` makes
-//! it go faster.
+//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `clock` tells the time, `pace` makes it
+//! go faster, and `priority` keeps other programs from the processor meanwhile.
 
 mod accounts;
 pub(crate) mod clock;
@@ -22,6 +22,7 @@ mod compute;
 mod faults;
 mod flight;
 mod pace;
+mod priority;
 mod requests;
 pub(crate) mod ring;
 mod source;
@@ -45,6 +46,7 @@ use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
 use pace::Pace;
+use priority::Precedence;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestTag, Seed};
 use requests::take;
@@ -270,6 +272,7 @@ impl Engine {
         self.faults.arm(running);
         (self.begun, self.traced) = (0, if running { self.trace_requests } else { 0 });
         let _prompt = PromptWakes::new();
+        let _precedence = self.spindles.as_ref().map(|_| Precedence::take());
         self.restart(running);
         let pulse = self.pace.real(PULSE);
         let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + pulse, Ended::AsPlanned);
