@@ -17,6 +17,7 @@ from raidlab.checks import run_checks
 from raidlab.cli.app import app
 from raidlab.cli.trace import _FORMATS
 from raidlab.errors import InputError
+from raidlab.metrics.comparable import refusals
 from raidlab.results import Run
 from raidlab.study import load_study_text
 from raidlab.study.workload import TraceReplay
@@ -264,3 +265,20 @@ def test_a_run_does_not_go_on_with_another_trace(trace: Path, tmp_path: Path) ->
 def test_the_docs_have_every_format() -> None:
     page = Path(__file__).parents[2] / "docs" / "how-to" / "replay-a-trace.md"
     assert [name for name, _ in _core.trace_formats() if f"| `{name}` |" not in page.read_text(encoding="utf-8")] == []
+
+
+def test_two_replays_are_compared_only_if_they_are_of_one_trace(trace: Path, tmp_path: Path) -> None:
+    runs = [replayed(tmp_path), replayed(tmp_path)]
+    trace.write_text("\n".join(LINES[:-1]), encoding="ascii")
+    runs.append(replayed(tmp_path))
+    first, same, other = (analyse(run).points[0] for run in runs)
+    assert list(refusals(first, same)) == []
+    assert list(refusals(first, other)) == ["another trace: the files have other contents"]
+
+
+def test_nothing_is_said_of_what_was_not_drawn(trace: Path, tmp_path: Path) -> None:
+    run = replayed(tmp_path, '"fixed-100us"', '"hdd-7200"')
+    analysis = analyse(run)
+    # Where a trace's requests lie is not for a check to work out from an address that nobody drew.
+    assert "coverage" not in {finding.check for finding in run_checks(analysis)}
+    assert all(values["access_count_model_percent"] is None for values in analysis.values.values())

@@ -75,7 +75,8 @@ def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[Judged]:
         return place and (a.read, a.size, a.task) == (b.read, b.size, b.task)
 
     for point in points:
-        if point.load != "closed" or workloads[point.workload].address.kind != "uniform":
+        workload = workloads[point.workload]
+        if point.load != "closed" or workload.trace is not None or workload.address.kind != "uniform":
             continue
         for other in points:
             if workloads[other.workload].address.kind != "sequential" or not alike(point, other):

@@ -64,6 +64,9 @@ def _has_places(analysis: Analysis, target: str) -> bool:
 
 def tenths(point: Point, workload: Workload) -> int | None:
     """How many tenths of the span a run of a point touched at least; None where its tasks have places of their own."""
+    if workload.trace is not None:
+        # Where its requests lie is the trace's own affair.
+        return None
     if workload.task is not None and any(step.address is not None for step in workload.task):
         return None
     user_bytes = max(int(point.rows[0]["user_bytes"]), 1)

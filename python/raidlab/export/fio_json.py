@@ -59,7 +59,7 @@ def _document(analysis: Analysis, point: Point, workload: Workload | None) -> di
 
 def _options(point: Point, workload: Workload | None) -> dict[str, str]:
     options = {"rw": _pattern(point, workload), "iodepth": str(point.depth or 1), "numjobs": "1"}
-    if workload is not None and isinstance(workload.size, FixedSize):
+    if workload is not None and workload.trace is None and isinstance(workload.size, FixedSize):
         options["bs"] = str(workload.size.bytes)
     else:
         requests = point.total("all_requests")

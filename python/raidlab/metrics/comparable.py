@@ -37,6 +37,9 @@ def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]
     if different:
         changes = ", ".join(f"{key} {_short(works[0][key])} against {_short(works[1][key])}" for key in different)
         yield f"another workload: {changes}"
+    traces = [point.run.facts["study"].get("traces", {}).get(point.workload, {}).get("sha256") for point in (a, b)]
+    if traces[0] != traces[1]:
+        yield "another trace: the files have other contents"
     if a.load == b.load == "open" and (changed := _arrivals(a) ^ _arrivals(b)):
         yield f"requests arrive differently: {' against '.join(sorted(changed))}"
     sizes = [int(point.rows[0]["user_bytes"]) for point in (a, b)]
