@@ -74,3 +74,11 @@ def test_listed_places_go_to_the_engine_as_they_are() -> None:
     workload = {"name": "theirs", "read": 1.0, "size": "4KiB", "address": address}
     (asked,) = _study(workload=[workload]).workload
     assert workload_text(asked, 512)["address"] == {"kind": "listed", "offset_bytes": [8192, 0, 512]}
+
+
+def test_mixed_addresses_get_the_units_of_the_engine() -> None:
+    address = {"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd": "20MB"}
+    workload = {"name": "theirs", "read": 1.0, "size": "4KiB", "address": address}
+    (asked,) = _study(workload=[workload]).workload
+    expected = {"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 20_000_000, "align_bytes": 4096}
+    assert workload_text(asked, 512)["address"] == expected

@@ -171,6 +171,10 @@ def test_what_is_approximated_has_a_comment() -> None:
         ),
         ({"workload": {"address": {"kind": "listed", "offset_bytes": [0, 8192]}}}, "workload.address.kind"),
         (
+            {"workload": {"address": {"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 1e6}}},
+            "workload.address.kind",
+        ),
+        (
             {"workload": {"address": {"kind": "aligned_stripe", "stripe_bytes": 8192, "chunk_bytes": 2048}}},
             "workload.size",
         ),

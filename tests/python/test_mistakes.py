@@ -172,6 +172,11 @@ def test_the_command_line_reports_them_and_returns_2(tmp_path: Path) -> None:
         ("depths = [1, 8, 64]", "depths = [99999999999999999999]", "must be at most 65536"),
         ("requests = 1500", "requests = 10000000000000", "must be at most 1000000000000"),
         ('size = "8KiB"', 'size = "8KiB"\naddress = { kind = "zipf", theta = inf }', "theta: inf: is not finite"),
+        (
+            'size = "8KiB"',
+            'size = "8KiB"\naddress = { kind = "mixed", sequential = 0.6, local = 0.5, local_sd = "20MB" }',
+            r"address.local: 0.5: and sequential = 0.6 are more than all; accepted: at most 0.4",
+        ),
         ("depths = [1, 8, 64]\nhold", "open = { rates_per_s = [inf] }\n# hold", "inf: is not finite"),
         ("member_size", 'memory_member_size = "2000000TiB"\nmember_size', "a size must be at most 1 EiB"),
         ('duration = "30ms"', 'duration = "1000000h"', "'h' is not a unit of time"),

@@ -220,6 +220,18 @@ pub enum AddressSpec {
         #[serde(default)]
         align_bytes: Option<u64>,
     },
+    /// Some go on where the last request ended, some begin near its start, the rest at a uniformly drawn place.
+    Mixed {
+        /// Share that goes on.
+        sequential: f64,
+        /// Share that begins near the start of the last.
+        local: f64,
+        /// Standard deviation of the distance between the two starts, which is normally distributed about 0.
+        local_sd_bytes: f64,
+        /// Starts are multiples of this.
+        #[serde(default)]
+        align_bytes: Option<u64>,
+    },
     /// One start after another from a given list, from its beginning again at its end.
     Listed {
         /// Starts in bytes, multiples of the sector.

@@ -62,6 +62,7 @@ fn every_kind_of_the_contract_is_understood() {
         json!({"kind": "zipf", "theta": 0.9, "align_bytes": 4096}),
         json!({"kind": "hot_members", "weights": [1, 2, 1], "chunk_bytes": 65536, "align_bytes": null}),
         json!({"kind": "strided", "stride_bytes": 1048576}),
+        json!({"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 20480000}),
         json!({"kind": "listed", "offset_bytes": [1048576, 0, 4096]}),
         json!({"kind": "aligned_stripe", "stripe_bytes": 409600, "chunk_bytes": 40960}),
     ] {

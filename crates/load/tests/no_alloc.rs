@@ -68,12 +68,14 @@ fn a_run_under_way_allocates_nothing() {
     let zipf = WorkloadSpec { address: AddressSpec::Zipf { theta: 0.9, align_bytes: None }, ..workload() };
     let sequential = AddressSpec::Sequential { streams: 4, align_bytes: None };
     let sequential = WorkloadSpec { address: sequential, ..workload() };
+    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: 1e6, align_bytes: None };
+    let mixed = WorkloadSpec { address: mixed, ..workload() };
     let even = WorkloadSpec { volumes: VolumeSpec::Even, ..workload() };
     let step = |op, same_extent_as| StepSpec { op, size: None, address: None, same_extent_as };
     let steps = vec![step(StepOp::Read, None), step(StepOp::Read, None), step(StepOp::Write, Some(0))];
     let task = WorkloadSpec { task: Some(steps), ..workload() };
     for load in [&closed, &open, &hold] {
-        for workload in [&exponential, &zipf, &sequential, &even, &task] {
+        for workload in [&exponential, &zipf, &sequential, &mixed, &even, &task] {
             let volumes = [VOLUME; 3];
             let limits = requests(1000, u64::MAX);
             let mut under_test = Load::new(load, workload, &limits, &volumes, 512, Seed::new(1)).unwrap();

@@ -16,6 +16,7 @@ fn workloads() -> Vec<WorkloadSpec> {
     let exponential = SizeSpec::Exponential { mean_bytes: 6144.0 };
     let sequential = |streams| AddressSpec::Sequential { streams, align_bytes: None };
     let listed = AddressSpec::Listed { offset_bytes: vec![4096, 0, 65536, 4096, 512] };
+    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: 1e6, align_bytes: None };
     let write_back = StepSpec { same_extent_as: Some(0), ..step(StepOp::Write) };
     let log = StepSpec { address: Some(sequential(1)), size: Some(exponential.clone()), ..step(StepOp::Write) };
     vec![
@@ -24,7 +25,8 @@ fn workloads() -> Vec<WorkloadSpec> {
         WorkloadSpec { size: exponential.clone(), volumes: VolumeSpec::Weights(vec![1.0, 3.0]), ..workload() },
         WorkloadSpec { size: exponential.clone(), address: sequential(3), ..workload() },
         WorkloadSpec { size: exponential.clone(), task: Some(vec![step(StepOp::Read), log, write_back]), ..workload() },
-        WorkloadSpec { size: exponential, address: listed, ..workload() },
+        WorkloadSpec { size: exponential.clone(), address: listed, ..workload() },
+        WorkloadSpec { size: exponential, address: mixed, ..workload() },
     ]
 }
 

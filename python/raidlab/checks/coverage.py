@@ -78,8 +78,11 @@ def tenths(point: Point, workload: Workload) -> int | None:
         return _touched(workload.address.streams, share)
     if workload.address.kind == "strided":
         return _touched(1, min(row["all_requests"] for row in runs) * workload.address.stride / user_bytes)
+    drawn = 1.0
+    if workload.address.kind == "mixed":
+        drawn = 1.0 - workload.address.sequential - workload.address.local
     # Drawn from all over: with so many draws a tenth, none is missed but by a chance of nothing.
-    return min(_PARTS, *(int(row["all_requests"]) // _DRAWS_A_PART for row in runs))
+    return min(_PARTS, *(int(drawn * row["all_requests"]) // _DRAWS_A_PART for row in runs))
 
 
 def _touched(streams: int, share: float) -> int:

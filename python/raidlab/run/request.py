@@ -269,7 +269,7 @@ def size_text(size: Size) -> dict[str, Any]:
 def _address(address: Address, align: int) -> dict[str, Any]:
     """Sizes get their unit in the engine's names; stripes and given places need no other alignment."""
     text: dict[str, Any] = {
-        f"{key}_bytes" if key in ("chunk", "stride", "stripe") else key: value
+        f"{key}_bytes" if key in ("chunk", "stride", "stripe", "local_sd") else key: value
         for key, value in address.model_dump().items()
     }
     if address.kind not in ("aligned_stripe", "listed"):

@@ -21,7 +21,7 @@ from raidlab.study.find import device_names, did_you_mean, looks_like_path
 from raidlab.study.places import Place
 from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy
 from raidlab.study.units import format_bytes
-from raidlab.study.workload import IdleMultiple, Load, TraceReplay, Workload
+from raidlab.study.workload import Address, IdleMultiple, Load, TraceReplay, Workload
 
 Report = Callable[..., None]
 TARGET_WORDS = ("sim", "original", "emulated", "memory")
@@ -285,6 +285,7 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
             None,
             "one weight a size",
         )
+    _check_address(workload.address, (*place, "address"), report)
     if workload.files is not None:
         _check_files(workload, place, parts, report)
     if workload.trace is not None:
@@ -294,6 +295,14 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
             accepted = f"a number from 0 to {index - 1}" if index else "nothing: no step comes before the first"
             where = (*place, "task", index, "same_extent_as")
             report(where, "must name an earlier step", step.same_extent_as, accepted)
+        if step.address is not None:
+            _check_address(step.address, (*place, "task", index, "address"), report)
+
+
+def _check_address(address: Address, place: Place, report: Report) -> None:
+    if address.kind == "mixed" and address.sequential + address.local > 1 + 1e-9:
+        accepted = f"at most {1 - address.sequential:g}: both shares together are at most 1"
+        report((*place, "local"), f"and sequential = {address.sequential:g} are more than all", address.local, accepted)
 
 
 def _check_files(workload: Workload, place: Place, parts: Parts, report: Report) -> None:

@@ -122,6 +122,18 @@ class StridedAddress(Table):
     """The stride."""
 
 
+class MixedAddress(Table):
+    """Some requests go on where the last one ended, some begin near its start, the rest anywhere."""
+
+    kind: Literal["mixed"]
+    sequential: Share
+    """The share that goes on."""
+    local: Share
+    """The share that begins near the start of the last; both together are at most 1."""
+    local_sd: Annotated[Bytes, Field(gt=0)]
+    """The standard deviation of the distance between the two starts."""
+
+
 class ListedAddress(Table):
     """The starts of a list, one after another; from its beginning again at its end."""
 
@@ -147,6 +159,7 @@ Address = Annotated[
         | ZipfAddress
         | HotMembersAddress
         | StridedAddress
+        | MixedAddress
         | ListedAddress
         | AlignedStripeAddress,
         Field(discriminator="kind"),

@@ -104,7 +104,8 @@ fn grain_bytes(workload: &WorkloadSpec, sector_bytes: u32) -> u64 {
         AddressSpec::Uniform { align_bytes }
         | AddressSpec::Sequential { align_bytes, .. }
         | AddressSpec::Zipf { align_bytes, .. }
-        | AddressSpec::Strided { align_bytes, .. } => align_bytes.unwrap_or(1),
+        | AddressSpec::Strided { align_bytes, .. }
+        | AddressSpec::Mixed { align_bytes, .. } => align_bytes.unwrap_or(1),
         AddressSpec::HotMembers { chunk_bytes, .. } => *chunk_bytes,
         AddressSpec::Listed { .. } => 1,
         AddressSpec::AlignedStripe { stripe_bytes, .. } => *stripe_bytes,

@@ -5,13 +5,14 @@
 //!
 //! Invariants:
 //! - A request lies within its volume: `start + sectors <= capacity` for every length up to [`Address::longest`].
-//! - A start is a function of the random numbers of its request; for `sequential`, `strided` and `listed`, of
-//!   what was drawn before it in the same stream too. Requests of a stream are drawn in order, whatever completes when.
+//! - A start is a function of the random numbers of its request; for `sequential`, `strided`, `listed`
+//!   and `mixed`, of what was drawn before it in the same stream too. Requests of a stream are drawn in order, whatever completes when.
 //! - Memory is O(1) a volume, or O(streams), or a list that was given: no tables as long as the volume.
 
 mod aligned_stripe;
 mod hot_members;
 mod listed;
+mod mixed;
 mod sequential;
 mod strided;
 mod uniform;
@@ -66,6 +67,7 @@ pub(crate) enum Address {
     Zipf(zipf::Zipf),
     HotMembers(hot_members::HotMembers),
     Strided(strided::Strided),
+    Mixed(mixed::Mixed),
     Listed(listed::Listed),
     AlignedStripe(aligned_stripe::AlignedStripe),
 }
@@ -85,6 +87,10 @@ impl Address {
             Spec::Strided { stride_bytes, align_bytes } => {
                 Address::Strided(strided::Strided::new(key, *stride_bytes, *align_bytes, site)?)
             }
+            Spec::Mixed { sequential, local, local_sd_bytes, align_bytes } => {
+                let shares = (*sequential, *local);
+                Address::Mixed(mixed::Mixed::new(key, shares, *local_sd_bytes, *align_bytes, site)?)
+            }
             Spec::Listed { offset_bytes } => Address::Listed(listed::Listed::new(key, offset_bytes, site)?),
             Spec::AlignedStripe { stripe_bytes, chunk_bytes } => {
                 Address::AlignedStripe(aligned_stripe::AlignedStripe::new(key, *stripe_bytes, *chunk_bytes, site)?)
@@ -100,6 +106,7 @@ impl Address {
             Address::Zipf(kind) => kind.longest(),
             Address::HotMembers(kind) => kind.longest(),
             Address::Strided(kind) => kind.longest(),
+            Address::Mixed(kind) => kind.longest(),
             Address::Listed(kind) => kind.longest(),
             Address::AlignedStripe(kind) => kind.longest(),
         }
@@ -114,6 +121,7 @@ impl Address {
             Address::Zipf(kind) => kind.draw(rng, sectors),
             Address::HotMembers(kind) => kind.draw(rng, sectors),
             Address::Strided(kind) => kind.draw(sectors, stream),
+            Address::Mixed(kind) => kind.draw(rng, sectors, stream),
             Address::Listed(kind) => kind.draw(stream),
             Address::AlignedStripe(kind) => kind.draw(rng, sectors),
         }
@@ -162,6 +170,8 @@ mod tests {
             AddressSpec::HotMembers { weights: vec![3.0, 1.0, 1.0], chunk_bytes: bytes, align_bytes: None },
             AddressSpec::HotMembers { weights: vec![0.0, 1.0], chunk_bytes: bytes, align_bytes },
             AddressSpec::Strided { stride_bytes: 3 * bytes, align_bytes },
+            AddressSpec::Mixed { sequential: 0.3, local: 0.4, local_sd_bytes: 2.5 * bytes as f64, align_bytes },
+            AddressSpec::Mixed { sequential: 0.1, local: 0.9, local_sd_bytes: 1e12, align_bytes: None },
             AddressSpec::Listed { offset_bytes: vec![5 * bytes, 0, 7 * bytes, bytes] },
             AddressSpec::AlignedStripe { stripe_bytes: 4 * bytes, chunk_bytes: bytes },
         ]

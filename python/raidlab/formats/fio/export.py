@@ -174,7 +174,11 @@ def _address(job: _Job, cell: Mapping[str, Any], least: int, lengths: list[int],
     align = address.get("align_bytes") or sector_bytes
     if kind == "aligned_stripe":
         align = _stripe_align(address, lengths)
-    unknown = {"hot_members": "fio knows no columns of chunks", "listed": "fio's jobs hold no list of places"}
+    unknown = {
+        "hot_members": "fio knows no columns of chunks",
+        "listed": "fio's jobs hold no list of places",
+        "mixed": "fio knows no requests near the last one",
+    }
     if kind in unknown:
         accepted = "uniform, zipf, sequential, strided or aligned_stripe"
         raise CannotExportError("workload.address.kind", unknown[kind], kind, accepted)

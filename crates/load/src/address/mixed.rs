@@ -1,0 +1,190 @@
+//! `mixed`: some requests go on where the last one ended, some begin near its start, the rest anywhere.
+//!
+//! Purpose: the three ways of moving that DiskSim's synthetic generators mix, by which its figures are compared with ours.
+//! A near request lies a normally distributed distance from the start of the last, drawn anew where that leaves the
+//! volume; one that would go on beyond the end of the volume begins anywhere.
+//!
+//! Invariants: of the places where a request fits, a uniform one takes each with the same chance; where the last request
+//! was is known for each stream, so that streams do not follow one another. Two random words, one more for each distance
+//! drawn anew; all of them come last in a request, so that their number moves nothing.
+//!
+//! Reference: J. S. Bucy, J. Schindler, S. W. Schlosser, G. R. Ganger, *The DiskSim Simulation Environment Version 4.0
+//! Reference Manual*, CMU-PDL-08-101, 2008, section 4.2.
+
+use super::Site;
+use crate::draw;
+use crate::error::{join, positive, LoadError};
+use raidlab_types::{CounterRng, Lba};
+
+/// Distances drawn before a request is placed anywhere instead: at the very end of a volume one in two stays within it, and
+/// where sixteen do not, the spread is so much wider than the volume that anywhere is what they tend to.
+const MOST_TRIES: u32 = 16;
+
+/// Where the last request of a stream lay; of a stream that has not begun, beyond every volume.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    start: u64,
+    end: u64,
+}
+
+const NOT_BEGUN: Last = Last { start: u64::MAX, end: u64::MAX };
+
+/// Starts that follow, keep near, or jump.
+#[derive(Debug, Clone)]
+pub(crate) struct Mixed {
+    capacity_sectors: u64,
+    align_sectors: u64,
+    /// Chance to go on, and to do that or stay near.
+    sequential: f64,
+    bound: f64,
+    /// Standard deviation of the distance, in aligned places.
+    spread_places: f64,
+    last: Box<[Last]>,
+}
+
+impl Mixed {
+    pub(crate) fn new(
+        key: &str,
+        (sequential, local): (f64, f64),
+        local_sd_bytes: f64,
+        align_bytes: Option<u64>,
+        site: Site,
+    ) -> Result<Self, LoadError> {
+        for (name, share, most) in [("sequential", sequential, 1.0), ("local", local, 1.0 - sequential)] {
+            // Shares written in decimals need not add up to one exactly.
+            if !(0.0..=most + 1e-9).contains(&share) {
+                let message = format!("{share}; accepted: 0 to 1, both shares together at most 1");
+                return Err(LoadError::new(join(key, name), message));
+            }
+        }
+        let align_sectors = site.align(key, align_bytes)?;
+        let place_bytes = align_sectors as f64 * f64::from(site.sector_bytes);
+        Ok(Mixed {
+            capacity_sectors: site.capacity_sectors,
+            align_sectors,
+            sequential,
+            bound: sequential + local,
+            spread_places: positive(key, "local_sd_bytes", local_sd_bytes)? / place_bytes,
+            last: vec![NOT_BEGUN; site.streams as usize].into(),
+        })
+    }
+
+    pub(crate) fn longest(&self) -> u64 {
+        self.capacity_sectors
+    }
+
+    #[inline]
+    pub(crate) fn draw(&mut self, rng: &mut CounterRng, sectors: u64, stream: u32) -> Lba {
+        let (chance, room) = (rng.unit(), self.capacity_sectors - sectors);
+        let last = self.last[stream as usize];
+        let start = if chance < self.sequential && last.end <= room {
+            last.end
+        } else if chance < self.bound && chance >= self.sequential && last.start != u64::MAX {
+            self.near(rng, last.start, room)
+        } else {
+            self.anywhere(rng, room)
+        };
+        let end = start + sectors;
+        // Sizes are mostly multiples of the alignment already, as in `sequential`.
+        let end = if self.align_sectors > 1 { end.next_multiple_of(self.align_sectors) } else { end };
+        self.last[stream as usize] = Last { start, end };
+        start
+    }
+
+    fn near(&self, rng: &mut CounterRng, last_start: u64, room: u64) -> Lba {
+        for _ in 0..MOST_TRIES {
+            let places = draw::normal(rng) * self.spread_places;
+            // Rounded to the nearest place; `as` saturates, and so do the sums, so that what is too far leaves the volume.
+            let places = (places + 0.5f64.copysign(places)) as i64;
+            let distance = places.saturating_mul(self.align_sectors as i64);
+            let start = last_start as i64;
+            if let Ok(start) = u64::try_from(start.saturating_add(distance)) {
+                if start <= room {
+                    return start;
+                }
+            }
+        }
+        self.anywhere(rng, room)
+    }
+
+    fn anywhere(&self, rng: &mut CounterRng, room: u64) -> Lba {
+        let places = if self.align_sectors > 1 { room / self.align_sectors } else { room } + 1;
+        rng.below(places) * self.align_sectors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::address::test_support::{chi2_equal, site, starts};
+    use crate::address::{Address, Site};
+    use crate::spec::AddressSpec;
+    use raidlab_types::Seed;
+
+    fn spec(sequential: f64, local: f64, local_sd_bytes: f64, align_bytes: Option<u64>) -> AddressSpec {
+        AddressSpec::Mixed { sequential, local, local_sd_bytes, align_bytes }
+    }
+
+    #[test]
+    fn shares_and_distances_are_those_asked_for() {
+        // A volume so wide that a jump is never near by chance: what follows and what is within 8 deviations tell the kinds.
+        let (n, sd) = (60_000u64, 1000.0 * 512.0);
+        let starts = starts(&spec(0.2, 0.3, sd, None), site(1 << 40), 8, n);
+        let gaps: Vec<f64> = starts.windows(2).map(|w| w[1] as f64 - w[0] as f64).collect();
+        let follow = gaps.iter().filter(|&&gap| gap == 8.0).count() as f64 / n as f64;
+        let near: Vec<f64> = gaps.iter().copied().filter(|gap| *gap != 8.0 && gap.abs() < 8000.0).collect();
+        // Five standard errors of a binomial share are below 0.01; near requests fall on the very next place now and then.
+        assert!((follow - 0.2).abs() < 0.01 && (near.len() as f64 / n as f64 - 0.3).abs() < 0.01, "{follow}");
+        // Of 18,000 distances the mean's standard error is 7.5 sectors, the deviation's 0.5 %.
+        let mean = near.iter().sum::<f64>() / near.len() as f64;
+        let deviation = (near.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / near.len() as f64).sqrt();
+        assert!(mean.abs() < 40.0 && (deviation / 1000.0 - 1.0).abs() < 0.03, "{mean} {deviation}");
+    }
+
+    #[test]
+    fn jumps_are_uniform_over_aligned_places() {
+        // 100 sectors, aligned to 8, requests of 8: 12 places. Chi-squared, 11 degrees of freedom: 99.99 % quantile 37.4.
+        let mut counts = [0; 12];
+        for start in starts(&spec(0.0, 0.0, 512.0, Some(4096)), site(100), 8, 60_000) {
+            assert_eq!(start % 8, 0);
+            counts[(start / 8) as usize] += 1;
+        }
+        assert!(chi2_equal(&counts) < 37.4, "{counts:?}");
+    }
+
+    #[test]
+    fn what_goes_on_leaves_no_gap_and_jumps_at_the_end() {
+        let starts = starts(&spec(1.0, 0.0, 512.0, Some(2048)), site(40), 3, 200);
+        let jumps = starts.windows(2).filter(|w| w[1] != w[0] + 4).count();
+        assert!(starts.iter().all(|start| start % 4 == 0 && *start <= 36));
+        // From a uniform place it takes 5.5 requests on average to come to the end: 36 jumps, give or take 3.
+        assert!((20..55).contains(&jumps), "{jumps} of 200");
+    }
+
+    #[test]
+    fn a_spread_far_wider_than_the_volume_is_uniform() {
+        let mut counts = [0; 10];
+        starts(&spec(0.0, 1.0, 1e15, None), site(10), 1, 40_000).iter().for_each(|&s| counts[s as usize] += 1);
+        // 9 degrees of freedom: 99.99 % quantile 33.7.
+        assert!(chi2_equal(&counts) < 33.7, "{counts:?}");
+    }
+
+    #[test]
+    fn streams_follow_themselves_alone() {
+        let site = Site { sector_bytes: 512, capacity_sectors: 1 << 30, streams: 2 };
+        let mut address = Address::new(&spec(1.0, 0.0, 512.0, None), "a", site).unwrap();
+        let mut rng = Seed::new(3).draws();
+        let first = [address.draw(&mut rng, 4, 0), address.draw(&mut rng, 4, 1)];
+        let second = [address.draw(&mut rng, 4, 0), address.draw(&mut rng, 4, 1)];
+        assert_eq!(second, first.map(|start| start + 4));
+    }
+
+    #[test]
+    fn shares_and_the_spread_are_checked_with_their_key() {
+        let key = |spec| Address::new(&spec, "w.address", site(100)).unwrap_err().key;
+        assert_eq!(key(spec(1.5, 0.0, 512.0, None)), "w.address.sequential");
+        assert_eq!(key(spec(0.6, 0.6, 512.0, None)), "w.address.local");
+        assert_eq!(key(spec(f64::NAN, 0.0, 512.0, None)), "w.address.sequential");
+        assert_eq!(key(spec(0.2, 0.3, 0.0, None)), "w.address.local_sd_bytes");
+        assert!(Address::new(&spec(0.9, 0.1, 512.0, None), "w.address", site(100)).is_ok());
+    }
+}
