@@ -13,6 +13,7 @@ use crate::empirical::Empirical;
 use crate::fixed::Fixed;
 use crate::hdd::{Command, Drive, Hdd};
 use crate::pair::{Ledger, Prepaid};
+use crate::random::Random;
 use crate::scheduler::{Arm, Queue, SchedulerSpec, Waiting};
 use crate::service::{Completion, FlashTotals, Totals, Visit};
 use crate::ssd::{Asked, Ssd};
@@ -28,6 +29,8 @@ enum Model {
     Ssd(Box<Ssd>),
     Fixed(Fixed),
     Empirical(Empirical),
+    /// In a box: no device is to be larger for it.
+    Random(Box<Random>),
 }
 
 impl Model {
@@ -42,7 +45,7 @@ impl Model {
         match self {
             Model::Hdd(hdd) => hdd.positioning_ns(at, op.kind, op.lba),
             Model::Drive(drive) => drive.positioning_ns(at.as_ns(), op.kind, op.lba),
-            Model::Fixed(_) | Model::Empirical(_) | Model::Ssd(_) => 0,
+            Model::Fixed(_) | Model::Empirical(_) | Model::Random(_) | Model::Ssd(_) => 0,
         }
     }
 }
@@ -96,7 +99,7 @@ pub struct Device {
 impl Device {
     /// A device of this spec in an array whose sectors have `sector_bytes` bytes, a multiple of the device's own.
     ///
-    /// The seed gives a disk its angle at the start and an empirical device its draws; give each member its own.
+    /// The seed gives a disk its angle at the start and a device with drawn times its draws; give each member its own.
     pub fn new(spec: &DeviceSpec, sector_bytes: u32, pricing: PairPricing, seed: Seed) -> Result<Device, DeviceError> {
         let (model, own_bytes, scheduler) = match spec {
             DeviceSpec::Hdd(s) if s.is_plain() => {
@@ -105,6 +108,7 @@ impl Device {
             DeviceSpec::Hdd(s) => (Model::Drive(Box::new(Drive::new(s, seed)?)), s.sector_bytes, s.scheduler),
             DeviceSpec::Fixed(s) => (Model::Fixed(Fixed::new(s)?), s.sector_bytes, s.scheduler),
             DeviceSpec::Empirical(s) => (Model::Empirical(Empirical::new(s, seed)?), s.sector_bytes, s.scheduler),
+            DeviceSpec::Random(s) => (Model::Random(Box::new(Random::new(s, seed)?)), s.sector_bytes, s.scheduler),
             DeviceSpec::Ssd(s) => (Model::Ssd(Box::new(Ssd::new(s, seed)?)), s.sector_bytes, s.scheduler),
         };
         if sector_bytes == 0 || !sector_bytes.is_multiple_of(own_bytes) {
@@ -131,6 +135,7 @@ impl Device {
             Model::Drive(drive) => (drive.capacity_sectors(), 1),
             Model::Fixed(fixed) => (fixed.capacity_sectors, fixed.servers),
             Model::Empirical(empirical) => (empirical.capacity_sectors, empirical.servers),
+            Model::Random(random) => (random.capacity_sectors, random.servers),
             Model::Ssd(ssd) => (ssd.capacity_sectors(), ssd.queue_depth()),
         };
         if sectors < sectors_each {
@@ -166,6 +171,7 @@ impl Device {
             Model::Drive(drive) => Model::Drive(Box::new(drive.twin(seed))),
             Model::Fixed(fixed) => Model::Fixed(fixed.clone()),
             Model::Empirical(empirical) => Model::Empirical(empirical.twin(seed)),
+            Model::Random(random) => Model::Random(Box::new(random.twin(seed))),
             Model::Ssd(ssd) => Model::Ssd(Box::new(ssd.twin(seed))),
         };
         Device {
@@ -340,6 +346,7 @@ impl Device {
             Model::Drive(_) | Model::Ssd(_) => unreachable!("goes by start_visit"),
             Model::Fixed(fixed) => fixed.serve(op.kind, op.sectors),
             Model::Empirical(empirical) => empirical.serve(op.kind, op.sequence),
+            Model::Random(random) => random.serve(op.kind, op.sequence),
         };
         let done = at + Duration::from_ns(service.total());
         let pair_read = op.kind == OpKind::Read && op.pair_with().is_some();
@@ -410,6 +417,7 @@ impl Device {
             Model::Drive(drive) => drive.serve_pair_write(at.as_ns(), read.lba, read.sectors),
             Model::Fixed(fixed) => fixed.serve(OpKind::Write, read.sectors),
             Model::Empirical(empirical) => empirical.serve_pair_write(read.sequence),
+            Model::Random(random) => random.serve_pair_write(read.sequence),
             Model::Ssd(_) => unreachable!("refused when it was made"),
         };
         if let Some(write) = read.pair_with() {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Longest constant accepted, in microseconds: a minute.
-const MAX_US: f64 = 60e6;
+pub(crate) const MAX_US: f64 = 60e6;
 
 /// Parameters of a device with constant service time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

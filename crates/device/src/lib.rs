@@ -24,6 +24,7 @@ mod error;
 mod fixed;
 mod hdd;
 mod pair;
+mod random;
 mod scheduler;
 mod service;
 mod spec;
@@ -37,6 +38,7 @@ pub use hdd::{
     BandSpec, BufferSpec, BusSpec, ChildSpec, CommandSpec, ExtraDisconnect, HddSpec, KeepRequested, LayoutSpec,
     Mapping, NodeSpec, Preseek, ReadAhead, SeekSpec, Skew, Sparing, WriteBack, ZoneSpec,
 };
+pub use random::{RandomSpec, TimesSpec};
 pub use scheduler::SchedulerSpec;
 pub use service::{Completion, FlashTotals, IdleMean, Totals};
 pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};

@@ -3,7 +3,7 @@
 //! Invariant: a spec that [`Device::new`](crate::Device::new) accepts prices every operation within its capacity; what is
 //! wrong with one that it refuses is named by key.
 
-use crate::{DeviceError, EmpiricalSpec, FixedSpec, HddSpec, IdleMean, SsdSpec};
+use crate::{DeviceError, EmpiricalSpec, FixedSpec, HddSpec, IdleMean, RandomSpec, SsdSpec};
 use raidlab_types::OpKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,6 +20,8 @@ pub enum DeviceSpec {
     Fixed(FixedSpec),
     /// Service times drawn from measured quantiles.
     Empirical(EmpiricalSpec),
+    /// Service times drawn from a distribution with a name.
+    Random(RandomSpec),
     /// A flash drive.
     Ssd(Box<SsdSpec>),
 }
@@ -31,6 +33,7 @@ impl DeviceSpec {
             DeviceSpec::Hdd(spec) => spec.idle_mean(kind, bytes),
             DeviceSpec::Fixed(spec) => spec.idle_mean(kind, bytes),
             DeviceSpec::Empirical(spec) => spec.idle_mean(kind),
+            DeviceSpec::Random(spec) => spec.idle_mean(kind),
             DeviceSpec::Ssd(spec) => spec.idle_mean(kind, bytes),
         }
     }
@@ -41,6 +44,7 @@ impl DeviceSpec {
             DeviceSpec::Hdd(spec) => spec.sector_bytes,
             DeviceSpec::Fixed(spec) => spec.sector_bytes,
             DeviceSpec::Empirical(spec) => spec.sector_bytes,
+            DeviceSpec::Random(spec) => spec.sector_bytes,
             DeviceSpec::Ssd(spec) => spec.sector_bytes,
         }
     }
@@ -51,6 +55,7 @@ impl DeviceSpec {
             DeviceSpec::Hdd(spec) => spec.name.as_deref(),
             DeviceSpec::Fixed(spec) => spec.name.as_deref(),
             DeviceSpec::Empirical(spec) => spec.name.as_deref(),
+            DeviceSpec::Random(spec) => spec.name.as_deref(),
             DeviceSpec::Ssd(spec) => spec.name.as_deref(),
         }
     }
@@ -61,6 +66,7 @@ impl DeviceSpec {
             DeviceSpec::Hdd(spec) => &spec.provenance,
             DeviceSpec::Fixed(spec) => &spec.provenance,
             DeviceSpec::Empirical(spec) => &spec.provenance,
+            DeviceSpec::Random(spec) => &spec.provenance,
             DeviceSpec::Ssd(spec) => &spec.provenance,
         }
     }

@@ -138,19 +138,23 @@ fn what_lies_outside_is_refused_loudly() {
     device.handle_op(Instant::ZERO, read(1, 2047, 2));
 }
 
-fn kinds() -> [DeviceSpec; 4] {
+fn kinds() -> [DeviceSpec; 5] {
     let empirical = json(
         r#"{"kind": "empirical", "capacity_bytes": 1048576, "servers": 3,
             "read": [[0, 50], [0.9, 200], [1, 9000]], "write": [[0, 20], [1, 80]]}"#,
     );
-    [small_disk(), fixed(1), fixed(4), empirical]
+    let random = json(
+        r#"{"kind": "random", "capacity_bytes": 1048576, "servers": 2, "read": {"kind": "exponential", "mean_us": 100},
+            "write": {"kind": "erlang", "mean_us": 40, "stages": 3}}"#,
+    );
+    [small_disk(), fixed(1), fixed(4), empirical, random]
 }
 
 proptest! {
     /// No server idles while anything waits, everything taken comes out once, and the times add up.
     #[test]
     fn work_is_conserved(
-        kind in 0usize..4, seed: u64, arrivals in prop::collection::vec((0u64..3_000_000, 0u64..2000, 1u64..40, 0u8..5), 1..60),
+        kind in 0usize..5, seed: u64, arrivals in prop::collection::vec((0u64..3_000_000, 0u64..2000, 1u64..40, 0u8..5), 1..60),
     ) {
         let spec = &kinds()[kind];
         let mut device = Device::new(spec, 512, PairPricing::Queued, Seed::new(seed)).unwrap();
@@ -168,7 +172,12 @@ proptest! {
         let mut ids: Vec<u64> = done.iter().map(|c| c.id.0).collect();
         ids.sort_unstable();
         prop_assert!(ids.iter().copied().eq(0..arrivals.len() as u64));
-        let servers = match spec { DeviceSpec::Fixed(s) => s.servers, DeviceSpec::Empirical(s) => s.servers, _ => 1 };
+        let servers = match spec {
+            DeviceSpec::Fixed(s) => s.servers,
+            DeviceSpec::Empirical(s) => s.servers,
+            DeviceSpec::Random(s) => s.servers,
+            _ => 1,
+        };
         for c in &done {
             prop_assert!(c.arrived <= c.started);
             prop_assert_eq!(c.done.since(c.started), c.overhead + c.seek + c.rotation + c.transfer);
@@ -187,7 +196,7 @@ proptest! {
 
     /// Two devices given the same give the same, whatever the pricing.
     #[test]
-    fn runs_repeat(kind in 0usize..4, pricing in 0usize..3, seed: u64, lbas in prop::collection::vec(0u64..2000, 1..40)) {
+    fn runs_repeat(kind in 0usize..5, pricing in 0usize..3, seed: u64, lbas in prop::collection::vec(0u64..2000, 1..40)) {
         let pricing = [PairPricing::Queued, PairPricing::Head, PairPricing::Prepaid][pricing];
         let run = || {
             let mut device = Device::new(&kinds()[kind], 512, pricing, Seed::new(seed)).unwrap();

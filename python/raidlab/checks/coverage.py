@@ -18,7 +18,7 @@ _PARTS = 10
 _LEAST_PARTS = 5
 _DRAWS_A_PART = 5
 # A device model that is as fast everywhere has no zones to sample.
-_PLACELESS = ("fixed", "empirical")
+_PLACELESS = ("fixed", "empirical", "random")
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:

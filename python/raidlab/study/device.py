@@ -20,7 +20,7 @@ from raidlab.study.find import device_names, did_you_mean, find_device
 from raidlab.study.words import without_control
 
 DEFAULT_SECTOR_BYTES = 512
-KINDS = ("hdd", "ssd", "fixed", "empirical")
+KINDS = ("hdd", "ssd", "fixed", "empirical", "random")
 
 
 @dataclass(frozen=True)
