@@ -5,7 +5,6 @@ Invariant: nothing here runs; a cell is the dictionary that the engine takes.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 SECTOR_BYTES = 512
@@ -20,10 +19,22 @@ def fixed(service_us: float) -> dict[str, Any]:
 
 
 def exponential(mean_us: float) -> dict[str, Any]:
-    """A disk whose service times are exponential, cut off at sixteen times their mean (one in nine million)."""
-    steps = [step / 100 for step in range(1600)]
-    quantiles = [[1.0 - math.exp(-step), mean_us * step] for step in steps] + [[1.0, mean_us * 16]]
-    return {"kind": "empirical", "capacity_bytes": DISK_BYTES, "read": quantiles, "write": quantiles}
+    """A disk whose service times are exponential."""
+    return _drawn({"kind": "exponential", "mean_us": mean_us})
+
+
+def erlang(mean_us: float, stages: int) -> dict[str, Any]:
+    """A disk whose service times vary less: a squared coefficient of variation of one over the stages."""
+    return _drawn({"kind": "erlang", "mean_us": mean_us, "stages": stages})
+
+
+def hyperexponential(mean_us: float, cv2: float) -> dict[str, Any]:
+    """A disk whose service times vary more: a squared coefficient of variation above 1."""
+    return _drawn({"kind": "h2", "mean_us": mean_us, "cv2": cv2})
+
+
+def _drawn(times: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "random", "capacity_bytes": DISK_BYTES, "read": times, "write": times}
 
 
 def flash(pages_per_block: int, blocks: int, spare_percent: float, victim: str) -> dict[str, Any]:

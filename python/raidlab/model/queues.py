@@ -82,13 +82,14 @@ def m_m_c_response_us(rate_per_s: float, service_us: float, servers: float) -> f
     return service_us * (1 + waits / (count * (1 - rho)))
 
 
-def _single(kind: str, device: dict[str, object], service_us: float) -> Iterator[Case]:
+def _single(kind: str, device: dict[str, object], service_us: float, cv2: float = 1.0) -> Iterator[Case]:
     for rho in _LOADS:
         rate = rho * 1e6 / service_us
-        # The relative error of a mean grows as the load nears 1: so must the number of requests.
-        cell = cells.cell(device, {"kind": "member"}, cells.poisson(rate), requests=int(400_000 / (1 - rho)))
+        # The error of a mean grows as the load nears 1, and with the variation: so must the number of requests.
+        requests = int(200_000 * (1 + cv2) / (1 - rho))
+        cell = cells.cell(device, {"kind": "member"}, cells.poisson(rate), requests=requests)
         parameters = {"rate_per_s": rate, "service_us": service_us}
-        extra = {"cv2": 1.0} if kind == "m_g_1" else {}
+        extra = {"cv2": cv2} if kind == "m_g_1" else {}
         yield Case(f"utilisation {rho:g}", {**parameters, **extra}, cell, cells.mean_response_us)
 
 
@@ -131,7 +132,7 @@ FORMS = (
         "Poisson arrivals, independent service times of any distribution, first come first served.",
         (_RATE, _SERVICE, Parameter("cv2", "squared coefficient of variation of service times")),
         m_g_1_response_us,
-        lambda: _single("m_g_1", cells.exponential(1000.0), 1000.0),
+        lambda: _single("m_g_1", cells.hyperexponential(1000.0, 4.0), 1000.0, 4.0),
     ),
     Form(
         "m_m_c",
