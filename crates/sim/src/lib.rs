@@ -11,6 +11,7 @@
 
 mod cache;
 mod config;
+mod conserve;
 mod error;
 mod events;
 mod offer;

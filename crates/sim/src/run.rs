@@ -5,6 +5,7 @@
 
 use crate::cache::{Cache, CacheOp};
 use crate::config::SimConfig;
+use crate::conserve::Ledger;
 use crate::error::SimError;
 use crate::events::Timers;
 use crate::offer::Offer;
@@ -81,6 +82,7 @@ struct Sim<'o, L: Offer, O: Observer> {
     issuers: Vec<Issuer>,
     handled: u64,
     measuring: bool,
+    ledger: Ledger,
     observer: &'o mut O,
 }
 
@@ -245,6 +247,7 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
             issuers: Vec::new(),
             handled: 0,
             measuring: false,
+            ledger: Ledger::default(),
             observer,
         })
     }
@@ -364,6 +367,7 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
     /// A request sets out from its client.
     #[inline]
     fn admit(&mut self, request: Request) {
+        self.ledger.enter(self.now, request.tag);
         let Some(walks) = &mut self.walks else { return self.enter(request) };
         let tag = request.tag as usize;
         if tag >= self.requests.len() {
@@ -482,6 +486,12 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
     fn answer(&mut self, tag: RequestTag, ok: bool) {
         self.load.handle_done(self.now, tag, ok);
         self.answered = true;
+        self.ledger.leave(self.now, tag);
+        if self.ledger.is_to_be_checked() {
+            // Caches go on destaging behind their clients, and a load of files records files, not what they are read with.
+            let array = self.caches.is_empty().then_some(&self.array);
+            self.ledger.check(array, (!L::WORKS).then(|| self.load.recorder()));
+        }
     }
 
     #[inline]
@@ -540,6 +550,7 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
     #[inline]
     fn start(&mut self, op: &Operation) {
         self.observer.operation(self.now, op);
+        self.ledger.start();
         let leaf = op.leaf;
         self.devices[leaf as usize].handle_op(self.now, *op);
         self.schedule(leaf);
@@ -558,6 +569,7 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
         // One completion a turn: what follows from it at this instant may change what the device does next.
         if let Some(done) = self.devices[leaf as usize].poll_done(self.now) {
             self.observer.completion(self.now, done.id);
+            self.ledger.complete();
             if self.walks.is_some() {
                 self.come_back(leaf, done.id);
             } else {

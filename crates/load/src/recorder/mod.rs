@@ -293,6 +293,12 @@ impl Recorder {
         }
     }
 
+    /// Time spent in flight by all requests since the beginning of the run, up to `at`, which must not lie before the last
+    /// event; in request-nanoseconds.
+    pub fn in_flight_ns(&self, at: Instant) -> u128 {
+        self.in_flight_until(at)
+    }
+
     /// Completions a second of the run's clock, warm-up included.
     pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> + '_ {
         self.snapshots.rows()
