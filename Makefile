@@ -49,8 +49,11 @@ format: setup ## Format all code
 	$(BIN)/ruff format python tests benches
 	$(BIN)/ruff check --fix --quiet python tests benches
 
-bench: ## Benchmarks: the simulator, the array, load, devices, parity kernels, the live engine
+bench: setup ## Benchmarks of every crate, the simulator against queueing theory, and one table of speeds beside the aims
+	mkdir -p target && touch target/.bench-began
 	cargo bench --locked --workspace --exclude raidlab-py
+	@status=0; $(BIN)/python benches/queueing/run.py || status=$$?; \
+	$(BIN)/python benches/speeds/run.py --since target/.bench-began; exit $$status
 
 bench-isal: ## Parity kernels against ISA-L in interleaved pairs (needs libisal-dev)
 	cargo bench --locked -p raidlab-parity --features isal --bench against_isal

@@ -1,4 +1,5 @@
-//! How many requests a second the simulator handles: closed loop over 10 zoned disks, with full recording.
+//! How many requests a second the simulator handles: closed loop over 10 zoned disks, with full recording; and over 9
+//! with the load of DiskSim's own validation set.
 //!
 //! Each iteration is a whole run of `REQUESTS` requests, set-up included.
 
@@ -7,7 +8,7 @@
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
-use raidlab_load::{Limit, Limits, LoadSpec};
+use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use raidlab_sim::{run, HostSpec, PathSpec, SimConfig};
 
 const REQUESTS: u64 = 2_000_000;
@@ -22,10 +23,10 @@ fn disk() -> DeviceSpec {
 }
 
 fn config(tree: Tree, read_fraction: f64) -> SimConfig {
-    let workload = format!(
+    let workload = text_workload(&format!(
         r#"{{"read_fraction": {read_fraction}, "size": {{"kind": "fixed", "bytes": 4096}},
             "address": {{"kind": "uniform", "align_bytes": 4096}}}}"#
-    );
+    ));
     SimConfig {
         tree,
         policy: Policy::default(),
@@ -35,12 +36,29 @@ fn config(tree: Tree, read_fraction: f64) -> SimConfig {
         host: HostSpec::default(),
         path: PathSpec::default(),
         load: LoadSpec::Closed { depth: 40 },
-        workload: serde_json::from_str(&workload).expect("a workload"),
+        workload,
         files: None,
         limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(REQUESTS), duration_s: None } },
         sector_bytes: None,
         seed: 1,
     }
+}
+
+fn text_workload(text: &str) -> WorkloadSpec {
+    serde_json::from_str(text).expect("a workload")
+}
+
+/// The 9 disks of RAID 5 that DiskSim 4.0 is validated with: chunks of 64 sectors, 66 % reads, sizes drawn exponentially
+/// with a mean of 8 sectors and rounded up to blocks of 8, 20 % sequential, 30 % local. The array's sector is the block.
+fn disksim_raid5() -> SimConfig {
+    // Exponential of a mean of one block, rounded up: 1 / (1 - 1/e) blocks on average.
+    let mean_bytes = 4096.0 / (1.0 - (-1f64).exp());
+    let workload = text_workload(&format!(
+        r#"{{"read_fraction": 0.66, "size": {{"kind": "exponential", "mean_bytes": {mean_bytes}}},
+            "address": {{"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 20480000}}}}"#
+    ));
+    let tree = Tree::parity(1, 9, 64 * 512, Rotation::LeftSymmetric);
+    SimConfig { workload, sector_bytes: Some(4096), ..config(tree, 0.66) }
 }
 
 fn four_stations() -> PathSpec {
@@ -63,6 +81,10 @@ fn throughput(c: &mut Criterion) {
         let config = config(tree, reads);
         group.bench_function(name, |b| b.iter(|| run(&config).expect("runs").events));
     }
+    let validation = disksim_raid5();
+    group.bench_function("raid5 of 9 disks, DiskSim's validation load", |b| {
+        b.iter(|| run(&validation).expect("runs").events)
+    });
     // An access a request, with four stations on its way: host, interface, controller, bus.
     let config = SimConfig { path: four_stations(), ..config(Tree::raid0(10, 64 << 10), 1.0) };
     group.bench_function("raid0 read, four stations an access", |b| b.iter(|| run(&config).expect("runs").events));
