@@ -29,6 +29,11 @@ def test_values_known_from_textbooks() -> None:
     assert FORMS["flash_fifo"].value(spare_factor=1.3) == pytest.approx(2.364, rel=1e-3)
     assert FORMS["flash_greedy"].value(spare_factor=1.3, units_per_block=1e6) == pytest.approx(2.364, rel=1e-3)
     assert FORMS["flash_greedy"].value(spare_factor=1.3, units_per_block=32) < 2.3
+    # Without anything to adjust it is the simple model: a mirrored write costs two accesses.
+    disk = {"seek_ms": 8, "revolution_ms": 10, "transfer_ms": 5}
+    assert FORMS["adjusted_access_count"].value(**disk, copies=2) == pytest.approx(50)
+    # 18 ms once against 2 disks x (18 ms + the revolution until the write can begin and is done).
+    assert FORMS["adjusted_access_count"].value(**disk, parities=1) == pytest.approx(100 * 18 / 56)
     assert FORMS["calculator"].value(disks=8, disk_iops=150, read_share=0, write_penalty=4) == 300
 
 
@@ -54,6 +59,8 @@ def test_each_form_says_what_it_is_and_refuses_what_it_does_not_know(kind: str) 
         ("flash_fifo", {"spare_factor": 1.0}),
         ("flash_greedy", {"spare_factor": 1.1, "units_per_block": 2.5}),
         ("calculator", {"disks": 4, "disk_iops": 1, "read_share": 2, "write_penalty": 4}),
+        ("adjusted_access_count", {"seek_ms": 8, "revolution_ms": 10, "transfer_ms": 5, "copies": 2, "parities": 1}),
+        ("adjusted_access_count", {"seek_ms": 8, "revolution_ms": 10, "transfer_ms": 5, "seek_saved_ms": 9}),
         ("chunk_raid0", {"positioning_ms": 0, "transfer_mb_s": 1, "concurrency": 2}),
     ],
 )
@@ -72,6 +79,7 @@ def test_outside_its_range_a_form_refuses(kind: str, given: dict[str, float]) ->
         ("m_m_c", 0.015),
         ("fork_join", 0.05),
         ("lee_katz", 0.015),
+        ("adjusted_access_count", 0.015),
         ("flash_fifo", 0.05),
         ("flash_greedy", 0.05),
     ],

@@ -5,12 +5,12 @@ Adding one: a `Form` in the list `FORMS` of a file that is listed here, with its
 Invariant: pure functions of trees and numbers; nothing here knows a run.
 """
 
-from raidlab.model import closed_loop, flash, fork_join, queues, rules
+from raidlab.model import adjusted, closed_loop, flash, fork_join, queues, rules
 from raidlab.model.access_count import accesses, throughput_per_member_percent
 from raidlab.model.form import Case, Form, Parameter
 
 FORMS: dict[str, Form] = {
-    form.kind: form for room in (queues, fork_join, closed_loop, rules, flash) for form in room.FORMS
+    form.kind: form for room in (queues, fork_join, closed_loop, adjusted, rules, flash) for form in room.FORMS
 }
 
 __all__ = ["FORMS", "Case", "Form", "Parameter", "accesses", "throughput_per_member_percent"]

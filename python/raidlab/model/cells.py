@@ -37,6 +37,19 @@ def _drawn(times: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "random", "capacity_bytes": DISK_BYTES, "read": times, "write": times}
 
 
+def disk(revolution_ms: float, seek_ms: tuple[float, float, float], turnaround_ms: float) -> dict[str, Any]:
+    """A disk of equal tracks of 128 sectors whose seeks grow in proportion to the distance: shortest, mean, longest."""
+    least, mean, most = seek_ms
+    return {
+        "kind": "hdd",
+        "revolution_ms": revolution_ms,
+        "heads": 4,
+        "zones": [{"cylinders": 3000, "sectors_per_track": 128}],
+        "seek": {"kind": "linear", "min_ms": least, "avg_ms": mean, "max_ms": most},
+        "pair_turnaround_ms": turnaround_ms,
+    }
+
+
 def flash(pages_per_block: int, blocks: int, spare_percent: float, victim: str) -> dict[str, Any]:
     """A flash drive of one die in its steady state, whose data fill so many blocks."""
     return {
