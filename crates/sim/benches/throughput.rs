@@ -52,7 +52,7 @@ fn text_workload(text: &str) -> WorkloadSpec {
 /// with a mean of 8 sectors and rounded up to blocks of 8, 20 % sequential, 30 % local. The array's sector is the block.
 fn disksim_raid5() -> SimConfig {
     // Exponential of a mean of one block, rounded up: 1 / (1 - 1/e) blocks on average.
-    let mean_bytes = 4096.0 / (1.0 - (-1f64).exp());
+    let mean_bytes = 4096.0 / (1.0 - 1.0 / std::f64::consts::E);
     let workload = text_workload(&format!(
         r#"{{"read_fraction": 0.66, "size": {{"kind": "exponential", "mean_bytes": {mean_bytes}}},
             "address": {{"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 20480000}}}}"#

@@ -82,11 +82,6 @@ impl Times {
         other.sum_ns += u128::from(other_ns);
     }
 
-    /// The sum of all times, exact.
-    pub fn sum_ns(&self) -> u128 {
-        self.sum_ns
-    }
-
     /// How many each bucket counts.
     pub(super) fn counts(&self) -> &[u64; BUCKETS] {
         &self.counts
