@@ -34,6 +34,7 @@ AIMS: dict[str, float] = {
     "sim/raid0 read, four stations an access": 2.5e6,
     # A hundred times the 21,000 requests a second of DiskSim 4.0 on it.
     "sim/raid5 of 9 disks, DiskSim's validation load": 2.1e6,
+    "sim/a week of 100 M requests, 36 volumes of RAID 5": 1.0e6,
 }
 
 
