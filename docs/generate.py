@@ -37,7 +37,7 @@ COLUMNS: dict[str, str] = {
     "array": "Name of the array.",
     "group": "Its group.",
     "workload": "Name of the workload.",
-    "load": "`closed`, `open` or `hold`.",
+    "load": "`closed`, `open`, `trace` (by the time stamps of one) or `hold`.",
     "depth": "Queue depth asked for; 0 where the load has none.",
     "rate_per_s": "Rate offered; 0 where the load has none.",
     "repeat": "From 0.",

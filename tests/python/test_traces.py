@@ -20,7 +20,8 @@ from raidlab.errors import InputError
 from raidlab.metrics.comparable import refusals
 from raidlab.results import Run
 from raidlab.study import load_study_text
-from raidlab.study.workload import TraceReplay
+from raidlab.study.check import writes
+from raidlab.study.workload import TraceReplay, Workload
 
 # Times in microseconds, from a million on: one request a millisecond, reads and writes of two volumes in turn.
 LINES = [f"{7 + i % 2},{'RW'[i % 3 == 0]},{i * 7919 % 100 * 4096},4096,{1_000_000 + 1000 * i}" for i in range(200)]
@@ -274,6 +275,13 @@ def test_two_replays_are_compared_only_if_they_are_of_one_trace(trace: Path, tmp
     first, same, other = (analyse(run).points[0] for run in runs)
     assert list(refusals(first, same)) == []
     assert list(refusals(first, other)) == ["another trace: the files have other contents"]
+
+
+def test_only_reads_are_sure_not_to_write() -> None:
+    def workload(only: str) -> Workload:
+        return Workload.model_validate({"name": "web", "trace": {"file": "web.csv", "only": only}})
+
+    assert [writes(workload(only)) for only in ("all", "writes", "reads")] == [True, True, False]
 
 
 def test_nothing_is_said_of_what_was_not_drawn(trace: Path, tmp_path: Path) -> None:
