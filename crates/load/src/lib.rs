@@ -5,9 +5,9 @@
 //!
 //! Code map: [`LoadSpec`], [`WorkloadSpec`] and [`Limits`] are the words of a cell's JSON text; [`Load`] offers requests and
 //! is told of completions; [`Recorder`] keeps histograms and counts; [`control`] finds the load at which a response time
-//! is held; [`files`] is the load of those who read whole files, [`trace`] that of requests recorded
-//! elsewhere. Kinds of arrivals, sizes and addresses, and formats of traces, have a file each and a list in their room's
-//! `mod.rs`.
+//! is held; [`files`] is the load of those who read whole files, [`streams`] that of those who copy, [`trace`] that of
+//! requests recorded elsewhere. Kinds of arrivals, sizes and addresses, and formats of traces, have a file each and a list
+//! in their room's `mod.rs`.
 //!
 //! Invariants:
 //! - No clock, file, thread or global random number: time is an argument, randomness a function of a seed.
@@ -26,6 +26,7 @@ pub mod recorder;
 mod size;
 mod slab;
 pub mod spec;
+pub mod streams;
 pub mod trace;
 mod workload;
 

@@ -8,6 +8,7 @@ use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, TargetSpec};
 use raidlab_load::files::FilesSpec;
+use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{Replay, TraceSpec};
 use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig, SimError};
@@ -58,6 +59,9 @@ pub(crate) struct CellSpec {
     /// Simulator: whole files in place of requests.
     #[serde(default)]
     pub files: Option<FilesSpec>,
+    /// Simulator: streams in place of requests.
+    #[serde(default)]
+    pub streams: Option<Vec<StreamSpec>>,
     #[serde(default)]
     pub warmup: Limit,
     pub measure: Limit,
@@ -135,6 +139,11 @@ impl CellSpec {
                 "whole files are simulated here; accepted: with engine \"sim\" (on file systems: engine \"files\")";
             return Err(cell_error(py, "files", message));
         }
+        if self.streams.is_some() {
+            let message =
+                "streams are simulated here; accepted: with engine \"sim\" (on real members: engine \"streams\")";
+            return Err(cell_error(py, "streams", message));
+        }
         let targets: Vec<TargetSpec> = self.members(py)?;
         let limits = self.limits();
         Ok(LiveConfig {
@@ -173,6 +182,7 @@ impl CellSpec {
             load: self.load,
             workload: self.workload.unwrap_or_else(no_workload),
             files: self.files,
+            streams: self.streams,
             limits,
             sector_bytes: self.sector_bytes,
             seed: self.seed,

@@ -38,6 +38,7 @@ fn config(tree: Tree, read_fraction: f64) -> SimConfig {
         load: LoadSpec::Closed { depth: 40 },
         workload,
         files: None,
+        streams: None,
         limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(REQUESTS), duration_s: None } },
         sector_bytes: None,
         seed: 1,

@@ -155,6 +155,7 @@ fn config() -> SimConfig {
         load: LoadSpec::Open { arrival: ArrivalSpec::Trace { speed: 1.0 }, max_in_flight: None },
         workload: serde_json::from_str::<WorkloadSpec>(unused).expect("a workload"),
         files: None,
+        streams: None,
         limits: Limits::default(),
         sector_bytes: None,
         seed: 1,

@@ -4,6 +4,7 @@ use crate::path::PathSpec;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
+use raidlab_load::streams::StreamSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
 use raidlab_types::LeafId;
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,8 @@ pub struct SimConfig {
     pub workload: WorkloadSpec,
     /// Whole files in place of requests: their sizes are those of the workload, their readers the depth of the load.
     pub files: Option<FilesSpec>,
+    /// Streams in place of requests; the load and the workload then say nothing.
+    pub streams: Option<Vec<StreamSpec>>,
     /// Warm-up and measurement.
     pub limits: Limits,
     /// The array's sector; `None`: the largest logical block among the devices.

@@ -1,10 +1,11 @@
-//! What offers the load: requests that are drawn, those of a trace, or whole files.
+//! What offers the load: requests that are drawn, those of a trace, whole files, or streams.
 //!
 //! Purpose: one loop for all. The loop is compiled once for each, so that what only one of them has costs the others nothing.
 //!
-//! Invariant: as the drivers' orders of [`Load`], [`TraceLoad`] and [`FileLoad`] say.
+//! Invariant: as the drivers' orders of [`Load`], [`TraceLoad`], [`FileLoad`] and [`StreamLoad`] say.
 
 use raidlab_load::files::{FileLoad, FilesRecord};
+use raidlab_load::streams::{Carry, StreamLoad, StreamRecord};
 use raidlab_load::trace::{Replayed, TraceLoad};
 use raidlab_load::{Backlog, HoldReport, Load, Recorder};
 use raidlab_types::{Duration, Instant, Request, RequestTag};
@@ -16,6 +17,10 @@ pub(crate) trait Offer {
     fn poll_request(&mut self, now: Instant) -> Option<Request>;
     /// Work for the host: whose, and how long.
     fn poll_work(&mut self) -> Option<(u32, Duration)> {
+        None
+    }
+    /// A block that goes along one of the path's ways.
+    fn poll_carry(&mut self) -> Option<Carry> {
         None
     }
     fn poll_timeout(&self) -> Option<Instant>;
@@ -35,6 +40,9 @@ pub(crate) trait Offer {
     }
     fn replayed(&self) -> Option<Replayed> {
         None
+    }
+    fn streams(&self) -> Vec<StreamRecord> {
+        Vec::new()
     }
 }
 
@@ -154,5 +162,49 @@ impl Offer for FileLoad {
 
     fn files(&self) -> Option<&FilesRecord> {
         Some(self.record())
+    }
+}
+
+impl Offer for StreamLoad {
+    const WORKS: bool = true;
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        StreamLoad::poll_request(self, now)
+    }
+
+    fn poll_work(&mut self) -> Option<(u32, Duration)> {
+        StreamLoad::poll_work(self)
+    }
+
+    fn poll_carry(&mut self) -> Option<Carry> {
+        StreamLoad::poll_carry(self)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        StreamLoad::poll_timeout(self)
+    }
+
+    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        StreamLoad::handle_done(self, now, tag, ok);
+    }
+
+    fn handle_work_done(&mut self, now: Instant, who: u32) {
+        StreamLoad::handle_work_done(self, now, who);
+    }
+
+    fn is_finished(&self) -> bool {
+        StreamLoad::is_finished(self)
+    }
+
+    fn interrupt(&mut self, now: Instant) {
+        StreamLoad::interrupt(self, now);
+    }
+
+    fn recorder(&self) -> &Recorder {
+        StreamLoad::recorder(self)
+    }
+
+    fn streams(&self) -> Vec<StreamRecord> {
+        self.record()
     }
 }

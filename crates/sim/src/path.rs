@@ -130,6 +130,10 @@ pub struct PathSpec {
     pub member_quantum_bytes: Option<u64>,
     /// Who computes parity, if not the host.
     pub parity: Option<ParitySpec>,
+    /// Ways from the array's host to the other end of a stream, each a list of visits from the host outwards.
+    pub ways: Vec<Vec<VisitSpec>>,
+    /// Longest piece in which bytes go along them; absent: a block goes whole.
+    pub way_quantum_bytes: Option<u64>,
     /// Caches between the request path and the array; of several for one volume the first counts.
     pub caches: Vec<CacheSpec>,
 }
@@ -197,6 +201,8 @@ pub(crate) struct Paths {
     members: Vec<Ways>,
     /// What a write pays that a volume's cache answers.
     copies: Vec<Leg>,
+    /// The ways of streams, towards the array and outwards.
+    ways: Vec<[Leg; 2]>,
 }
 
 impl Paths {
@@ -230,6 +236,12 @@ impl Paths {
         self.copies[volume as usize]
     }
 
+    /// A way of a stream, from the array's host outwards or towards it.
+    #[inline]
+    pub fn way(&self, way: u32, outward: bool) -> Leg {
+        self.ways[way as usize][usize::from(outward)]
+    }
+
     /// Compiles both paths for so many volumes and members. `host` comes first on both.
     pub fn compile(path: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Paths, SimError> {
         let mut paths = Paths::default();
@@ -259,6 +271,14 @@ impl Paths {
             let copy = path.cache_of(volume).map_or(&[][..], |cache| &cache.copy[..]);
             let copy = paths.ways(copy, volume, [quantum, quantum], station).down[1];
             paths.copies.push(copy);
+        }
+        for (i, way) in path.ways.iter().enumerate() {
+            for (k, visit) in way.iter().enumerate() {
+                check_visit(&format!("path.ways[{i}][{k}]"), visit, path, path.ways.len())?;
+            }
+            let quantum = path.way_quantum_bytes.unwrap_or(u64::MAX);
+            let ways = paths.ways(way, i as u32, [quantum, quantum], station);
+            paths.ways.push(both_ways(ways));
         }
         for leaf in 0..leaves as u32 {
             let ways = paths.ways(&member, leaf, [member_quantum, member_quantum], station);
@@ -297,6 +317,15 @@ impl Paths {
         self.steps.extend_from_slice(steps);
         Span { from, to: self.steps.len() as u32 }
     }
+}
+
+/// The legs of a way, towards the host and outwards. To the other end what goes outwards is a write: its bytes go down the
+/// list, those that come from there go up it.
+fn both_ways(ways: Ways) -> [Leg; 2] {
+    [0, 1].map(|writes: usize| {
+        let (down, up) = (ways.down[writes], ways.up[writes]);
+        Leg { before: down.before, after: up.after, ..if writes == 1 { down } else { up } }
+    })
 }
 
 fn with_host(visits: &[VisitSpec], host: &[(Phase, f64)]) -> Vec<VisitSpec> {
@@ -342,6 +371,7 @@ pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
         ("transfer_quantum_bytes", path.transfer_quantum_bytes),
         ("write_quantum_bytes", path.write_quantum_bytes),
         ("member_quantum_bytes", path.member_quantum_bytes),
+        ("way_quantum_bytes", path.way_quantum_bytes),
     ];
     for (key, quantum) in quanta {
         if quantum == Some(0) {

@@ -2,6 +2,7 @@
 
 use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::files::FilesRecord;
+use raidlab_load::streams::StreamRecord;
 use raidlab_load::trace::Replayed;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::LeafId;
@@ -49,6 +50,8 @@ pub struct SimResult {
     pub files: Option<FilesRecord>,
     /// What became of a trace's requests, where one was replayed.
     pub replayed: Option<Replayed>,
+    /// What each stream did; none where requests were offered.
+    pub streams: Vec<StreamRecord>,
     /// The array's sector in bytes.
     pub sector_bytes: u32,
     /// User capacity of all volumes, in bytes.

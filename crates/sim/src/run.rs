@@ -16,6 +16,7 @@ use crate::walks::{Then, Walks};
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState};
 use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
+use raidlab_load::streams::{Carry, StreamLoad};
 use raidlab_load::trace::{Replay, TraceLoad};
 use raidlab_load::{Load, LoadError, Volume};
 use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, Seed};
@@ -106,9 +107,10 @@ pub fn run(config: &SimConfig) -> Result<SimResult, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn run_observed<O: Observer>(config: &SimConfig, observer: &mut O) -> Result<SimResult, SimError> {
-    match &config.files {
-        None => Ok(Sim::new(config, requests, observer)?.run_to_end()),
-        Some(_) => Ok(Sim::new(config, files, observer)?.run_to_end()),
+    match (&config.files, &config.streams) {
+        (None, None) => Ok(Sim::new(config, requests, observer)?.run_to_end()),
+        (Some(_), _) => Ok(Sim::new(config, files, observer)?.run_to_end()),
+        (None, Some(_)) => Ok(Sim::new(config, streams, observer)?.run_to_end()),
     }
 }
 
@@ -117,9 +119,10 @@ pub fn run_observed<O: Observer>(config: &SimConfig, observer: &mut O) -> Result
 /// # Errors
 /// As [`run`].
 pub fn check(config: &SimConfig) -> Result<(), SimError> {
-    match &config.files {
-        None => Sim::new(config, requests, &mut ()).map(drop),
-        Some(_) => Sim::new(config, files, &mut ()).map(drop),
+    match (&config.files, &config.streams) {
+        (None, None) => Sim::new(config, requests, &mut ()).map(drop),
+        (Some(_), _) => Sim::new(config, files, &mut ()).map(drop),
+        (None, Some(_)) => Sim::new(config, streams, &mut ()).map(drop),
     }
 }
 
@@ -155,9 +158,18 @@ fn requests(config: &SimConfig, volumes: &[Volume], sector_bytes: u32, seed: See
     Load::new(&config.load, &config.workload, &config.limits, volumes, sector_bytes, seed)
 }
 
+/// That of one with streams.
+fn streams(config: &SimConfig, volumes: &[Volume], sector_bytes: u32, _seed: Seed) -> Result<StreamLoad, LoadError> {
+    let Some(streams) = &config.streams else { unreachable!("the caller looked") };
+    StreamLoad::new(streams, &config.limits, volumes, sector_bytes, config.path.ways.len())
+}
+
 /// That of one with files.
 fn files(config: &SimConfig, volumes: &[Volume], sector_bytes: u32, seed: Seed) -> Result<FileLoad, LoadError> {
     let Some(files) = &config.files else { unreachable!("the caller looked") };
+    if config.streams.is_some() {
+        return Err(LoadError::new("streams", "they do not go with whole files; accepted: either files or streams"));
+    }
     if !config.missing.is_empty() {
         return Err(LoadError::new("missing", "whole files are read from arrays that are whole; accepted: []"));
     }
@@ -337,6 +349,10 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
                     self.work(who, cost);
                     admitted = true;
                 }
+                while let Some(carry) = self.load.poll_carry() {
+                    self.carry(carry);
+                    admitted = true;
+                }
                 ask_load |= std::mem::take(&mut self.answered);
             }
             if !admitted {
@@ -358,6 +374,21 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
         let done = match &mut self.walks {
             Some(walks) => walks.work(self.now, cost, Then::Worked(who)),
             None => Some(Then::Worked(who)),
+        };
+        if let Some(then) = done {
+            self.follow(then);
+        }
+    }
+
+    /// A block of a stream sets out along one of the path's ways.
+    fn carry(&mut self, carry: Carry) {
+        let then = Then::Worked(carry.who);
+        let done = match &mut self.walks {
+            Some(walks) => {
+                let leg = walks.paths.way(carry.way, carry.outward);
+                walks.walk(self.now, leg, carry.bytes, then)
+            }
+            None => Some(then),
         };
         if let Some(then) = done {
             self.follow(then);
@@ -633,6 +664,7 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
             backlog: self.load.backlog(),
             files: self.load.files().cloned(),
             replayed: self.load.replayed(),
+            streams: self.load.streams(),
             recorder: self.load.recorder().clone(),
             sector_bytes,
             user_bytes: user_sectors * sector_bytes as u64,

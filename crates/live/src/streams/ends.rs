@@ -7,9 +7,9 @@
 
 use super::array::Port;
 use super::pace::Time;
-use super::tape::{Playing, Recording};
 use crate::content::Stamper;
 use crate::memory::Mapping;
+use raidlab_load::streams::tape::{Playing, Recording};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -28,7 +28,6 @@ mod launch;
 mod open;
 mod pace;
 mod result;
-mod tape;
 mod verify;
 
 pub use config::{ArraySpec, EndpointSpec, StreamSpec, StreamsConfig};

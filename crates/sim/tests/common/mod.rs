@@ -52,6 +52,7 @@ pub fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, depth: u32
         load: LoadSpec::Closed { depth },
         workload,
         files: None,
+        streams: None,
         limits: requests(1000, 20_000),
         sector_bytes: None,
         seed: 1,

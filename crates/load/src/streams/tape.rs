@@ -1,17 +1,21 @@
 //! A tape drive: constant rate, a buffer, and a penalty for every stop.
 //!
-//! Purpose: what a real drive does to a stream, without one. A drive runs at one rate only. It has a buffer; when the
-//! host is too slow and the buffer runs dry (recording) or full (playing), the tape stops, and must be positioned before
-//! it runs again. So a stream slightly too slow loses far more than the difference.
+//! Purpose: what a real drive does to a stream, without one, on either clock. A drive runs at one rate only. It has a
+//! buffer; when the host is too slow and the buffer runs dry (recording) or full (playing), the tape stops, and must be
+//! positioned before it runs again; recording, it also waits until half of its buffer is full. So a stream slightly too slow loses far more
+//! than the difference.
 //!
 //! Invariants: pure state machines, times are arguments in nanoseconds. Bytes never pass the head faster than the rate.
 //! The first start is no stop.
 
 /// What a drive is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Drive {
+pub struct Drive {
+    /// While it runs.
     pub ns_per_byte: f64,
+    /// What it holds between the stream and the tape.
     pub buffer_bytes: u64,
+    /// From the arrival of data (or of room) to running again.
     pub start_stop_ns: u64,
 }
 
@@ -24,43 +28,84 @@ impl Drive {
 
 /// A drive that records.
 #[derive(Debug, Clone)]
-pub(super) struct Recording {
+pub struct Recording {
     drive: Drive,
-    /// When all that it holds will be on tape; none before the first block.
-    busy_until_ns: Option<u64>,
+    tape: Tape,
+    /// When it was last given a block.
+    last_ns: u64,
     /// How often it ran dry.
     pub stops: u64,
 }
 
+/// What the tape itself is doing.
+#[derive(Debug, Clone, Copy)]
+enum Tape {
+    /// It stands while the buffer fills, and is in position from a time on.
+    Standing { held_bytes: u64, ready_ns: u64 },
+    /// It runs, or will from a time on, until all that was taken is on it.
+    Running { from_ns: u64, until_ns: u64 },
+}
+
 impl Recording {
+    /// A drive with a tape in position.
     pub fn new(drive: Drive) -> Recording {
-        Recording { drive, busy_until_ns: None, stops: 0 }
+        Recording { drive, tape: Tape::Standing { held_bytes: 0, ready_ns: 0 }, last_ns: 0, stops: 0 }
     }
 
     /// A block arrives; the answer is when it is taken: when what is not yet on tape fits the buffer.
     pub fn take(&mut self, now_ns: u64, bytes: u64) -> u64 {
-        let start = match self.busy_until_ns {
-            None => now_ns,
-            Some(until) if now_ns > until => {
+        self.last_ns = now_ns;
+        if let Tape::Running { until_ns, .. } = self.tape {
+            if now_ns > until_ns {
                 self.stops += 1;
-                now_ns + self.drive.start_stop_ns
+                self.tape = Tape::Standing { held_bytes: 0, ready_ns: now_ns + self.drive.start_stop_ns };
             }
-            Some(until) => until,
+        }
+        self.tape = match self.tape {
+            Tape::Standing { held_bytes, ready_ns } if held_bytes + bytes < self.drive.buffer_bytes / 2 => {
+                Tape::Standing { held_bytes: held_bytes + bytes, ready_ns }
+            }
+            Tape::Standing { held_bytes, ready_ns } => self.started(held_bytes + bytes, ready_ns),
+            Tape::Running { from_ns, until_ns } => {
+                Tape::Running { from_ns, until_ns: until_ns + self.drive.time_of(bytes) }
+            }
         };
-        let until = start + self.drive.time_of(bytes);
-        self.busy_until_ns = Some(until);
-        until.saturating_sub(self.drive.time_of(self.drive.buffer_bytes)).max(now_ns)
+        let room_ns = self.drive.time_of(self.drive.buffer_bytes);
+        match self.tape {
+            // While it stands, its buffer fills.
+            Tape::Running { until_ns, .. } if self.held_ns(now_ns) > room_ns => {
+                until_ns.saturating_sub(room_ns).max(now_ns)
+            }
+            _ => now_ns,
+        }
     }
 
-    /// When everything will be on tape.
+    fn started(&self, bytes: u64, ready_ns: u64) -> Tape {
+        let from_ns = ready_ns.max(self.last_ns);
+        Tape::Running { from_ns, until_ns: from_ns + self.drive.time_of(bytes) }
+    }
+
+    /// What it holds at a time, as the time that it will take on tape.
+    fn held_ns(&self, now_ns: u64) -> u64 {
+        match self.tape {
+            Tape::Standing { held_bytes, .. } => self.drive.time_of(held_bytes),
+            Tape::Running { from_ns, until_ns } => until_ns.saturating_sub(now_ns.max(from_ns)),
+        }
+    }
+
+    /// When everything will be on tape, if nothing more comes.
     pub fn drained_ns(&self) -> u64 {
-        self.busy_until_ns.unwrap_or(0)
+        match self.tape {
+            Tape::Standing { held_bytes: 0, .. } => self.last_ns,
+            Tape::Standing { held_bytes, ready_ns } => ready_ns.max(self.last_ns) + self.drive.time_of(held_bytes),
+            Tape::Running { until_ns, .. } => until_ns,
+        }
     }
 }
 
 /// A drive that plays.
 #[derive(Debug, Clone)]
-pub(super) struct Playing {
+pub struct Playing {
     drive: Drive,
     /// Since when it has been running, and how much had come off the tape before.
     running: Option<(u64, u64)>,
@@ -70,6 +115,7 @@ pub(super) struct Playing {
 }
 
 impl Playing {
+    /// A drive with a tape at its beginning.
     pub fn new(drive: Drive) -> Playing {
         Playing { drive, running: None, taken_bytes: 0, stops: 0 }
     }
@@ -125,7 +171,7 @@ mod tests {
         for _ in 0..10 {
             now = tape.take(now, 500) + 2_000_000;
         }
-        // Once the tape has not yet started when the next block comes, the buffer fills before it runs.
+        // While the tape is being started the buffer fills, so that not every block finds it standing.
         assert!(tape.stops >= 1 && tape.stops < 10, "{}", tape.stops);
         assert!(tape.drained_ns() >= 10 * 500_000 + tape.stops * DRIVE.start_stop_ns);
         // Fetched every 2 ms, the buffer of 1 ms is full each time but the first.
@@ -156,7 +202,7 @@ mod tests {
                 total += bytes;
                 now = recording.take(now + random.below(30_000), bytes);
                 assert!(recording.drained_ns() as f64 >= total as f64 * drive.ns_per_byte);
-                let held = recording.drained_ns() - now;
+                let held = recording.held_ns(now);
                 assert!(held as f64 <= drive.buffer_bytes as f64 * drive.ns_per_byte + 2.0, "beyond its buffer");
                 at = playing.give(at + random.below(30_000), bytes);
                 assert!(at as f64 >= total as f64 * drive.ns_per_byte - 1.0);

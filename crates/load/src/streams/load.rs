@@ -1,0 +1,420 @@
+//! All streams of a run, on a clock that is told.
+//!
+//! Purpose: the load of an array whose clients copy. A program takes a block from one end and gives it to the other; how many
+//! blocks are under way between them says whether it does one after the other or both at once.
+//!
+//! The driver's order at each event: [`StreamLoad::handle_done`] and [`StreamLoad::handle_work_done`] for what has ended,
+//! then [`StreamLoad::poll_request`], [`StreamLoad::poll_work`] and [`StreamLoad::poll_carry`] until they give none, then
+//! wait for the next of these or for [`StreamLoad::poll_timeout`], until [`StreamLoad::is_finished`].
+//!
+//! Invariants:
+//! - All streams start together; the run ends when the last of them has.
+//! - A stream has ended when its sink has everything for good.
+
+use super::check::check;
+use super::record::StreamRecord;
+use super::side::{drive, End, FileEnd, Side, Stage};
+use super::spec::{EndSpec, StreamSpec};
+use super::tape::{Playing, Recording};
+use crate::recorder::{Done, Recorder};
+use crate::{Limits, LoadError, Volume};
+use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag};
+use std::collections::VecDeque;
+
+/// A block that goes along one of the path's ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carry {
+    /// Whose, as in [`StreamLoad::poll_work`].
+    pub who: u32,
+    /// Which way.
+    pub way: u32,
+    /// How much.
+    pub bytes: u64,
+    /// Whether it leaves the array, rather than going there.
+    pub outward: bool,
+}
+
+/// A request on its way: of which side, and which of its requests.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    who: u32,
+    number: u64,
+    kind: RequestKind,
+    bytes: u64,
+    asked: Instant,
+}
+
+#[derive(Debug, Clone)]
+struct Running {
+    name: String,
+    from: &'static str,
+    to: &'static str,
+    bytes: u64,
+    block_bytes: u64,
+    blocks: u64,
+    buffers: u64,
+    /// Blocks that the source has handed over, and the sink has taken.
+    taken: u64,
+    given: u64,
+    sides: [Side; 2],
+    /// When the sink had taken the last block.
+    through: Option<Instant>,
+    ended: Option<Instant>,
+}
+
+const SOURCE: usize = 0;
+const SINK: usize = 1;
+
+impl Running {
+    fn block(&self, index: u64) -> u64 {
+        self.block_bytes.min(self.bytes - index * self.block_bytes)
+    }
+}
+
+/// The offered load of one run. The head of this file gives the order of calls.
+#[derive(Debug, Clone)]
+pub struct StreamLoad {
+    streams: Vec<Running>,
+    sector_bytes: u64,
+    pending: Vec<Pending>,
+    free_tags: Vec<u32>,
+    requests: VecDeque<Request>,
+    work: VecDeque<(u32, Duration)>,
+    carries: VecDeque<Carry>,
+    begun: bool,
+    left: usize,
+    now: Instant,
+    recorder: Recorder,
+}
+
+impl StreamLoad {
+    /// The streams that a cell describes, over these volumes; `ways` are there.
+    ///
+    /// # Errors
+    /// When the description makes no sense; the error names the key.
+    pub fn new(
+        specs: &[StreamSpec],
+        limits: &Limits,
+        volumes: &[Volume],
+        sector_bytes: u32,
+        ways: usize,
+    ) -> Result<StreamLoad, LoadError> {
+        if specs.is_empty() {
+            return Err(LoadError::new("streams", "there is none; accepted: at least one"));
+        }
+        let sector = u64::from(sector_bytes);
+        for (i, spec) in specs.iter().enumerate() {
+            check(&format!("streams[{i}]"), spec, volumes, sector, ways)?;
+        }
+        let running = |spec: &StreamSpec| Running {
+            name: spec.name.clone(),
+            from: spec.from.kind(),
+            to: spec.to.kind(),
+            bytes: spec.bytes,
+            block_bytes: spec.block_bytes,
+            blocks: spec.bytes.div_ceil(spec.block_bytes),
+            buffers: u64::from(spec.buffers),
+            taken: 0,
+            given: 0,
+            sides: [Side::new(end(spec, SOURCE, sector)), Side::new(end(spec, SINK, sector))],
+            through: None,
+            ended: None,
+        };
+        Ok(StreamLoad {
+            streams: specs.iter().map(running).collect(),
+            sector_bytes: sector,
+            pending: Vec::new(),
+            free_tags: Vec::new(),
+            requests: VecDeque::new(),
+            work: VecDeque::new(),
+            carries: VecDeque::new(),
+            begun: false,
+            left: specs.len(),
+            now: Instant::ZERO,
+            recorder: Recorder::new(limits, 1, false)?,
+        })
+    }
+
+    /// The next request to issue at `now`, if there is one. To be called until it gives none.
+    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.observe(now);
+        if self.is_finished() {
+            return None;
+        }
+        if !self.begun {
+            self.begun = true;
+            (0..self.streams.len()).for_each(|stream| self.proceed(stream));
+        }
+        for stream in 0..self.streams.len() {
+            for side in [SOURCE, SINK] {
+                if matches!(self.streams[stream].sides[side].stage, Stage::Until(at) if at <= now) {
+                    self.block_done(stream, side);
+                }
+            }
+        }
+        self.requests.pop_front()
+    }
+
+    /// The next work that a side has for the host: whose, and how long. To be called until it gives none.
+    pub fn poll_work(&mut self) -> Option<(u32, Duration)> {
+        self.work.pop_front()
+    }
+
+    /// The next block to go along a way. To be called until it gives none.
+    pub fn poll_carry(&mut self) -> Option<Carry> {
+        self.carries.pop_front()
+    }
+
+    /// When to poll again if nothing ends before: when a tape is ready, or the measurement ends.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let until = |side: &Side| if let Stage::Until(at) = side.stage { at } else { Instant::MAX };
+        let tapes = self.streams.iter().flat_map(|stream| &stream.sides).map(until).min();
+        Some(tapes.unwrap_or(Instant::MAX).min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    /// A request completed at `now`.
+    pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        self.observe(now);
+        let Pending { who, number, kind, bytes, asked } = self.pending[tag as usize];
+        self.free_tags.push(tag as u32);
+        self.recorder.left(now);
+        self.recorder.request_done(now, &Done { kind, bytes, intended: asked, issued: asked, ok });
+        self.recorder.advance(now, true);
+        let (stream, side) = (who as usize / 2, who as usize % 2);
+        if let End::File(file) = &mut self.streams[stream].sides[side].end {
+            file.done(number);
+        }
+        self.array_moved(stream, side);
+    }
+
+    /// The host has done a side's work, or a block has gone its way, at `now`.
+    pub fn handle_work_done(&mut self, now: Instant, who: u32) {
+        self.observe(now);
+        let (stream, side) = (who as usize / 2, who as usize % 2);
+        let is_written = side == SINK && self.streams[stream].sides[side].stage == Stage::Host;
+        if is_written {
+            let bytes = self.streams[stream].block(self.streams[stream].given);
+            if let End::File(file) = &mut self.streams[stream].sides[side].end {
+                file.give(bytes);
+            }
+            self.streams[stream].sides[side].stage = Stage::Array;
+            self.ask(stream, side);
+            self.array_moved(stream, side);
+        } else {
+            self.block_done(stream, side);
+        }
+    }
+
+    /// The measurement is over: every stream has ended, or its time has.
+    pub fn is_finished(&self) -> bool {
+        self.recorder.is_over()
+    }
+
+    /// Ends the run at `now`: nothing more is asked for.
+    pub fn interrupt(&mut self, now: Instant) {
+        self.observe(now);
+        self.recorder.interrupt(now);
+    }
+
+    /// The times of the file system's requests.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// What each stream did.
+    pub fn record(&self) -> Vec<StreamRecord> {
+        let one = |stream: &Running| {
+            let end = stream.ended.unwrap_or(self.now);
+            StreamRecord {
+                name: stream.name.clone(),
+                from: stream.from,
+                to: stream.to,
+                bytes: (stream.given * stream.block_bytes).min(stream.bytes),
+                elapsed_ns: end.as_ns(),
+                sync_ns: stream.through.map_or(0, |through| end.since(through).as_ns()),
+                source: stream.sides[SOURCE].record,
+                sink: stream.sides[SINK].record,
+            }
+        };
+        self.streams.iter().map(one).collect()
+    }
+
+    fn observe(&mut self, now: Instant) {
+        self.now = now;
+        self.recorder.observe(now);
+    }
+
+    /// Begins whatever either side may begin.
+    fn proceed(&mut self, stream: usize) {
+        loop {
+            let Running { taken, given, blocks, buffers, sides, .. } = &self.streams[stream];
+            let is_idle = |side: usize| sides[side].stage == Stage::Idle;
+            // What is being given still fills its buffer.
+            if is_idle(SOURCE) && taken < blocks && taken - given < *buffers {
+                self.begin(stream, SOURCE);
+            } else if is_idle(SINK) && given < taken {
+                self.begin(stream, SINK);
+            } else {
+                return;
+            }
+            // Memory is through at once: then there is more to begin.
+        }
+    }
+
+    fn begin(&mut self, stream: usize, side: usize) {
+        let (now, who) = (self.now, (stream * 2 + side) as u32);
+        let running = &mut self.streams[stream];
+        let index = if side == SOURCE { running.taken } else { running.given };
+        let bytes = running.block(index);
+        running.sides[side].begin(now);
+        match &mut running.sides[side].end {
+            End::Memory => self.count_block(stream, side),
+            End::Player(tape) => {
+                let at = Instant::from_ns(tape.give(now.as_ns(), bytes));
+                self.wait_until(stream, side, at);
+            }
+            End::Recorder(tape) => {
+                let at = Instant::from_ns(tape.take(now.as_ns(), bytes));
+                self.wait_until(stream, side, at);
+            }
+            End::Way(way) => {
+                let carry = Carry { who, way: *way, bytes, outward: side == SINK };
+                running.sides[side].stage = Stage::Carried;
+                self.carries.push_back(carry);
+            }
+            End::File(_) if side == SOURCE => {
+                running.sides[side].stage = Stage::Array;
+                self.ask(stream, side);
+                self.array_moved(stream, side);
+            }
+            End::File(file) => {
+                let cost = file.work(bytes);
+                running.sides[side].stage = Stage::Host;
+                self.work.push_back((who, cost));
+            }
+        }
+    }
+
+    fn wait_until(&mut self, stream: usize, side: usize, at: Instant) {
+        if at <= self.now {
+            return self.count_block(stream, side);
+        }
+        self.streams[stream].sides[side].stage = Stage::Until(at);
+    }
+
+    /// Issues what the file system of a side is to ask for by now.
+    fn ask(&mut self, stream: usize, side: usize) {
+        let running = &mut self.streams[stream];
+        let end = running.taken * running.block_bytes + running.block_bytes;
+        loop {
+            let End::File(file) = &mut self.streams[stream].sides[side].end else { return };
+            let next = if side == SOURCE { file.ask_before(file.reach(end)) } else { file.ask_whole() };
+            let Some((number, extent)) = next else { return };
+            let (volume, kind) = (file.volume, file.kind);
+            let bytes = extent.sectors * self.sector_bytes;
+            let who = (stream * 2 + side) as u32;
+            let tag = self.tag(Pending { who, number, kind, bytes, asked: self.now });
+            self.recorder.issued(self.now);
+            self.requests.push_back(Request { tag, volume, kind, extent, force_unit_access: false });
+        }
+    }
+
+    fn tag(&mut self, pending: Pending) -> RequestTag {
+        match self.free_tags.pop() {
+            Some(tag) => {
+                self.pending[tag as usize] = pending;
+                RequestTag::from(tag)
+            }
+            None => {
+                self.pending.push(pending);
+                self.pending.len() as RequestTag - 1
+            }
+        }
+    }
+
+    /// Whether what a side waits for at the array has come.
+    fn array_moved(&mut self, stream: usize, side: usize) {
+        let running = &mut self.streams[stream];
+        let (end, bytes) = {
+            let index = running.taken.min(running.blocks - 1);
+            (index * running.block_bytes + running.block(index), running.block(index))
+        };
+        let End::File(file) = &running.sides[side].end else { return };
+        match running.sides[side].stage {
+            Stage::Array if side == SOURCE && file.has(end) => {
+                let cost = file.work(bytes);
+                running.sides[side].stage = Stage::Host;
+                self.work.push_back(((stream * 2 + side) as u32, cost));
+            }
+            Stage::Array if side == SINK && file.has_room() => self.block_done(stream, side),
+            _ => self.end_if_through(stream),
+        }
+    }
+
+    /// A side has done with its block, and both may go on.
+    fn block_done(&mut self, stream: usize, side: usize) {
+        self.count_block(stream, side);
+        self.proceed(stream);
+    }
+
+    fn count_block(&mut self, stream: usize, side: usize) {
+        let now = self.now;
+        let running = &mut self.streams[stream];
+        if running.through.is_some() {
+            // It was the tape that ran to its end.
+            running.sides[side].end(now);
+            return self.end_if_through(stream);
+        }
+        running.sides[side].end(now);
+        match side {
+            SOURCE => running.taken += 1,
+            _ => running.given += 1,
+        }
+        if running.given < running.blocks {
+            return;
+        }
+        running.through = Some(now);
+        let drained = running.sides[SINK].drained(now);
+        if drained > now {
+            running.sides[SINK].begin(now);
+            running.sides[SINK].stage = Stage::Until(drained);
+        }
+        self.end_if_through(stream);
+    }
+
+    fn end_if_through(&mut self, stream: usize) {
+        let now = self.now;
+        let running = &mut self.streams[stream];
+        let is_quiet = match &running.sides[SINK].end {
+            End::File(file) => file.is_quiet(),
+            _ => running.sides[SINK].stage == Stage::Idle,
+        };
+        if running.through.is_none() || running.ended.is_some() || !is_quiet {
+            return;
+        }
+        running.ended = Some(now);
+        self.left -= 1;
+        if self.left == 0 {
+            self.recorder.close_at(now);
+        }
+    }
+}
+
+fn end(spec: &StreamSpec, side: usize, sector_bytes: u64) -> End {
+    let (end, kind) = if side == SOURCE { (&spec.from, RequestKind::Read) } else { (&spec.to, RequestKind::Write) };
+    match *end {
+        EndSpec::Memory => End::Memory,
+        EndSpec::Way { way } => End::Way(way),
+        EndSpec::Tape { rate_mb_s, buffer_bytes, start_stop_ms } => {
+            let drive = drive(rate_mb_s, buffer_bytes, start_stop_ms);
+            if side == SOURCE {
+                End::Player(Playing::new(drive))
+            } else {
+                End::Recorder(Recording::new(drive))
+            }
+        }
+        EndSpec::Array { .. } => {
+            FileEnd::new(end, kind, spec.bytes, spec.block_bytes, sector_bytes).map_or(End::Memory, End::File)
+        }
+    }
+}

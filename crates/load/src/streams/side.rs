@@ -1,0 +1,186 @@
+//! One end of a stream while it runs.
+//!
+//! Purpose: what a program waits for when it asks an end for a block, or gives it one. A file is read ahead of the program and
+//! written behind it: the file system asks the array for requests of its own size, and the program waits only for what has
+//! not come, or for room.
+//!
+//! Invariants:
+//! - One block at a time: a side that is at work is not begun again.
+//! - At most `ahead_bytes` beyond the program's block are asked for, and at most as many are written and not yet done.
+
+use super::record::SideRecord;
+use super::spec::EndSpec;
+use super::tape::{Drive, Playing, Recording};
+use raidlab_types::{Duration, Extent, Instant, RequestKind};
+use std::collections::BTreeSet;
+
+/// What an end is.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    Memory,
+    File(FileEnd),
+    Player(Playing),
+    Recorder(Recording),
+    Way(u32),
+}
+
+/// A file, as the host's file system keeps it.
+#[derive(Debug, Clone)]
+pub(super) struct FileEnd {
+    pub volume: u32,
+    pub kind: RequestKind,
+    first_sector: u64,
+    sector_bytes: u64,
+    bytes: u64,
+    request_bytes: u64,
+    ahead_bytes: u64,
+    us_per_kib: f64,
+    /// Requests issued, of them those done without a gap from the first, and the others that are done.
+    issued: u64,
+    landed: u64,
+    beyond: BTreeSet<u64>,
+    /// Bytes that the program has given.
+    written: u64,
+}
+
+impl FileEnd {
+    pub fn new(end: &EndSpec, kind: RequestKind, bytes: u64, block_bytes: u64, sector_bytes: u64) -> Option<FileEnd> {
+        let &EndSpec::Array { volume, offset_bytes, request_bytes, ahead_bytes, us_per_kib } = end else { return None };
+        Some(FileEnd {
+            volume,
+            kind,
+            first_sector: offset_bytes / sector_bytes,
+            sector_bytes,
+            bytes,
+            request_bytes: request_bytes.unwrap_or(block_bytes),
+            ahead_bytes,
+            us_per_kib,
+            issued: 0,
+            landed: 0,
+            beyond: BTreeSet::new(),
+            written: 0,
+        })
+    }
+
+    /// The host's work for so many bytes.
+    pub fn work(&self, bytes: u64) -> Duration {
+        Duration::from_s_f64(bytes as f64 / 1024.0 * self.us_per_kib / 1e6)
+    }
+
+    /// The next request to issue so that all before `end` has been asked for.
+    pub fn ask_before(&mut self, end: u64) -> Option<(u64, Extent)> {
+        (self.issued * self.request_bytes < end.min(self.bytes)).then(|| self.next())
+    }
+
+    /// The program has given so many bytes more.
+    pub fn give(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// The next request that is whole, or the last of the file.
+    pub fn ask_whole(&mut self) -> Option<(u64, Extent)> {
+        let begin = self.issued * self.request_bytes;
+        let is_due = begin + self.request_bytes <= self.written || self.written == self.bytes;
+        (begin < self.written && is_due).then(|| self.next())
+    }
+
+    fn next(&mut self) -> (u64, Extent) {
+        let begin = self.issued * self.request_bytes;
+        let bytes = self.request_bytes.min(self.bytes - begin);
+        let number = self.issued;
+        self.issued += 1;
+        let extent =
+            Extent::new(self.first_sector + begin / self.sector_bytes, bytes.div_ceil(self.sector_bytes).max(1));
+        (number, extent)
+    }
+
+    /// A request is done.
+    pub fn done(&mut self, number: u64) {
+        self.beyond.insert(number);
+        while self.beyond.remove(&self.landed) {
+            self.landed += 1;
+        }
+    }
+
+    /// Whether all before `end` is there.
+    pub fn has(&self, end: u64) -> bool {
+        self.landed * self.request_bytes >= end
+    }
+
+    /// How far to ask, for a block that ends here.
+    pub fn reach(&self, end: u64) -> u64 {
+        end + self.ahead_bytes
+    }
+
+    /// Whether what is on its way is little enough for the program to go on.
+    pub fn has_room(&self) -> bool {
+        let under_way = self.issued - self.landed - self.beyond.len() as u64;
+        under_way * self.request_bytes <= self.ahead_bytes
+    }
+
+    /// Whether nothing is on its way.
+    pub fn is_quiet(&self) -> bool {
+        self.issued == self.landed
+    }
+}
+
+/// What a side is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing: it waits for the other end, or has done all.
+    Idle,
+    /// Waits for requests.
+    Array,
+    /// The host works for it.
+    Host,
+    /// A tape, until then.
+    Until(Instant),
+    /// A block is on its way through stations.
+    Carried,
+}
+
+/// One end of a stream.
+#[derive(Debug, Clone)]
+pub(super) struct Side {
+    pub end: End,
+    pub stage: Stage,
+    since: Instant,
+    pub record: SideRecord,
+}
+
+impl Side {
+    pub fn new(end: End) -> Side {
+        Side { end, stage: Stage::Idle, since: Instant::ZERO, record: SideRecord::default() }
+    }
+
+    /// It begins a block.
+    pub fn begin(&mut self, now: Instant) {
+        self.record.waited_ns += now.since(self.since).as_ns();
+        self.since = now;
+    }
+
+    /// It has done with it.
+    pub fn end(&mut self, now: Instant) {
+        self.record.busy_ns += now.since(self.since).as_ns();
+        self.since = now;
+        self.stage = Stage::Idle;
+        self.record.stops = match &self.end {
+            End::Player(tape) => tape.stops,
+            End::Recorder(tape) => tape.stops,
+            _ => 0,
+        };
+    }
+
+    /// When its tape is through; now, where it has none.
+    pub fn drained(&self, now: Instant) -> Instant {
+        match &self.end {
+            End::Recorder(tape) => now.max(Instant::from_ns(tape.drained_ns())),
+            _ => now,
+        }
+    }
+}
+
+/// A drive from its words.
+pub(super) fn drive(rate_mb_s: f64, buffer_bytes: u64, start_stop_ms: f64) -> Drive {
+    Drive { ns_per_byte: 1000.0 / rate_mb_s, buffer_bytes, start_stop_ns: (start_stop_ms * 1e6) as u64 }
+}
