@@ -76,7 +76,8 @@ def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[Judged]:
 
     for point in points:
         workload = workloads[point.workload]
-        if point.load != "closed" or workload.trace is not None or workload.address.kind != "uniform":
+        drawn = workload.trace is None and workload.streams is None
+        if point.load != "closed" or not drawn or workload.address.kind != "uniform":
             continue
         for other in points:
             if workloads[other.workload].address.kind != "sequential" or not alike(point, other):

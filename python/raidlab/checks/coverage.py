@@ -73,6 +73,8 @@ def tenths(point: Point, workload: Workload) -> int | None:
     runs = [row for row in point.rows if row["all_requests"]]
     if not runs:
         return None
+    if workload.streams is not None:
+        return _touched(1, min(row["all_bytes"] for row in runs) / user_bytes)
     if workload.address.kind == "sequential":
         share = min(row["all_bytes"] for row in runs) / user_bytes
         return _touched(workload.address.streams, share)

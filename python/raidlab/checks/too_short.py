@@ -21,8 +21,11 @@ _LEAST_REQUESTS = 10
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """INVALID for cells with next to no requests, WARN for few."""
-    for target in dict.fromkeys(point.target for point in analysis.points):
-        points = [point for point in analysis.points if point.target == target]
+    # Of streams rates are told, no percentiles.
+    streams = {workload.name for workload in analysis.run.study.workload if workload.streams is not None}
+    asked = [point for point in analysis.points if point.workload not in streams]
+    for target in dict.fromkeys(point.target for point in asked):
+        points = [point for point in asked if point.target == target]
         counted = [(point.total("all_requests"), point) for point in points]
         fewest, point = min(counted, key=lambda pair: pair[0])
         needed = least_values(_INTERVAL_OF)

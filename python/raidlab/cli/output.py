@@ -22,6 +22,7 @@ from raidlab.report.page import target_title
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
+from raidlab.study.workload import CopyStream
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
@@ -219,6 +220,11 @@ def print_studies() -> None:
         out.print(Text(f"{name:<14}", style="bold").append(Text(title, style="not bold")))
 
 
+def streams_words(streams: list[CopyStream]) -> str:
+    """The ends of streams, in a line."""
+    return ", ".join(f"{stream.source} to {stream.sink}" for stream in streams)
+
+
 def print_study(loaded: LoadedStudy) -> None:
     """Print what a study asks: arrays, workloads, loads, targets, cells."""
     study, out = loaded.study, console()
@@ -240,7 +246,8 @@ def print_study(loaded: LoadedStudy) -> None:
             continue
         size = workload.size.model_dump()
         shown = ", ".join(f"{key} {value}" for key, value in size.items() if key != "kind")
-        workloads.add_row(workload.name, f"{workload.read:.0%}", f"{size['kind']}: {shown}", workload.address.kind)
+        place = workload.address.kind if workload.streams is None else streams_words(workload.streams)
+        workloads.add_row(workload.name, f"{workload.read:.0%}", f"{size['kind']}: {shown}", place)
     out.print(workloads)
     load = study.load
     out.print(f"load: {'depths ' + str(load.depths) if load.open is None else 'rates/s ' + str(load.open.rates_per_s)}")

@@ -11,7 +11,8 @@ from raidlab.study.workload import Workload
 
 def access_count_model_percent(point: Point, reference: Point | None) -> float | None:
     """The model's value for an array in percent of its value for the reference; None without a reference."""
-    if reference is None or point.is_open or _workload(point).trace is not None:
+    workload = _workload(point)
+    if reference is None or point.is_open or workload.trace is not None or workload.streams is not None:
         return None
     return 100 * _against_no_redundancy(point) / _against_no_redundancy(reference)
 

@@ -19,6 +19,7 @@ from raidlab.quantities import (
     printed,
     regression,
     stage,
+    stream_rate,
     synchronisation,
 )
 from raidlab.quantities.kind import Kind, Need, NotThereError, Reading, Source
@@ -27,6 +28,7 @@ _ROOMS = (
     metric,
     regression,
     file_size_line,
+    stream_rate,
     stage,
     held,
     access_count,

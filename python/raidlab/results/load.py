@@ -118,6 +118,11 @@ class Run:
         return self._frame("file_sizes")
 
     @cached_property
+    def streams(self) -> pl.DataFrame:
+        """One row a cell and stream: what it moved, in what time, how often its tape stopped."""
+        return self._frame("streams")
+
+    @cached_property
     def checks(self) -> pl.DataFrame:
         """One row a cell and check the engine made itself."""
         return self._frame("checks")

@@ -26,6 +26,7 @@ from raidlab.results.tables import (
     FLASH_COUNTS,
     SCHEMA_VERSION,
     SNAPSHOT_HISTOGRAM_COLUMNS,
+    STREAM_COLUMNS,
     TABLES,
 )
 
@@ -43,6 +44,7 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
     3: {},
     4: {"members": FLASH_COUNTS},
     5: {"accesses": tuple(ACCESS_COLUMNS), "file_sizes": tuple(FILE_SIZE_COLUMNS)},
+    6: {"streams": tuple(STREAM_COLUMNS)},
 }
 _SQL_TYPES = {
     pl.UInt32: "UINTEGER",

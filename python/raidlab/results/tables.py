@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 OPERATIONS = ("all", "read", "write")
 TIMES = ("response", "service")
 # What a cell cost this machine: processor time of raidlab's threads, their switches, what the kernel's counters say
@@ -144,6 +144,21 @@ FILE_SIZE_COLUMNS: dict[str, Any] = {
     "files": pl.UInt64,
     "time_ns": pl.UInt64,
 }
+STREAM_COLUMNS: dict[str, Any] = {
+    "cell": pl.UInt32,
+    "number": pl.UInt32,
+    "stream": pl.String,
+    "source": pl.String,
+    "sink": pl.String,
+    "bytes": pl.UInt64,
+    "elapsed_ns": pl.UInt64,
+    "sync_ns": pl.UInt64,
+    "source_busy_ns": pl.UInt64,
+    "sink_busy_ns": pl.UInt64,
+    "source_stops": pl.UInt64,
+    "sink_stops": pl.UInt64,
+    "bound_by": pl.String,
+}
 CHECK_COLUMNS: dict[str, Any] = {
     "cell": pl.UInt32,
     "check": pl.String,
@@ -163,6 +178,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "holds": HOLD_COLUMNS,
     "accesses": ACCESS_COLUMNS,
     "file_sizes": FILE_SIZE_COLUMNS,
+    "streams": STREAM_COLUMNS,
     "checks": CHECK_COLUMNS,
 }
 
@@ -235,6 +251,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
             for time_ns, requests, count, response_sum_ns in zip(*(snapshots[key] for key in SNAPSHOTS), strict=True)
         ],
         **_rows_of_files(cell, answer.get("files")),
+        "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
         "checks": [
             {
                 "cell": cell,
@@ -262,6 +279,21 @@ def _rows_of_files(cell: int, files: dict[str, Any] | None) -> Rows:
             {"cell": cell, "size_bytes": size, "files": count, "time_ns": time}
             for size, count, time in zip(*columns, strict=True)
         ],
+    }
+
+
+def _row_of_stream(cell: int, number: int, stream: dict[str, Any]) -> dict[str, Any]:
+    """What one stream of a cell did."""
+    source, sink = stream["source"], stream["sink"]
+    return {
+        "cell": cell,
+        "number": number,
+        "stream": stream["name"],
+        "source": stream["from"],
+        "sink": stream["to"],
+        **{key: stream[key] for key in ("bytes", "elapsed_ns", "sync_ns", "bound_by")},
+        **{f"source_{key}": source[key] for key in ("busy_ns", "stops")},
+        **{f"sink_{key}": sink[key] for key in ("busy_ns", "stops")},
     }
 
 

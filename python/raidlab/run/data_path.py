@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from raidlab.study.check import count_leaves
-from raidlab.study.schema import Array, Cache, Modelled, Station, Visit
+from raidlab.study.schema import Array, Cache, Modelled, ParityStation, Station, Visit
 
 VOLUME = "volume"
+STREAM = "stream"
 
 
 class _Places:
@@ -29,9 +30,11 @@ class _Places:
             first = self._members[-1].stop if self._members else 0
             self._members.append(range(first, first + count_leaves(child)))
 
-    def of(self, station: Station) -> dict[int, list[int]]:
-        """The volumes that use each part of a divided station."""
+    def of(self, station: Station, streams: int) -> dict[int, list[int]]:
+        """The volumes that use each part of a divided station; none where each stream has one."""
         assert station.each is not None, "only what is divided has places"
+        if station.each == STREAM:
+            return {stream: [] for stream in range(streams)}
         given = self._array.placement.get(station.each, [])
         found: dict[int, list[int]] = {}
         for volume in self._volumes:
@@ -44,7 +47,7 @@ class _Places:
         return [member for volume in volumes for member in self._members[volume]]
 
 
-def data_path(section: Modelled, array: Array, tree: dict[str, Any]) -> dict[str, Any]:
+def data_path(section: Modelled, array: Array, tree: dict[str, Any], streams: int = 0) -> dict[str, Any]:
     """The ``host`` and ``path`` of a cell, as far as they cost anything.
 
     Parameters
@@ -54,6 +57,8 @@ def data_path(section: Modelled, array: Array, tree: dict[str, Any]) -> dict[str
     array : Array
     tree : dict
         Its tree, as the engine writes it.
+    streams : int
+        How many streams there are; a station that each of them has is as often there.
     """
     found: dict[str, Any] = {}
     if section.host is not None:
@@ -67,7 +72,7 @@ def data_path(section: Modelled, array: Array, tree: dict[str, Any]) -> dict[str
             "parity_us_per_kib": host.parity_per_kib / 1000,
         }
     places = _Places(array, tree)
-    divided = {station.name: places.of(station) for station in section.station if station.each is not None}
+    divided = {station.name: places.of(station, streams) for station in section.station if station.each is not None}
     path: dict[str, Any] = {
         "stations": [part for station in section.station for part in _parts(station, divided)],
         "request": _visits(section.request_path, array, divided, None),
@@ -77,13 +82,25 @@ def data_path(section: Modelled, array: Array, tree: dict[str, Any]) -> dict[str
         "member_quantum_bytes": section.member_quantum,
         "caches": [_cache(cache, array, divided) for cache in section.cache if _is_for(cache, array)],
     }
-    if section.parity is not None:
-        path["parity"] = {"station": section.parity.station, "us_per_kib": section.parity.per_kib / 1000}
+    for parity in section.parity:
+        if _is_for(parity, array):
+            path["parity"] = {"station": parity.station, "us_per_kib": parity.per_kib / 1000}
+            break
     path = {key: value for key, value in path.items() if value}
     return found | ({"path": path} if path else {})
 
 
-def _is_for(part: Visit | Cache, array: Array) -> bool:
+def way(section: Modelled, visits: list[Visit], array: Array, stream: int) -> list[dict[str, Any]]:
+    """The way of one stream to an end behind stations, in the engine's words; ``stream`` is its number."""
+    own = {station.name for station in section.station if station.each == STREAM}
+    return [
+        _visit(visit, f"{visit.station} {stream}" if visit.station in own else visit.station, None)
+        for visit in visits
+        if _is_for(visit, array)
+    ]
+
+
+def _is_for(part: Visit | Cache | ParityStation, array: Array) -> bool:
     return part.arrays is None or array.name in part.arrays
 
 
@@ -104,6 +121,8 @@ def _visits(
             found.append(_visit(visit, visit.station, visit.only))
             continue
         for place, volumes in divided[visit.station].items():
+            if not volumes:
+                continue
             only = members.members_of(volumes) if members is not None else volumes
             only = [one for one in only if visit.only is None or one in visit.only]
             found.append(_visit(visit, f"{visit.station} {place}", only))

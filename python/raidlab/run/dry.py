@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from raidlab.errors import Problem
-from raidlab.run.request import cell_request
+from raidlab.run.request import MODELLED, cell_request
 from raidlab.study import Cell, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.expand import NULL, expand_null
 from raidlab.study.places import Place
@@ -56,6 +56,9 @@ def dry_problems(
 
     found: dict[Place, Problem] = {}
     for cell in _cells(loaded, target, seed=seed, quick=quick):
+        if cell.workload.streams is not None and cell.target not in MODELLED:
+            # Its ends would have to be opened.
+            continue
         held = _ANY_TARGET_NS if cell.load.kind == "hold" else None
         text = cell_request(loaded, cell, members=members, sector_bytes=sector_bytes, quick=quick, hold_target_ns=held)
         try:
@@ -114,6 +117,8 @@ def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
         return (section, str(head), *rest)
     if head == "trace":
         return ("workload", workload, "trace", *rest)
+    if head == "streams":
+        return _of_streams(("workload", workload, "streams"), rest, cell.workload)
     if head == "files":
         return _of_files(section, ("workload", workload, "files"), rest)
     return tuple(steps)
@@ -126,6 +131,16 @@ def _of_files(section: str, files: Place, rest: Place) -> Place:
     if rest[:1] == ("reading",):
         return (section, "host", "file" if rest[1:] == ("open",) else "file_per_kib")
     return (*files, *("fill" if step == "total" else step for step in rest))
+
+
+def _of_streams(streams: Place, rest: Place, workload: Workload) -> Place:
+    """A workload's stream is there as often as the load is deep; where its file lies follows from ``begin``."""
+    if not rest or not workload.streams:
+        return streams
+    number = int(rest[0]) % len(workload.streams)
+    names = {"from": "source", "to": "sink", "block": "bytes"}
+    key = "begin" if "offset" in rest else names.get(str(rest[1]), str(rest[1])) if len(rest) > 1 else None
+    return (*streams, number) if key is None else (*streams, number, key)
 
 
 def _renamed(step: str | int) -> str | int:

@@ -108,9 +108,10 @@ class Execution:
         """
         if members[0]["kind"] == "file":
             self.progress.note(f"filling {len(members)} member files of {format_bytes(members[0]['size_bytes'])}")
-        widest = max(self.loaded.study.array, key=lambda array: self._leaves(array.name))
+        study = self.loaded.study
+        widest = max(study.arrays_on("live"), key=lambda array: self._leaves(array.name))
         # What writes asks more of a device than what reads; a workload that must not write never does.
-        boldest = max(self.loaded.study.workload, key=writes)
+        boldest = max(study.workloads_on("live"), key=writes)
         cell = make_cell("live", widest, boldest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
         try:
             answer = run_request(self._live_text(cell, members, once=True), lambda _share: not self.stop())
@@ -147,6 +148,7 @@ class Execution:
         InputError, RefusedError
         """
         for target in self.targets:
+            self._check_asks(target)
             if target.name == EMULATED:
                 check_emulated(self.loaded)
             if not target.is_live:
@@ -157,7 +159,7 @@ class Execution:
                 self._live_member_bytes = live.memory_member_size
             if target.kind == "block":
                 self._live_member_bytes = check_devices(target, self._widest())
-                if any(writes(workload) for workload in self.loaded.study.workload):
+                if any(writes(workload) for workload in self.loaded.study.workloads_on("live")):
                     target.refuse_writes()
             if target.kind == "directory":
                 check_places(target, self._widest(), self._live_member_bytes, self.progress.note)
@@ -169,6 +171,17 @@ class Execution:
                 found.setdefault((problem.file, problem.where), problem)
         if found:
             raise InputError(sorted(found.values(), key=lambda problem: (problem.line or 0, problem.where)))
+
+    def _check_asks(self, target: Target) -> None:
+        """A target on which nothing of the study is run is refused."""
+        engine, study = engine_of(target.name), self.loaded.study
+        if not (study.arrays_on(engine) and study.workloads_on(engine)):
+            raise InputError.one(
+                "--on",
+                f"the study '{study.name}' has no array, or no workload, for it",
+                value=f"'{target.name}'",
+                accepted="a target that `on` of an array and of a workload names",
+            )
 
     def _tried(self) -> Iterator[tuple[str, dict[str, Any], int]]:
         """Every target with a member that stands for all of its members and needs no opening, and their sector."""
@@ -192,8 +205,9 @@ class Execution:
     def _leaves(self, array: str) -> int:
         return count_leaves(self.loaded.geometry.trees[array])
 
-    def _widest(self) -> int:
-        return max(self._leaves(array.name) for array in self.loaded.study.array)
+    def _widest(self, engine: str = "live") -> int:
+        """Members of the widest array that is run there."""
+        return max(self._leaves(array.name) for array in self.loaded.study.arrays_on(engine))
 
     def _simulated(self, target: Target) -> Iterator[Outcome]:
         model = self.loaded.geometry.devices[target.name]
@@ -214,7 +228,7 @@ class Execution:
     def _emulated(self) -> Iterator[Outcome]:
         """Modelled disks on the real clock, one cell at a time: two would take the processor from each other."""
         model = check_emulated(self.loaded)
-        with emulated_members(self.loaded, model, self._widest()) as members:
+        with emulated_members(self.loaded, model, self._widest(EMULATED)) as members:
 
             def text_of(cell: Cell, hold_target_ns: int | None) -> str:
                 return cell_request(

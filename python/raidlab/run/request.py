@@ -14,6 +14,7 @@ from typing import Any
 
 from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
+from raidlab.run.stream_cells import live_streams, simulated_streams, streams_of
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.expand import NULL, Budget, load_of
 from raidlab.study.schema import Amount, Modelled, Policy
@@ -61,6 +62,9 @@ def cell_request(
     """
     study = loaded.study
     spent = budget(study, cell.target, quick=quick)
+    if cell.workload.streams is not None and cell.target not in MODELLED and not once:
+        policy = policy_text(cell.array.policy or study.policy)
+        return json.dumps(live_streams(loaded, cell, policy, members, sector_bytes, quick=quick), sort_keys=True)
     live = cell.target in ("live", NULL, "emulated")
     depth = max(cell.load.depth, 1)
     request: dict[str, Any] = {
@@ -88,7 +92,10 @@ def cell_request(
     if not live:
         section = study.sim if cell.target == "sim" else study.original
         assert section is not None, "checked when the study was loaded"
-        request |= data_path(section, cell.array, loaded.geometry.trees[cell.array.name])
+        streams = streams_of(cell) if cell.workload.streams is not None else []
+        request |= data_path(section, cell.array, loaded.geometry.trees[cell.array.name], len(streams))
+        if streams:
+            request |= simulated_streams(loaded, cell, section, request.get("path", {}), sector_bytes, quick=quick)
     if cell.workload.files is not None:
         member_bytes = loaded.geometry.devices[cell.target].capacity_bytes if cell.target in MODELLED else 0
         facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes) if member_bytes else {}
@@ -124,6 +131,10 @@ def direct_request(
     dict
         The words of a cell of the direct engine.
     """
+    if cell.workload.streams is not None:
+        place = ("workload", loaded.study.workload.index(cell.workload), "streams")
+        message = "streams do not run on plain targets"
+        raise InputError([loaded.problem(place, message, "'raidlab measure-streams' for streams between any two ends")])
     if cell.workload.files is not None:
         place = ("workload", loaded.study.workload.index(cell.workload), "files")
         message = "whole files are not read from plain targets"

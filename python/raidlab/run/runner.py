@@ -78,7 +78,7 @@ class InlineRunner:
             answer = run_request(request, lambda _share: not self._stop())
         except CellFailedError as error:
             raise CellFailedError(f"{key}: {error}", error.kind, error.key) from None
-        if answer["requests"] and (answer.get("stopped_by") or answer.get("interrupted")):
+        if answer.get("requests", answer.get("bytes")) and (answer.get("stopped_by") or answer.get("interrupted")):
             self._cut.append((key, {**answer, "interrupted": True}))
         if answer.get("stopped_by"):
             raise CellFailedError(f"{key}: {answer['stopped_by']}")

@@ -128,8 +128,8 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
     holds: list[HoldTask] = []
     by_name = {array.name: array for array in study.array}
     repeats = range(budget(study, target, quick=quick).repeats)
-    for array in study.array:
-        for workload in study.workload:
+    for array in study.arrays_on(target):
+        for workload in study.workloads_on(target):
             if workload.arrays is not None and array.name not in workload.arrays:
                 continue
             load = load_of(study, array, workload)
@@ -158,6 +158,9 @@ def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
     groups = {study.compare[0].group} if study.compare else {array.group for array in study.array}
     heaviest: dict[tuple[str, str], Cell] = {}
     for cell in expand(study, "live", seed=seed, quick=quick).cells:
+        if cell.workload.streams is not None:
+            # Members in memory are too small for their files; a study measures the stages of a path as streams.
+            continue
         key = (cell.array.name, cell.workload.name)
         if cell.array.group not in groups or cell.repeat != 0 or cell.workload.trace is not None:
             continue

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from raidlab.study.words import (
     Bytes,
+    Engines,
     Few,
     Line,
     Name,
@@ -24,6 +25,7 @@ from raidlab.study.words import (
     Table,
     TimeNs,
     kind_from_text,
+    list_from_one,
 )
 from raidlab.study.workload import Load, Workload
 
@@ -99,6 +101,8 @@ class Array(Table):
     """On modelled disks: how its read-modify-write pairs are priced; the target's when left out."""
     placement: dict[Name, list[Annotated[int, Field(ge=0, lt=2**16)]]] = {}
     """On modelled hardware: for a name that stations are divided by, which of them each volume uses, from 0."""
+    on: Engines | None = None
+    """The targets it is run on, such as boxes that are only modelled; all when left out."""
     load: Load | None = None
     """A load of its own, such as one request outstanding for each of its volumes; the workload's when left out."""
 
@@ -143,11 +147,11 @@ class HostCost(Table):
     file: TimeNs | Literal[0] = 0
     """Whole files: finding and opening one, before anything is read."""
     file_per_kib: TimeNs | Literal[0] = 0
-    """Whole files: taking in each KiB (1024 bytes) that was read."""
+    """Whole files and streams: copying each KiB (1024 bytes) between the file system and the program."""
 
 
 class FileSystem(Table):
-    """The Unix file system that whole files are read through, in the simulator: what it asks of an array for a file."""
+    """The Unix file system of whole files and of streams, in the simulator: what it asks of an array for a file."""
 
     block: Bytes = 8192
     """A block."""
@@ -155,6 +159,8 @@ class FileSystem(Table):
     """The most that is read at a time."""
     read_ahead_clusters: Annotated[int, Field(ge=0, le=2**16)] = 1
     """How many clusters are asked for before they are needed."""
+    write_behind_clusters: Annotated[int, Field(ge=0, le=2**16)] = 1
+    """How many clusters of a stream may be on their way to the array while its program goes on."""
     direct_blocks: Annotated[int, Field(ge=0, le=2**16)] = 12
     """Blocks that the inode leads to; those behind them need an indirect block, which is read before them."""
     blocks_per_indirect: Few = 2048
@@ -181,7 +187,8 @@ class Station(Table):
     servers: Few = 1
     """How many visits it serves at a time; the others wait, first come first served."""
     each: Name | None = None
-    """One for each ``volume``, or for each place that ``placement`` of the array gives volumes under this name."""
+    """One for each ``volume``, each ``stream``, or each place that ``placement`` of the array gives volumes under this
+    name."""
 
 
 class Visit(Table):
@@ -203,6 +210,28 @@ class Visit(Table):
     """Only these arrays; all when left out."""
     times: Literal["constant", "exponential"] = "constant"
     """Whether a visit takes its mean each time, or varies about it."""
+
+
+class TapeDrive(Table):
+    """A tape drive: it runs at one rate only; when its buffer runs dry, or full, it stops and has to start anew."""
+
+    mb_s: Annotated[float, Field(gt=0)]
+    """Its rate, in MB/s (10^6)."""
+    buffer: Bytes = 1024**2
+    """What it holds between the stream and the tape."""
+    start_stop: TimeNs | Literal[0] = 0
+    """What a stop costs: the time from the arrival of data (or of room) to running again."""
+
+
+class End(Table):
+    """An end of streams besides ``memory`` and ``array``."""
+
+    name: Name
+    """What streams call it."""
+    tape: TapeDrive | None = None
+    """It is a tape drive, one for each stream."""
+    path: Annotated[list[Visit], Field(min_length=1)] | None = None
+    """It is behind stations, from the host outwards (modelled); ``on = "write"`` is what goes outwards."""
 
 
 class Cache(Table):
@@ -235,6 +264,8 @@ class ParityStation(Table):
     """Which station."""
     per_kib: TimeNs
     """What it takes for each KiB that a computation reads."""
+    arrays: list[Name] | None = None
+    """Only for these arrays, the host for the others; for all when left out."""
 
 
 class Modelled(Table):
@@ -264,8 +295,12 @@ class Modelled(Table):
     """The same of writes above the array, where it differs."""
     member_quantum: Bytes | None = None
     """The same below the array, where it differs: how long a bus is held."""
-    parity: ParityStation | None = None
-    """Who computes parity, if not the host."""
+    end: list[End] = []
+    """Ends of streams besides memory and the array."""
+    end_quantum: Bytes | None = None
+    """The longest piece in which bytes go to and from them; a block goes whole without."""
+    parity: Annotated[list[ParityStation], BeforeValidator(list_from_one)] = []
+    """Who computes parity, if not the host: a table, or a list of which the first that is for an array counts."""
     pair_pricing: PairPricing = "queued"
     """Whether a read-modify-write pair is two visits (``queued``, ``head`` of the queue) or one (``prepaid``)."""
     warmup: Amount = Amount(requests=1000)
@@ -287,6 +322,8 @@ class Live(Table):
     """The size of members in memory, which are made and filled anew for every cell."""
     sector: Bytes = 4096
     """The sector of the array."""
+    end: list[End] = []
+    """Ends of streams besides memory and the array: tape drives."""
     warmup: Amount = Amount(duration="100ms")
     """Run before measuring."""
     measure: Amount = Amount(duration="500ms")
@@ -306,6 +343,8 @@ class Emulated(Table):
     """How many times faster their time goes than the clock; all times, also those below, are theirs."""
     content: Line = "none"
     """Where their bytes are kept: ``none``, ``memory``, or a directory to make a file for each in."""
+    end: list[End] = []
+    """Ends of streams besides memory and the array: tape drives."""
     pair_pricing: Literal["queued", "head"] | None = None
     """How read-modify-write pairs are priced, for all arrays; as in ``[sim]`` when left out."""
     warmup: Amount = Amount(duration="2s")
@@ -379,6 +418,19 @@ class Study(Table):
         if target == "emulated":
             return self.sim is not None or self.emulated.device is not None
         return getattr(self, target) is not None
+
+    def arrays_on(self, target: str) -> list[Array]:
+        """The arrays that are run on ``sim``, ``original``, ``emulated`` or ``live``."""
+        return [array for array in self.array if array.on is None or target in array.on]
+
+    def workloads_on(self, target: str) -> list[Workload]:
+        """The workloads that are run there."""
+        return [workload for workload in self.workload if workload.on is None or target in workload.on]
+
+    def ends_on(self, target: str) -> list[End]:
+        """The ends of streams there, besides memory and the array."""
+        section: Modelled | Emulated | Live | None = getattr(self, target)
+        return section.end if section is not None else []
 
     def pair_pricing(self, target: str, array: Array) -> PairPricing:
         """How read-modify-write pairs of an array are priced on a target of modelled disks."""

@@ -12,7 +12,7 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -56,6 +56,7 @@ Few = Annotated[int, Field(ge=1, le=2**16, strict=True)]
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 Line = Annotated[str, AfterValidator(without_control)]
 Prose = Annotated[str, AfterValidator(_prose)]
+Engines = Annotated[list[Literal["sim", "original", "emulated", "live"]], Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(without_control)]
 
 
@@ -68,6 +69,11 @@ class Table(BaseModel):
 def kind_from_text(value: Any) -> Any:
     """Let ``address = "uniform"`` stand for ``address = { kind = "uniform" }``."""
     return {"kind": value} if isinstance(value, str) else value
+
+
+def list_from_one(value: Any) -> Any:
+    """Let one table stand for a list with nothing else in it."""
+    return [value] if isinstance(value, dict) else value
 
 
 def size_from_text(value: Any) -> Any:

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from raidlab.study.words import (
     Bytes,
     Depth,
+    Engines,
     Few,
     Line,
     Name,
@@ -24,6 +25,8 @@ from raidlab.study.words import (
     size_from_text,
 )
 
+# Ends of streams that every target has.
+ARRAY, MEMORY = "array", "memory"
 Weight = Annotated[float, Field(ge=0)]
 
 
@@ -275,6 +278,36 @@ class TraceReplay(Table):
         return self.only != "reads"
 
 
+class CopyStream(Table):
+    """A sequential stream of a workload: one program that copies a file from one end to another."""
+
+    name: Name
+    """What it is called in tables."""
+    source: Name
+    """Where its bytes come from: ``memory``, ``array``, or an ``end`` of the target by its name."""
+    sink: Name
+    """Where they go."""
+    bytes: Bytes
+    """How much it moves."""
+    quick_bytes: Bytes | None = None
+    """How much with ``--quick``; as much when left out."""
+    volume: Annotated[int, Field(ge=0, lt=2**16)] = 0
+    """Which volume of the array its file is on, counted from 0."""
+    begin: Share = 0.0
+    """Where on the volume files begin, as a share of it; one stream's file lies behind the other's."""
+    buffers: Few = 1
+    """Blocks under way between the ends; with 1 reading and writing take turns."""
+    direct: bool = False
+    """Past the file system: each block is one request, nothing is read ahead, written behind or copied (modelled)."""
+    request: Bytes | None = None
+    """What is asked of the array at a time; the file system's cluster when left out (modelled)."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads from the array."""
+        return self.source == ARRAY
+
+
 class Workload(Table):
     """What is asked of every array."""
 
@@ -296,8 +329,12 @@ class Workload(Table):
     """Whole files of these sizes in place of requests."""
     trace: TraceReplay | None = None
     """Requests recorded elsewhere in place of drawn ones; ``read``, ``size`` and ``address`` are then not given."""
+    streams: Annotated[list[CopyStream], Field(min_length=1)] | None = None
+    """Streams in place of requests, all started together; ``size`` is their block, the depth how many of each run."""
     arrays: list[Name] | None = None
     """The arrays it is run on; all when left out."""
+    on: Engines | None = None
+    """The targets it is run on; all when left out."""
     load: Load | None = None
     """A load of its own; the study's when left out."""
 
@@ -316,4 +353,4 @@ class Workload(Table):
 
 
 # What a workload says of requests that are drawn.
-_DRAWN = ("read", "size", "address", "align", "task", "files")
+_DRAWN = ("read", "size", "address", "align", "task", "files", "streams")

@@ -1,0 +1,248 @@
+"""Cells of streams: programs that copy files from one end to another, modelled or for real.
+
+Invariants:
+
+- Each stream has a file of its own on the array; files lie one behind the other from where the study has them begin.
+- What a stream did is told in the same words on both clocks; an answer of the engine ``streams`` becomes one of a cell.
+- Streams have no warm-up: they begin together and end when they have moved what they were to move.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raidlab.histogram import Histogram
+from raidlab.run.data_path import way
+from raidlab.study import Cell, LoadedStudy
+from raidlab.study.expand import NULL
+from raidlab.study.schema import End, FileSystem, Modelled
+from raidlab.study.workload import ARRAY, MEMORY, CopyStream
+
+# Files begin at multiples of this.
+_GRAIN_BYTES = 1024**2
+# No stream that makes sense takes longer on the virtual clock: some weeks.
+_LONGEST_S = 2e6
+Tally = dict[str, Any]
+
+
+def streams_of(cell: Cell) -> list[CopyStream]:
+    """All streams of a cell: each of the workload's as often as the load is deep."""
+    assert cell.workload.streams is not None, "the caller looked"
+    return [stream for _copy in range(max(cell.load.depth, 1)) for stream in cell.workload.streams]
+
+
+def simulated_streams(
+    loaded: LoadedStudy, cell: Cell, section: Modelled, path: dict[str, Any], sector_bytes: int, *, quick: bool
+) -> dict[str, Any]:
+    """What streams add to a simulated cell: ``streams``, the ways in ``path``, and no warm-up.
+
+    Parameters
+    ----------
+    loaded : LoadedStudy
+    cell : Cell
+    section : Modelled
+        What the study says of the target.
+    path : dict
+        The stations and paths of the cell.
+    sector_bytes : int
+    quick : bool
+    """
+    ends = {end.name: end for end in section.end}
+    system = section.file_system or FileSystem()
+    per_kib = section.host.file_per_kib / 1000 if section.host is not None else 0.0
+    ways: list[list[dict[str, Any]]] = []
+    texts = []
+    for number, (stream, offset) in enumerate(_placed(loaded, cell, sector_bytes, quick=quick)):
+        known: dict[str, dict[str, Any]] = {MEMORY: {"kind": "memory"}, ARRAY: _file(stream, offset, system, per_kib)}
+        for name in sorted({stream.source, stream.sink} - set(known)):
+            visits = ends[name].path
+            if visits is None:
+                known[name] = _tape(ends[name])
+                continue
+            ways.append(way(section, visits, cell.array, number))
+            known[name] = {"kind": "way", "way": len(ways) - 1}
+        texts.append(_stream(stream, cell, known[stream.source], known[stream.sink], quick=quick))
+    more = {key: value for key, value in (("ways", ways), ("way_quantum_bytes", section.end_quantum)) if value}
+    return {
+        "streams": texts,
+        "path": path | more,
+        "warmup": {},
+        "measure": {"duration_s": _LONGEST_S},
+    }
+
+
+def live_streams(
+    loaded: LoadedStudy,
+    cell: Cell,
+    policy: dict[str, Any],
+    members: list[dict[str, Any]],
+    sector_bytes: int,
+    *,
+    quick: bool,
+) -> dict[str, Any]:
+    """The request for a cell of streams on real or emulated members, for the engine ``streams``."""
+    study = loaded.study
+    target = "live" if cell.target == NULL else cell.target
+    ends = {end.name: end for end in study.ends_on(target)}
+    member_bytes = _member_bytes(loaded, cell, members)
+    texts = []
+    for stream, offset in _placed(loaded, cell, sector_bytes, quick=quick, member_bytes=member_bytes):
+        array = {"kind": "array", "array": 0, "volume": stream.volume, "offset_bytes": offset}
+        tapes = {name: _tape(end) for name, end in ends.items()}
+        known: dict[str, dict[str, Any]] = {MEMORY: {"kind": "memory"}, ARRAY: array, **tapes}
+        texts.append(_stream(stream, cell, known[stream.source], known[stream.sink], quick=quick))
+    names = [text["name"] for text in texts]
+    for index, text in enumerate(texts):
+        if names.count(text["name"]) > 1:
+            text["name"] = f"{text['name']} #{names[: index + 1].count(text['name'])}"
+    array_text = {
+        "tree": loaded.geometry.trees[cell.array.name],
+        "policy": policy,
+        "members": members,
+        "sector_bytes": sector_bytes,
+    }
+    # What goes past the array, to measure a stage of the path alone, does not open it.
+    is_used = any(ARRAY in (stream.source, stream.sink) for stream in streams_of(cell))
+    return {"engine": "streams", "seed": cell.seed, "arrays": [array_text] if is_used else [], "streams": texts}
+
+
+def answer_of_streams(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer of the engine ``streams`` as that of a cell: what passed the array is what was read and written.
+
+    The times of reads and writes are those of the streams' calls at the array.
+    """
+    if answer.get("engine") != "streams":
+        return answer
+    kinds = {(end["stream"], end["side"]): end["kind"] for end in answer["facts"]["endpoints"]}
+    read, write = _tally(answer, kinds, "from", "source"), _tally(answer, kinds, "to", "sink")
+    array = (answer["facts"]["arrays"] or [{}])[0]
+    streams = [
+        {**stream, "name": stream["name"].partition(" #")[0], "from": kinds[number, "from"], "to": kinds[number, "to"]}
+        for number, stream in enumerate(answer["streams"])
+    ]
+    return {
+        "engine": "streams",
+        "seed": answer["seed"],
+        "elapsed_ns": answer["elapsed_ns"],
+        "read": read,
+        "write": write,
+        "all": _added(read, write),
+        "members": array.get("members", []),
+        "stations": [],
+        "streams": streams,
+        "facts": {"targets": array.get("targets", []), "failed_members": array.get("failed_members", [])},
+        "checks": _page_cache(answer),
+        "stopped_by": answer["stopped_by"],
+        "interrupted": answer["interrupted"],
+    }
+
+
+def _placed(
+    loaded: LoadedStudy, cell: Cell, sector_bytes: int, *, quick: bool, member_bytes: int | None = None
+) -> list[tuple[CopyStream, int]]:
+    """Every stream with the place of its file on the array; streams without one are at 0."""
+    if member_bytes is None:
+        member_bytes = loaded.geometry.devices[cell.target].capacity_bytes
+    sizes = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)["volume_bytes"]
+    volume_bytes = [int(size) for size in sizes] if isinstance(sizes, list | tuple) else [int(sizes)]
+    taken: dict[int, int] = {}
+    placed = []
+    for stream in streams_of(cell):
+        if ARRAY not in (stream.source, stream.sink):
+            placed.append((stream, 0))
+            continue
+        of_volume = volume_bytes[min(stream.volume, len(volume_bytes) - 1)]
+        begin = int(stream.begin * of_volume) // _GRAIN_BYTES * _GRAIN_BYTES
+        placed.append((stream, begin + taken.get(stream.volume, 0)))
+        length = -(-amount(stream, quick=quick) // _GRAIN_BYTES) * _GRAIN_BYTES
+        taken[stream.volume] = taken.get(stream.volume, 0) + length
+    return placed
+
+
+def amount(stream: CopyStream, *, quick: bool) -> int:
+    """How much a stream moves."""
+    return stream.quick_bytes if quick and stream.quick_bytes is not None else stream.bytes
+
+
+def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[dict[str, Any]]) -> int:
+    if cell.target == "emulated":
+        return loaded.geometry.devices["emulated"].capacity_bytes
+    sizes = [int(member["size_bytes"]) for member in members if "size_bytes" in member]
+    # Block devices keep their own size, which only the engine knows: files lie at their front.
+    return min(sizes) if len(sizes) == len(members) else loaded.study.live.member_size
+
+
+def _stream(
+    stream: CopyStream, cell: Cell, source: dict[str, Any], sink: dict[str, Any], *, quick: bool
+) -> dict[str, Any]:
+    assert cell.workload.size.kind == "fixed", "checked when the study was loaded"
+    return {
+        "name": stream.name,
+        "from": source,
+        "to": sink,
+        "block_bytes": cell.workload.size.bytes,
+        "bytes": amount(stream, quick=quick),
+        "buffers": stream.buffers,
+    }
+
+
+def _file(stream: CopyStream, offset: int, system: FileSystem, per_kib_us: float) -> dict[str, Any]:
+    text: dict[str, Any] = {"kind": "array", "volume": stream.volume, "offset_bytes": offset}
+    if stream.direct:
+        return text if stream.request is None else text | {"request_bytes": stream.request}
+    request = stream.request or system.cluster
+    ahead = system.read_ahead_clusters if stream.reads else system.write_behind_clusters
+    return text | {"request_bytes": request, "ahead_bytes": ahead * request, "us_per_kib": per_kib_us}
+
+
+def _tape(end: End) -> dict[str, Any]:
+    assert end.tape is not None, "checked when the study was loaded"
+    return {
+        "kind": "tape",
+        "rate_mb_s": end.tape.mb_s,
+        "buffer_bytes": end.tape.buffer,
+        "start_stop_ms": end.tape.start_stop / 1e6,
+    }
+
+
+def _tally(answer: dict[str, Any], kinds: dict[tuple[int, str], str], side: str, end: str) -> Tally:
+    mine = [stream for number, stream in enumerate(answer["streams"]) if kinds[number, side] == ARRAY]
+    times = Histogram.merged(Histogram.of(stream[end]["time"]) for stream in mine)
+    blocks = sum(stream["blocks"] for stream in mine)
+    mean = sum(stream[end]["time_mean_ns"] * stream["blocks"] for stream in mine) / blocks if blocks else 0.0
+    columns = {"value_ns": times.value_ns, "count": times.count}
+    return {
+        "requests": blocks,
+        "bytes": sum(stream["bytes"] for stream in mine),
+        "failed": 0,
+        "response": columns,
+        "service": columns,
+        "response_mean_ns": mean,
+        "service_mean_ns": mean,
+    }
+
+
+def _added(read: Tally, write: Tally) -> Tally:
+    times = Histogram.merged(Histogram.of(part["response"]) for part in (read, write))
+    requests = read["requests"] + write["requests"]
+    columns = {"value_ns": times.value_ns, "count": times.count}
+    weighted = sum(part["response_mean_ns"] * part["requests"] for part in (read, write))
+    mean = weighted / requests if requests else 0.0
+    return {
+        "requests": requests,
+        "bytes": read["bytes"] + write["bytes"],
+        "failed": 0,
+        "response": columns,
+        "service": columns,
+        "response_mean_ns": mean,
+        "service_mean_ns": mean,
+    }
+
+
+def _page_cache(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Members are past the page cache; what of a source was in it at the start is said where there is such a source."""
+    held = [end for end in answer["facts"]["endpoints"] if end["side"] == "from" and end["cached_bytes"]]
+    if not held:
+        return []
+    evidence = f"{sum(end['cached_bytes'] for end in held)} bytes of the sources were in the page cache at the start"
+    return [{"name": "page_cache", "verdict": "INVALID", "evidence": evidence, "mend": "drop it, or move more"}]
