@@ -11,12 +11,14 @@ import typer
 from typer.core import TyperGroup
 
 from raidlab.cli import (
+    agent,
     check,
     device,
     fio,
     layout,
     measure,
     measure_files,
+    measure_network,
     measure_streams,
     model,
     plan_io,
@@ -77,6 +79,8 @@ app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("measure", epilog=measure.EXAMPLES)(measure.measure)
 app.command("measure-files", epilog=measure_files.EXAMPLES)(measure_files.measure_files)
 app.command("measure-streams", epilog=measure_streams.EXAMPLES)(measure_streams.measure_streams)
+app.command("measure-network", epilog=measure_network.EXAMPLES)(measure_network.measure_network)
+app.command("agent")(agent.agent)
 app.command("check", epilog=check.EXAMPLES)(check.check)
 app.add_typer(study.app, name="study")
 app.add_typer(fio.app, name="fio")

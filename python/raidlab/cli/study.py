@@ -124,3 +124,36 @@ def fit(
     if write:
         for file in write_values(loaded, mapping.quantities.target, found.values):
             say(f"written: {file}")
+
+
+@app.command("sheet")
+def sheet(
+    study: Annotated[str, STUDY_ARGUMENT],
+    run: Annotated[str, typer.Option("--run", metavar="RUN", help="The folder of a quiet run, which decides.")],
+    loaded: Annotated[
+        str | None,
+        typer.Option("--loaded", metavar="RUN", help="A run with hosts and network under load, shown beside."),
+    ] = None,
+    facts: Annotated[
+        str | None, typer.Option("--facts", metavar="FILE", help="What is entered by hand about each box (TOML).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of Markdown.")] = False,
+) -> None:
+    """Print the evaluation sheet of each box of an acceptance test, and all boxes side by side.
+
+    What the tests require is in the study's sheet.toml.
+    """
+    from pathlib import Path
+
+    from raidlab.api import analyse
+    from raidlab.cli.terminal import printing
+    from raidlab.results import load_run
+    from raidlab.sheet import load_facts, load_plan, make_sheet, sheet_json, sheet_markdown
+    from raidlab.study import load_study
+
+    plan = load_plan(load_study(study).file)
+    entered = load_facts(Path(facts)) if facts is not None else {}
+    beside = None if loaded is None else analyse(load_run(loaded))
+    made = make_sheet(plan, analyse(load_run(run)), entered, beside)
+    with printing():
+        print(sheet_json(made) if as_json else sheet_markdown(made), end="")

@@ -1,0 +1,53 @@
+"""``raidlab agent``: lets a controller that has the key load a storage from this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def agent(
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLACE",
+            help="Where files are written and read: a directory (mounted from the storage), or nfs://SERVER/EXPORT.",
+        ),
+    ],
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="The one address it listens at (or unix:PATH).")
+    ],
+    key: Annotated[
+        str,
+        typer.Option("--key", metavar="FILE", help="The key that the controller has too; mode 0600, 16 bytes or more."),
+    ],
+    once: Annotated[bool, typer.Option("--once", help="End when the first controller with the key has gone.")] = False,
+) -> None:
+    """Write and read files in PLACE at the word of a controller that has the same key, and nothing else.
+
+    The controller is `raidlab measure-network`. Nothing else of this machine can be reached through it.
+    """
+    from pathlib import Path
+
+    from raidlab.cli.terminal import say
+    from raidlab.errors import InputError
+    from raidlab.network.agent import listen as listen_at
+    from raidlab.network.agent import serve
+    from raidlab.network.protocol import load_key, split_address
+    from raidlab.network.store import store_at
+
+    secret, address = load_key(Path(key)), split_address(listen, "--listen")
+    store = store_at(place)
+    try:
+        listener = listen_at(*address)
+    except OSError as error:
+        raise InputError.one(
+            "--listen", f"cannot listen: {error.strerror}", value=f"'{listen}'", accepted="an address of this machine"
+        ) from None
+    say(f"listening at {listen} for a controller with the key; files lie in {place}")
+    with listener:
+        try:
+            serve(listener, secret, store, say, once=once)
+        except KeyboardInterrupt:
+            say("ended")

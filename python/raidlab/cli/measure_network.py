@@ -1,0 +1,133 @@
+"""``raidlab measure-network``: what machines get together from a storage on the network, and what limits them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from raidlab.network.tests import NetworkAsked, NetworkRow
+
+EXAMPLES = """\b
+Examples:
+  raidlab measure-network 10.0.0.11:7070 10.0.0.12:7070 10.0.0.13:7070 --key key
+  raidlab measure-network --lab /mnt/box --machines 4 --link 100 --server-link 1000"""
+
+
+def measure_network(
+    agents: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="AGENT...", help="HOST:PORT of each machine where `raidlab agent` runs."),
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The key that the agents have.")] = None,
+    lab: Annotated[
+        str | None,
+        typer.Option(
+            "--lab",
+            metavar="DIR",
+            help="Instead of agents: a server of DIR and machines, in network namespaces (root).",
+        ),
+    ] = None,
+    machines: Annotated[int, typer.Option("--machines", min=1, max=32, help="How many, in the laboratory.")] = 4,
+    link: Annotated[
+        float, typer.Option("--link", min=1, max=10_000, help="Mbit/s of each machine's link there.")
+    ] = 100,
+    server_link: Annotated[
+        float, typer.Option("--server-link", min=1, max=10_000, help="Mbit/s of the server's link there.")
+    ] = 100,
+    size: Annotated[
+        str, typer.Option("--size", metavar="SIZE", help="How much each machine moves in a step.")
+    ] = "64MiB",
+    block: Annotated[str, typer.Option("--block", metavar="SIZE", help="How much is moved at a time.")] = "256KiB",
+    repeats: Annotated[int, typer.Option("--repeats", min=1, max=100, help="How often each step is run.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
+) -> None:
+    """Measure what one machine, two, ... all get from a storage together, and name what limits them."""
+    from raidlab.cli.terminal import say
+    from raidlab.errors import InputError
+    from raidlab.measure.words import parse_with
+    from raidlab.study.units import BYTES_ACCEPTED, parse_bytes
+
+    total = parse_with(parse_bytes, "--size", size, BYTES_ACCEPTED)
+    block_bytes = parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED)
+    if (lab is None) == (not agents):
+        raise InputError.one("AGENT", "nothing to drive", accepted="agents, or --lab DIR: one of them")
+    if lab is not None:
+        rows = _in_lab(lab, machines, link, server_link, (total, block_bytes, repeats))
+    else:
+        if key is None:
+            raise InputError.one("--key", "is needed to speak to agents", accepted="the file that they have too")
+        rows = _with_agents(agents or [], key, (total, block_bytes, repeats))
+    if not rows:
+        say("nothing had been measured yet")
+    print(_json(rows) if as_json else _table(rows))
+
+
+def _with_agents(agents: list[str], key: str, amounts: tuple[int, int, int]) -> list[NetworkRow]:
+    from pathlib import Path
+
+    from raidlab.cli.terminal import say
+    from raidlab.network.protocol import load_key
+    from raidlab.network.tests import NetworkAsked
+
+    say("what the storage keeps of files in its own memory cannot be put out from here: move more than it has")
+    return _run(agents, load_key(Path(key)), NetworkAsked(*amounts))
+
+
+def _in_lab(
+    directory: str, machines: int, link: float, server_link: float, amounts: tuple[int, int, int]
+) -> list[NetworkRow]:
+    import tempfile
+    from pathlib import Path
+
+    from raidlab.errors import InputError
+    from raidlab.network.lab import network_lab
+    from raidlab.network.run_lab import agents_of
+    from raidlab.network.tests import NetworkAsked
+
+    place = Path(directory)
+    if not place.is_dir():
+        raise InputError.one("--lab", "is no directory", value=f"'{directory}'", accepted="a directory")
+    with tempfile.TemporaryDirectory(prefix="raidlab-lab-") as made, network_lab(machines, link, server_link) as lab:
+        agents, key, watches = agents_of(lab, place, Path(made))
+        return _run(agents, key, NetworkAsked(*amounts, watches=watches, directory=place))
+
+
+def _run(agents: list[str], key: bytes, asked: NetworkAsked) -> list[NetworkRow]:
+    from contextlib import ExitStack
+
+    from raidlab.cli.terminal import say
+    from raidlab.network.controller import Machine
+    from raidlab.network.tests import run_tests
+
+    rows: list[NetworkRow] = []
+    with ExitStack() as open_machines:
+        driven = []
+        for address in agents:
+            machine = Machine(address, key)
+            open_machines.callback(machine.close)
+            driven.append(machine)
+        try:
+            for row in run_tests(driven, asked, say):
+                rows.append(row)
+        except KeyboardInterrupt:
+            say("stopping: what was measured is kept")
+    return rows
+
+
+def _table(rows: list[NetworkRow]) -> str:
+    lines = [f"{'test':<24}{'':<7}{'MB/s':>7}{'95 % interval':>17}{'each':>15}  limit"]
+    for row in rows:
+        interval = "single run" if row.low is None or row.high is None else f"{row.low:.3g} to {row.high:.3g}"
+        each = f"{row.slowest_mb_s:.3g} to {row.fastest_mb_s:.3g}"
+        limit = f"{row.limit.name} ({row.limit.detail})" if row.limit.detail else row.limit.name
+        lines.append(f"{row.test:<24}{row.work:<7}{row.total_mb_s:>7.3g}{interval:>17}{each:>15}  {limit}")
+    return "\n".join(lines)
+
+
+def _json(rows: list[NetworkRow]) -> str:
+    import json
+    from dataclasses import asdict
+
+    return json.dumps({"results": [asdict(row) for row in rows]}, indent=2)

@@ -1,0 +1,152 @@
+"""The agent: a process on a machine that writes and reads files at the controller's word, and does nothing else.
+
+Invariants:
+
+- It listens only where it was told to, serves one controller at a time, and only one that has the key.
+- Its messages are ``hello``, ``write``, ``read``, ``remove``; any other is answered with an error.
+- A job does not start before the moment the controller names, so that machines start together, and has a bounded
+  length.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from raidlab.network.protocol import Channel, GoneError, NotTrustedError
+from raidlab.network.store import Store, StoreError
+
+_MOST_BYTES = 1 << 44
+_BLOCKS = range(512, (64 << 20) + 1)
+# A machine that says nothing for so long while it introduces itself is none of ours.
+_PATIENCE_S = 10.0
+Note = Callable[[str], None]
+
+
+def serve(listener: socket.socket, key: bytes, store: Store, note: Note, *, once: bool = False) -> None:
+    """Serve controllers, one after another.
+
+    Parameters
+    ----------
+    listener : socket.socket
+        Bound and listening.
+    key : bytes
+    store : Store
+        Where files lie.
+    note : callable
+        Told in a line who came, and who was turned away.
+    once : bool
+        Only the first that has the key.
+    """
+    while True:
+        connection, address = listener.accept()
+        with connection:
+            try:
+                connection.settimeout(_PATIENCE_S)
+                channel = Channel(connection, key, "agent")
+                connection.settimeout(None)
+            except (NotTrustedError, GoneError, OSError) as error:
+                note(f"{_shown(address)} was turned away: {error or 'it went before it had shown the key'}")
+                continue
+            note(f"{_shown(address)} drives this machine")
+            with suppress(NotTrustedError, GoneError, OSError):
+                _serve_one(channel, store)
+        if once:
+            return
+
+
+def _shown(address: object) -> str:
+    return str(address[0]) if isinstance(address, tuple) else "a process of this machine"
+
+
+def _serve_one(channel: Channel, store: Store) -> None:
+    while True:
+        message = channel.receive()
+        try:
+            channel.send({"ok": True, **_do(message, store, channel)})
+        except (StoreError, KeyError, TypeError, ValueError) as error:
+            channel.send({"ok": False, "error": str(error) or type(error).__name__})
+
+
+def _do(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, Any]:
+    what = message.get("do")
+    if what == "hello":
+        return {"host": socket.gethostname(), "pid": os.getpid()}
+    if what == "remove":
+        store.remove(str(message["file"]))
+        return {}
+    if what not in ("read", "write"):
+        raise ValueError(f"'{what}' is nothing an agent does; accepted: hello, write, read, remove")
+    total, block = _amount(message["bytes"], _MOST_BYTES), _amount(message["block_bytes"], _BLOCKS[-1])
+    opened = store.open_write(str(message["file"])) if what == "write" else store.open_read(str(message["file"]))
+    with opened as file:
+        # Everything is ready: the controller says when all may start.
+        channel.send({"ready": True})
+        if channel.receive().get("do") != "go":
+            return {"bytes": 0, "elapsed_ns": 0}
+        started, cpu = time.monotonic_ns(), time.process_time_ns()
+        moved = _write(file, total, block) if what == "write" else _read(file, total, block)
+        if what == "write":
+            file.sync()
+        elapsed, spent = time.monotonic_ns() - started, time.process_time_ns() - cpu
+    return {"bytes": moved, "elapsed_ns": elapsed, "cpu_ns": spent}
+
+
+def _amount(value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ValueError(f"{value!r} is no amount; accepted: 1 to {most}")
+    return value
+
+
+def _write(file: Any, total: int, block: int) -> int:
+    # Incompressible, and no two blocks alike: each begins at another place of a megabyte more than a block needs.
+    random = os.urandom(block + (1 << 20))
+    done = number = 0
+    while done < total:
+        count = min(block, total - done)
+        start = number * 4093 % (1 << 20)
+        file.write(random[start : start + count])
+        done, number = done + count, number + 1
+    return done
+
+
+def _read(file: Any, total: int, block: int) -> int:
+    done = 0
+    while done < total:
+        count = file.read(min(block, total - done))
+        if not count:
+            raise StoreError(f"the file ends after {done} bytes")
+        done += count
+    return done
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listener at one address; with port 0 ``host`` is the path of a socket.
+
+    Raises
+    ------
+    OSError
+    """
+    family = socket.AF_UNIX if port == 0 else socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if family == socket.AF_UNIX:
+            # Nobody else may even knock.
+            before = os.umask(0o077)
+            try:
+                listener.bind(host)
+            finally:
+                os.umask(before)
+        else:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+        listener.listen(1)
+    except OSError:
+        with suppress(OSError):
+            listener.close()
+        raise
+    return listener

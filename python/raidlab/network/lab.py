@@ -1,0 +1,196 @@
+"""A laboratory on one machine: a server and several machines in network namespaces, joined by shaped links.
+
+Each machine has a link of its own to a switch, and so has the server: pairs of virtual Ethernet devices whose ends
+are shaped in both directions by token buckets, on a bridge in a namespace of its own. So no address of the host is
+touched.
+
+Invariants:
+
+- Names begin with ``raidlab-``, and what is made is removed, in the opposite order, whatever happens in between. What
+  is left behind by a process that was killed is removed by the next laboratory, if nobody works in it.
+- Nothing in the host's own network changes.
+
+Reference: A. Kuznetsov, *tc-tbf* (Linux manual): rate, burst, latency of a token bucket.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from raidlab.errors import CellFailedError, InputError
+from raidlab.network.limits import LinkCounter
+
+_PREFIX = "raidlab-"
+_NETWORK = "10.213.77"
+_SERVER_HOST = 1
+_FIRST_MACHINE = 11
+# Of a token bucket: enough for one scheduler tick at 1 Gbit/s, and a queue as a switch has.
+_LATENCY_MS = 50
+
+
+@dataclass
+class Lab:
+    """The laboratory while it stands.
+
+    Attributes
+    ----------
+    server : str
+        The server's namespace.
+    machines : list of str
+        Those of the machines.
+    server_address : str
+    addresses : list of str
+        Of the machines.
+    """
+
+    server: str
+    machines: list[str]
+    server_address: str
+    addresses: list[str]
+    server_mbit_s: float
+    machine_mbit_s: float
+    _switch: str = ""
+    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, namespace: str, command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+        """Start a process in one of its namespaces; it ends with the laboratory."""
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                ["ip", "netns", "exec", namespace, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def counters(self) -> list[LinkCounter]:
+        """The links, as the switch's ends of them count: the server's first, then the machines'."""
+        names = ["the server's link", *(f"the link of machine {number}" for number in range(1, len(self.machines) + 1))]
+        rates = [self.server_mbit_s, *[self.machine_mbit_s] * len(self.machines)]
+        return [
+            _SwitchCounter(name, rate, Path("tx_bytes"), Path("rx_bytes"), self._switch, f"p{number}")
+            for number, (name, rate) in enumerate(zip(names, rates, strict=True))
+        ]
+
+    def end_processes(self) -> None:
+        """End what was started here, the last first."""
+        for process in reversed(self._processes):
+            for signal in (15, 9):
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal)
+                try:
+                    process.wait(timeout=5)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+        self._processes.clear()
+
+
+@dataclass(frozen=True)
+class _SwitchCounter(LinkCounter):
+    """A link counted in the switch's namespace, whose devices the host does not see."""
+
+    namespace: str = ""
+    device: str = ""
+
+    def read(self) -> tuple[int, int]:
+        """Bytes sent and received so far."""
+        text = _ip(
+            "netns",
+            "exec",
+            self.namespace,
+            "cat",
+            *(f"/sys/class/net/{self.device}/statistics/{self._name(path)}" for path in (self.sent, self.received)),
+        )
+        sent, received = (int(line) for line in text.split())
+        return sent, received
+
+    @staticmethod
+    def _name(path: Path) -> str:
+        return str(path)
+
+
+@contextmanager
+def network_lab(machines: int, machine_mbit_s: float, server_mbit_s: float) -> Iterator[Lab]:
+    """A server and so many machines, for as long as the context lasts.
+
+    Raises
+    ------
+    InputError
+        Without root, `ip` or `tc`, or where the kernel has no such devices.
+    """
+    if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
+        raise InputError.one("--lab", "needs root, ip and tc", accepted="agents on machines (AGENT...), or root")
+    names = [f"{_PREFIX}{os.getpid()}-{part}" for part in ("switch", "server", *map(str, range(1, machines + 1)))]
+    switch, server, *others = names
+    with ExitStack() as made:
+        _remove_abandoned()
+        for name in names:
+            _ip("netns", "add", name)
+            made.callback(_quietly, "netns", "delete", name)
+        _ip("-n", switch, "link", "add", "name", "switch", "type", "bridge")
+        _ip("-n", switch, "link", "set", "dev", "switch", "up")
+        hosts = [_SERVER_HOST, *range(_FIRST_MACHINE, _FIRST_MACHINE + machines)]
+        rates = [server_mbit_s, *[machine_mbit_s] * machines]
+        for number, (name, host, rate) in enumerate(zip((server, *others), hosts, rates, strict=True)):
+            _join(switch, f"p{number}", name, f"{_NETWORK}.{host}/24", rate)
+        addresses = [f"{_NETWORK}.{host}" for host in hosts]
+        lab = Lab(server, others, addresses[0], addresses[1:], server_mbit_s, machine_mbit_s, switch)
+        made.callback(lab.end_processes)
+        yield lab
+
+
+def _join(switch: str, port: str, name: str, address: str, mbit_s: float) -> None:
+    """A link from the switch to a namespace, shaped at both ends."""
+    _ip("-n", switch, "link", "add", "name", port, "type", "veth", "peer", "name", "eth0", "netns", name)
+    _ip("-n", switch, "link", "set", "dev", port, "master", "switch", "up")
+    _ip("-n", name, "address", "add", address, "dev", "eth0")
+    for device in ("lo", "eth0"):
+        _ip("-n", name, "link", "set", "dev", device, "up")
+    # A burst of what passes in two milliseconds, at least some frames.
+    burst = max(16_000, int(mbit_s * 1e6 / 8 * 0.002))
+    for namespace, device in ((switch, port), (name, "eth0")):
+        # Without these the kernel hands over pieces of 64 KB as one frame, which no link of such a rate would.
+        _ip("netns", "exec", namespace, "tc", "qdisc", "add", "dev", device, "root", "tbf",
+            "rate", f"{mbit_s:g}mbit", "burst", str(burst), "latency", f"{_LATENCY_MS}ms")  # fmt: skip
+
+
+def _remove_abandoned() -> None:
+    """Remove the namespaces of laboratories whose process is gone, and end what still runs in them."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
+    for line in listed.splitlines():
+        name = line.split()[0] if line.split() else ""
+        owner = name.removeprefix(_PREFIX).partition("-")[0]
+        if not name.startswith(_PREFIX) or not owner.isdigit() or Path(f"/proc/{owner}").exists():
+            continue
+        held = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
+        for pid in held.split():
+            with suppress(ProcessLookupError, ValueError):
+                os.kill(int(pid), 9)
+        _quietly("netns", "delete", name)
+
+
+def _ip(*words: str) -> str:
+    found = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if found.returncode:
+        said = (found.stderr.strip().splitlines() or ["it failed"])[-1]
+        raise CellFailedError(f"ip {' '.join(words[:6])}: {said}", kind="unsupported", key="--lab")
+    return found.stdout
+
+
+def _quietly(*words: str) -> None:
+    subprocess.run(["ip", *words], capture_output=True, check=False)
+
+
+def this_python() -> list[str]:
+    """The command that starts this very raidlab."""
+    return [sys.executable, "-m", "raidlab"]

@@ -1,0 +1,113 @@
+"""Which resource limits machines that share a storage: the one that was nearest to its own capacity.
+
+Invariants:
+
+- A limit is named by what was counted while the machines worked: bytes on each link beside its rate, processor time
+  beside the processors. Nothing that was not watched is named.
+- Where nothing was busy enough, that is the answer: the storage itself, or waiting for answers, is what is left.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+# A shaped link gives this much of its rate to bytes that the kernel counts; beyond it, it is the limit.
+_BUSY = 0.85
+_ALIKE = 0.02
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A resource that was watched.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``the server's link``.
+    share : float
+        How much of its capacity was used, from 0 to 1.
+    detail : str
+        The figures it rests on.
+    """
+
+    name: str
+    share: float
+    detail: str
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What limited a step: the busiest resource, if it was busy enough."""
+
+    name: str
+    detail: str
+
+
+def name_limit(watched: Sequence[Watched], left: str = "none of the links or processors that were watched") -> Limit:
+    """Name the limit; resources used alike (each machine's own link) are told together.
+
+    Examples
+    --------
+    >>> name_limit([Watched("the server's link", 0.97, "97 %"), Watched("a machine's link", 0.3, "30 %")]).name
+    "the server's link"
+    """
+    busiest = max(watched, key=lambda one: one.share, default=None)
+    if busiest is None or busiest.share < _BUSY:
+        most = "" if busiest is None else f"the busiest was {busiest.name}: {busiest.detail}"
+        return Limit(left, most)
+    # Two links of one rate in a row are as busy as each other: then either limits.
+    alike = [one for one in watched if one.share >= busiest.share - _ALIKE]
+    return Limit(" and ".join(one.name for one in alike), busiest.detail)
+
+
+class Watch(Protocol):
+    """A counter of a resource."""
+
+    def read(self) -> tuple[int, int]:
+        """What has been counted so far."""
+
+    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
+        """What was used of it between two readings."""
+
+
+@dataclass(frozen=True)
+class LinkCounter:
+    """A link whose bytes the kernel counts."""
+
+    name: str
+    mbit_s: float
+    sent: Path
+    received: Path
+
+    def read(self) -> tuple[int, int]:
+        """Bytes sent and received so far."""
+        return int(self.sent.read_text()), int(self.received.read_text())
+
+    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
+        """What was used of it, in the direction that was used more."""
+        moved = max(after[0] - before[0], after[1] - before[1])
+        used = moved * 8 / (elapsed_ns / 1e3) if elapsed_ns else 0.0
+        return Watched(self.name, used / self.mbit_s, f"{used:.1f} of {self.mbit_s:g} Mbit/s")
+
+
+@dataclass(frozen=True)
+class ProcessCounter:
+    """A process whose processor time the kernel counts."""
+
+    name: str
+    pid: int
+
+    def read(self) -> tuple[int, int]:
+        """Ticks in its own code and in the kernel so far, of all its threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return int(fields[11]), int(fields[12])
+
+    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
+        """What it used of all processors."""
+        spent_s = (sum(after) - sum(before)) / os.sysconf("SC_CLK_TCK")
+        share = spent_s / (elapsed_ns / 1e9) / (os.cpu_count() or 1) if elapsed_ns else 0.0
+        return Watched(self.name, share, f"{100 * share:.0f} % of {os.cpu_count()} processors")

@@ -1,0 +1,166 @@
+"""How a controller and an agent talk: frames of JSON over TCP, after each has shown the other that it has the key.
+
+The key itself never travels. Each side sends a random challenge; each answers with an HMAC over both challenges and
+its own role, so that an answer cannot be sent back to who asked. All frames after that carry an HMAC under a key of
+this session, with the sender's role and a number, so that none can be changed, left out, repeated, or come from
+somebody else.
+
+Invariants:
+
+- A frame is taken apart only after its HMAC has been found right.
+- Nothing is kept secret: whoever can watch the network sees sizes, rates and names of files. What is read and written
+  is random or the storage's own, and goes another way.
+
+Reference: RFC 2104 (HMAC); M. Bellare, P. Rogaway, *Entity authentication and key distribution*, CRYPTO 1993 (why
+both challenges and the roles are under the hash).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import socket
+from pathlib import Path
+from typing import Any, Literal
+
+from raidlab.errors import InputError
+
+Role = Literal["agent", "controller"]
+_OTHER: dict[Role, Role] = {"agent": "controller", "controller": "agent"}
+_HELLO = b"raidlab-agent-1\n"
+_NONCE_BYTES = 32
+_MAC_BYTES = 32
+_LEAST_KEY_BYTES = 16
+# A job or a result is far smaller.
+_LONGEST_FRAME = 1 << 20
+
+
+class NotTrustedError(Exception):
+    """The other side has not shown that it has the key, or a frame is not from it."""
+
+
+class GoneError(Exception):
+    """The other side has closed the connection."""
+
+
+def load_key(file: Path) -> bytes:
+    """The shared key: the content of a file that nobody else may read.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read, is short, or others may read it.
+    """
+    try:
+        key, mode = file.read_bytes().strip(), file.stat().st_mode
+    except OSError as error:
+        raise InputError.one("--key", f"cannot be read: {(error.strerror or '').lower()}", value=f"'{file}'") from None
+    if mode & 0o077:
+        raise InputError.one("--key", "others may read it", value=f"'{file}'", accepted="a file of mode 0600")
+    if len(key) < _LEAST_KEY_BYTES:
+        accepted = f"at least {_LEAST_KEY_BYTES} bytes, such as `openssl rand -hex 32` makes"
+        raise InputError.one("--key", f"has {len(key)} bytes", value=f"'{file}'", accepted=accepted)
+    return key
+
+
+class Channel:
+    """A connection whose two sides know each other.
+
+    Parameters
+    ----------
+    connection : socket.socket
+    key : bytes
+    role : str
+        This side's.
+
+    Raises
+    ------
+    NotTrustedError, GoneError
+        When the other side does not have the key, or goes.
+    """
+
+    def __init__(self, connection: socket.socket, key: bytes, role: Role) -> None:
+        self._connection, self._role = connection, role
+        mine = secrets.token_bytes(_NONCE_BYTES)
+        self._connection.sendall(_HELLO + mine)
+        if self._exactly(len(_HELLO)) != _HELLO:
+            raise NotTrustedError("it speaks something else")
+        theirs = self._exactly(_NONCE_BYTES)
+        both = mine + theirs if role == "controller" else theirs + mine
+        # The agent shows first: a controller that has no key learns nothing but an answer to its own challenge.
+        if role == "agent":
+            self._connection.sendall(_mac(key, b"proof", role, both))
+        if not hmac.compare_digest(self._exactly(_MAC_BYTES), _mac(key, b"proof", _OTHER[role], both)):
+            raise NotTrustedError("it does not have the key")
+        if role == "controller":
+            self._connection.sendall(_mac(key, b"proof", role, both))
+        self._session = _mac(key, b"session", "controller", both)
+        self._sent = self._received = 0
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send one message."""
+        body = json.dumps(message).encode()
+        mac = _mac(self._session, self._sent.to_bytes(8, "big"), self._role, body)
+        self._sent += 1
+        try:
+            self._connection.sendall(len(body).to_bytes(4, "big") + mac + body)
+        except OSError:
+            raise GoneError from None
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for one message."""
+        length = int.from_bytes(self._exactly(4), "big")
+        if length > _LONGEST_FRAME:
+            raise NotTrustedError(f"a frame of {length} bytes")
+        mac, body = self._exactly(_MAC_BYTES), self._exactly(length)
+        expected = _mac(self._session, self._received.to_bytes(8, "big"), _OTHER[self._role], body)
+        if not hmac.compare_digest(mac, expected):
+            raise NotTrustedError("a frame is not from it")
+        self._received += 1
+        message = json.loads(body)
+        if not isinstance(message, dict):
+            raise NotTrustedError("a frame is no message")
+        return message
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _exactly(self, count: int) -> bytes:
+        parts, left = [], count
+        while left:
+            try:
+                part = self._connection.recv(min(left, 1 << 16))
+            except OSError:
+                raise GoneError from None
+            if not part:
+                raise GoneError
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+
+def _mac(key: bytes, what: bytes, role: str, data: bytes) -> bytes:
+    return hmac.new(key, what + b"\0" + role.encode() + b"\0" + data, hashlib.sha256).digest()
+
+
+def split_address(text: str, option: str) -> tuple[str, int]:
+    """``host:port`` as a pair, IPv6 in brackets; ``unix:PATH``, a socket of this machine, has port 0.
+
+    Examples
+    --------
+    >>> split_address("10.0.0.2:7070", "--listen")
+    ('10.0.0.2', 7070)
+    >>> split_address("[::1]:7070", "--listen")
+    ('::1', 7070)
+    >>> split_address("unix:/run/agent", "--listen")
+    ('/run/agent', 0)
+    """
+    if text.startswith("unix:") and len(text) > len("unix:"):
+        return text.removeprefix("unix:"), 0
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise InputError.one(option, "is no address", value=f"'{text}'", accepted="HOST:PORT, or unix:PATH")
+    return host.removeprefix("[").removesuffix("]"), int(port)

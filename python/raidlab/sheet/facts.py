@@ -1,0 +1,71 @@
+"""What is entered by hand about a box: a TOML file of the user's.
+
+Invariant: nothing here is measured or guessed; what is not entered is shown as not entered.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from raidlab.sheet.plan import read_table
+from raidlab.study.words import Line, Name, Table
+
+# What a sheet asks for, in its order, with what is meant.
+ASKED = {
+    "configuration": "configuration as found",
+    "set_up": "ease and time of set-up",
+    "format": "time to format and to make file systems",
+    "administration": "administration, such as quotas",
+    "capacity_gb": "usable capacity, GB",
+    "price": "price",
+    "priced_on": "date of the price",
+    "currency": "currency of the price",
+    "notes": "notes",
+}
+
+
+class BoxFacts(Table):
+    """One box: ``[box.NAME]``."""
+
+    configuration: Line | None = None
+    """As found: controllers, cache, disks, settings away from their defaults."""
+    set_up: Line | None = None
+    """How easy it was, and how long it took."""
+    format: Line | None = None
+    """How long formatting and making file systems took."""
+    administration: Line | None = None
+    """How it is administered: quotas, monitoring."""
+    capacity_gb: Annotated[float, Field(gt=0)] | None = None
+    """Usable, in GB of 10^9 bytes."""
+    price: Annotated[float, Field(gt=0)] | None = None
+    """What it costs."""
+    priced_on: Line | None = None
+    """When the price held, such as ``2026-11-21``."""
+    currency: Line | None = None
+    """What the price is in."""
+    notes: Line | None = None
+    """Anything else."""
+    published: dict[Name, Annotated[float, Field(gt=0)]] = {}
+    """The seller's own figure for each test, in the sheet's unit."""
+
+
+class FactsFile(Table):
+    """The file."""
+
+    box: dict[Name, BoxFacts]
+    """By the name that the study gives the box."""
+
+
+def load_facts(file: Path) -> dict[str, BoxFacts]:
+    """Read what was entered by hand.
+
+    Raises
+    ------
+    InputError
+        With the mistake.
+    """
+    read: FactsFile = read_table(file, FactsFile)
+    return dict(read.box)

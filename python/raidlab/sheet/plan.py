@@ -1,0 +1,87 @@
+"""``sheet.toml`` of a study: its tests, what they require, and what they are for.
+
+Invariant: data only; a test's measure is checked by its kind when it is read.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from raidlab.errors import InputError
+from raidlab.study.words import Line, Name, Prose, Table
+
+SHEET = "sheet.toml"
+
+
+class PlannedTest(Table):
+    """A test of the plan."""
+
+    name: Name
+    """How the sheet calls it."""
+    measure: dict[str, Any]
+    """What is taken from a run, as in ``quantities.toml``, without ``array``: that is the box."""
+    kind: Literal["qualifying", "discriminating", "beside"]
+    """Whether a box must pass it, whether boxes are ranked by it, or whether it is only shown."""
+    at_least: Annotated[float, Field(gt=0)] | None = None
+    """What a qualifying test requires, in the measure's unit."""
+    alone: Name | None = None
+    """The test in which the same stream runs without the others; the sheet shows what is left of its rate."""
+    stops: dict[str, Any] | None = None
+    """A measure of how often the tape stopped."""
+
+
+class SheetPlan(Table):
+    """The file."""
+
+    title: Line
+    unit: Line = "MB/s"
+    baseline: Name | None = None
+    """The box that each box must match in every test: plain disks under software RAID."""
+    note: Prose = ""
+    """What stands at the head of a sheet."""
+    test: Annotated[list[PlannedTest], Field(min_length=1)]
+    """The tests."""
+
+
+def load_plan(study_file: Path) -> SheetPlan:
+    """Read the plan beside a study file.
+
+    Raises
+    ------
+    InputError
+        With the mistake.
+    """
+    file = study_file.parent / SHEET
+    if not file.is_file():
+        message = f"has no {SHEET}, which says what its tests require"
+        raise InputError.one("study", message, value=f"'{file.parent.name}'", accepted="an acceptance test")
+    plan: SheetPlan = read_table(file, SheetPlan)
+    names = [test.name for test in plan.test]
+    for test in plan.test:
+        if (test.kind == "qualifying") != (test.at_least is not None):
+            raise InputError.one(
+                f"{SHEET}: test '{test.name}'", "at_least goes with kind = 'qualifying', and only with it"
+            )
+        if test.alone is not None and test.alone not in names:
+            raise InputError.one(
+                f"{SHEET}: test '{test.name}'", "alone is no test", value=f"'{test.alone}'", accepted=", ".join(names)
+            )
+    return plan
+
+
+def read_table(file: Path, model: type[Any]) -> Any:
+    """A TOML file as a table, or one clear error."""
+    try:
+        return model.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(step) for step in first["loc"])
+        raise InputError.one(f"{file.name}: {place}", first["msg"]) from None
+    except OSError as error:
+        raise InputError.one(file.name, f"cannot be read: {error.strerror}", value=f"'{file}'") from None
+    except ValueError as error:
+        raise InputError.one(file.name, f"is not valid TOML: {error}", value=f"'{file}'") from None

@@ -1,0 +1,140 @@
+"""Evaluation sheets: verdicts, ranks, what is left beside others, what is entered by hand, what is not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from raidlab.api import analyse, run_study
+from raidlab.errors import InputError
+from raidlab.results import Run
+from raidlab.sheet import load_facts, load_plan, make_sheet, sheet_json, sheet_markdown
+
+STUDY = """
+name = "boxes"
+title = "Boxes"
+on = ["sim"]
+
+[[array]]
+name = "slow"
+tree = "concat(1)"
+
+[[array]]
+name = "fast"
+tree = "raid0(4, chunk=64KiB)"
+
+[[workload]]
+name = "write"
+read = 0.0
+size = "256KiB"
+streams = [{ name = "write", source = "memory", sink = "array", bytes = "16MiB" }]
+load = { depths = [1, 2] }
+
+[load]
+depths = [1]
+
+[sim]
+device = { kind = "fixed", capacity_bytes = 104857600, read_us = 1000.0, write_us = 1000.0, write_ns_per_byte = 15.0 }
+file_system = { cluster = "256KiB", write_behind_clusters = 2 }
+"""
+PLAN = """
+title = "Sheet of boxes"
+baseline = "slow"
+
+[[test]]
+name = "one"
+measure = { kind = "stream_rate", workload = "write" }
+kind = "discriminating"
+
+[[test]]
+name = "two, each"
+measure = { kind = "stream_rate", workload = "write", copies = 2 }
+kind = "qualifying"
+at_least = 40
+alone = "one"
+
+[[test]]
+name = "not run"
+measure = { kind = "stream_rate", workload = "write", copies = 9 }
+kind = "beside"
+"""
+FACTS = """
+[box.fast]
+set_up = "easy; two hours"
+capacity_gb = 100
+price = 5000
+currency = "USD"
+priced_on = "1998-03-01"
+published = { one = 400 }
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study with a plan."""
+    made = tmp_path_factory.mktemp("boxes")
+    (made / "study.toml").write_text(STUDY, encoding="utf-8")
+    (made / "sheet.toml").write_text(PLAN, encoding="utf-8")
+    (made / "facts.toml").write_text(FACTS, encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    """A run of it."""
+    return run_study(folder / "study.toml", out=folder / "runs")
+
+
+def test_verdicts_ranks_and_what_is_left(folder: Path, run: Run) -> None:
+    sheet = make_sheet(load_plan(folder / "study.toml"), analyse(run), load_facts(folder / "facts.toml"), analyse(run))
+    slow, fast = sheet.boxes
+    assert [box.box for box in sheet.boxes] == ["slow", "fast"]
+    # 4.93 ms for 256 KiB: 53 MB/s for one disk, half for each of two; four disks write four chunks side by side.
+    assert slow.rows[0].value == pytest.approx(53, rel=0.05) and slow.rows[0].rank == 2
+    assert fast.rows[0].rank == 1 and fast.rows[0].published == 400
+    assert slow.rows[1].verdict == "fails" and slow.qualifies == "fails"
+    assert slow.rows[1].left_percent == pytest.approx(50, abs=5)
+    assert slow.rows[0].baseline_percent is None and fast.rows[0].baseline_percent is not None
+    assert slow.rows[2].value is None and slow.rows[2].verdict == ""
+    assert fast.rows[0].loaded == fast.rows[0].value, "the same run stands in for a loaded one"
+
+
+def test_a_sheet_shows_what_is_there_and_what_is_not(folder: Path, run: Run) -> None:
+    sheet = make_sheet(load_plan(folder / "study.toml"), analyse(run), load_facts(folder / "facts.toml"))
+    text = sheet_markdown(sheet)
+    for part in (
+        "## slow",
+        "## Side by side",
+        "easy; two hours",
+        "at least 40",
+        "single run",
+        "- price: -",
+        "50 USD a GB",
+    ):
+        assert part in text, part
+    document = json.loads(sheet_json(sheet))
+    assert document["boxes"][1]["tests"][2]["value"] is None
+    assert document["boxes"][1]["entered"]["price"] == 5000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("at_least = 40\n", "", "goes with kind = 'qualifying'"),
+        ('alone = "one"', 'alone = "none"', "alone is no test"),
+        ('kind = "beside"', 'kind = "odd"', "qualifying"),
+    ],
+)
+def test_mistakes_of_a_plan_are_named(tmp_path: Path, old: str, new: str, told: str) -> None:
+    (tmp_path / "sheet.toml").write_text(PLAN.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError, match=told):
+        load_plan(tmp_path / "study.toml")
+
+
+def test_a_box_that_was_not_measured_has_no_facts(folder: Path, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "facts.toml"
+    file.write_text(FACTS.replace("box.fast", "box.other"), encoding="utf-8")
+    with pytest.raises(InputError, match="no box of the run is called so"):
+        make_sheet(load_plan(folder / "study.toml"), analyse(run), load_facts(file))
