@@ -24,7 +24,7 @@ fn cell(tree: Tree, targets: Vec<TargetSpec>, read_fraction: f64, align_bytes: u
         targets,
         missing: Vec::new(),
         load: LoadSpec::Closed { depth: 32 },
-        workload: WorkloadSpec { read_fraction, size, address, volumes: VolumeSpec::Uniform, task: None },
+        workload: WorkloadSpec { read_fraction, size, address, span: None, volumes: VolumeSpec::Uniform, task: None },
         limits: Limits { warmup: limit(0.2), measure: limit(1.0) },
         seed: 1,
         sector_bytes: None,

@@ -27,6 +27,7 @@
 //!     size: SizeSpec::Fixed { bytes: 8192 },
 //!     address: AddressSpec::Uniform { align_bytes: Some(8192) },
 //!     volumes: VolumeSpec::Uniform,
+//!     span: None,
 //!     task: None,
 //! };
 //! let config = LiveConfig {

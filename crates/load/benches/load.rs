@@ -22,7 +22,7 @@ const UNIFORM: AddressSpec = AddressSpec::Uniform { align_bytes: Some(8192) };
 const CLOSED: LoadSpec = LoadSpec::Closed { depth: 32 };
 
 fn workload(size: SizeSpec, address: AddressSpec) -> WorkloadSpec {
-    WorkloadSpec { read_fraction: 0.7, size, address, volumes: VolumeSpec::Uniform, task: None }
+    WorkloadSpec { read_fraction: 0.7, size, address, span: None, volumes: VolumeSpec::Uniform, task: None }
 }
 
 /// A load and an array that answers each request, in order, 250 ns after it entered.

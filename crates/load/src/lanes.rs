@@ -3,8 +3,13 @@
 //! Purpose: each lane (see the compiled workload) numbers its own tasks, so that task `i` of a lane is the same whatever
 //! the other lanes do. In open loop lanes take turns, so that even the order of tasks does not depend on completions. In
 //! closed loop the lane with the fewest tasks in flight is next: every stream and every volume keeps its share of the depth.
+//! Lanes with unequal shares are chosen by the highest averages: the next task goes where, once it is counted, there are the
+//! fewest for the lane's share; so a lane may have none where the depth is small.
 //!
-//! Invariant: in closed loop at constant depth the numbers in flight of two lanes differ by at most one after polling.
+//! Invariant: in closed loop at constant depth the numbers in flight of two equal lanes differ by at most one after polling;
+//! those of unequal ones are what the highest averages of that depth are.
+//!
+//! Reference: M. Balinski, H. P. Young, *Fair Representation*, 1982 (the method of Jefferson and D'Hondt).
 
 /// The tasks of each lane: how many have begun, how many are in flight.
 #[derive(Debug, Clone)]
@@ -12,6 +17,8 @@ pub(crate) struct Lanes {
     begun: Box<[u64]>,
     in_flight: Box<[u32]>,
     total: usize,
+    /// The share of each lane; empty where all are alike.
+    shares: Box<[f64]>,
     /// Where to look first among equals, so that all have their turn even at a depth below the number of lanes.
     cursor: usize,
     /// The lane that ended a task last.
@@ -19,9 +26,10 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub(crate) fn new(count: u32) -> Self {
+    pub(crate) fn new(count: u32, shares: &[f64]) -> Self {
         let count = count as usize;
-        Lanes { begun: vec![0; count].into(), in_flight: vec![0; count].into(), total: 0, cursor: 0, ended: 0 }
+        let (begun, in_flight) = (vec![0; count].into(), vec![0; count].into());
+        Lanes { begun, in_flight, shares: shares.into(), total: 0, cursor: 0, ended: 0 }
     }
 
     /// The lane of the next task and the task's number in it.
@@ -44,6 +52,9 @@ impl Lanes {
 
     fn choose(&mut self, take_turns: bool) -> usize {
         let count = self.begun.len();
+        if !self.shares.is_empty() {
+            return self.by_share(take_turns);
+        }
         // Where every lane has its equal share but the one that has just ended a task, the search can be spared.
         if !take_turns && (self.in_flight[self.ended] as usize + 1) * count == self.total + 1 {
             return self.ended;
@@ -56,6 +67,13 @@ impl Lanes {
         self.cursor = if lane + 1 == count { 0 } else { lane + 1 };
         lane
     }
+
+    /// The lane that has the fewest for its share, the next one counted; in open loop all that ever began count.
+    fn by_share(&self, take_turns: bool) -> usize {
+        let had = |lane: usize| if take_turns { self.begun[lane] } else { u64::from(self.in_flight[lane]) };
+        let average = |lane: usize| (had(lane) + 1) as f64 / self.shares[lane];
+        (0..self.begun.len()).min_by(|&a, &b| average(a).total_cmp(&average(b))).unwrap_or(0)
+    }
 }
 
 #[cfg(test)]
@@ -65,14 +83,14 @@ mod tests {
 
     #[test]
     fn in_open_loop_lanes_take_turns() {
-        let mut lanes = Lanes::new(3);
+        let mut lanes = Lanes::new(3, &[]);
         let begun: Vec<_> = (0..5).map(|_| lanes.begin(true)).collect();
         assert_eq!(begun, [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)]);
     }
 
     #[test]
     fn all_lanes_have_their_turn_at_depth_one() {
-        let mut lanes = Lanes::new(3);
+        let mut lanes = Lanes::new(3, &[]);
         let mut next = || {
             let begun = lanes.begin(false);
             lanes.end(begun.0);
@@ -81,12 +99,28 @@ mod tests {
         assert_eq!([next(), next(), next(), next()], [(0, 0), (1, 0), (2, 0), (0, 1)]);
     }
 
+    #[test]
+    fn unequal_shares_are_kept_whoever_ends_first() {
+        let mut lanes = Lanes::new(2, &[3.0, 1.0]);
+        let mut running: Vec<u32> = (0..8).map(|_| lanes.begin(false).0).collect();
+        assert_eq!(*lanes.in_flight, [6, 2]);
+        for round in 0..100 {
+            let ended = running.remove(round * 7 % 8);
+            lanes.end(ended);
+            running.push(lanes.begin(false).0);
+            assert_eq!(*lanes.in_flight, [6, 2]);
+        }
+        let mut lanes = Lanes::new(2, &[3.0, 1.0]);
+        let turns: Vec<_> = (0..8).map(|_| lanes.begin(true).0).collect();
+        assert_eq!(turns.iter().filter(|&&lane| lane == 1).count(), 2, "{turns:?}");
+    }
+
     proptest! {
         #[test]
         fn shares_differ_by_at_most_one(
             count in 1u32..9, depth in 1usize..40, order in prop::collection::vec(any::<prop::sample::Index>(), 1..200)
         ) {
-            let mut lanes = Lanes::new(count);
+            let mut lanes = Lanes::new(count, &[]);
             let mut running: Vec<u32> = (0..depth).map(|_| lanes.begin(false).0).collect();
             for index in order {
                 // Any one task ends and the next begins.

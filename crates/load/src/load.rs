@@ -137,7 +137,7 @@ impl Load {
         let workload = Workload::new(workload, volumes, sector_bytes, seed)?;
         let steps = workload.steps();
         let recorder = Recorder::new(limits, steps, matches!(pace, Pace::Hold(_)))?;
-        let lanes = Lanes::new(workload.lanes());
+        let lanes = Lanes::new(workload.lanes(), workload.shares());
         let chains = if steps > 1 { room } else { 0 };
         Ok(Load {
             pace,

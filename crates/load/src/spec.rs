@@ -85,6 +85,9 @@ pub struct WorkloadSpec {
     pub size: SizeSpec,
     /// Where they begin.
     pub address: AddressSpec,
+    /// Share of each volume that is used, from its front, above 0 to 1; all of it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<f64>,
     /// How tasks are spread over the volumes of an `independent` root.
     #[serde(default)]
     pub volumes: VolumeSpec,
@@ -108,6 +111,8 @@ pub enum VolumeSpec {
     Even,
     /// Each task's volume is drawn with these weights, one a volume.
     Weights(Vec<f64>),
+    /// As `even`, but in these shares, one a volume: of the depth in closed loop, of the turns in open loop.
+    Shares(Vec<f64>),
 }
 
 /// One step of a task: `workload.task[k]`.

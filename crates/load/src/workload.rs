@@ -68,6 +68,8 @@ enum Spread {
 pub(crate) struct Workload {
     /// The seed of each lane.
     lanes: Box<[Seed]>,
+    /// The share of each lane; empty where all are alike.
+    shares: Box<[f64]>,
     volumes: u32,
     spread: Spread,
     steps: Box<[Step]>,
@@ -87,9 +89,14 @@ impl Workload {
         let count = volumes.len() as u32;
         let streams = streams(spec)?;
         let (spread, lanes) = spread(spec, count, streams)?;
+        let shares = match &spec.volumes {
+            VolumeSpec::Shares(shares) if streams.is_none() => shares.as_slice().into(),
+            _ => Box::default(),
+        };
+        let share = span(spec)?;
         let site = |volume: &Volume| Site {
             sector_bytes,
-            capacity_sectors: volume.capacity_sectors,
+            capacity_sectors: ((volume.capacity_sectors as f64 * share) as u64).clamp(1, volume.capacity_sectors),
             streams: streams.unwrap_or(1),
         };
         let sites: Vec<Site> = volumes.iter().map(site).collect();
@@ -98,12 +105,17 @@ impl Workload {
             Some(task) => task_steps(task, spec, &sites)?,
         };
         let lanes = (0..u64::from(lanes)).map(|lane| seed.child(lane)).collect();
-        Ok(Workload { lanes, volumes: count, spread, steps: steps.into() })
+        Ok(Workload { lanes, shares, volumes: count, spread, steps: steps.into() })
     }
 
     /// Streams of tasks.
     pub(crate) fn lanes(&self) -> u32 {
         self.lanes.len() as u32
+    }
+
+    /// The share of the depth that each lane has, in any unit; empty where all are alike.
+    pub(crate) fn shares(&self) -> &[f64] {
+        &self.shares
     }
 
     /// Requests of a task.
@@ -174,6 +186,15 @@ fn streams(spec: &WorkloadSpec) -> Result<Option<u32>, LoadError> {
     Ok(most)
 }
 
+/// How much of each volume is used.
+fn span(spec: &WorkloadSpec) -> Result<f64, LoadError> {
+    let share = spec.span.unwrap_or(1.0);
+    if share > 0.0 && share <= 1.0 {
+        return Ok(share);
+    }
+    Err(LoadError::new("workload.span", format!("{share}; accepted: above 0, up to 1")))
+}
+
 /// How tasks find their volume, and the number of lanes.
 fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Spread, u32), LoadError> {
     if let Some(streams) = streams {
@@ -187,6 +208,15 @@ fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Sp
             return Err(LoadError::new("workload.volumes.weights", message));
         }
         VolumeSpec::Weights(weights) => (Spread::Weights(weighted("workload.volumes", "weights", weights)?), 1),
+        VolumeSpec::Shares(shares) if shares.len() != volumes as usize => {
+            let message = format!("{} shares for {volumes} volumes; accepted: one each", shares.len());
+            return Err(LoadError::new("workload.volumes.shares", message));
+        }
+        VolumeSpec::Shares(shares) if !shares.iter().all(|share| share.is_finite() && *share > 0.0) => {
+            let message = "a volume without a share; accepted: finite numbers above 0";
+            return Err(LoadError::new("workload.volumes.shares", message));
+        }
+        VolumeSpec::Shares(_) => (Spread::ByLane, volumes),
         VolumeSpec::Even => (Spread::ByLane, volumes),
         VolumeSpec::Uniform if volumes == 1 => (Spread::ByLane, 1),
         VolumeSpec::Uniform => (Spread::Uniform, 1),
@@ -245,7 +275,7 @@ mod tests {
 
     fn spec(volumes: VolumeSpec) -> WorkloadSpec {
         let (size, address) = (SizeSpec::Fixed { bytes: 512 }, AddressSpec::Uniform { align_bytes: None });
-        WorkloadSpec { read_fraction: 0.5, size, address, volumes, task: None }
+        WorkloadSpec { read_fraction: 0.5, size, address, span: None, volumes, task: None }
     }
 
     fn compile(spec: &WorkloadSpec) -> Workload {
@@ -277,6 +307,17 @@ mod tests {
         assert_eq!(sequential.lanes(), 8);
         let drawn = sequential.draw_one(6, 0);
         assert_eq!((drawn.volume, drawn.extent.lba), (2, 500));
+    }
+
+    #[test]
+    fn a_span_is_the_front_of_every_volume() {
+        let mut front = compile(&WorkloadSpec { span: Some(0.25), ..spec(VolumeSpec::Even) });
+        let starts: Vec<u64> = (0..2000).map(|i| front.draw_one((i % 4) as u32, i).extent.lba).collect();
+        assert!(starts.iter().all(|&lba| lba < 250) && starts.iter().any(|&lba| lba > 240));
+        for wrong in [0.0, -0.5, 1.5, f64::NAN] {
+            let spec = WorkloadSpec { span: Some(wrong), ..spec(VolumeSpec::Even) };
+            assert_eq!(Workload::new(&spec, &VOLUMES, 512, Seed::new(1)).unwrap_err().key, "workload.span");
+        }
     }
 
     #[test]

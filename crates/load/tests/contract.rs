@@ -71,6 +71,8 @@ fn every_kind_of_the_contract_is_understood() {
     run(closed(), with("task", json!([{"op": "read"}, {"op": "write", "same_extent_as": 0}])));
     run(closed(), with("volumes", json!("even")));
     run(closed(), with("volumes", json!({"weights": [1]})));
+    run(closed(), with("volumes", json!({"shares": [1]})));
+    run(closed(), with("span", json!(0.5)));
 }
 
 #[test]
@@ -99,6 +101,9 @@ fn errors_name_their_key() {
     let streams = with("address", json!({"kind": "sequential", "streams": 0}));
     assert_eq!(key(closed(), streams, some()), "workload.address.streams");
     assert_eq!(key(closed(), with("volumes", json!({"weights": [1, 1]})), some()), "workload.volumes.weights");
+    assert_eq!(key(closed(), with("volumes", json!({"shares": [1, 1]})), some()), "workload.volumes.shares");
+    assert_eq!(key(closed(), with("volumes", json!({"shares": [0]})), some()), "workload.volumes.shares");
+    assert_eq!(key(closed(), with("span", json!(0)), some()), "workload.span");
     assert_eq!(key(closed(), plain(), json!({})), "measure");
     assert_eq!(key(closed(), plain(), json!({"duration_s": -1})), "measure.duration_s");
 }

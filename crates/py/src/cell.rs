@@ -100,6 +100,7 @@ fn no_workload() -> WorkloadSpec {
         size: SizeSpec::Fixed { bytes: 0 },
         address: AddressSpec::Uniform { align_bytes: None },
         volumes: VolumeSpec::Uniform,
+        span: None,
         task: None,
     }
 }

@@ -24,6 +24,6 @@ mod walks;
 pub use cache::CacheSpec;
 pub use config::{HostSpec, SimConfig};
 pub use error::SimError;
-pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, Times, VisitSpec, HOST_CPU};
+pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, Times, VisitSpec, HOST_CPU, HOST_PARITY};
 pub use result::{MemberResult, SimResult, StationResult};
 pub use run::{check, check_trace, run, run_observed, run_trace, Observer, Progress};

@@ -25,6 +25,8 @@ use serde::{Deserialize, Serialize};
 
 /// The name of the station that [`HostSpec`] stands for.
 pub const HOST_CPU: &str = "host cpu";
+/// The part of the processors' work that is parity: shown beside the whole, and contained in it.
+pub const HOST_PARITY: &str = "host cpu: parity";
 
 /// A station: servers that work first come, first served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -362,7 +364,7 @@ pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
             return Err(SimError::new(key("servers"), "0; accepted: at least 1"));
         }
         let taken = path.stations[..i].iter().any(|other| other.name == station.name);
-        if station.name == HOST_CPU || station.name.is_empty() || taken {
+        if [HOST_CPU, HOST_PARITY, ""].contains(&station.name.as_str()) || taken {
             let message = format!("'{}'; accepted: a name that no other station has, nor the host", station.name);
             return Err(SimError::new(key("name"), message));
         }

@@ -212,7 +212,10 @@ fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, Sim
     }
     let of = |i: usize, capacity_sectors: u64| {
         let spec = config.path.cache_of(i as u32)?;
-        Some(Cache::new(spec, sector_bytes, capacity_sectors, layout.full_stripe_sectors(i)))
+        // Where nothing is striped, what is gathered before it is destaged is as long as a fetch.
+        let (stripe, fetch) = (layout.full_stripe_sectors(i).max(1), spec.fetch_bytes / sector_bytes);
+        let gathered = if stripe < fetch { fetch / stripe * stripe } else { stripe };
+        Some(Cache::new(spec, sector_bytes, capacity_sectors, gathered))
     };
     Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
 }

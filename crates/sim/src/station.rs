@@ -50,6 +50,12 @@ impl Station {
         *server
     }
 
+    /// Work that another station does is counted here too, as a part of it that has a name of its own.
+    pub fn note(&mut self, cost: Duration) {
+        self.visits += 1;
+        self.given_ns += cost.as_ns();
+    }
+
     /// Time servers have worked since the totals were started, up to `now`.
     pub fn busy_ns(&self, now: Instant) -> u64 {
         self.given_ns.saturating_sub(self.rest_ns(now))

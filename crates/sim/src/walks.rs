@@ -12,7 +12,7 @@
 use crate::config::HostSpec;
 use crate::error::SimError;
 use crate::events::Jobs;
-use crate::path::{self, cost, Leg, PathSpec, Paths, Step, Times, HOST_CPU};
+use crate::path::{self, cost, Leg, PathSpec, Paths, Step, Times, HOST_CPU, HOST_PARITY};
 use crate::station::Station;
 use raidlab_types::{CounterRng, Duration, Instant, OpError, OpId, Operation, Request, RequestTag, Seed};
 
@@ -71,6 +71,8 @@ pub(crate) struct Walks {
     pub paths: Paths,
     stations: Vec<Station>,
     parity: (u32, f64),
+    /// What of the host's work is parity: counted there and here, so that requests and parity can be told apart.
+    of_parity: Station,
     walks: Vec<Walk>,
     free_walk: u32,
     walkers: Vec<Walker>,
@@ -115,6 +117,7 @@ impl Walks {
             paths,
             stations: [Station::new(HOST_CPU, host.cpus)].into_iter().chain(own).collect(),
             parity: (parity.0, parity.1 * 1000.0 / 1024.0),
+            of_parity: Station::new(HOST_PARITY, host.cpus),
             walks: Vec::new(),
             free_walk: NONE,
             walkers: Vec::new(),
@@ -124,14 +127,16 @@ impl Walks {
         }))
     }
 
-    /// The stations that somebody visits, or has.
+    /// The stations that somebody visits, or has; last the part of the host's work that is parity, if any is.
     pub fn stations(&self) -> impl Iterator<Item = &Station> {
-        self.stations.iter().enumerate().filter(|(i, s)| *i > 0 || s.visits > 0).map(|(_, s)| s)
+        let own = self.stations.iter().enumerate().filter(|(i, s)| *i > 0 || s.visits > 0).map(|(_, s)| s);
+        own.chain(std::iter::once(&self.of_parity).filter(|part| part.visits > 0))
     }
 
     /// Starts all totals anew.
     pub fn reset_totals(&mut self, now: Instant) {
         self.stations.iter_mut().for_each(|s| s.reset_totals(now));
+        self.of_parity.reset_totals(now);
     }
 
     /// When the next of all walkers is done at its station.
@@ -169,6 +174,9 @@ impl Walks {
     /// A computation that reads so many bytes.
     pub fn compute(&mut self, now: Instant, read_bytes: u64, then: Then) -> Option<Then> {
         let cost = Duration::from_ns((read_bytes as f64 * self.parity.1) as u64);
+        if self.parity.0 == 0 && cost > Duration::ZERO {
+            self.of_parity.note(cost);
+        }
         self.work_at(now, self.parity.0, cost, then)
     }
 

@@ -123,6 +123,16 @@ fn a_copy_delays_what_is_answered_from_the_cache_and_nothing_else() {
 }
 
 #[test]
+fn without_stripes_a_fetch_is_gathered_before_it_is_destaged() {
+    let mut config = stream(0.0, 16 * KIB, cache(0, 64 * KIB));
+    config.tree = Tree::raid1(2);
+    let result = run(&config).unwrap();
+    let (writes, bytes) =
+        result.members.iter().fold((0, 0), |(w, b), m| (w + m.totals.writes, b + m.totals.write_bytes));
+    assert_eq!(bytes / writes, config.path.caches[0].fetch_bytes.max(16 * KIB));
+}
+
+#[test]
 fn several_volumes_have_caches_of_their_own() {
     let mut config = stream(1.0, 64 * KIB, CacheSpec { only: Some(vec![1]), ..cache(1024 * KIB, 0) });
     config.tree = Tree::Independent { children: vec![chain(4), chain(4)] };

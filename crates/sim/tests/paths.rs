@@ -171,6 +171,20 @@ fn visits_can_be_for_some_members_only_and_parity_can_have_a_station_of_its_own(
 }
 
 #[test]
+fn what_of_the_hosts_work_is_parity_is_told_apart() {
+    let tree = || Tree::parity(1, 4, 64 * KIB, Rotation::LeftSymmetric);
+    let mut config = closed(tree(), fixed(100.0), random(0.0, 4 * KIB), 1);
+    config.limits = requests(0, 400);
+    config.host = HostSpec { cpus: 2, request_us: 3.0, parity_us_per_kib: 2.0, ..HostSpec::default() };
+    let result = run(&config).unwrap();
+    let busy: Vec<(&str, u64)> = result.stations.iter().map(|s| (s.name.as_str(), s.busy_ns)).collect();
+    assert_eq!(busy, [("host cpu", 400 * 27_000), ("host cpu: parity", 400 * 24_000)]);
+    // Reads compute nothing, so there is nothing to tell apart.
+    config.workload = random(1.0, 4 * KIB);
+    assert_eq!(run(&config).unwrap().stations.len(), 1);
+}
+
+#[test]
 fn mistakes_name_their_key() {
     let good = || PathSpec { stations: vec![station("bus", 1)], ..PathSpec::default() };
     let cases: Vec<(&str, PathSpec)> = vec![

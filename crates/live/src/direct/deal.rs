@@ -65,8 +65,8 @@ pub(super) fn deal(config: &DirectConfig) -> Result<Vec<Share>, LiveError> {
     let drivers = |target: usize| if targets < workers { (target..workers).step_by(targets).count() } else { 1 };
     let weight = |worker: usize| mine(worker).iter().map(|&target| 1.0 / drivers(target) as f64).sum::<f64>();
     let weights: Vec<f64> = (0..workers).map(weight).collect();
-    if workers > 1 && matches!(config.workload.volumes, VolumeSpec::Weights(_)) {
-        let message = "weights need one worker: with several, each has targets of its own";
+    if workers > 1 && matches!(config.workload.volumes, VolumeSpec::Weights(_) | VolumeSpec::Shares(_)) {
+        let message = "weights and shares need one worker: with several, each has targets of its own";
         return Err(LiveError::bad("workload.volumes", message));
     }
     let listed = |address: &AddressSpec| matches!(address, AddressSpec::Listed { .. });
@@ -232,6 +232,7 @@ mod tests {
             size: raidlab_load::SizeSpec::Fixed { bytes: 4096 },
             address: AddressSpec::Sequential { streams: 1, align_bytes },
             volumes: VolumeSpec::Uniform,
+            span: None,
             task: None,
         };
         assert_eq!(grain_bytes(&workload(None), 512), 512);

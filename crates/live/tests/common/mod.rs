@@ -65,7 +65,7 @@ pub fn config(tree: Tree) -> LiveConfig {
 
 pub fn workload(read_fraction: f64, size: SizeSpec) -> WorkloadSpec {
     let address = AddressSpec::Uniform { align_bytes: None };
-    WorkloadSpec { read_fraction, size, address, volumes: VolumeSpec::Uniform, task: None }
+    WorkloadSpec { read_fraction, size, address, span: None, volumes: VolumeSpec::Uniform, task: None }
 }
 
 pub fn requests(n: u64) -> Limits {

@@ -15,6 +15,7 @@ pub fn workload() -> WorkloadSpec {
         size: SizeSpec::Fixed { bytes: 8192 },
         address: AddressSpec::Uniform { align_bytes: Some(8192) },
         volumes: VolumeSpec::Uniform,
+        span: None,
         task: None,
     }
 }
