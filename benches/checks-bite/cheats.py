@@ -376,5 +376,6 @@ BY_TESTS = {
     "incomplete": "a run that is killed",
     "warm_up": "a pilot that does not settle",
     "engine": "short transfers of a device",
+    "foreign": "results of others under another workload (tests/python/test_own_figures.py)",
     "replay": "a trace whose requests do not fit (tests/python/test_traces.py)",
 }

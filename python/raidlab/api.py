@@ -15,11 +15,12 @@ from pathlib import Path
 
 from raidlab.beside import Comparison, compare_run, write_csv
 from raidlab.errors import InputError, RefusedError
-from raidlab.metrics import Analysis
+from raidlab.metrics import METRICS, Analysis
 from raidlab.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.metrics.run_comparison import RunComparison, Side, compare_runs
 from raidlab.report import write_page
 from raidlab.results import Run, RunWriter, Unfinished, load_run, new_folder, open_unfinished
+from raidlab.results.foreign import keep_foreign
 from raidlab.run import (
     CellOutcome,
     Execution,
@@ -36,6 +37,7 @@ from raidlab.study import LoadedStudy, load_study
 from raidlab.study.mapping import has_mapping, load_mapping
 
 DEFAULT_OUT = "runs"
+_ON_THE_CLOCK = ("emulated", "live")
 
 
 def run_study(
@@ -188,6 +190,7 @@ def _prepared(
     stop: StopFlag | None,
 ) -> Execution:
     """An execution of which it is known that it can begin."""
+    check_figures(loaded)
     targets = resolve_targets(words, destroy)
     _check_sections(loaded, targets)
     execution = Execution(loaded, targets, seed, quick, progress or Silent(), stop=stop or StopFlag())
@@ -220,8 +223,8 @@ def _write_outcomes(execution: Execution, writer: RunWriter) -> None:
     # Whatever stops the writing ends the run too, and takes its member files away.
     with closing(execution.outcomes()) as outcomes:
         for outcome in outcomes:
-            target = outcome.cell.target if isinstance(outcome, CellOutcome) else outcome.task.target
-            writer.add(outcome, *execution.member_shape(target))
+            asked = outcome.cell if isinstance(outcome, CellOutcome) else outcome.task
+            writer.add(outcome, *execution.member_shape(asked.target, asked.array.name))
             writer.note_members(execution.live_members)
 
 
@@ -301,23 +304,64 @@ def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStud
 
 
 def published_beside(run: Run, study: str | Path | LoadedStudy) -> Comparison | None:
-    """What a study published beside a run of it on its own hardware; None where there is nothing to compare.
+    """What a study published beside a run on its own hardware, or on members on the clock; None where there is neither.
 
     Its ``comparison.csv`` is written into the run's folder.
     """
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     if not has_mapping(loaded.file):
         return None
-    if load_mapping(loaded.file).quantities.target not in set(run.cells["target"]):
+    # What a study claims of its own hardware is also asked of real members, whose figures are measured, not predicted.
+    if not {load_mapping(loaded.file).quantities.target, *_ON_THE_CLOCK} & set(run.cells["target"]):
         return None
     comparison = compare_with_published(run, loaded)
     write_csv(comparison.rows, run.folder)
     return comparison
 
 
-def write_report(run: Run | str | Path) -> Path:
-    """Write ``report.html`` and the figures (SVG, PNG) into a run's folder; returns the page's path."""
-    return write_page(analyse(run))
+def write_report(run: Run | str | Path, *, foreign: Sequence[str | Path] = ()) -> Path:
+    """Write ``report.html`` and the figures (SVG, PNG) into a run's folder; returns the page's path.
+
+    Parameters
+    ----------
+    run : Run, str or pathlib.Path
+        A run or its folder.
+    foreign : sequence of str or pathlib.Path
+        CSV files with results of others, to be drawn beside; they are kept in the run's folder in the place of earlier
+        ones.
+    """
+    opened = analyse(run).run
+    if foreign:
+        keep_foreign(opened.folder, [Path(file) for file in foreign])
+        opened = load_run(opened.folder)
+    return write_page(analyse(opened), _published_again(opened))
+
+
+def _published_again(run: Run) -> Comparison | None:
+    """What its study published beside a run, where that study is still at hand as it was."""
+    try:
+        loaded = load_study(run.study.name)
+    except InputError:
+        return None
+    return published_beside(run, loaded) if loaded.sha256 == run.facts["study"]["sha256"] else None
+
+
+def check_figures(loaded: LoadedStudy) -> None:
+    """Refuse a study whose figures name metrics that there are not.
+
+    Raises
+    ------
+    InputError
+    """
+    known = {metric.kind for metric in METRICS}
+    problems = [
+        loaded.problem(("figure", index, "metrics", number), "is no metric", ", ".join(sorted(known)))
+        for index, figure in enumerate(loaded.study.figure)
+        for number, name in enumerate(figure.metrics)
+        if name not in known
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _check_sections(loaded: LoadedStudy, targets: list[Target]) -> None:

@@ -127,7 +127,7 @@ def test_a_killed_run_is_finished_when_its_folder_is_opened(tmp_path: Path) -> N
     for _ in range(3):
         outcome = next(outcomes)
         assert isinstance(outcome, CellOutcome)
-        writer.add(outcome, *execution.member_shape("sim"))
+        writer.add(outcome, *execution.member_shape("sim", outcome.cell.array.name))
     outcomes.close()
     with pytest.raises(InputError, match="still being written"):
         load_run(folder)

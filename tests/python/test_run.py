@@ -92,8 +92,8 @@ def test_every_metric_has_a_value_and_names_its_unit(small_run: Run) -> None:
     table = table.filter(pl.col("swept"))
     for metric in METRICS:
         assert metric.kind in table.columns
-        # What a run costs this machine is not for the simulator to say.
-        elsewhere = ("cpu_", "context_", "device_", "write_amplification")
+        # What a run costs this machine is not for the simulator to say; the small study's host costs nothing.
+        elsewhere = ("cpu_", "context_", "device_", "write_amplification", "host_")
         expected = table.height if metric.kind.startswith(elsewhere) else 0
         assert table[metric.kind].null_count() == expected, metric.kind
         assert metric.unit and metric.meaning and metric.title
@@ -101,8 +101,9 @@ def test_every_metric_has_a_value_and_names_its_unit(small_run: Run) -> None:
 
 def test_figures_follow_the_schema_and_draw(small_run: Run, tmp_path: Path) -> None:
     figures = make_figures(analyse(small_run))
-    # That of flash drives has a test of its own (test_flash.py).
-    assert {figure.kind for figure in figures} == {module.KIND for module in FIGURES} - {"rate_over_time"}
+    # Those of flash drives and those a study asks for have tests of their own (test_flash.py, test_own_figures.py).
+    elsewhere = {"rate_over_time", "curves", "bars"}
+    assert {figure.kind for figure in figures} == {module.KIND for module in FIGURES} - elsewhere
     for figure in figures:
         for specification in figure.specifications():
             assert "(" in json.dumps(specification) or "%" in json.dumps(specification), "axes carry units"

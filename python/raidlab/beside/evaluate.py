@@ -19,12 +19,13 @@ from raidlab.beside.row import ARITHMETIC, FITTED, Kind, Published, Row, Verdict
 from raidlab.quantities import KINDS, NotThereError, Reading, Source
 from raidlab.stats import mean_interval
 from raidlab.study.expression import Expression, Operand, read
-from raidlab.study.mapping import ClaimQuantity, Measures, TableColumns, operands_of
+from raidlab.study.mapping import ClaimQuantity, Derived, Measures, Order, TableColumns, operands_of
 from raidlab.study.mapping import Mapping as StudyMapping
 from raidlab.study.published import Claim, PublishedTable, number, read_claims, read_tables
 
 _NOT_CHECKABLE = "none"
 CLAIMS = "claims"
+DERIVED = "derived"
 
 
 @dataclass
@@ -44,10 +45,13 @@ class Evaluation:
     fitted_to: set[str]
 
     def rows(self, only: set[str] | None = None) -> Iterator[Row]:
-        """All rows: claims first, then tables; ``only`` those of some ids and tables."""
+        """All rows: claims, what is derived, tables; ``only`` those of some ids and tables."""
         for claim in read_claims(self.mapping.published):
             if only is None or claim.id in only:
                 yield self._claim(claim)
+        for name, derived in self.mapping.quantities.derived.items():
+            if only is None:
+                yield self._derived(name, derived)
         for columns in self.mapping.columns.table:
             for table in read_tables(self.mapping.published, columns.file):
                 if only is None or table.name in only:
@@ -85,6 +89,13 @@ class Evaluation:
         row = Row(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note)
         return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=mapped.holds is not None)
 
+    def _derived(self, name: str, derived: Derived) -> Row:
+        """A figure beyond what was published."""
+        text = derived.value or derived.holds or ""
+        printed = Published("", unit=derived.unit)
+        row = Row(derived.where, name, text, printed, "compared", table=DERIVED, note=derived.note)
+        return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=derived.holds is not None)
+
     def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[Row]:
         if columns.not_evaluated is not None:
             note = columns.not_evaluated
@@ -105,6 +116,22 @@ class Evaluation:
                     yield replace(row, verdict="not evaluated", note=why)
                 else:
                     yield self._worked_out(row, read(column.value), measures, operands_of(keys), holds=False)
+            for name, order in columns.order.items():
+                if name in line:
+                    yield self._ordered(table.name, name, order, keys, measures, line[name])
+
+    def _ordered(
+        self, table: str, column: str, order: Order, keys: dict[str, str], measures: Measures, printed: str
+    ) -> Row:
+        """Whether a printed order holds."""
+        text = keys[order.by]
+        note = order.note.get(text, "")
+        row = Row(text, f"{table}:{text}", order.holds.get(text, ""), Published(printed), "error", table=table)
+        if (why := order.not_evaluated.get(text)) is not None:
+            return replace(row, verdict="not evaluated", note=why)
+        if text not in order.holds:
+            return replace(row, note=f"columns.toml does not say what the order in '{column}' means here")
+        return self._worked_out(replace(row, note=note), read(row.quantity), measures, operands_of(keys), holds=True)
 
     def _worked_out(
         self, row: Row, expression: Expression, measures: Measures, operands: Mapping[str, Operand], *, holds: bool

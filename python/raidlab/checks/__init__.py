@@ -24,6 +24,7 @@ from raidlab.checks import (
     dedupe,
     engine,
     equal_capacity,
+    foreign,
     generator_limited,
     incomplete,
     lateness,
@@ -79,6 +80,7 @@ CHECKS: tuple[Any, ...] = (
     background_load,
     clock,
     engine,
+    foreign,
 )
 
 

@@ -31,6 +31,7 @@ def show(
     ],
 ) -> None:
     """Check a study file and show its arrays, workloads, loads, and how many cells it runs."""
+    from raidlab.api import check_figures
     from raidlab.cli.comparison import print_parameters
     from raidlab.cli.output import print_study
     from raidlab.run import check_study
@@ -38,6 +39,7 @@ def show(
 
     loaded = load_study(study)
     check_study(loaded)
+    check_figures(loaded)
     print_study(loaded)
     for hardware in loaded.hardware.values():
         if hardware.parameters:

@@ -10,11 +10,11 @@ Invariants:
 
 from __future__ import annotations
 
-from raidlab.figures import member_time, rate_over_time, relative_throughput, throughput_against_p90
+from raidlab.figures import bars, curves, member_time, rate_over_time, relative_throughput, throughput_against_p90
 from raidlab.figures.figure import Figure, Panel
 from raidlab.metrics import Analysis
 
-FIGURES = (relative_throughput, throughput_against_p90, rate_over_time, member_time)
+FIGURES = (relative_throughput, throughput_against_p90, rate_over_time, member_time, curves, bars)
 
 
 def make_figures(analysis: Analysis) -> list[Figure]:

@@ -32,8 +32,8 @@ def colours_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def shapes_of(names: Sequence[str]) -> dict[str, str]:
-    """A shape for each array, in the order of the study."""
-    return {name: SHAPES[index % len(SHAPES)] for index, name in enumerate(names)}
+    """A shape for each array, in the order of the study; where colours begin again, shapes are one further on."""
+    return {name: SHAPES[(index + index // len(COLOURS)) % len(SHAPES)] for index, name in enumerate(names)}
 
 
 def configuration(ink: str) -> dict[str, Any]:

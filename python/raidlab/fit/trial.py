@@ -62,8 +62,8 @@ class Trials:
         studies = [self._moved(point) for point in points]
         waiting: dict[Hashable, tuple[int, Cell]] = {}
         for index, study in enumerate(studies):
-            model = study.geometry.devices[self.target]
             for cell in self._cells:
+                model = study.geometry.device(self.target, cell.array.name)
                 text = cell_request(
                     study, cell, members=[model.parameters], sector_bytes=model.sector_bytes, quick=self._quick
                 )

@@ -20,12 +20,17 @@ from raidlab.quantities import (
     regression,
     stage,
     stream_rate,
+    sweep,
     synchronisation,
+    tree,
+    where,
 )
 from raidlab.quantities.kind import Kind, Need, NotThereError, Reading, Source
 
 _ROOMS = (
     metric,
+    sweep,
+    where,
     regression,
     file_size_line,
     stream_rate,
@@ -33,6 +38,7 @@ _ROOMS = (
     held,
     access_count,
     plan,
+    tree,
     device,
     synchronisation,
     parameter,

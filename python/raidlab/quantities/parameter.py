@@ -16,6 +16,9 @@ class Keys(Table):
 def read(keys: Keys, source: Source) -> Reading | None:
     """The number."""
     known = source.run.facts.get("hardware", {}).get(source.target, {})
+    if not known:
+        # Real members have no parameters.
+        return None
     if keys.name not in known:
         raise NotThereError(f"the hardware has no parameter '{keys.name}'")
     return Reading(float(known[keys.name]["value"]))

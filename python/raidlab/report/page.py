@@ -18,10 +18,12 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
 from raidlab.beside import Comparison as Published
+from raidlab.beside import Row as PublishedRow
 from raidlab.beside import errors_of
 from raidlab.checks import PASS, Finding, run_checks
 from raidlab.figures import Figure, make_figures
 from raidlab.figures.figure import key_of
+from raidlab.figures.own import own_key
 from raidlab.metrics import METRICS, Analysis, Comparison, Point
 from raidlab.metrics.utilisation import Part, limit_of, parts_of
 from raidlab.report.answer import PER_WORDS, TARGET_WORDS, answers
@@ -99,7 +101,8 @@ def render(
         facts=facts,
         answers=answers(analysis, findings),
         shared=next((found for found in findings if found.check == "shared_device" and found.verdict != PASS), None),
-        targets=_targets(analysis, figures),
+        targets=_targets(analysis, figures, published),
+        foreign=analysis.run.foreign,
         findings=findings,
         arrays=_arrays(analysis),
         members=_members(facts),
@@ -135,7 +138,7 @@ def target_title(analysis: Analysis, target: str) -> str:
     return f"{TARGET_WORDS[target]}: {name}"
 
 
-def _targets(analysis: Analysis, figures: list[Figure]) -> list[dict[str, Any]]:
+def _targets(analysis: Analysis, figures: list[Figure], published: Published | None) -> list[dict[str, Any]]:
     found = []
     for target in dict.fromkeys(point.target for point in analysis.points):
         sections = []
@@ -162,7 +165,26 @@ def _targets(analysis: Analysis, figures: list[Figure]) -> list[dict[str, Any]]:
                         _path(mine),
                     )
                 )
-        found.append({"key": target, "title": target_title(analysis, target), "sections": sections})
+        found.append(
+            {
+                "key": target,
+                "title": target_title(analysis, target),
+                "sections": sections,
+                "own": _own(analysis, figures, target, published),
+            }
+        )
+    return found
+
+
+def _own(analysis: Analysis, figures: list[Figure], target: str, published: Published | None) -> list[dict[str, Any]]:
+    """The figures under the study's own names, each with the claims that are tested on it."""
+    rows: dict[str, PublishedRow] = {row.id: row for row in published.rows} if published is not None else {}
+    by_key = {figure.key: figure for figure in figures}
+    found = []
+    for spec in analysis.run.study.figure:
+        figure = by_key.get(own_key(spec, target))
+        if figure is not None:
+            found.append({**_shown(figure), "claims": [rows[name] for name in spec.claims if name in rows]})
     return found
 
 

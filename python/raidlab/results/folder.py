@@ -265,6 +265,7 @@ def study_facts(loaded: LoadedStudy) -> dict[str, Any]:
         "study": {"name": loaded.study.name, "sha256": loaded.sha256, "text": loaded.text, **_traces(loaded)},
         "trees": loaded.geometry.trees,
         "devices": {name: model.parameters for name, model in loaded.geometry.devices.items()},
+        "array_devices": {name: model.parameters for name, model in loaded.geometry.own_devices.items()},
         "hardware": {
             target: {name: {"text": one.text, **one.model_dump()} for name, one in known.parameters.items()}
             for target, known in loaded.hardware.items()

@@ -21,6 +21,7 @@ import polars as pl
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
 from raidlab.results.finish import finish_killed
+from raidlab.results.foreign import ForeignRow, kept_foreign
 from raidlab.results.migrate import (
     OLDEST_VERSION,
     added_since,
@@ -128,6 +129,11 @@ class Run:
         return self._frame("checks")
 
     @cached_property
+    def foreign(self) -> tuple[ForeignRow, ...]:
+        """Results of others that are kept beside this run's."""
+        return tuple(kept_foreign(self.folder))
+
+    @cached_property
     def study(self) -> Study:
         """The study, as it was when it ran, with the parameters that its hardware had then."""
         hardware = self.facts.get("hardware", {})
@@ -162,6 +168,11 @@ class Run:
         operations = ("read", "write") if operation == "all" else (operation,)
         keys = [(cell, part, time) for cell in cells for part in operations]
         return Histogram.merged(self._by_cell[key] for key in keys if key in self._by_cell)
+
+    @cached_property
+    def station_rows(self) -> dict[tuple[int, str], dict[str, Any]]:
+        """The row of each cell and station."""
+        return {(row["cell"], row["station"]): row for row in self.stations.iter_rows(named=True)}
 
     @cached_property
     def _by_cell(self) -> dict[tuple[int, str, str], Histogram]:

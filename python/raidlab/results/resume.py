@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from raidlab.results.folder import study_facts
 from raidlab.results.parts import PARTS, Parts
 from raidlab.results.provenance import host_facts, version_facts
 from raidlab.study import LoadedStudy, LoadPoint
+from raidlab.study.device import DeviceModel
 from raidlab.study.expand import cell_name
 
 # Targets whose figures do not depend on the machine.
@@ -100,7 +101,9 @@ class Unfinished:
             yield f"the study '{loaded.study.name}' has changed since"
         elif facts["study"].get("traces", {}) != study_facts(loaded)["study"].get("traces", {}):
             yield "a trace of the study has changed since"
-        elif facts["devices"] != _as_written({n: model.parameters for n, model in loaded.geometry.devices.items()}):
+        elif facts["devices"] != _as_written(_parameters(loaded.geometry.devices)) or facts.get(
+            "array_devices", {}
+        ) != _as_written(_parameters(loaded.geometry.own_devices)):
             yield "a device of the study has changed since"
         if facts["seed"] != seed:
             yield f"its seed was {facts['seed']}, not {seed}"
@@ -232,6 +235,10 @@ def _changes(then: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, A
         for key in keys:
             if before.get(key) != after.get(key):
                 yield f"{part}'s {key}", before.get(key), after.get(key)
+
+
+def _parameters(devices: Mapping[str, DeviceModel]) -> dict[str, Any]:
+    return {name: model.parameters for name, model in devices.items()}
 
 
 def _as_written(value: Any) -> Any:

@@ -60,7 +60,15 @@ def dry_problems(
             # Its ends would have to be opened.
             continue
         held = _ANY_TARGET_NS if cell.load.kind == "hold" else None
-        text = cell_request(loaded, cell, members=members, sector_bytes=sector_bytes, quick=quick, hold_target_ns=held)
+        own = loaded.geometry.own_devices.get(cell.array.name)
+        text = cell_request(
+            loaded,
+            cell,
+            members=members if own is None else [own.parameters],
+            sector_bytes=sector_bytes if own is None else own.sector_bytes,
+            quick=quick,
+            hold_target_ns=held,
+        )
         try:
             _core.check_cell(text)
         except _core.CellError as error:
@@ -104,7 +112,9 @@ def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
         "workload": ("workload", workload, *_of_workload(rest, cell.workload)),
         "load": (*(("array", array) if cell.array.load is not None else own), "load", *_of_load(rest)),
         "tree": ("array", array, "tree"),
-        "members": ("live", "memory_member_size") if section == "live" else (section, "device"),
+        "members": ("live", "memory_member_size")
+        if section == "live"
+        else (("array", array, "device") if study.array[array].device is not None else (section, "device")),
         "sector_bytes": (section, "sector"),
     }
     if head in places:

@@ -86,7 +86,7 @@ class Execution:
             live = next((target for target in self.targets if target.is_live), None)
             members: Members = []
             if live is not None:
-                members = made.enter_context(live_members(live, self._widest(), self._live_member_bytes))
+                members = made.enter_context(live_members(live, self._widest("live"), self._live_member_bytes))
                 self._make_ready(members)
             for target in self.targets:
                 if self.status == "complete":
@@ -131,12 +131,12 @@ class Execution:
             self.check_members(found)
         self.live_members = found
 
-    def member_shape(self, target: str) -> tuple[int, int]:
-        """Member size and sector of a target, in bytes."""
+    def member_shape(self, target: str, array: str) -> tuple[int, int]:
+        """Size and sector of an array's members on a target, in bytes."""
         if target == NULL:
             return self._live_section.memory_member_size, self._live_section.sector
         if target != "live":
-            model = self.loaded.geometry.devices[target]
+            model = self.loaded.geometry.device(target, array)
             return model.capacity_bytes, model.sector_bytes
         return self._live_member_bytes, self._live_section.sector
 
@@ -162,7 +162,7 @@ class Execution:
                 if any(writes(workload) for workload in self.loaded.study.workloads_on("live")):
                     target.refuse_writes()
             if target.kind == "directory":
-                check_places(target, self._widest(), self._live_member_bytes, self.progress.note)
+                check_places(target, self._widest("live"), self._live_member_bytes, self.progress.note)
         found: dict[tuple[str, str], Problem] = {}
         for name, member, sector_bytes in self._tried():
             for problem in dry_problems(
@@ -210,9 +210,10 @@ class Execution:
         return max(self._leaves(array.name) for array in self.loaded.study.arrays_on(engine))
 
     def _simulated(self, target: Target) -> Iterator[Outcome]:
-        model = self.loaded.geometry.devices[target.name]
+        geometry = self.loaded.geometry
 
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
+            model = geometry.device(target.name, cell.array.name)
             return cell_request(
                 self.loaded,
                 cell,
@@ -223,7 +224,9 @@ class Execution:
             )
 
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
-        yield from self._run(expansion, PoolRunner(self.stop), text_of, f"simulating {model.name}")
+        yield from self._run(
+            expansion, PoolRunner(self.stop), text_of, f"simulating {geometry.devices[target.name].name}"
+        )
 
     def _emulated(self) -> Iterator[Outcome]:
         """Modelled disks on the real clock, one cell at a time: two would take the processor from each other."""
@@ -266,7 +269,7 @@ class Execution:
     def _null(self) -> Iterator[Outcome]:
         """The same requests over members in memory: what raidlab itself costs, to be set against what was measured."""
         memory: Members = [
-            {"kind": "memory", "size_bytes": self._live_section.memory_member_size} for _ in range(self._widest())
+            {"kind": "memory", "size_bytes": self._live_section.memory_member_size} for _ in range(self._widest("live"))
         ]
         expansion = expand_null(self.loaded.study, seed=self.seed, quick=self.quick)
 

@@ -97,7 +97,8 @@ def cell_request(
         if streams:
             request |= simulated_streams(loaded, cell, section, request.get("path", {}), sector_bytes, quick=quick)
     if cell.workload.files is not None:
-        member_bytes = loaded.geometry.devices[cell.target].capacity_bytes if cell.target in MODELLED else 0
+        is_modelled = cell.target in MODELLED
+        member_bytes = loaded.geometry.device(cell.target, cell.array.name).capacity_bytes if is_modelled else 0
         facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes) if member_bytes else {}
         section = study.original if cell.target == "original" else study.sim
         request["files"] = files_text(cell.workload, section, int(facts.get("user_bytes", 0)))
@@ -249,8 +250,10 @@ def workload_text(workload: Workload, sector_bytes: int) -> dict[str, Any]:
         "size": size_text(workload.size),
         "address": _address(workload.address, align_bytes(workload, sector_bytes)),
     }
-    if workload.volumes == "even":
-        text["volumes"] = "even"
+    if workload.volumes != "uniform":
+        text["volumes"] = workload.volumes if workload.volumes == "even" else workload.volumes.model_dump()
+    if workload.span < 1:
+        text["span"] = workload.span
     if workload.task is not None:
         text["task"] = [_step(step, workload, sector_bytes) for step in workload.task]
     return text

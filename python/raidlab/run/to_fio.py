@@ -20,7 +20,7 @@ from raidlab.errors import InputError
 from raidlab.formats.fio.export import CannotExportError, export_cell, section_name
 from raidlab.run.request import direct_request
 from raidlab.study import Cell, LoadedStudy, LoadPoint, budget, expand, make_cell
-from raidlab.study.expand import load_of
+from raidlab.study.expand import is_run, load_of
 from raidlab.study.schema import Array
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import Hold, Workload
@@ -92,7 +92,7 @@ def _job_file(
             parts.append(_job(loaded, cell, places, quick=quick, stonewall=len(parts) > 1))
     for workload in workloads:
         hold = load_of(loaded.study, array, workload).hold
-        if hold is not None and (workload.arrays is None or array.name in workload.arrays):
+        if hold is not None and is_run(array, workload, section):
             parts.append(_held(loaded, array, workload, hold, section, places, quick=quick))
     return JobFileText(array.name, f"{_plain(loaded.study.name)}-{_plain(array.name)}.fio", "\n".join(parts))
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
+from raidlab.study.figure import StudyFigure
 from raidlab.study.find import device_names, did_you_mean, looks_like_path
 from raidlab.study.places import Place
 from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy
@@ -45,6 +46,7 @@ class Parts:
     arrays: dict[int, Array]
     workloads: dict[int, Workload]
     compares: dict[int, Compare]
+    figures: dict[int, StudyFigure]
     load: Load | None
     policy: Policy | None
     sim: Modelled | None
@@ -59,10 +61,11 @@ class Parts:
 
 @dataclass
 class Geometry:
-    """Parsed trees by array name, device models by target, and which arrays have trees that could not be parsed."""
+    """Parsed trees by array name, device models by target and of arrays with their own, arrays of broken trees."""
 
     trees: dict[str, dict[str, Any]] = field(default_factory=dict)
     devices: dict[str, DeviceModel] = field(default_factory=dict)
+    own_devices: dict[str, DeviceModel] = field(default_factory=dict)
     broken: set[int] = field(default_factory=set)
 
     def facts(self, array: str, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
@@ -70,6 +73,10 @@ class Geometry:
         from raidlab import _core
 
         return dict(_core.tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes))
+
+    def device(self, target: str, array: str) -> DeviceModel:
+        """The model of an array's members on a target of modelled devices."""
+        return self.own_devices.get(array) or self.devices[target]
 
 
 def check_parts(parts: Parts, file: Path, report: Report) -> Geometry:
@@ -103,6 +110,8 @@ def check_parts(parts: Parts, file: Path, report: Report) -> Geometry:
     _check_ends(parts, report)
     for index, compare in parts.compares.items():
         _check_compare(compare, ("compare", index), parts, report)
+    for index, figure in parts.figures.items():
+        _check_figure(figure, ("figure", index), parts, report)
     return geometry
 
 
@@ -145,6 +154,14 @@ def _load_devices(parts: Parts, file: Path, geometry: Geometry, report: Report) 
         except ValueError as error:
             known = ", ".join(device_names())
             report((target, "device"), str(error), section.device, f"{known or 'a name in devices/'}, or a path")
+    for index, array in parts.arrays.items():
+        if array.device is None:
+            continue
+        try:
+            geometry.own_devices[array.name] = load_device(array.device, file)
+        except ValueError as error:
+            known = ", ".join(device_names())
+            report(("array", index, "device"), str(error), array.device, f"{known or 'a name in devices/'}, or a path")
     emulated = parts.emulated
     if emulated is None:
         return
@@ -202,7 +219,11 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
             )
         if misfits:
             continue
-        for target, (member_bytes, sector_bytes) in members.items():
+        own = geometry.own_devices.get(array.name)
+        for target, shape in members.items():
+            if not array.runs_on(target):
+                continue
+            member_bytes, sector_bytes = (own.capacity_bytes, own.sector_bytes) if own is not None else shape
             try:
                 facts = geometry.facts(array.name, member_bytes, sector_bytes)
             except _core.CellError as error:
@@ -435,6 +456,27 @@ def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report)
             (*place, "reference"), "is not in the group it is the reference of", compare.reference, ", ".join(members)
         )
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
+
+
+def _check_figure(figure: StudyFigure, place: Place, parts: Parts, report: Report) -> None:
+    """Names that refer to nothing, a number used twice, more metrics than a curve has."""
+    first = next((index for index, one in parts.figures.items() if one.number == figure.number), place[-1])
+    if first != place[-1]:
+        report((*place, "number"), f"is already that of figure[{first}]", figure.number, "a number used once")
+    for index, name in enumerate(figure.arrays):
+        _check_array_name(name, (*place, "arrays", index), parts, report)
+    for index, line in enumerate(figure.also):
+        _check_array_name(line.array, (*place, "also", index, "array"), parts, report)
+    named: list[tuple[Place, str]] = [(("workloads", index), name) for index, name in enumerate(figure.workloads)]
+    named += [(("also", index, "workload"), line.workload) for index, line in enumerate(figure.also) if line.workload]
+    known = sorted({workload.name for workload in parts.workloads.values()})
+    for where, name in named:
+        if name not in known:
+            report(
+                (*place, *where), f"is not the name of a workload{did_you_mean(name, known)}", name, ", ".join(known)
+            )
+    if figure.draw == "curves" and len(figure.metrics) > 1:
+        report((*place, "metrics"), "curves show one metric", None, "one, or draw = 'bars'")
 
 
 def _check_array_name(name: str, place: Place, parts: Parts, report: Report) -> None:

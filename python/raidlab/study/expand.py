@@ -128,9 +128,9 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
     holds: list[HoldTask] = []
     by_name = {array.name: array for array in study.array}
     repeats = range(budget(study, target, quick=quick).repeats)
-    for array in study.arrays_on(target):
-        for workload in study.workloads_on(target):
-            if workload.arrays is not None and array.name not in workload.arrays:
+    for array in study.array:
+        for workload in study.workload:
+            if not is_run(array, workload, target):
                 continue
             load = load_of(study, array, workload)
             for point in points_of(load, workload, quick=quick):
@@ -167,6 +167,12 @@ def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
         if key not in heaviest or cell.load > heaviest[key].load:
             heaviest[key] = cell
     return Expansion(NULL, tuple(replace(cell, target=NULL, purpose=NULL) for cell in heaviest.values()), ())
+
+
+def is_run(array: Array, workload: Workload, target: str) -> bool:
+    """Whether an array is run under a workload on a target."""
+    is_asked = workload.arrays is None or array.name in workload.arrays
+    return is_asked and array.runs_on(target) and workload.runs_on(target)
 
 
 def load_of(study: Study, array: Array, workload: Workload) -> Load:

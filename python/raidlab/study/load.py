@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 from raidlab.errors import InputError, Problem
 from raidlab.study.check import Geometry, Parts, Report, check_parts
 from raidlab.study.explain import explain
+from raidlab.study.figure import StudyFigure
 from raidlab.study.find import did_you_mean, find_study, parameter_names
 from raidlab.study.parameters import MARK, SECTIONS, Hardware, load_parameters, names_in, put_in
 from raidlab.study.places import Place, line_index, line_of, value_at, written
@@ -224,6 +225,7 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         arrays=many(Array, "array"),
         workloads=many(Workload, "workload"),
         compares=many(Compare, "compare"),
+        figures=many(StudyFigure, "figure"),
         load=one(Load, document.get("load")),
         policy=one(Policy, document.get("policy", {})),
         sim=one(Modelled, document.get("sim")),

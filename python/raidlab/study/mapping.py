@@ -45,6 +45,21 @@ class ClaimQuantity(Table):
     """A remark for the reader."""
 
 
+class Derived(Table):
+    """A figure that the study did not publish and its question asks for; one of ``value``, ``holds``."""
+
+    value: Line | None = None
+    """An expression."""
+    holds: Line | None = None
+    """An expression that is true or false."""
+    unit: Line = ""
+    """The unit of the value."""
+    where: Line = ""
+    """The figure or section it belongs to."""
+    note: Prose = ""
+    """A remark for the reader."""
+
+
 class Column(Table):
     """A column of values."""
 
@@ -56,6 +71,19 @@ class Column(Table):
     """The unit."""
     note: Prose = ""
     """A remark for the reader."""
+
+
+class Order(Table):
+    """A column whose text is an order of arrays: which expression says whether it holds, row by row."""
+
+    by: Line
+    """The key whose printed text tells rows apart."""
+    holds: dict[str, Line] = {}
+    """By that text, an expression that is true or false."""
+    not_evaluated: dict[str, Prose] = {}
+    """By that text, why it is not."""
+    note: dict[str, Prose] = {}
+    """By that text, a remark for the reader."""
 
 
 class Skip(Table):
@@ -80,6 +108,8 @@ class TableColumns(Table):
     """Measures of its own; ``{file}`` and ``{key}`` in their texts are replaced row by row."""
     column: dict[str, Column] = {}
     """The columns of values."""
+    order: dict[str, Order] = {}
+    """The columns of orders; a row that is in neither of an order's tables is an error in the report."""
     word: dict[str, dict[str, Line]] = {}
     """Further texts for measures: by the printed text of the key ``from``, the word that the study uses."""
     not_evaluated: Prose | None = None
@@ -109,7 +139,9 @@ class TableColumns(Table):
 
     def needed(self, table: PublishedTable, common: Measures) -> list[dict[str, Any]]:
         """Every measure that the rows of a table need."""
-        names = {name for column in self.column.values() for name in read(column.value).names}
+        texts = [column.value for column in self.column.values()]
+        texts += [text for order in self.order.values() for text in order.holds.values()]
+        names = {name for text in texts for name in read(text).names}
         found = []
         for line in table.rows:
             keys = self.keys_of(line)
@@ -159,6 +191,8 @@ class Quantities(Table):
     """Numbers taken from a run, by name."""
     claim: dict[str, ClaimQuantity] = {}
     """What each claim speaks of, by its id."""
+    derived: dict[str, Derived] = {}
+    """Further figures to be worked out, by names of their own."""
     fit: Fit | None = None
     """The fit of the hardware's parameters."""
 
@@ -226,6 +260,8 @@ def load_mapping(study_file: Path) -> Mapping:
     if quantities is not None:
         for name, claim in quantities.claim.items():
             _check_claim(name, claim, quantities.measure, reporter)
+        for name, derived in quantities.derived.items():
+            _check_derived(name, derived, quantities.measure, reporter)
     columns, other = _read(folder / COLUMNS, Columns) if (folder / COLUMNS).is_file() else (Columns(), None)
     if quantities is not None and columns is not None and other is not None:
         for index, table in enumerate(columns.table):
@@ -261,11 +297,25 @@ def _check_claim(name: str, claim: ClaimQuantity, measures: Measures, reporter: 
             _check_expression((*place, key), text, measures, reporter)
 
 
+def _check_derived(name: str, derived: Derived, measures: Measures, reporter: _Reporter) -> None:
+    place = ("derived", name)
+    if (derived.value is None) == (derived.holds is None):
+        reporter.add(place, "needs an expression", accepted="either value or holds")
+    for key in ("value", "holds"):
+        if (text := getattr(derived, key)) is not None:
+            _check_expression((*place, key), text, measures, reporter)
+
+
 def _check_table(index: int, table: TableColumns, measures: Measures, reporter: _Reporter) -> None:
     place = ("table", index)
     known = {*measures, *table.measure, *table.key}
     for name, column in table.column.items():
         _check_expression((*place, "column", name, "value"), column.value, known, reporter)
+    for name, order in table.order.items():
+        if order.by not in table.key:
+            reporter.add((*place, "order", name, "by"), "is no key", order.by, ", ".join(table.key))
+        for text, expression in order.holds.items():
+            _check_expression((*place, "order", name, "holds", text), expression, known, reporter)
     for line, skip in enumerate(table.skip):
         _check_expression((*place, "skip", line, "rows"), skip.rows, table.key, reporter)
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from raidlab.study.figure import StudyFigure
 from raidlab.study.words import (
     Bytes,
     Engines,
@@ -99,12 +100,19 @@ class Array(Table):
     """A policy of its own; the study's when left out."""
     pair_pricing: PairPricing | None = None
     """On modelled disks: how its read-modify-write pairs are priced; the target's when left out."""
+    device: Line | dict[str, Any] | None = None
+    """The device of its members, as in ``[sim]``; then it is run on ``sim`` and ``original`` only. The target's when
+    left out."""
+    on: Engines | None = None
+    """The targets it is run on, such as ``["original"]``; all when left out."""
     placement: dict[Name, list[Annotated[int, Field(ge=0, lt=2**16)]]] = {}
     """On modelled hardware: for a name that stations are divided by, which of them each volume uses, from 0."""
-    on: Engines | None = None
-    """The targets it is run on, such as boxes that are only modelled; all when left out."""
     load: Load | None = None
     """A load of its own, such as one request outstanding for each of its volumes; the workload's when left out."""
+
+    def runs_on(self, engine: str) -> bool:
+        """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
+        return (self.on is None or engine in self.on) and (self.device is None or engine in ("sim", "original"))
 
 
 class Amount(Table):
@@ -405,6 +413,8 @@ class Study(Table):
     """Runs on real members."""
     compare: list[Compare] = []
     """The tables of the result."""
+    figure: list[StudyFigure] = []
+    """Figures under the study's own names, beside those that every study has."""
 
     @property
     def default_targets(self) -> list[str]:
@@ -421,11 +431,11 @@ class Study(Table):
 
     def arrays_on(self, target: str) -> list[Array]:
         """The arrays that are run on ``sim``, ``original``, ``emulated`` or ``live``."""
-        return [array for array in self.array if array.on is None or target in array.on]
+        return [array for array in self.array if array.runs_on(target)]
 
     def workloads_on(self, target: str) -> list[Workload]:
         """The workloads that are run there."""
-        return [workload for workload in self.workload if workload.on is None or target in workload.on]
+        return [workload for workload in self.workload if workload.runs_on(target)]
 
     def ends_on(self, target: str) -> list[End]:
         """The ends of streams there, besides memory and the array."""

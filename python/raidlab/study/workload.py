@@ -308,6 +308,13 @@ class CopyStream(Table):
         return self.source == ARRAY
 
 
+class VolumeShares(Table):
+    """Over separate volumes: each keeps its own share of the requests outstanding."""
+
+    shares: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    """One a volume, in any unit; in an open loop shares of the requests."""
+
+
 class Workload(Table):
     """What is asked of every array."""
 
@@ -321,8 +328,11 @@ class Workload(Table):
     """Where they start."""
     align: Bytes | Literal["sector"] | None = None
     """What starts are aligned to; the size where it is fixed, else the sector, when left out."""
-    volumes: Literal["uniform", "even"] = "uniform"
-    """Over separate volumes: each drawn alike, or each with the same number of requests outstanding."""
+    volumes: Literal["uniform", "even"] | VolumeShares = "uniform"
+    """Over separate volumes: each drawn alike, each with the same number of requests outstanding, or with its share of
+    them: ``{ shares = [3, 1] }``."""
+    span: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The share of each volume that is used, from its front: 0.5 is half a stroke."""
     task: list[Step] | None = None
     """Requests issued one after another as one task; a task is a single request when left out."""
     files: WholeFiles | None = None
@@ -337,6 +347,10 @@ class Workload(Table):
     """The targets it is run on; all when left out."""
     load: Load | None = None
     """A load of its own; the study's when left out."""
+
+    def runs_on(self, engine: str) -> bool:
+        """Whether it is run on a target."""
+        return self.on is None or engine in self.on
 
     @model_validator(mode="before")
     @classmethod
@@ -353,4 +367,4 @@ class Workload(Table):
 
 
 # What a workload says of requests that are drawn.
-_DRAWN = ("read", "size", "address", "align", "task", "files", "streams")
+_DRAWN = ("read", "size", "address", "align", "span", "task", "files", "streams")

@@ -346,6 +346,10 @@ def _places(job: _Job, cell: Mapping[str, Any]) -> None:
         if re.search(r"[;#\n]", str(target.get("path", ""))):
             message = "a job file cannot name it: ';' and '#' begin a comment"
             raise CannotExportError(f"targets[{number}].path", message, str(target["path"]), "another name for it")
+    span = cell["workload"].get("span", 1)
+    if span < 1:
+        message = "a share of each volume is not written"
+        raise CannotExportError("workload.span", message, f"{span:g}", "1, and targets of the size that is wanted")
     size, offset = _part(cell)
     if not _is_null(cell):
         job.options["filename"] = ":".join(escaped(str(target["path"])) for target in targets)
@@ -359,8 +363,8 @@ def _places(job: _Job, cell: Mapping[str, Any]) -> None:
         job.options["offset"] = short_bytes(offset)
     if len(targets) > 1 and str(job.options["rw"]).startswith("rand"):
         job.options["file_service_type"] = "random"
-        if cell["workload"].get("volumes") == "even":
-            job.comments.append("volumes: fio draws each request's file; raidlab keeps the same depth on each")
+        if cell["workload"].get("volumes", "uniform") != "uniform":
+            job.comments.append("volumes: fio draws each request's file; raidlab keeps a share of the depth on each")
     if _is_null(cell):
         return
     job.options["direct"] = "0" if cell.get("buffered") else "1"

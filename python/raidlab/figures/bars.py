@@ -1,0 +1,94 @@
+"""Metrics at one load as bars, one an array; several metrics are parts of one whole, stacked.
+
+The load is the one of most throughput, the heaviest, or a depth; it stands beside the figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import altair as alt
+
+from raidlab.figures.figure import Chart, Figure, Panel, data_of
+from raidlab.figures.own import BY_KIND, Line, axis_title, lines_of, own_figures
+from raidlab.figures.style import PANEL_WIDTH
+from raidlab.metrics import Analysis, Point
+from raidlab.study.figure import StudyFigure
+
+KIND = "bars"
+_BAR_STEP = 26
+# One for a bar of one part; parts have colours that no array has.
+_COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F")
+
+
+def figures(analysis: Analysis) -> Iterator[Figure]:
+    """One figure for each the study asks for, and each target; a panel for each workload."""
+    yield from own_figures(analysis, KIND, "", _panels)
+
+
+def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+    for workload in spec.workloads:
+        rows: list[dict[str, Any]] = []
+        names: list[str] = []
+        for line in lines_of(spec, workload):
+            point = _chosen(analysis, spec, target, line)
+            found = [] if point is None else _parts(spec, line, point)
+            if found:
+                names.append(line.name)
+                rows += found
+        if rows:
+            yield Panel(workload, _chart(rows, names, spec, workload))
+
+
+def _chosen(analysis: Analysis, spec: StudyFigure, target: str, line: Line) -> Point | None:
+    mine = [
+        point
+        for point in analysis.points
+        if point.is_swept and (point.target, point.array, point.workload) == (target, line.array, line.workload)
+    ]
+    if spec.at == "maximum":
+        return max(mine, key=lambda point: point.per_s("all_bytes"), default=None)
+    if spec.at == "heaviest":
+        return max(mine, key=lambda point: point.level_value, default=None)
+    return next((point for point in mine if point.load == "closed" and point.depth == spec.at), None)
+
+
+def _parts(spec: StudyFigure, line: Line, point: Point) -> list[dict[str, Any]]:
+    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
+    values = [metric.compute(point, None) for metric in metrics]
+    if not values or None in values:
+        return []
+    whole = sum(value or 0.0 for value in values)
+    label = f"{whole:.0f}" if whole >= 10 else f"{whole:.1f}"
+    return [
+        {"line": line.name, "part": metric.title, "rank": rank, "value": value, "label": label}
+        for rank, (metric, value) in enumerate(zip(metrics, values, strict=True))
+    ]
+
+
+def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, title: str) -> Chart:
+    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
+    parts = [metric.title for metric in metrics]
+    most = max(sum(row["value"] for row in rows if row["line"] == name) for name in names)
+    # Room at the right for the figure behind the longest bar.
+    scale = alt.Scale(domain=[0, most * 1.15 or 1.0], nice=False)
+    place = alt.Y("line:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200))
+    bar = alt.Chart(data_of(rows)).mark_bar(height=16, opacity=0.9)
+    drawn = bar.encode(
+        y=place,
+        x=alt.X("value:Q", title=axis_title(metrics), stack="zero", scale=scale, axis=alt.Axis(tickCount=5)),
+        color=alt.Color(
+            "part:N",
+            title=None,
+            sort=parts,
+            scale=alt.Scale(domain=parts, range=list(_COLOURS[: len(parts)])),
+            legend=alt.Legend(columns=2) if len(parts) > 1 else None,
+        ),
+        order=alt.Order("rank:Q"),
+    )
+    ends = [row for row in rows if row["rank"] == 0]
+    text = alt.Chart(data_of(ends)).mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600)
+    labels = text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N")
+    chart = alt.LayerChart(layer=[drawn, labels])
+    return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * len(names), title=title)

@@ -1,0 +1,132 @@
+"""A metric over the load, one line an array: over the outstanding requests of all volumes, or the rate offered.
+
+Requests outstanding count over all volumes, so the curve of k volumes with d each stands at k x d; over those of one
+volume (`depth_per_volume`) it would stand too far to the left, and too high beside others. Upright strokes are 95 %
+intervals over repeats. Results of others are dashed, hollow, and say that they are foreign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import altair as alt
+
+from raidlab.figures.figure import Chart, Figure, Panel, data_of
+from raidlab.figures.own import BY_KIND, Line, axis_title, lines_of, own_figures
+from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.metrics import Analysis, Metric, Point
+from raidlab.stats import mean_interval
+from raidlab.study.figure import StudyFigure
+
+KIND = "curves"
+X_TITLES = {
+    "depth": "requests outstanding, all volumes together (log scale)",
+    "depth_per_volume": "requests outstanding a volume, uncorrected (log scale)",
+    "rate_per_s": "offered a second",
+}
+_IOPS = "iops"
+_WIDTH, _HEIGHT = PANEL_WIDTH + 90, PANEL_HEIGHT + 50
+
+
+def figures(analysis: Analysis) -> Iterator[Figure]:
+    """One figure for each the study asks for, and each target; a panel for each workload."""
+    yield from own_figures(analysis, KIND, "", _panels)
+
+
+def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+    metric = BY_KIND.get(spec.metrics[0])
+    if metric is None:
+        return
+    for workload in spec.workloads:
+        lines = lines_of(spec, workload)
+        rows = [row for line in lines for row in _rows(analysis, spec, target, line, metric)]
+        if rows:
+            rows += _foreign(analysis, spec)
+            yield Panel(workload, _chart(rows, [line.name for line in lines], spec, metric, workload))
+
+
+def _rows(analysis: Analysis, spec: StudyFigure, target: str, line: Line, metric: Metric) -> Iterator[dict[str, Any]]:
+    for point in analysis.points:
+        mine = (point.target, point.array, point.workload) == (target, line.array, line.workload)
+        if not mine or not point.is_swept or (point.load == "open") != (spec.x == "rate_per_s"):
+            continue
+        value = metric.compute(point, None)
+        if value is None:
+            continue
+        interval = _interval(point, metric)
+        low, high = interval if interval is not None else (value, value)
+        x = point.level_value / (_volumes(analysis, line.array) if spec.x == "depth_per_volume" else 1)
+        yield {"line": line.name, "x": x, "value": value, "low": max(low, 0.0), "high": high, "own": True}
+
+
+def _interval(point: Point, metric: Metric) -> tuple[float, float] | None:
+    each = [metric.compute(replace(point, rows=(row,)), None) for row in point.rows]
+    return mean_interval([one for one in each if one is not None])
+
+
+def _volumes(analysis: Analysis, array: str) -> int:
+    tree = analysis.run.tree(array)
+    return len(tree["children"]) if tree["kind"] == "independent" else 1
+
+
+def _foreign(analysis: Analysis, spec: StudyFigure) -> list[dict[str, Any]]:
+    """Results of others over total depth; of a rate offered, or another metric, they say nothing."""
+    wanted = spec.foreign
+    if wanted is None or spec.metrics[0] != _IOPS or spec.x == "rate_per_s":
+        return []
+    return [
+        {"line": row.label, "x": row.depth, "value": row.iops, "low": row.iops, "high": row.iops, "own": False}
+        for row in analysis.run.foreign
+        if (row.level, row.workload) == (wanted.level, wanted.workload)
+    ]
+
+
+def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, metric: Metric, title: str) -> Chart:
+    known = [*names, *dict.fromkeys(row["line"] for row in rows if not row["own"])]
+    colours, shapes = colours_of(known), shapes_of(known)
+    shown = [name for name in known if any(row["line"] == name for row in rows)]
+    over_depth = spec.x != "rate_per_s"
+    scale = alt.Scale(type="log", base=2, nice=False, padding=10) if over_depth else alt.Scale(zero=False, padding=10)
+    depths = sorted({row["x"] for row in rows})
+    legend = alt.Legend(columns=2 if any(len(name) > 18 for name in shown) else 3, labelLimit=380)
+    place = alt.X(
+        "x:Q",
+        title=X_TITLES[spec.x],
+        scale=scale,
+        axis=alt.Axis(values=depths, format="~g", labelOverlap="greedy") if over_depth else alt.Axis(tickCount=6),
+    )
+    height = alt.Y(
+        "value:Q", title=axis_title([metric]), scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5)
+    )
+    colour = alt.Color(
+        "line:N",
+        title=None,
+        sort=shown,
+        scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
+        legend=legend,
+    )
+    shape = alt.Shape(
+        "line:N",
+        title=None,
+        sort=shown,
+        scale=alt.Scale(domain=shown, range=[shapes[name] for name in shown]),
+        legend=legend,
+    )
+    layers: list[Any] = []
+    for own in (True, False):
+        part = [row for row in rows if row["own"] == own]
+        if not part:
+            continue
+        base = alt.Chart(data_of(part)).encode(x=place, y=height, color=colour, order=alt.Order("x:Q"))
+        spans = [row for row in part if row["high"] > row["low"]]
+        if spans:
+            strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7)
+            layers.append(
+                strokes.encode(x=place, y=alt.Y("low:Q", title=axis_title([metric])), y2="high:Q", color=colour)
+            )
+        dash: dict[str, Any] = {} if own else {"strokeDash": [5, 4]}
+        layers.append(base.mark_line(strokeWidth=2 if own else 1.5, **dash))
+        layers.append(base.mark_point(filled=own, size=50, opacity=1).encode(shape=shape))
+    return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=title)

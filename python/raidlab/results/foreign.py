@@ -1,0 +1,128 @@
+"""Results of others: requests a second by controller, level, workload and depth, as somebody else measured them.
+
+Invariants:
+
+- They are kept in the run's folder (``foreign/``), apart from its tables, so that a report can be written again and
+  nobody takes them for measured here.
+- What a file does not say of its figures is unknown, and is named wherever they are shown.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from raidlab.errors import InputError
+
+FOLDER = "foreign"
+NEEDED = ("controller", "level", "workload", "depth", "iops")
+OPTIONAL = ("source", "drives", "write_cache", "note")
+# What bears on requests a second and is seldom told.
+SETTINGS = {"source": "source", "drives": "drives", "write_cache": "write cache"}
+_UNKNOWN = ("", "unknown", "?")
+
+
+@dataclass(frozen=True)
+class ForeignRow:
+    """One figure of somebody else's; texts are as the file has them, blank where it says nothing."""
+
+    controller: str
+    level: str
+    workload: str
+    depth: int
+    iops: float
+    source: str = ""
+    drives: str = ""
+    write_cache: str = ""
+    note: str = ""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What is not known of how it was measured."""
+        return tuple(word for key, word in SETTINGS.items() if getattr(self, key).lower() in _UNKNOWN)
+
+    @property
+    def label(self) -> str:
+        """How it is called in a figure."""
+        words = [
+            *([self.source] if "source" not in self.unknown else []),
+            *(f"{word} unknown" for word in self.unknown),
+        ]
+        return f"{self.controller} (foreign{': ' if words else ''}{', '.join(words)})"
+
+
+def read_foreign(file: Path) -> list[ForeignRow]:
+    """Read a file of foreign results.
+
+    Raises
+    ------
+    InputError
+        With the line at fault.
+    """
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.DictReader(lines)
+            columns, rows = reader.fieldnames or [], list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise _wrong(file, f"cannot be read: {error}", "a CSV file") from None
+    accepted = f"the columns {', '.join(NEEDED)}, and perhaps {', '.join(OPTIONAL)}"
+    for name in NEEDED:
+        if name not in columns:
+            raise _wrong(file, f"has no column '{name}'", accepted)
+    for name in columns:
+        if name not in (*NEEDED, *OPTIONAL):
+            raise _wrong(file, f"has a column '{name}'", accepted)
+    return [_row(file, line, row) for line, row in enumerate(rows, start=2)]
+
+
+def _row(file: Path, line: int, row: dict[str, str | None]) -> ForeignRow:
+    if None in row or None in row.values():
+        raise _wrong(file, "does not have as many fields as the first line", "one field a column", line)
+    text = {name: (value or "").strip() for name, value in row.items()}
+    for name in ("controller", "level", "workload"):
+        if not text[name]:
+            raise _wrong(file, f"says no {name}", "a name", line)
+    try:
+        depth = int(text.pop("depth"))
+    except ValueError:
+        depth = 0
+    try:
+        iops = float(text.pop("iops"))
+    except ValueError:
+        iops = 0.0
+    if depth < 1:
+        raise _wrong(file, "has a depth that is none", "a whole number of at least 1", line)
+    if not 0 < iops < float("inf"):
+        raise _wrong(file, "has a number of requests a second that is none", "a number above 0", line)
+    return ForeignRow(depth=depth, iops=iops, **text)
+
+
+def keep_foreign(folder: Path, files: Iterable[Path]) -> None:
+    """Check files of foreign results, and keep them in a run's folder in the place of those that were there."""
+    checked = [file for file in files if read_foreign(file) is not None]
+    names = [file.name for file in checked]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError.one("--foreign", "two files have one name", value=f"'{name}'", accepted="names used once")
+    kept = folder / FOLDER
+    # A report written again names the files that it keeps: they must not be removed before they are copied.
+    texts = {file.name: file.read_bytes() for file in checked}
+    if kept.is_dir():
+        shutil.rmtree(kept)
+    if texts:
+        kept.mkdir()
+    for name, text in texts.items():
+        (kept / name).write_bytes(text)
+
+
+def kept_foreign(folder: Path) -> Iterator[ForeignRow]:
+    """The foreign results that a run's folder keeps."""
+    for file in sorted((folder / FOLDER).glob("*.csv")):
+        yield from read_foreign(file)
+
+
+def _wrong(file: Path, message: str, accepted: str, line: int | None = None) -> InputError:
+    return InputError.one(f"--foreign {file.name}" + (f":{line}" if line else ""), message, accepted=accepted)
