@@ -23,6 +23,9 @@ from raidlab.study.expand import NULL, PILOT
 # Arrivals are random, so the rate served in a short run differs a little from the rate offered.
 _KEPT_UP = 0.95
 
+# Loads whose requests arrive whatever the array does: what is served then is what was offered.
+OPEN_LOADS = ("open", "trace")
+
 KEYS = ["target", "array", "group", "workload", "load", "depth", "rate_per_s"]
 
 
@@ -75,8 +78,8 @@ class Point:
 
     @property
     def is_open(self) -> bool:
-        """Whether requests arrive whatever the array does: what is served then is what was offered."""
-        return self.load in ("open", "trace")
+        """Whether requests arrive whatever the array does."""
+        return self.load in OPEN_LOADS
 
     @property
     def short_level(self) -> str:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from raidlab.checks import INVALID, Finding
 from raidlab.metrics import Analysis, Comparison, Row
+from raidlab.metrics.point import OPEN_LOADS
 from raidlab.stats import differs, ratio_interval
 
 NOTHING_SHOWN_PERCENT = 5.0
@@ -82,8 +83,8 @@ def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[Answer]:
 
 
 def _sentence(target: str, comparisons: list[Comparison]) -> str:
-    closed = [comparison for comparison in comparisons if not comparison.rows[0].point.is_open]
-    opened = [comparison for comparison in comparisons if comparison.rows[0].point.is_open]
+    closed = [comparison for comparison in comparisons if comparison.rows[0].point.load not in OPEN_LOADS]
+    opened = [comparison for comparison in comparisons if comparison.rows[0].point.load in OPEN_LOADS]
     sentences = []
     on_the_clock = target in ("emulated", "live")
     if closed and on_the_clock and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows):
