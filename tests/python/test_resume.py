@@ -22,7 +22,7 @@ from raidlab.cli.run_folders import folder_of, runs_in
 from raidlab.errors import InputError, OutputError
 from raidlab.results import Run, RunWriter, load_run, new_folder, open_unfinished
 from raidlab.results import resume as results_resume
-from raidlab.results.parts import Parts, read_parts
+from raidlab.results.parts import Parts, read_parts, whole_lines
 from raidlab.results.tables import TABLES
 from raidlab.run import StopFlag
 from raidlab.run.progress import Silent
@@ -321,7 +321,7 @@ def test_a_run_is_listed_while_it_goes_on_and_when_it_was_killed(small_study: Pa
     writer = RunWriter(new_folder(out, "small"), loaded, seed=1, targets=["sim"], quick=False, argv=[])
     (row,) = runs_in(out)
     assert (row["status"], row["targets"], row["run"]) == ("running", "sim", writer.folder.name)
-    with pytest.raises(InputError, match="there is no run"):
+    with pytest.raises(InputError, match="still being written"):
         folder_of("last", out)
     writer._parts.close()
     assert [row["status"] for row in runs_in(out)] == ["cut short"]
@@ -420,3 +420,43 @@ def test_nothing_known_reaches_the_engine(small_study: Path, monkeypatch: pytest
     assert again.facts["status"] == "complete"
     assert len(asked) == len(set(asked)) == again.cells.height - len(done)
     assert not {(*name.split("/")[:3], int(name.split("=")[1].split("/")[0])) for name in asked} & done
+
+
+def test_a_damaged_folder_is_listed_as_such_and_never_the_last(small_run: Run, tmp_path: Path) -> None:
+    for name, content in (("whole", None), ("cut", b'{"status":'), ("empty", b"")):
+        shutil.copytree(small_run.folder, tmp_path / name)
+        if content is not None:
+            (tmp_path / name / "run.json").write_bytes(content)
+    (tmp_path / "something else").mkdir()
+    assert [(row["run"], row["status"]) for row in runs_in(tmp_path)] == [
+        ("cut", "unreadable"),
+        ("empty", "unreadable"),
+        ("whole", "complete"),
+    ]
+    assert folder_of("last", tmp_path) == tmp_path / "whole"
+    with pytest.raises(InputError, match="names no run"):
+        folder_of("", tmp_path)
+
+
+def test_a_bad_line_among_the_parts_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "parts.jsonl"
+    file.write_text('{"facts": {}}\nnonsense\n{"row": 1}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^line 2 of parts.jsonl is not JSON \(Expecting value\); without that line"):
+        list(whole_lines(file))
+
+
+@pytest.mark.parametrize(
+    "query", ["", ";", "-- nothing", "SELECT 1; SELECT 2", "COPY cells TO '{here}/x'", "SET a = 1"]
+)
+def test_only_one_select_is_asked(query: str, small_run: Run, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"accepted: one SELECT over the run's tables"):
+        small_run.sql(query.format(here=tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_that_is_cut_off_is_named(small_run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(small_run.folder, folder)
+    (folder / "cells.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"cells.parquet': cannot be read"):
+        load_run(folder).sql("SELECT 1")

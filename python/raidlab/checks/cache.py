@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
-from raidlab.checks.members import Judged, Member, is_stored, merged, name_of, of_target, passed
+from raidlab.checks.members import Judged, Member, is_stored, merged, name_of, of_target, passed, unknown
 from raidlab.metrics import Analysis, Point
 from raidlab.study.units import format_bytes
 
@@ -102,10 +102,13 @@ def judge(member: Member) -> Judged | None:
     if not is_stored(member) or "stack" not in member:
         return None
     name, again = name_of(member), member.get("read_again")
-    if again is not None and again.get("moved_share") is not None and again["moved_share"] < _INVALID_SHARE:
+    again_moved = None if again is None else again.get("moved_share")
+    if again is not None and again_moved is not None and again_moved < _INVALID_SHARE:
+        if _has_holes(member):
+            return unknown(f"most of {name} was never stored, and is read from nowhere as if from a cache (see sparse)")
         return Judged(
             INVALID,
-            f"Reading {format_bytes(again['bytes'])} of {name} again moved {again['moved_share']:.0%} of them at "
+            f"Reading {format_bytes(again['bytes'])} of {name} again moved {again_moved:.0%} of them at "
             f"{', '.join(again['disks'])}: the rest came from a cache.",
             _MEND,
         )
@@ -129,8 +132,14 @@ def judge(member: Member) -> Judged | None:
         )
     if again is None:
         return passed(f"Nothing below {name} is known to cache what O_DIRECT passes by.")
-    moved = "" if again.get("moved_share") is None else f", and {again['moved_share']:.0%} of it moved at the disks"
+    moved = "" if again_moved is None else f", and {again_moved:.0%} of it moved at the disks"
     return passed(f"Reading {name} again was {again['ratio']:.2f} times as fast as reading it first{moved}.")
+
+
+def _has_holes(member: Member) -> bool:
+    """Whether so little of a target is stored that reading it again says nothing of caches."""
+    places = (member.get("allocation") or {}).get("places") or []
+    return any(place["stored_bytes"] < _INVALID_SHARE * place["size_bytes"] for place in places)
 
 
 def in_memory(member: Member) -> bool:

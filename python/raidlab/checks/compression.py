@@ -57,7 +57,7 @@ def judge(member: Member, *, reads: bool = True, written_percent: int = 0) -> Ju
         return Judged(WARN, evidence, "Leave out --compressible for figures that hold for any data.")
     evidence = f"Nothing tells that {name} compresses; {held}.{faster}"
     if reads and shrinks > _FEW_SHARE:
-        return Judged(WARN, f"{evidence} Figures of reading it may be those of such data.", _FILL)
+        return Judged(WARN, f"Of {name}, {held}: figures of reading it may be those of such data.{faster}", _FILL)
     return passed(evidence)
 
 

@@ -44,7 +44,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             target,
             WARN,
             f"{few} of {len(touched)} points touched less than {_LEAST_PARTS} tenths of the span; {point.workload} "
-            f"({point.array}, {point.level}) moved {share:.1%} of it a run and touched {fewest}.",
+            f"({point.array}, {point.level}) moved {share:.1%} of it a run and touched {fewest} tenths.",
             knob(
                 analysis,
                 f"Raise measure of [{target}], or scan in several streams (address = {{ kind = 'sequential', "

@@ -27,5 +27,5 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         "run",
         WARN,
         f"The run {ended}{reason}; of the cells, the {whole} run until then are shown{cut}.",
-        "Run it again.",
+        "Go on with raidlab run --resume, or run it again.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,7 +56,7 @@ def query(
     out: Out = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Ask the tables of a run with SQL: cells, histograms, members, stations, snapshots, holds, checks."""
+    """Ask the tables of a run with SQL: cells, histograms, members, stations, snapshots, holds and others."""
     import duckdb
 
     from raidlab.errors import InputError
@@ -66,7 +67,7 @@ def query(
     except duckdb.Error as error:
         raise InputError.one("SQL", str(error).splitlines()[0], accepted="a SELECT over the run's tables") from None
     if as_json:
-        print(json.dumps(frame.to_dicts(), indent=2, default=str))
+        print(json.dumps(frame.to_dicts(), indent=2, default=_plain))
     else:
         _print_frame(frame)
 
@@ -105,6 +106,11 @@ def export(
         raise InputError.one("--to", f"cannot be written: {error.strerror}", value=f"'{target}'") from None
     for file in written:
         print(file)
+
+
+def _plain(value: Any) -> float | str:
+    """What JSON has no form of its own for: SQL's decimals are numbers, all else is text."""
+    return float(value) if isinstance(value, decimal.Decimal) else str(value)
 
 
 def _print_frame(frame: Any) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 RUNS = Path("runs")
-# Both end when somebody opens the folder: the first with the run's own end, the second by being finished.
-RUNNING, CUT_SHORT = "running", "cut short"
+# The first two end when somebody opens the folder: the first with the run's own end, the second by being finished.
+RUNNING, CUT_SHORT, UNREADABLE = "running", "cut short", "unreadable"
 
 
 def runs_in(out: Path) -> Iterator[dict[str, Any]]:
@@ -25,12 +25,21 @@ def runs_in(out: Path) -> Iterator[dict[str, Any]]:
         except (OSError, ValueError, KeyError, TypeError):
             facts, status = _unfinished(folder)
         try:
-            found.append((str(facts["times"]["started"]), folder.name, status, " ".join(facts["targets"])))
+            row = (str(facts["times"]["started"]), folder.name, status, " ".join(facts["targets"]))
         except (KeyError, TypeError):
-            # What is no run folder is not listed.
-            continue
+            if not _is_run(folder):
+                continue
+            row = ("", folder.name, UNREADABLE, "")
+        found.append(row)
     for started, name, status, targets in sorted(found):
         yield {"run": name, "started": started, "status": status, "targets": targets}
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a folder is, or was, one of a run: others are not listed."""
+    from raidlab.results.parts import PARTS
+
+    return any((folder / name).is_file() for name in ("run.json", PARTS))
 
 
 def _unfinished(folder: Path) -> tuple[dict[str, Any], str]:
@@ -46,13 +55,19 @@ def folder_of(run: str, out: Path, option: str = "RUN") -> Path:
     Raises
     ------
     InputError
-        For ``last`` where there is none.
+        For ``last`` where there is none, or while it is being written; for nothing.
     """
     from raidlab.errors import InputError
 
     if run == "last":
-        names = [row["run"] for row in runs_in(out) if row["status"] != RUNNING]
-        if not names:
+        rows = [row for row in runs_in(out) if row["status"] != UNREADABLE]
+        if not rows:
             raise InputError.one(option, f"there is no run in {out}/", value="'last'", accepted="a run folder")
-        return out / str(names[-1])
+        if rows[-1]["status"] == RUNNING:
+            # The one before is not what was meant, and would be taken for it.
+            message = f"is {rows[-1]['run']}, which is still being written by its run"
+            raise InputError.one(option, message, value="'last'", accepted="a run that has ended")
+        return out / str(rows[-1]["run"])
+    if not run:
+        raise InputError.one(option, "names no run", value="''", accepted="a run folder, its name in --out, or 'last'")
     return Path(run) if Path(run).is_dir() else out / run

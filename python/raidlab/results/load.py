@@ -190,15 +190,26 @@ class Run:
         Parameters
         ----------
         query : str
-            DuckDB's SQL, such as ``SELECT "array", sum(all_bytes) FROM cells GROUP BY "array"`` (``array`` and
-            ``group`` are words of SQL and want quotes).
+            One SELECT in DuckDB's SQL, such as ``SELECT "array", sum(all_bytes) FROM cells GROUP BY "array"``
+            (``array`` and ``group`` are words of SQL and want quotes).
+
+        Raises
+        ------
+        InputError
+            For anything but a SELECT, and for a table that is damaged.
+        duckdb.Error
+            For SQL that DuckDB refuses.
         """
         import duckdb
 
         with duckdb.connect() as connection:
+            statements = connection.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                message = f"is {len(statements)} statements" if len(statements) > 1 else "asks for nothing"
+                raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
             for name in TABLES:
                 file = self._file(name)
-                lacking = self._lacking(name, list(pl.read_parquet_schema(file)) if file else [])
+                lacking = self._lacking(name, self._columns(file) if file else [])
                 view = sql_of(name, str(file) if file else None, lacking)
                 connection.execute(f"CREATE VIEW {name} AS {view}")
             cursor = connection.execute(query)
@@ -214,6 +225,14 @@ class Run:
         except (pl.exceptions.PolarsError, OSError) as error:
             raise _damaged(file, f"cannot be read: {first_line(error)}") from None
         return with_nulls(frame, name, self._lacking(name, frame.columns))
+
+    @staticmethod
+    def _columns(file: Path) -> list[str]:
+        """The columns that a file of a table has."""
+        try:
+            return list(pl.read_parquet_schema(file))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise _damaged(file, f"cannot be read: {first_line(error)}") from None
 
     def _file(self, name: str) -> Path | None:
         """The file of a table; None where the version that wrote the folder did not have it."""

@@ -107,7 +107,7 @@ def whole_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     length, broken = 0, ""
     with file.open("rb") as lines:
-        for line in lines:
+        for number, line in enumerate(lines, start=1):
             if broken:
                 raise ValueError(broken)
             if not line.endswith(b"\n"):
@@ -116,7 +116,8 @@ def whole_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             try:
                 yield length, json.loads(line)
             except ValueError as error:
-                broken = str(error)
+                why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+                broken = f"line {number} of {file.name} is not JSON ({why}); without that line the others can be read"
 
 
 def read_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
