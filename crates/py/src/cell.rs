@@ -120,6 +120,9 @@ impl CellSpec {
             _ if self.trace.is_some() && self.files.is_some() => {
                 Err(cell_error(py, "trace", "stands beside whole files; accepted: one of them"))
             }
+            _ if self.trace.is_some() && self.streams.is_some() => {
+                Err(cell_error(py, "trace", "stands beside streams; accepted: one of them"))
+            }
             _ => Ok(()),
         }
     }
