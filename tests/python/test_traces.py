@@ -19,6 +19,7 @@ from raidlab.cli.trace import _FORMATS
 from raidlab.errors import InputError
 from raidlab.metrics.comparable import refusals
 from raidlab.results import Run
+from raidlab.run import Silent
 from raidlab.study import load_study_text
 from raidlab.study.check import writes
 from raidlab.study.workload import TraceReplay, Workload
@@ -163,6 +164,7 @@ def test_a_trace_is_replayed_by_its_time_stamps_to_its_end(trace: Path, tmp_path
     assert run.facts["study"]["traces"] == {
         "web": {
             "file": "web.csv",
+            "format": "alibaba",
             "bytes": trace.stat().st_size,
             "sha256": hashlib.sha256(trace.read_bytes()).hexdigest(),
         }
@@ -186,6 +188,22 @@ def test_a_speed_a_part_and_depths(trace: Path, tmp_path: Path) -> None:
     assert sorted(set(run.cells["depth"])) == [1, 4]
     first = run.cells.row(0, named=True)
     assert (first["all_requests"], first["elapsed_ns"]) == (200, 200 * 100_000)
+
+
+def test_a_guess_is_said(trace: Path, tmp_path: Path) -> None:
+    class Heard(Silent):
+        def __init__(self) -> None:
+            self.notes: list[str] = []
+
+        def note(self, text: str) -> None:
+            self.notes.append(text)
+
+    heard = Heard()
+    replayed(tmp_path, progress=heard)
+    assert heard.notes == ["web.csv is read as alibaba, which its first lines tell"]
+    named = Heard()
+    replayed(tmp_path, '"web.csv"', '"web.csv", format = "alibaba"', progress=named)
+    assert named.notes == []
 
 
 def test_quick_takes_no_more_than_its_budget(trace: Path, tmp_path: Path) -> None:

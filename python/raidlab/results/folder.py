@@ -277,7 +277,10 @@ def study_facts(loaded: LoadedStudy) -> dict[str, Any]:
 def _traces(loaded: LoadedStudy) -> dict[str, Any]:
     """Which traces its workloads replay; nothing where none does."""
     replayed = {
-        workload.name: {"file": workload.trace.file, **trace_facts(loaded.trace_file(workload.trace))}
+        workload.name: {
+            "file": workload.trace.file,
+            **trace_facts(loaded.trace_file(workload.trace), workload.trace.format),
+        }
         for workload in loaded.study.workload
         if workload.trace is not None
     }

@@ -43,13 +43,17 @@ def version_facts() -> dict[str, Any]:
     }
 
 
-def trace_facts(file: Path) -> dict[str, Any]:
-    """Which trace a file is: its length and hash; None for both where it is not there."""
+def trace_facts(file: Path, format_name: str | None) -> dict[str, Any]:
+    """Which trace a file is: its format, length and hash; None for what cannot be told of one that is not there."""
+    from raidlab import _core
+
     try:
+        format_name = _core.trace_format(str(file), format_name)
         with file.open("rb") as opened:
-            return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(opened, "sha256").hexdigest()}
-    except OSError:
-        return {"bytes": None, "sha256": None}
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            return {"format": format_name, "bytes": file.stat().st_size, "sha256": digest}
+    except (OSError, _core.CellError):
+        return {"format": format_name, "bytes": None, "sha256": None}
 
 
 def _git(directory: Path, *arguments: str) -> str | None:

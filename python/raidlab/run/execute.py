@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,6 +171,19 @@ class Execution:
                 found.setdefault((problem.file, problem.where), problem)
         if found:
             raise InputError(sorted(found.values(), key=lambda problem: (problem.line or 0, problem.where)))
+        self._say_formats()
+
+    def _say_formats(self) -> None:
+        """Name the format of every trace whose first lines have told it: a guess is said."""
+        from raidlab import _core
+
+        for workload in self.loaded.study.workload:
+            if workload.trace is None or workload.trace.format is not None:
+                continue
+            # One that is not there would have been refused, if anything here replayed it.
+            with suppress(_core.CellError):
+                told = _core.trace_format(str(self.loaded.trace_file(workload.trace)))
+                self.progress.note(f"{workload.trace.file} is read as {told}, which its first lines tell")
 
     def _check_asks(self, target: Target) -> None:
         """A target on which nothing of the study is run is refused."""
