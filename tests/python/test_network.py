@@ -84,6 +84,16 @@ def test_what_was_written_is_what_was_asked(agents: list[_Agent], tmp_path: Path
     machine.close()
 
 
+def test_a_controller_that_goes_in_the_midst_leaves_nothing(agents: list[_Agent], tmp_path: Path) -> None:
+    machine = Machine(agents[0].address, KEY)
+    run_step([(machine, "write")], 300_000, 65_536)
+    machine.ready("write", 300_000, 65_536)
+    machine.abandon()
+    # The next controller is served once the agent has done with the one before.
+    Machine(agents[0].address, KEY).close()
+    assert list((tmp_path / "place").iterdir()) == []
+
+
 def test_who_has_another_key_is_turned_away(agents: list[_Agent]) -> None:
     with pytest.raises(InputError, match="is not trusted"):
         Machine(agents[0].address, OTHER_KEY)

@@ -64,12 +64,21 @@ def _shown(address: object) -> str:
 
 
 def _serve_one(channel: Channel, store: Store) -> None:
-    while True:
-        message = channel.receive()
-        try:
-            channel.send({"ok": True, **_do(message, store, channel)})
-        except (StoreError, KeyError, TypeError, ValueError) as error:
-            channel.send({"ok": False, "error": str(error) or type(error).__name__})
+    written: set[str] = set()
+    try:
+        while True:
+            message = channel.receive()
+            if message.get("do") == "write":
+                written.add(str(message.get("file")))
+            try:
+                channel.send({"ok": True, **_do(message, store, channel)})
+            except (StoreError, KeyError, TypeError, ValueError) as error:
+                channel.send({"ok": False, "error": str(error) or type(error).__name__})
+    finally:
+        # A controller that goes, however it goes, leaves nothing behind.
+        for name in sorted(written):
+            with suppress(StoreError, OSError):
+                store.remove(name)
 
 
 def _do(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, Any]:

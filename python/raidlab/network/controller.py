@@ -100,6 +100,7 @@ class Machine:
         except (NotTrustedError, GoneError, OSError) as error:
             self._connection.close()
             raise self._problem(f"is not trusted: {error or 'it closed the connection'}") from None
+        self._abandoned = False
         self.file = f"raidlab-net-{secrets.token_hex(8)}.dat"
 
     def _problem(self, message: str) -> InputError:
@@ -129,9 +130,16 @@ class Machine:
 
     def close(self) -> None:
         """Let it go, its file removed if it still answers."""
-        with suppress(CellFailedError):
-            self.remove()
+        if not self._abandoned:
+            with suppress(CellFailedError):
+                self.remove()
         self._channel.close()
+
+    def abandon(self) -> None:
+        """End the connection in the midst of a job: nobody waits for its answer any more."""
+        self._abandoned = True
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
 
     def _answer(self) -> dict[str, Any]:
         try:
@@ -174,8 +182,14 @@ def run_step(
         When a machine fails.
     """
     with ThreadPoolExecutor(len(jobs)) as pool:
-        list(pool.map(lambda job: job[0].ready(job[1], total, block_bytes), jobs))
-        evict()
-        begun = time.monotonic_ns()
-        done = list(pool.map(lambda job: job[0].go(job[1]), jobs))
-        return StepResult(tuple(done), time.monotonic_ns() - begun)
+        try:
+            list(pool.map(lambda job: job[0].ready(job[1], total, block_bytes), jobs))
+            evict()
+            begun = time.monotonic_ns()
+            done = list(pool.map(lambda job: job[0].go(job[1]), jobs))
+            return StepResult(tuple(done), time.monotonic_ns() - begun)
+        except BaseException:
+            # Who still waits for a machine waits no longer; what machines were doing is of no use any more.
+            for machine, _work in jobs:
+                machine.abandon()
+            raise

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -84,9 +86,9 @@ class Lab:
     def end_processes(self) -> None:
         """End what was started here, the last first."""
         for process in reversed(self._processes):
-            for signal in (15, 9):
+            for number in (signal.SIGTERM, signal.SIGKILL):
                 with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal)
+                    os.killpg(process.pid, number)
                 try:
                     process.wait(timeout=5)
                     break
@@ -132,7 +134,7 @@ def network_lab(machines: int, machine_mbit_s: float, server_mbit_s: float) -> I
         raise InputError.one("--lab", "needs root, ip and tc", accepted="agents on machines (AGENT...), or root")
     names = [f"{_PREFIX}{os.getpid()}-{part}" for part in ("switch", "server", *map(str, range(1, machines + 1)))]
     switch, server, *others = names
-    with ExitStack() as made:
+    with _ended_in_order(), ExitStack() as made:
         _remove_abandoned()
         for name in names:
             _ip("netns", "add", name)
@@ -147,6 +149,23 @@ def network_lab(machines: int, machine_mbit_s: float, server_mbit_s: float) -> I
         lab = Lab(server, others, addresses[0], addresses[1:], server_mbit_s, machine_mbit_s, switch)
         made.callback(lab.end_processes)
         yield lab
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Being told to end ends like Ctrl-C, so that what was made is taken away."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    in_main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGTERM, signal.SIGHUP) if in_main else ()
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _join(switch: str, port: str, name: str, address: str, mbit_s: float) -> None:
