@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import sys
 
+import polars as pl
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from raidlab.checks import PASS, Finding
-from raidlab.metrics import Analysis, Comparison, Row
+from raidlab.metrics import Analysis, Comparison, Point, Row
 from raidlab.report.answer import PER_WORDS, answers
 from raidlab.report.page import target_title
 from raidlab.study import LoadedStudy, expand, study_names
@@ -47,8 +48,10 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
             ]
             if mine:
                 out.print(_full(mine) if position == 0 else _shares(mine))
-        if not analysis.run.study.compare:
+        if not analysis.run.study.compare and any(not _is_of_streams(analysis, point) for point in analysis.points):
             out.print(_points(analysis, target))
+        if not analysis.run.streams.is_empty():
+            out.print(_streams(analysis, target))
     for finding in findings:
         if finding.verdict != PASS:
             text = Text(f"{finding.verdict} {finding.check} ({finding.target}): ", style=VERDICT_STYLE[finding.verdict])
@@ -157,10 +160,42 @@ def _points(analysis: Analysis, target: str) -> Table:
         table.add_column(heading, justify="right")
     for index, point in enumerate(analysis.points):
         values = analysis.values[index]
-        if point.target == target and point.is_swept:
+        if point.target == target and point.is_swept and not _is_of_streams(analysis, point):
             figures = [short(values[kind]) for kind in ("throughput_mb_s", "iops")]
             times = _times(values, unit)
             table.add_row(point.array, point.workload, point.short_level, *figures, *times)
+    return table
+
+
+def _is_of_streams(analysis: Analysis, point: Point) -> bool:
+    """Whether its figures are those of streams, which have a table of their own."""
+    return any(work.name == point.workload and work.streams is not None for work in analysis.run.study.workload)
+
+
+def _streams(analysis: Analysis, target: str) -> Table:
+    """Every stream of a target, the mean of all repeats and of all that are alike."""
+    table = plain_table("streams")
+    for heading in ("array", "workload", "stream"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("each", "MB/s", "tape stops", "bound by"):
+        table.add_column(heading, justify="right", overflow="fold")
+    for point in analysis.points:
+        if point.target != target:
+            continue
+        found = analysis.run.streams.filter(pl.col("cell").is_in(point.cells))
+        for (name,), mine in found.partition_by("stream", as_dict=True, maintain_order=True).items():
+            rates = [count / ns * 1000 for count, ns in mine.select("bytes", "elapsed_ns").iter_rows() if ns]
+            stops = sum(source + sink for source, sink in mine.select("source_stops", "sink_stops").iter_rows())
+            bound = mine["bound_by"].to_list()
+            table.add_row(
+                point.array,
+                point.workload,
+                str(name),
+                str(mine.height // len(point.rows)),
+                short(sum(rates) / len(rates) if rates else None),
+                str(stops) if "tape" in {*mine["source"], *mine["sink"]} else "",
+                max(set(bound), key=bound.count),
+            )
     return table
 
 

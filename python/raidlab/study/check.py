@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from raidlab.study.check_streams import check_ends, check_streams
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import device_names, did_you_mean, looks_like_path
@@ -24,9 +25,7 @@ from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Polic
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import (
     ARRAY,
-    MEMORY,
     Address,
-    CopyStream,
     IdleMultiple,
     Load,
     TraceReplay,
@@ -107,7 +106,7 @@ def check_parts(parts: Parts, file: Path, report: Report) -> Geometry:
             _check_load(array.load, ("array", index, "load"), parts, report)
     for index, workload in parts.workloads.items():
         _check_workload(workload, ("workload", index), parts, report)
-    _check_ends(parts, report)
+    check_ends(parts, report)
     for index, compare in parts.compares.items():
         _check_compare(compare, ("compare", index), parts, report)
     for index, figure in parts.figures.items():
@@ -325,7 +324,7 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
     if workload.trace is not None:
         _check_trace(workload, workload.trace, place, parts, report)
     if workload.streams is not None:
-        _check_streams(workload, workload.streams, place, parts, report)
+        check_streams(workload, workload.streams, place, parts, report)
     for index, step in enumerate(workload.task or []):
         if step.same_extent_as is not None and step.same_extent_as >= index:
             accepted = f"a number from 0 to {index - 1}" if index else "nothing: no step comes before the first"
@@ -371,73 +370,6 @@ def _check_trace(workload: Workload, trace: TraceReplay, place: Place, parts: Pa
             report((*place, "trace", "pace"), "needs a load of depths", trace.pace, "depths = [1, 2, 4]")
     elif workload.load is not None:
         report((*place, "load"), "has no say where time stamps are replayed", None, 'trace.pace = "depths", or no load')
-
-
-def _check_streams(workload: Workload, streams: list[CopyStream], place: Place, parts: Parts, report: Report) -> None:
-    for key, other in (("task", workload.task), ("files", workload.files)):
-        if other is not None:
-            report((*place, key), "does not go with streams", None, f"either {key} or streams")
-    if workload.size.kind != "fixed":
-        report((*place, "size"), "is the block of streams", workload.size.kind, "one size")
-    if parts.emulated is not None and parts.emulated.speed != 1 and "emulated" in (workload.on or ("emulated",)):
-        report(("emulated", "speed"), "streams keep the clock's time", parts.emulated.speed, "1")
-    reading = sum(stream.reads for stream in streams) / len(streams)
-    if abs(workload.read - reading) > 0.005:
-        report((*place, "read"), "is the share of the streams that read the array", workload.read, f"{reading:g}")
-    load = workload.load or parts.load
-    if load is not None and (load.open is not None or load.hold is not None):
-        report((*place, "streams"), "streams need a load of depths: how many of each", None, "depths = [1, 3]")
-    for index, stream in enumerate(streams):
-        _check_stream(
-            stream, [other.name for other in streams[:index]], workload, (*place, "streams", index), parts, report
-        )
-
-
-def _check_stream(
-    stream: CopyStream, before: list[str], workload: Workload, place: Place, parts: Parts, report: Report
-) -> None:
-    if stream.name in before:
-        report((*place, "name"), "is already the name of a stream", stream.name, "a name used once in a workload")
-    if {stream.source, stream.sink} <= {MEMORY} and not set(workload.on or ("sim",)) <= {"live", "emulated"}:
-        message = "from memory to memory there is nothing to wait for on a virtual clock"
-        report((*place, "sink"), message, stream.sink, 'another end, or on = ["live"]')
-    if stream.source == stream.sink == ARRAY:
-        report((*place, "sink"), "is where its bytes come from", stream.sink, "an end other than the array")
-    sections: dict[str, Modelled | Emulated | Live | None] = {
-        "sim": parts.sim,
-        "original": parts.original,
-        "emulated": parts.emulated,
-        "live": parts.live,
-    }
-    # A target that the study does not speak of is not judged by it.
-    spoken = [target for target, section in sections.items() if section is not None and _speaks_of(target, parts)]
-    for target in workload.on or spoken:
-        section = sections[target]
-        known = [ARRAY, MEMORY, *(end.name for end in section.end)] if section is not None else [ARRAY, MEMORY]
-        for key, end in (("source", stream.source), ("sink", stream.sink)):
-            if end not in known:
-                report((*place, key), f"is no end of {target}{did_you_mean(end, known)}", end, ", ".join(known))
-
-
-def _speaks_of(target: str, parts: Parts) -> bool:
-    return target in ("sim", "original") or (target == "live" and parts.live is not None and bool(parts.live.end))
-
-
-def _check_ends(parts: Parts, report: Report) -> None:
-    for target, section in (
-        ("sim", parts.sim),
-        ("original", parts.original),
-        ("emulated", parts.emulated),
-        ("live", parts.live),
-    ):
-        for index, end in enumerate(section.end if section is not None else ()):
-            place = (target, "end", index)
-            if (end.tape is None) == (end.path is None):
-                report(place, "needs to be something", end.name, "either tape or path")
-            elif end.path is not None and target in ("emulated", "live"):
-                report((*place, "path"), "stations are modelled", end.name, "a tape")
-            if end.name in (ARRAY, MEMORY):
-                report((*place, "name"), "is an end of every target", end.name, "another name")
 
 
 def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report) -> None:
