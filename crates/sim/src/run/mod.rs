@@ -3,24 +3,27 @@
 //! A request walks down the request path (if that costs anything) to the array, or to the cache above it, each member
 //! operation down the member path to its device, and both back up. Order within an instant: first what the array wants started, then what it reports, then new requests.
 
-use crate::cache::{Cache, CacheOp};
+mod cached;
+mod in_turn;
+mod outcome;
+mod set_up;
+
+use crate::cache::Cache;
 use crate::config::SimConfig;
 use crate::conserve::Ledger;
 use crate::error::SimError;
 use crate::events::Timers;
 use crate::offer::Offer;
-use crate::path::{Leg, Span};
-use crate::result::{MemberResult, SimResult, StationResult};
-use crate::station::Station;
+use crate::result::SimResult;
 use crate::walks::{Then, Walks};
-use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState};
-use raidlab_device::{Device, DeviceSpec};
-use raidlab_load::files::FileLoad;
-use raidlab_load::streams::{Carry, StreamLoad};
-use raidlab_load::trace::{Replay, TraceLoad};
-use raidlab_load::{Load, LoadError, Volume};
-use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, Seed};
-use std::collections::VecDeque;
+use cached::OF_CACHE;
+use in_turn::Issuer;
+use raidlab_array::{Array, ArrayOp, Event};
+use raidlab_device::Device;
+use raidlab_load::streams::Carry;
+use raidlab_load::trace::Replay;
+use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag};
+use set_up::{files, replaying, requests, streams};
 use std::ops::ControlFlow;
 
 /// How far a run has come.
@@ -51,15 +54,6 @@ pub trait Observer {
 
 impl Observer for () {}
 
-/// Operations of one request that wait for the one before them to be issued.
-#[derive(Debug, Default)]
-struct Issuer {
-    /// Requests that had this tag so far; what an earlier one's host work leaves behind is not this one's business.
-    generation: u32,
-    busy: bool,
-    waiting: VecDeque<Operation>,
-}
-
 struct Sim<'o, L: Offer, O: Observer> {
     now: Instant,
     array: Array,
@@ -86,10 +80,6 @@ struct Sim<'o, L: Offer, O: Observer> {
     ledger: Ledger,
     observer: &'o mut O,
 }
-
-/// Marks requests that caches make of the array; the volume stands above the cache's own number.
-const OF_CACHE: u64 = 1 << 63;
-const VOLUME_SHIFT: u32 = 40;
 
 /// Events between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: u64 = 1 << 16;
@@ -148,125 +138,7 @@ pub fn check_trace(config: &SimConfig, replay: Replay) -> Result<(), SimError> {
     Sim::new(config, replaying(replay), &mut ()).map(drop)
 }
 
-/// The load of a trace.
-fn replaying(replay: Replay) -> impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<TraceLoad, LoadError> {
-    move |config, volumes, sector_bytes, _| TraceLoad::new(replay, &config.load, &config.limits, volumes, sector_bytes)
-}
-
-/// The load of a configuration without files.
-fn requests(config: &SimConfig, volumes: &[Volume], sector_bytes: u32, seed: Seed) -> Result<Load, LoadError> {
-    Load::new(&config.load, &config.workload, &config.limits, volumes, sector_bytes, seed)
-}
-
-/// That of one with streams.
-fn streams(config: &SimConfig, volumes: &[Volume], sector_bytes: u32, _seed: Seed) -> Result<StreamLoad, LoadError> {
-    let Some(streams) = &config.streams else { unreachable!("the caller looked") };
-    StreamLoad::new(streams, &config.limits, volumes, sector_bytes, config.path.ways.len())
-}
-
-/// That of one with files.
-fn files(config: &SimConfig, volumes: &[Volume], sector_bytes: u32, seed: Seed) -> Result<FileLoad, LoadError> {
-    let Some(files) = &config.files else { unreachable!("the caller looked") };
-    if config.streams.is_some() {
-        return Err(LoadError::new("streams", "they do not go with whole files; accepted: either files or streams"));
-    }
-    if !config.missing.is_empty() {
-        return Err(LoadError::new("missing", "whole files are read from arrays that are whole; accepted: []"));
-    }
-    FileLoad::new(files, &config.load, &config.workload.size, &config.limits, volumes, sector_bytes, seed)
-}
-
-fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimError> {
-    let specs = &config.devices;
-    if specs.len() != leaves && specs.len() != 1 {
-        let message = format!("{} devices for {leaves} members; accepted: one, or one a member", specs.len());
-        return Err(SimError::new("members", message));
-    }
-    let largest = specs.iter().map(DeviceSpec::sector_bytes).max().unwrap_or(512);
-    let sector_bytes = config.sector_bytes.unwrap_or(largest);
-    let seed = Seed::new(config.seed).named("device");
-    let build = |i: usize| {
-        Device::new(&specs[i], sector_bytes, config.pair_pricing, seed.child(i as u64))
-            .map_err(|e| SimError::device(i, e))
-    };
-    let mut built = vec![build(0)?];
-    for leaf in 1..leaves {
-        let next = if specs.len() == 1 { built[0].twin(seed.child(leaf as u64)) } else { build(leaf)? };
-        built.push(next);
-    }
-    Ok((built, sector_bytes))
-}
-
-/// The cache of each volume; empty where none has one.
-fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, SimError> {
-    let (specs, sector_bytes) = (&config.path.caches, u64::from(layout.sector_bytes()));
-    for (i, spec) in specs.iter().enumerate() {
-        spec.check(&format!("path.caches[{i}]"), sector_bytes)?;
-    }
-    if !specs.is_empty() && config.host.issue_us > 0.0 {
-        let message = format!("{}; accepted: 0 where caches stand between host and array", config.host.issue_us);
-        return Err(SimError::new("host.issue_us", message));
-    }
-    if specs.is_empty() {
-        return Ok(Vec::new());
-    }
-    let of = |i: usize, capacity_sectors: u64| {
-        let spec = config.path.cache_of(i as u32)?;
-        // Where nothing is striped, what is gathered before it is destaged is as long as a fetch.
-        let (stripe, fetch) = (layout.full_stripe_sectors(i).max(1), spec.fetch_bytes / sector_bytes);
-        let gathered = if stripe < fetch { fetch / stripe * stripe } else { stripe };
-        Some(Cache::new(spec, sector_bytes, capacity_sectors, gathered))
-    };
-    Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
-}
-
-impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
-    fn new(
-        config: &SimConfig,
-        load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, LoadError>,
-        observer: &'o mut O,
-    ) -> Result<Self, SimError> {
-        config.tree.validate().map_err(|e| SimError::new(e.place, e.message))?;
-        let (devices, sector_bytes) = devices(config, config.tree.leaves())?;
-        let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
-        let layout =
-            Layout::new(&config.tree, &sizes, sector_bytes).map_err(|e| SimError::new("tree", e.to_string()))?;
-        let volumes: Vec<Volume> =
-            layout.volumes().iter().map(|v| Volume { capacity_sectors: v.capacity_sectors }).collect();
-        let seed = Seed::new(config.seed).named("load");
-        let load = load(config, &volumes, sector_bytes, seed)?;
-        let mut array = Array::new(layout, config.policy);
-        for &leaf in &config.missing {
-            if leaf as usize >= devices.len() {
-                let message = format!("member {leaf} of {}; accepted: 0 to {}", devices.len(), devices.len() - 1);
-                return Err(SimError::new("missing", message));
-            }
-            array.set_member_state(leaf, MemberState::Missing);
-        }
-        let walk_seed = Seed::new(config.seed).named("walks");
-        let walks = Walks::new(&config.path, &config.host, volumes.len(), devices.len(), walk_seed, L::WORKS)?;
-        let caches = caches(config, array.layout())?;
-        Ok(Sim {
-            now: Instant::ZERO,
-            array,
-            load,
-            timers: Timers::new(devices.len()),
-            devices,
-            walks,
-            issue_cost: Duration::from_s_f64(config.host.issue_us / 1e6),
-            sector_bytes: u64::from(sector_bytes),
-            requests: Vec::new(),
-            caches,
-            arriving: Vec::new(),
-            answered: false,
-            issuers: Vec::new(),
-            handled: 0,
-            measuring: false,
-            ledger: Ledger::default(),
-            observer,
-        })
-    }
-
+impl<L: Offer, O: Observer> Sim<'_, L, O> {
     fn run_to_end(mut self) -> SimResult {
         let interrupted = self.run();
         self.result(interrupted)
@@ -436,75 +308,6 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
         }
     }
 
-    /// The array has done what a cache asked of it.
-    fn cache_served(&mut self, tag: RequestTag) {
-        let (volume, id) = (((tag & !OF_CACHE) >> VOLUME_SHIFT) as u32, tag & ((1 << VOLUME_SHIFT) - 1));
-        if let Some(Some(cache)) = self.caches.get_mut(volume as usize) {
-            cache.handle_done(id);
-        }
-        self.serve_cache(volume);
-    }
-
-    /// Does what the cache of a volume wants.
-    fn serve_cache(&mut self, volume: u32) {
-        let own = |id: u64, kind, extent| Request {
-            tag: OF_CACHE | u64::from(volume) << VOLUME_SHIFT | id,
-            volume,
-            kind,
-            extent,
-            force_unit_access: false,
-        };
-        while let Some(op) = self.caches[volume as usize].as_mut().and_then(Cache::poll) {
-            match op {
-                CacheOp::Fetch { id, extent } => {
-                    self.array.handle_request(self.now, own(id, RequestKind::Read, extent));
-                }
-                CacheOp::Destage { id, extent } => {
-                    self.array.handle_request(self.now, own(id, RequestKind::Write, extent));
-                }
-                CacheOp::Ready { tag, sectors } => self.bring(volume, tag, sectors),
-                CacheOp::Stored { tag, sectors } => self.copy(volume, tag, sectors),
-                CacheOp::Written { tag } => self.leave(tag, true),
-            }
-        }
-    }
-
-    /// Sectors of a read set out for the client.
-    fn bring(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
-        let is_first = !std::mem::replace(&mut self.arriving[tag as usize].1, true);
-        let Some(walks) = &mut self.walks else { return self.arrived(tag, sectors) };
-        // The status follows when all is there.
-        let leg = Leg { after: Span::default(), ..walks.paths.request_up(volume, false) };
-        let bytes = sectors * self.sector_bytes;
-        if let Some(then) = walks.walk_on(self.now, leg, bytes, is_first, Then::Arrived(tag, sectors)) {
-            self.follow(then);
-        }
-    }
-
-    /// Sectors of a read have reached the client; after the last of them comes the status.
-    fn arrived(&mut self, tag: RequestTag, sectors: u64) {
-        let left = &mut self.arriving[tag as usize].0;
-        *left -= sectors;
-        if *left > 0 {
-            return;
-        }
-        let Some(walks) = &mut self.walks else { return self.answer(tag, true) };
-        let volume = self.requests[tag as usize].volume;
-        let leg = Leg { after: walks.paths.request_up(volume, false).after, ..Leg::default() };
-        if let Some(then) = walks.walk(self.now, leg, 0, Then::Answer(tag, true)) {
-            self.follow(then);
-        }
-    }
-
-    /// A write is in its cache: what that costs beyond the request's own way, before it is answered.
-    fn copy(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
-        let Some(walks) = &mut self.walks else { return self.leave(tag, true) };
-        let leg = walks.paths.copy(volume);
-        if let Some(then) = walks.walk(self.now, leg, sectors * self.sector_bytes, Then::Leave(tag)) {
-            self.follow(then);
-        }
-    }
-
     /// The array is done with a request, which goes back to its client.
     #[inline]
     fn leave(&mut self, tag: RequestTag, ok: bool) {
@@ -545,39 +348,6 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
         let leg = walks.paths.member_down(op.leaf, op.kind);
         if let Some(then) = walks.walk(self.now, leg, op.extent.sectors * self.sector_bytes, Then::Start(op)) {
             self.follow(then);
-        }
-    }
-
-    /// Issues the operation now if its request is not busy issuing another, else after those.
-    fn issue_in_turn(&mut self, op: Operation) {
-        let tag = op.tag as usize;
-        if self.issuers[tag].busy {
-            self.issuers[tag].waiting.push_back(op);
-            return;
-        }
-        self.issuers[tag].busy = true;
-        self.send(op);
-        let then = Then::Next(tag as u32, self.issuers[tag].generation);
-        let issued = self.walks.as_mut().and_then(|walks| walks.work(self.now, self.issue_cost, then));
-        debug_assert!(issued.is_none(), "issuing costs time");
-    }
-
-    fn new_issuer(&mut self, tag: usize) {
-        if tag >= self.issuers.len() {
-            self.issuers.resize_with(tag + 1, Issuer::default);
-        }
-        self.issuers[tag].generation = self.issuers[tag].generation.wrapping_add(1);
-        self.issuers[tag].busy = false;
-    }
-
-    fn next_in_turn(&mut self, tag: u32, generation: u32) {
-        let issuer = &mut self.issuers[tag as usize];
-        if issuer.generation != generation {
-            return;
-        }
-        issuer.busy = false;
-        if let Some(op) = issuer.waiting.pop_front() {
-            self.issue_in_turn(op);
         }
     }
 
@@ -642,37 +412,6 @@ impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
             }
             Then::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
             Then::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
-        }
-    }
-
-    fn result(self, interrupted: bool) -> SimResult {
-        let layout = self.array.layout();
-        let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
-        let station = |s: &Station| StationResult {
-            name: s.name.clone(),
-            visits: s.visits,
-            busy_ns: s.busy_ns(self.now),
-            wait_ns: s.wait_ns,
-            servers: s.servers(),
-        };
-        SimResult {
-            members: self
-                .devices
-                .iter()
-                .enumerate()
-                .map(|(leaf, d)| MemberResult { leaf: leaf as u32, totals: *d.totals(), flash: d.flash() })
-                .collect(),
-            stations: self.walks.iter().flat_map(Walks::stations).map(station).collect(),
-            hold: self.load.hold(),
-            backlog: self.load.backlog(),
-            files: self.load.files().cloned(),
-            replayed: self.load.replayed(),
-            streams: self.load.streams(),
-            recorder: self.load.recorder().clone(),
-            sector_bytes,
-            user_bytes: user_sectors * sector_bytes as u64,
-            events: self.handled,
-            interrupted,
         }
     }
 }

@@ -1,0 +1,40 @@
+//! What a run leaves.
+
+use super::{Observer, Sim};
+use crate::offer::Offer;
+use crate::result::{MemberResult, SimResult, StationResult};
+use crate::station::Station;
+use crate::walks::Walks;
+
+impl<L: Offer, O: Observer> Sim<'_, L, O> {
+    pub(super) fn result(self, interrupted: bool) -> SimResult {
+        let layout = self.array.layout();
+        let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
+        let station = |s: &Station| StationResult {
+            name: s.name.clone(),
+            visits: s.visits,
+            busy_ns: s.busy_ns(self.now),
+            wait_ns: s.wait_ns,
+            servers: s.servers(),
+        };
+        SimResult {
+            members: self
+                .devices
+                .iter()
+                .enumerate()
+                .map(|(leaf, d)| MemberResult { leaf: leaf as u32, totals: *d.totals(), flash: d.flash() })
+                .collect(),
+            stations: self.walks.iter().flat_map(Walks::stations).map(station).collect(),
+            hold: self.load.hold(),
+            backlog: self.load.backlog(),
+            files: self.load.files().cloned(),
+            replayed: self.load.replayed(),
+            streams: self.load.streams(),
+            recorder: self.load.recorder().clone(),
+            sector_bytes,
+            user_bytes: user_sectors * sector_bytes as u64,
+            events: self.handled,
+            interrupted,
+        }
+    }
+}

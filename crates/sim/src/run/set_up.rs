@@ -1,0 +1,155 @@
+//! From a configuration to a simulation that can begin: everything is built here, and every key looked at.
+
+use super::{Observer, Sim};
+use crate::cache::Cache;
+use crate::config::SimConfig;
+use crate::conserve::Ledger;
+use crate::error::SimError;
+use crate::events::Timers;
+use crate::offer::Offer;
+use crate::walks::Walks;
+use raidlab_array::{Array, Layout, MemberState};
+use raidlab_device::{Device, DeviceSpec};
+use raidlab_load::files::FileLoad;
+use raidlab_load::streams::StreamLoad;
+use raidlab_load::trace::{Replay, TraceLoad};
+use raidlab_load::{Load, LoadError, Volume};
+use raidlab_types::{Duration, Instant, Seed};
+
+/// The load of a trace.
+pub(super) fn replaying(
+    replay: Replay,
+) -> impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<TraceLoad, LoadError> {
+    move |config, volumes, sector_bytes, _| TraceLoad::new(replay, &config.load, &config.limits, volumes, sector_bytes)
+}
+
+/// The load of a configuration without files.
+pub(super) fn requests(
+    config: &SimConfig,
+    volumes: &[Volume],
+    sector_bytes: u32,
+    seed: Seed,
+) -> Result<Load, LoadError> {
+    Load::new(&config.load, &config.workload, &config.limits, volumes, sector_bytes, seed)
+}
+
+/// That of one with streams.
+pub(super) fn streams(
+    config: &SimConfig,
+    volumes: &[Volume],
+    sector_bytes: u32,
+    _seed: Seed,
+) -> Result<StreamLoad, LoadError> {
+    let Some(streams) = &config.streams else { unreachable!("the caller looked") };
+    StreamLoad::new(streams, &config.limits, volumes, sector_bytes, config.path.ways.len())
+}
+
+/// That of one with files.
+pub(super) fn files(
+    config: &SimConfig,
+    volumes: &[Volume],
+    sector_bytes: u32,
+    seed: Seed,
+) -> Result<FileLoad, LoadError> {
+    let Some(files) = &config.files else { unreachable!("the caller looked") };
+    if config.streams.is_some() {
+        return Err(LoadError::new("streams", "they do not go with whole files; accepted: either files or streams"));
+    }
+    if !config.missing.is_empty() {
+        return Err(LoadError::new("missing", "whole files are read from arrays that are whole; accepted: []"));
+    }
+    FileLoad::new(files, &config.load, &config.workload.size, &config.limits, volumes, sector_bytes, seed)
+}
+
+/// A device a member, and the sector they share.
+fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimError> {
+    let specs = &config.devices;
+    if specs.len() != leaves && specs.len() != 1 {
+        let message = format!("{} devices for {leaves} members; accepted: one, or one a member", specs.len());
+        return Err(SimError::new("members", message));
+    }
+    let largest = specs.iter().map(DeviceSpec::sector_bytes).max().unwrap_or(512);
+    let sector_bytes = config.sector_bytes.unwrap_or(largest);
+    let seed = Seed::new(config.seed).named("device");
+    let build = |i: usize| {
+        Device::new(&specs[i], sector_bytes, config.pair_pricing, seed.child(i as u64))
+            .map_err(|e| SimError::device(i, e))
+    };
+    let mut built = vec![build(0)?];
+    for leaf in 1..leaves {
+        let next = if specs.len() == 1 { built[0].twin(seed.child(leaf as u64)) } else { build(leaf)? };
+        built.push(next);
+    }
+    Ok((built, sector_bytes))
+}
+
+/// The cache of each volume; empty where none has one.
+fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, SimError> {
+    let (specs, sector_bytes) = (&config.path.caches, u64::from(layout.sector_bytes()));
+    for (i, spec) in specs.iter().enumerate() {
+        spec.check(&format!("path.caches[{i}]"), sector_bytes)?;
+    }
+    if !specs.is_empty() && config.host.issue_us > 0.0 {
+        let message = format!("{}; accepted: 0 where caches stand between host and array", config.host.issue_us);
+        return Err(SimError::new("host.issue_us", message));
+    }
+    if specs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of = |i: usize, capacity_sectors: u64| {
+        let spec = config.path.cache_of(i as u32)?;
+        // Where nothing is striped, what is gathered before it is destaged is as long as a fetch.
+        let (stripe, fetch) = (layout.full_stripe_sectors(i).max(1), spec.fetch_bytes / sector_bytes);
+        let gathered = if stripe < fetch { fetch / stripe * stripe } else { stripe };
+        Some(Cache::new(spec, sector_bytes, capacity_sectors, gathered))
+    };
+    Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
+}
+
+impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
+    pub(super) fn new(
+        config: &SimConfig,
+        load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, LoadError>,
+        observer: &'o mut O,
+    ) -> Result<Self, SimError> {
+        config.tree.validate().map_err(|e| SimError::new(e.place, e.message))?;
+        let (devices, sector_bytes) = devices(config, config.tree.leaves())?;
+        let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
+        let layout =
+            Layout::new(&config.tree, &sizes, sector_bytes).map_err(|e| SimError::new("tree", e.to_string()))?;
+        let volumes: Vec<Volume> =
+            layout.volumes().iter().map(|v| Volume { capacity_sectors: v.capacity_sectors }).collect();
+        let seed = Seed::new(config.seed).named("load");
+        let load = load(config, &volumes, sector_bytes, seed)?;
+        let mut array = Array::new(layout, config.policy);
+        for &leaf in &config.missing {
+            if leaf as usize >= devices.len() {
+                let message = format!("member {leaf} of {}; accepted: 0 to {}", devices.len(), devices.len() - 1);
+                return Err(SimError::new("missing", message));
+            }
+            array.set_member_state(leaf, MemberState::Missing);
+        }
+        let walk_seed = Seed::new(config.seed).named("walks");
+        let walks = Walks::new(&config.path, &config.host, volumes.len(), devices.len(), walk_seed, L::WORKS)?;
+        let caches = caches(config, array.layout())?;
+        Ok(Sim {
+            now: Instant::ZERO,
+            array,
+            load,
+            timers: Timers::new(devices.len()),
+            devices,
+            walks,
+            issue_cost: Duration::from_s_f64(config.host.issue_us / 1e6),
+            sector_bytes: u64::from(sector_bytes),
+            requests: Vec::new(),
+            caches,
+            arriving: Vec::new(),
+            answered: false,
+            issuers: Vec::new(),
+            handled: 0,
+            measuring: false,
+            ledger: Ledger::default(),
+            observer,
+        })
+    }
+}
