@@ -19,7 +19,7 @@ from raidlab.cli.compare import answer_words
 from raidlab.errors import InputError
 from raidlab.metrics.repeat_figures import REPEAT_FIGURES
 from raidlab.results import Run
-from raidlab.stats import Reason, compare_unpaired
+from raidlab.stats import Reason, compare_unpaired, corrected
 from raidlab.stats import compare as compare_pairs
 from raidlab.stats.power import power_of_error
 
@@ -90,7 +90,58 @@ def test_every_load_workload_and_direction_is_compared(one: Run, other_seed: Run
     ).sort("repeat")
     rates = (mine["read_bytes"] / mine["elapsed_ns"] * 1e3).to_list()
     assert list(row.each[0].values()) == pytest.approx(rates)
-    assert row.values[0] == pytest.approx(mine["read_bytes"].sum() / mine["elapsed_ns"].sum() * 1e3)
+    assert row.merged[0] == pytest.approx(mine["read_bytes"].sum() / mine["elapsed_ns"].sum() * 1e3)
+    assert row.values[0] == pytest.approx(math.prod(rates) ** (1 / len(rates)))
+
+
+def test_no_repeat_is_left_out_and_the_ratio_is_that_of_the_columns(one: Run, place: Path) -> None:
+    fewer = _run(place, 1, ("repeats = 4", "repeats = 2"))
+    found = compare(one, fewer)
+    for row in found.rows:
+        assert not row.is_paired and [len(part) for part in row.each] == [4, 2], "two of four are no pairs of four"
+        assert row.difference.ratio.value == pytest.approx(row.values[1] / row.values[0])
+        assert row.difference.ratio.method == "welch, log values" and row.difference.ratio.n == 6
+    for kind, mean in found.geometric_means().items():
+        ratios = [row.values[1] / row.values[0] for row in found.rows if row.figure.kind == kind]
+        assert mean.value == pytest.approx(math.prod(ratios) ** (1 / len(ratios)))
+    assert "The repeats are not the same: A has 4, B 2." in found.notes
+    text = _said(str(one.folder), str(fewer.folder))
+    assert "(Welch): the repeats of A and B are not the same ones" in " ".join(text.split())
+    paired = compare(one, one, arrays=("raid5", "raid10")).rows
+    assert all(row.difference.ratio.value == pytest.approx(row.values[1] / row.values[0]) for row in paired)
+
+
+def test_one_repeat_against_several_is_no_pair_of_the_first(one: Run, place: Path) -> None:
+    single = _run(place, 1, ("repeats = 4", "repeats = 1"))
+    for row in compare(one, single).rows:
+        assert row.difference.ratio.value == pytest.approx(row.values[1] / row.values[0])
+        assert answer_words(row.difference).endswith("%, too few repeats")
+    text = _said(str(one.folder), str(single.folder))
+    footer = " ".join(text.split("geometric mean")[-1].split())
+    assert "All lines have a single repeat on a side" in footer and "nothing was tested" in footer
+    assert not any(word in footer for word in ("Welch", "in pairs", "'finds'", "Intervals")), footer
+
+
+def test_a_run_cut_short_says_how_many_repeats_are_missing(one: Run, place: Path) -> None:
+    # As a run that was killed after the first repeat of one array is read: fewer cells, and another status.
+    kept = one.cells.filter((pl.col("repeat") == 0) | (pl.col("array") != "raid5"))
+    cut = Run(place / "cut", {**one.facts, "status": "interrupted"})
+    cut.__dict__.update({"cells": kept, "histograms": one.histograms, "holds": one.holds})
+    notes = compare(one, cut).notes
+    # 3 arrays, 2 workloads, 2 loads, 4 repeats; 3 of 4 are gone of one array.
+    assert "B is interrupted: 12 of its 48 repeats (each of one array, workload and load) are not there." in notes
+    assert "The repeats are not the same in 12 of 36 lines: A has 4, B 1." in notes
+
+
+def test_an_interval_says_what_the_verdict_says(one: Run, other_seed: Run) -> None:
+    for found in (
+        compare(one, other_seed),
+        compare(one, one, arrays=("raid5", "raid10"), metrics=list(REPEAT_FIGURES)),
+    ):
+        for row in found.rows:
+            low, high = row.difference.interval
+            assert row.difference.shown is not (low <= 1 <= high)
+            assert low <= row.difference.ratio.low <= row.difference.ratio.value <= row.difference.ratio.high <= high
 
 
 def test_arrays_of_one_run_are_compared_in_pairs(one: Run) -> None:
@@ -189,7 +240,9 @@ def test_targets_held_are_compared(place: Path) -> None:
     held = [row for row in found.rows if row.figure.kind == "throughput_mb_s_at_percentile"]
     assert held and all(row.level == "p90 at 80 ms" and row.operation == "all" for row in held)
     mine = runs[0].holds.filter((pl.col("array") == held[0].a.array) & (pl.col("workload") == held[0].a.workload))
-    assert held[0].values[0] == pytest.approx(mine["throughput_bytes_per_s"].mean() / 1e6)
+    rates = (mine["throughput_bytes_per_s"] / 1e6).to_list()
+    assert held[0].merged[0] == pytest.approx(sum(rates) / 4)
+    assert held[0].values[0] == pytest.approx(math.prod(rates) ** (1 / 4))
     later = _run(place, 1, ("load = { depths = [8, 32] }", hold.replace("80ms", "90ms")))
     again = compare(runs[0], later, metrics=["throughput_mb_s"])
     assert any("another response time was held: p90 at 90 ms" in refused.reason for refused in again.refused)
@@ -200,6 +253,9 @@ def test_single_runs_have_a_ratio_and_no_verdict(place: Path) -> None:
     for row in compare(*runs).rows:
         assert row.difference.shown is None and row.difference.p is None
         assert answer_words(row.difference).endswith("%, single run")
+    text = _said(*(str(run.folder) for run in runs))
+    assert "B against A, without intervals" in text
+    assert not any(word in text for word in ("Welch", "in pairs", "'finds'", "geometric means of the repeats"))
 
 
 def test_a_run_is_not_compared_with_itself(one: Run) -> None:
@@ -236,7 +292,10 @@ def test_the_document_has_every_row(one: Run, other_seed: Run) -> None:
     assert document["comparisons"] == len(document["rows"]) == len(found.rows)
     for row, ours in zip(document["rows"], found.rows, strict=True):
         assert row["ratio"] == pytest.approx(ours.difference.ratio.value)
-        assert row["ratio_low"] < row["ratio"] < row["ratio_high"]
+        assert row["ratio_low"] < row["single_low"] < row["ratio"] < row["single_high"] < row["ratio_high"]
+        assert row["ratio"] == pytest.approx(row["b"] / row["a"])
+        assert row["shown"] is not (row["ratio_low"] <= 1 <= row["ratio_high"])
+        assert 0.95 <= row["ratio_confidence"] < 1 and row["merged_a"] == pytest.approx(ours.merged[0])
         assert (row["paired"], row["repeats_a"], row["method"]) == (False, 4, "welch, log values")
         assert row["found_percent"] > 0
     assert {mean["metric"] for mean in document["geometric_means"]} == {"throughput_mb_s", "response_time_ms_p90"}
@@ -262,6 +321,26 @@ def test_a_mistake_is_one_clear_error(words: list[str], expected: str, one: Run)
 
 def test_it_is_there_for_notebooks(one: Run, other_seed: Run) -> None:
     assert raidlab.compare(one.folder, other_seed.folder).rows
+
+
+def test_an_uncorrected_interval_may_leave_out_one_where_no_difference_is_shown() -> None:
+    # Twenty comparisons at p = 0.03: alone each is a difference, together none is.
+    alone = compare_pairs([1.10, 1.31, 1.19, 1.08], [1.0, 1.0, 1.0, 1.0])
+    assert alone.ratio.low > 1 and 0.02 < alone.p < 0.05
+    together = corrected({str(number): alone for number in range(20)})
+    assert all(one.shown is False and one.interval[0] < 1 and one.ratio == alone.ratio for one in together.values())
+
+
+def test_verdict_and_interval_agree_whatever_the_probabilities() -> None:
+    rng = np.random.default_rng(23)
+    for _ in range(200):
+        effects = rng.choice([0.0, 0.02, 0.2], 8)
+        alone = {
+            str(i): compare_pairs(np.exp(rng.normal(e, 0.03, 5)).tolist(), [1.0] * 5) for i, e in enumerate(effects)
+        }
+        for one in corrected(alone).values():
+            low, high = one.interval
+            assert one.shown is not (low <= 1 <= high)
 
 
 OWN, OTHER = [5.2, 6.1, 5.8, 6.6, 5.5], [3.9, 3.1, 3.6, 4.4]

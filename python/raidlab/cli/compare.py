@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,8 @@ PER = ("array", "disk", "user_capacity")
 _WIDTH = 80
 # A's and B's figure, the answer, what could have been found; the rest is for the name.
 _VALUE, _ANSWER, _FINDS = 8, 29, 7
+# One repeat a side, where there is no interval.
+_SINGLE = 2
 _NAME = _WIDTH - 2 * (_VALUE + 1) - (_ANSWER + 2) - (_FINDS + 1)
 
 
@@ -121,6 +124,7 @@ def _side_document(side: Side) -> dict[str, Any]:
 
 def _row_document(row: Compared) -> dict[str, Any]:
     difference = row.difference
+    ends = difference.interval or (None, None)
     return {
         "target": row.a.target,
         "array_a": row.a.array,
@@ -131,9 +135,14 @@ def _row_document(row: Compared) -> dict[str, Any]:
         "metric": row.figure.kind,
         "a": row.values[0],
         "b": row.values[1],
+        "merged_a": row.merged[0],
+        "merged_b": row.merged[1],
         "ratio": difference.ratio.value,
-        "ratio_low": difference.ratio.low,
-        "ratio_high": difference.ratio.high,
+        "ratio_low": ends[0],
+        "ratio_high": ends[1],
+        "ratio_confidence": None if ends[0] is None else 1 - (difference.level or 1 - difference.ratio.confidence),
+        "single_low": difference.ratio.low,
+        "single_high": difference.ratio.high,
         "p": difference.p,
         "shown": difference.shown,
         "method": difference.ratio.method,
@@ -148,16 +157,11 @@ def _print(found: RunComparison) -> None:
     count = sum(1 for row in found.rows if row.difference.p is not None)
     per = "" if found.per == "array" else f"; rates per {found.per.replace('_', ' ')}"
     print(f"A  {found.a.words}\nB  {found.b.words}")
-    how = f"at 95 %, corrected for {count} comparisons (Holm)" if count else "of single runs: no intervals"
-    print(f"B against A {how}{per}")
+    print(f"B against A{_how(count)}{per}")
     for kind in dict.fromkeys(row.figure.kind for row in found.rows):
         _print_figure(found, kind)
-    paired = sum(row.is_paired for row in found.rows)
     print()
-    _say(
-        f"{_pairing(found.rows, paired)} 'finds' is the difference that so many repeats, spread as they are, find nine "
-        "times of ten."
-    )
+    _say(" ".join(_footer(found)))
     for note in found.notes:
         _say(f"NOTE {note}")
     for one in found.refused:
@@ -212,13 +216,14 @@ def answer_words(difference: Difference) -> str:
     ratio = difference.ratio
     if ratio.value is None:
         return "nothing measured"
-    if ratio.low is None or ratio.high is None:
-        return f"{_signed(ratio.value)} %, single run"
-    if ratio.low == ratio.high == 1:
+    if difference.interval is None:
+        return f"{_signed(ratio.value)} %, {'single run' if ratio.n <= _SINGLE else 'too few repeats'}"
+    ends = difference.interval
+    if ends == (1, 1):
         return "the same in every repeat"
     if not difference.shown:
-        return f"none shown ({_signed(ratio.low)} to {_signed(ratio.high)} %)"
-    low, high = sorted(abs(100 * (end - 1)) for end in (ratio.low, ratio.high))
+        return f"none shown ({_signed(ends[0])} to {_signed(ends[1])} %)"
+    low, high = sorted(abs(100 * (end - 1)) for end in ends)
     way = "more" if ratio.value > 1 else "less"
     return f"{_percent(100 * abs(ratio.value - 1))} % {way} ({_percent(low)} to {_percent(high)})"
 
@@ -232,12 +237,46 @@ def _mean_words(answer: Answer) -> str:
     )
 
 
-def _pairing(rows: list[Compared], paired: int) -> str:
-    if paired == len(rows):
+def _how(count: int) -> str:
+    """How sure the lines are, for the heading."""
+    if count == 0:
+        return ", without intervals"
+    return " at 95 %" + (f", corrected for {count} comparisons (Holm)" if count > 1 else "")
+
+
+def _footer(found: RunComparison) -> Iterator[str]:
+    """What was done, and nothing of what was not."""
+    rows = found.rows
+    if any(len(part) > 1 for row in rows for part in row.each):
+        yield "A and B are geometric means of the repeats."
+    tested = [row for row in rows if row.difference.p is not None]
+    if len(tested) < len(rows):
+        lines = f"{len(rows) - len(tested)} of {len(rows)} lines have" if tested else "All lines have"
+        what = "these were not" if tested else "nothing was"
+        yield f"{lines} a single repeat on a side, which does not show how repeats differ: {what} tested."
+    if not tested:
+        return
+    yield _pairing(tested)
+    if len(tested) > 1:
+        yield "Intervals are as wide as the correction asks of their line, so that they agree with what is said."
+    if any(mean.interval is not None for mean in found.geometric_means().values()):
+        yield "That of a geometric mean of ratios is its own, not corrected."
+    yield "'finds' is the difference that so many repeats, spread as they are, find nine times of ten."
+
+
+def _pairing(rows: list[Compared]) -> str:
+    """Which of the lines that were tested are of pairs, and why the others are not."""
+    others = [row for row in rows if not row.is_paired]
+    if not others:
         return "Compared in pairs of repeats with the same requests."
-    if paired == 0:
-        return "Seeds differ: repeats were not compared in pairs (Welch)."
-    return f"{paired} of {len(rows)} compared in pairs of repeats, the others not (Welch)."
+    unequal = sum(not row.is_equally_often for row in others)
+    reasons = [
+        *(["the repeats of A and B are not the same ones"] if unequal else []),
+        *(["their seeds differ, and so their requests"] if unequal < len(others) else []),
+    ]
+    lines = "Repeats" if len(others) == len(rows) else f"The repeats of {len(others)} of {len(rows)} lines"
+    pairs = "" if len(others) == len(rows) else ", the others in pairs of repeats with the same requests"
+    return f"{lines} were not compared in pairs (Welch): {' or '.join(reasons)}{pairs}."
 
 
 def _percent(value: float) -> str:

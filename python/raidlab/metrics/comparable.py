@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
+
 from raidlab.metrics.point import Point
 from raidlab.results import Run
+from raidlab.study.expand import expand
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import Load, Workload
 
@@ -18,6 +21,7 @@ _CAPACITY_TOLERANCE = 0.01
 # What of a workload says where and how hard it runs, and not what it does.
 _NOT_THE_WORK = {"arrays", "load"}
 _ON_THE_CLOCK = ("emulated", "live")
+_SWEEP = "sweep"
 _LOOPS = {"open": "an open loop", "closed": "a closed loop", "hold": "a held percentile", "trace": "time stamps"}
 
 
@@ -59,7 +63,7 @@ def notes_of(a: Run, b: Run, targets: set[str]) -> Iterator[str]:
     """
     for side, run in (("A", a), ("B", b)):
         if run.facts["status"] != "complete":
-            yield f"{side} is {run.facts['status']}: some of its repeats are not there."
+            yield f"{side} is {run.facts['status']}: {_missing(run, targets)} are not there."
     if a.folder.resolve() == b.folder.resolve():
         return
     for key, word in (("raidlab", "by another raidlab"), ("host", "on another machine, or another kernel")):
@@ -71,6 +75,18 @@ def notes_of(a: Run, b: Run, targets: set[str]) -> Iterator[str]:
         yield "The device models differ."
     if targets & set(_ON_THE_CLOCK):
         yield "A and B were measured at different times: what changed on the machine between is in the difference."
+
+
+def _missing(run: Run, targets: set[str]) -> str:
+    """How many of a run's repeats were to come yet, as far as its study says."""
+    if run.facts["command"] != "run":
+        return "some of its repeats"
+    seed, quick = run.facts["seed"], bool(run.facts["quick"])
+    planned = [
+        cell.purpose for target in sorted(targets) for cell in expand(run.study, target, seed=seed, quick=quick).cells
+    ].count(_SWEEP)
+    whole = pl.col("target").is_in(sorted(targets)) & (pl.col("purpose") == _SWEEP) & ~pl.col("interrupted")
+    return f"{planned - run.cells.filter(whole).height} of its {planned} repeats (each of one array, workload and load)"
 
 
 def _workload(point: Point) -> dict[str, Any]:

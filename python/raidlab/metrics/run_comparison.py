@@ -4,7 +4,9 @@ Invariants:
 
 - Compared is what was asked the same: points of one target, workload and load. What is not comparable is refused with
   the reason, and never left out silently.
-- Repeats that were given the same requests (one seed) are compared in pairs; others as they are.
+- Repeats are compared in pairs where both sides have the same ones, given the same requests (one seed); else all of
+  them as they are. No repeat is left out.
+- What is shown of a side is the geometric mean of its repeats, so that the ratio is that of the two figures beside it.
 - All figures that are shown together are one family, and Holm's correction is for all of it.
 - A ratio stands beside its two absolute figures, and ratios are averaged geometrically.
 """
@@ -26,7 +28,6 @@ from raidlab.results import Run
 from raidlab.stats import Answer, Difference, Reason, compare, compare_unpaired, corrected, student
 from raidlab.stats.answer import CONFIDENCE
 
-_LEAST_PAIRS = 2
 # Targets that follow from an idle response time differ a little from run to run.
 _TARGET_TOLERANCE = 0.01
 _UNEQUAL = "--unequal-capacity compares them all the same, and --per user_capacity per byte of it"
@@ -53,8 +54,8 @@ class Compared:
     operation : str
         ``read`` or ``write``, or ``all`` where the two are not told apart.
     figure : RepeatFigure
-    values : tuple of float
-        A's and B's, all repeats together, on the basis asked for.
+    merged : tuple of float
+        A's and B's with all repeats added up to one, as a run's own tables have them, on the basis asked for.
     each : tuple of dict
         A's and B's, by repeat.
     is_paired : bool
@@ -67,10 +68,20 @@ class Compared:
     level: str
     operation: str
     figure: RepeatFigure
-    values: tuple[float, float]
+    merged: tuple[float, float]
     each: tuple[dict[int, float], dict[int, float]]
     is_paired: bool
     difference: Difference
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """A's and B's, the geometric means of their repeats; the ratio is B's to A's."""
+        return _mean_of(self.each[0]), _mean_of(self.each[1])
+
+    @property
+    def is_equally_often(self) -> bool:
+        """Whether both sides have the same repeats, whatever they were given."""
+        return set(self.each[0]) == set(self.each[1])
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,18 @@ def compare_runs(
         )
     together = corrected({str(number): row.difference for number, row in enumerate(found)})
     rows = [replace(row, difference=together[str(number)]) for number, row in enumerate(found)]
-    return RunComparison(a, b, rows, refused, list(notes_of(a.run, b.run, {row.a.target for row in rows})), per)
+    notes = [*notes_of(a.run, b.run, {row.a.target for row in rows}), *_unequal(rows)]
+    return RunComparison(a, b, rows, refused, notes, per)
+
+
+def _unequal(rows: Sequence[Compared]) -> Iterator[str]:
+    """What is to be said of lines whose sides were not repeated equally often."""
+    counts = [(len(row.each[0]), len(row.each[1])) for row in rows if not row.is_equally_often]
+    if not counts:
+        return
+    where = "" if len(counts) == len(rows) else f" in {len(counts)} of {len(rows)} lines"
+    cases = [f"A has {own}, B {other}" for own, other in dict.fromkeys(counts)]
+    yield f"The repeats are not the same{where}: {'; '.join(cases[:3])}{'; and others' if len(cases) > 3 else ''}."
 
 
 Points = list[Point]
@@ -217,17 +239,14 @@ def _swept(own: Points, other: Points, kinds: Sequence[str], per: str, refused: 
 
 def _compared(a: Point, b: Point, operation: str, figure: RepeatFigure, per: str) -> Iterator[Compared]:
     """One figure of two points, if both have it."""
-    values, each = [], []
+    merged, each = [], []
     for point in (a, b):
         basis = share_basis(point, per) if figure.is_rate else 1.0
-        values.append((figure.compute(point, list(point.rows), operation) or 0.0) / basis)
+        merged.append((figure.compute(point, list(point.rows), operation) or 0.0) / basis)
         own = {int(row["repeat"]): figure.compute(point, [row], operation) for row in point.rows}
         each.append({repeat: value / basis for repeat, value in own.items() if value})
-    if not all(values) or not all(each):
-        return
-    seeds = [{int(row["repeat"]): row["seed"] for row in point.rows} for point in (a, b)]
-    same = {repeat for repeat in each[0] if repeat in each[1] and seeds[0][repeat] == seeds[1][repeat]}
-    yield _set_against(a, b, a.level, operation, figure, (values[0], values[1]), (each[0], each[1]), same)
+    if all(merged) and all(each):
+        yield _set_against(a, b, a.level, operation, figure, (merged[0], merged[1]), (each[0], each[1]))
 
 
 def _set_against(
@@ -236,20 +255,21 @@ def _set_against(
     level: str,
     operation: str,
     figure: RepeatFigure,
-    values: tuple[float, float],
+    merged: tuple[float, float],
     each: tuple[dict[int, float], dict[int, float]],
-    same: set[int],
 ) -> Compared:
-    """Compare in pairs, where there are any to speak of."""
-    is_paired = len(same) >= min(_LEAST_PAIRS, len(each[0]), len(each[1]))
-    if is_paired:
-        each = (
-            {repeat: each[0][repeat] for repeat in sorted(same)},
-            {repeat: each[1][repeat] for repeat in sorted(same)},
-        )
+    """Compare in pairs, where every repeat of the one has its twin in the other."""
+    seeds = [{int(row["repeat"]): row["seed"] for row in point.rows} for point in (a, b)]
+    given = [{repeat: seeds[side].get(repeat) for repeat in each[side]} for side in (0, 1)]
+    is_paired = given[0] == given[1]
     test = compare if is_paired else compare_unpaired
-    difference = test(list(each[1].values()), list(each[0].values()))
-    return Compared(a, b, level, operation, figure, values, each, is_paired, difference)
+    own, other = ([part[repeat] for repeat in sorted(part)] for part in each)
+    return Compared(a, b, level, operation, figure, merged, each, is_paired, test(other, own))
+
+
+def _mean_of(each: dict[int, float]) -> float:
+    """The geometric mean of the repeats."""
+    return math.exp(math.fsum(math.log(value) for value in each.values()) / len(each))
 
 
 def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Compared]:
@@ -277,21 +297,26 @@ def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Comp
         refused.append(Refused(what, f"the target was not met in between: {', '.join(bounds).replace('_', ' ')}"))
         return
     each = [
-        {int(row["repeat"]): row["throughput_bytes_per_s"] / 1e6 / share_basis(point, per) for row in rows}
+        {
+            int(row["repeat"]): row["throughput_bytes_per_s"] / 1e6 / share_basis(point, per)
+            for row in rows
+            if row["throughput_bytes_per_s"]
+        }
         for point, rows in zip((a, b), found, strict=True)
     ]
-    values = [math.fsum(part.values()) / len(part) for part in each]
+    if not all(each):
+        refused.append(Refused(what, "nothing was served"))
+        return
+    merged = [math.fsum(part.values()) / len(part) for part in each]
     figure = RepeatFigure(
         "throughput_mb_s_at_percentile", "throughput at an equal percentile, MB/s", True, lambda *_: None
     )
-    seeds = [{row["repeat"]: row["seed"] for row in point.rows} for point in (a, b)]
-    same = {repeat for repeat in each[0] if repeat in each[1] and seeds[0].get(repeat) == seeds[1].get(repeat)}
-    yield _set_against(a, b, wants[0], "all", figure, (values[0], values[1]), (each[0], each[1]), same)
+    yield _set_against(a, b, wants[0], "all", figure, (merged[0], merged[1]), (each[0], each[1]))
 
 
 def _geometric_mean(rows: Sequence[Compared]) -> Answer:
     """The geometric mean of ratios of one kind, with the interval that the repeats give it."""
-    if all(row.is_paired for row in rows) and len({tuple(row.each[0]) for row in rows}) == 1:
+    if all(row.is_paired for row in rows) and len({tuple(sorted(row.each[0])) for row in rows}) == 1:
         logs = [
             math.fsum(math.log(row.each[1][repeat] / row.each[0][repeat]) for row in rows) / len(rows)
             for repeat in rows[0].each[0]

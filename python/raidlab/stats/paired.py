@@ -4,6 +4,7 @@ Invariants:
 
 - Pairing is by repeat: what the machine did to both in one repeat cancels.
 - The interval is that of the mean log ratio, so that "twice" and "half" are equally far from "the same".
+- What is said of comparisons made together, verdict and interval, is corrected for their number in the same way.
 - "No difference shown" is an answer. It is not "the same": what could have been found is said by `power`.
 """
 
@@ -14,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from raidlab.stats.answer import CONFIDENCE, Answer
-from raidlab.stats.holm import holm
+from raidlab.stats.holm import holm, holm_levels
 from raidlab.stats.interval import student
 from raidlab.stats.power import PROMISED, detectable_by_error
-from raidlab.stats.special import t_cdf
+from raidlab.stats.special import t_cdf, t_quantile
 
 METHOD = "student, paired log ratios"
 _ROUNDING = 1e-12
@@ -38,6 +39,8 @@ class Difference:
         How many were made together.
     error, degrees : float or None
         The standard error of the mean log ratio and its degrees of freedom: what the power follows from.
+    level : float or None
+        The level at which it was judged among the comparisons made together; None for one made alone.
     """
 
     ratio: Answer
@@ -45,6 +48,24 @@ class Difference:
     comparisons: int = 1
     error: float | None = None
     degrees: float | None = None
+    level: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ratio's interval at the level it was judged at, which leaves out 1 just where a difference is shown.
+
+        Examples
+        --------
+        >>> alone = compare([1.2, 1.3, 1.4], [1.0, 1.0, 1.0])
+        >>> among = corrected({"it": alone, "another": compare([1.0, 1.1, 0.9], [1.0, 1.0, 1.0])})["it"]
+        >>> [round(end, 2) for end in alone.interval], [round(end, 2) for end in among.interval]
+        ([1.07, 1.57], [0.98, 1.71])
+        """
+        ratio = self.ratio
+        if self.level is None or ratio.value is None or self.error is None or self.degrees is None:
+            return ratio.interval
+        half = t_quantile(1 - self.level / 2, self.degrees) * self.error
+        return ratio.value * math.exp(-half), ratio.value * math.exp(half)
 
     @property
     def shown(self) -> bool | None:
@@ -78,9 +99,9 @@ class Difference:
         no difference shown (-22 to 28 %)
         """
         ratio = self.ratio
-        if ratio.low is None or ratio.high is None or ratio.value is None:
+        if self.interval is None or ratio.value is None:
             return str(ratio)
-        value, low, high = (100 * (number - 1) for number in (ratio.value, ratio.low, ratio.high))
+        value, low, high = (100 * (number - 1) for number in (ratio.value, *self.interval))
         if not self.shown:
             return f"no difference shown ({low:.0f} to {high:.0f} %)"
         if value < 0:
@@ -139,11 +160,15 @@ def compare_all(
 
 
 def corrected(differences: Mapping[str, Difference]) -> dict[str, Difference]:
-    """Comparisons made one by one, as made together: Holm's correction for their number."""
+    """Comparisons made one by one, of one confidence, as made together: Holm's correction for their number."""
     found = dict(differences)
     known = [(name, difference.p) for name, difference in found.items() if difference.p is not None]
-    for (name, _), p in zip(known, holm([p for _, p in known]), strict=True):
-        found[name] = replace(found[name], p=p, comparisons=len(known))
+    if not known:
+        return found
+    singly = [p for _, p in known]
+    levels = holm_levels(singly, 1 - found[known[0][0]].ratio.confidence)
+    for (name, _), p, level in zip(known, holm(singly), levels, strict=True):
+        found[name] = replace(found[name], p=p, comparisons=len(known), level=level)
     return found
 
 
