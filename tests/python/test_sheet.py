@@ -10,7 +10,7 @@ import pytest
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.results import Run
-from raidlab.sheet import load_facts, load_plan, make_sheet, sheet_json, sheet_markdown
+from raidlab.sheet import load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
 
 STUDY = """
 name = "boxes"
@@ -58,6 +58,7 @@ alone = "one"
 [[test]]
 name = "not run"
 measure = { kind = "stream_rate", workload = "write", copies = 9 }
+network = { test = "3 write", work = "write" }
 kind = "beside"
 """
 FACTS = """
@@ -138,3 +139,21 @@ def test_a_box_that_was_not_measured_has_no_facts(folder: Path, run: Run, tmp_pa
     file.write_text(FACTS.replace("box.fast", "box.other"), encoding="utf-8")
     with pytest.raises(InputError, match="no box of the run is called so"):
         make_sheet(load_plan(folder / "study.toml"), analyse(run), load_facts(file))
+
+
+def test_what_machines_measured_stands_where_the_run_has_nothing(folder: Path, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "network.json"
+    row = {"test": "3 write", "work": "write", "total_mb_s": 11.5, "low": 11.0, "high": 12.0}
+    file.write_text(json.dumps({"results": [{**row, "work": "read", "total_mb_s": 1.0}, row]}), encoding="utf-8")
+    plan = load_plan(folder / "study.toml")
+    sheet = make_sheet(plan, analyse(run), network=dict([load_network(f"fast={file}")]))
+    assert [box.rows[2].value for box in sheet.boxes] == [None, 11.5]
+    assert (sheet.boxes[1].rows[2].low, sheet.boxes[1].rows[2].high) == (11.0, 12.0)
+    with pytest.raises(InputError, match="no box of the run is called so"):
+        make_sheet(plan, analyse(run), network=dict([load_network(f"other={file}")]))
+    for text, told in ((str(file), "names no box"), (f"fast={tmp_path / 'none'}", "cannot be read")):
+        with pytest.raises(InputError, match=told):
+            load_network(text)
+    file.write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="holds no such results"):
+        load_network(f"fast={file}")

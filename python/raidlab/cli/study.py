@@ -139,6 +139,10 @@ def sheet(
     facts: Annotated[
         str | None, typer.Option("--facts", metavar="FILE", help="What is entered by hand about each box (TOML).")
     ] = None,
+    network: Annotated[
+        list[str] | None,
+        typer.Option("--network", metavar="BOX=FILE", help="What `raidlab measure-network --json` printed of a box."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of Markdown.")] = False,
 ) -> None:
     """Print the evaluation sheet of each box of an acceptance test, and all boxes side by side.
@@ -150,12 +154,13 @@ def sheet(
     from raidlab.api import analyse
     from raidlab.cli.terminal import printing
     from raidlab.results import load_run
-    from raidlab.sheet import load_facts, load_plan, make_sheet, sheet_json, sheet_markdown
+    from raidlab.sheet import load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
     from raidlab.study import load_study
 
     plan = load_plan(load_study(study).file)
     entered = load_facts(Path(facts)) if facts is not None else {}
     beside = None if loaded is None else analyse(load_run(loaded))
-    made = make_sheet(plan, analyse(load_run(run)), entered, beside)
+    steps = dict(load_network(text) for text in network or [])
+    made = make_sheet(plan, analyse(load_run(run)), entered, beside, steps)
     with printing():
         print(sheet_json(made) if as_json else sheet_markdown(made), end="")

@@ -9,7 +9,7 @@ Invariants:
 Reference: I. Bird et al., *Evaluating RAID in the Real World*, Jefferson Lab, 1998 (qualifying, discriminating tests).
 """
 
-from raidlab.sheet.facts import BoxFacts, load_facts
+from raidlab.sheet.facts import BoxFacts, load_facts, load_network
 from raidlab.sheet.make import BoxSheet, Sheet, SheetRow, make_sheet
 from raidlab.sheet.plan import SHEET, SheetPlan, load_plan
 from raidlab.sheet.text import sheet_json, sheet_markdown
@@ -22,6 +22,7 @@ __all__ = [
     "SheetPlan",
     "SheetRow",
     "load_facts",
+    "load_network",
     "load_plan",
     "make_sheet",
     "sheet_json",

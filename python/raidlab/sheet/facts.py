@@ -1,15 +1,18 @@
-"""What is entered by hand about a box: a TOML file of the user's.
+"""What a sheet is given besides runs: what is entered by hand, and what machines on a network measured.
 
 Invariant: nothing here is measured or guessed; what is not entered is shown as not entered.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from raidlab.errors import InputError
 from raidlab.sheet.plan import read_table
 from raidlab.study.words import Line, Name, Table
 
@@ -69,3 +72,28 @@ def load_facts(file: Path) -> dict[str, BoxFacts]:
     """
     read: FactsFile = read_table(file, FactsFile)
     return dict(read.box)
+
+
+def load_network(text: str) -> tuple[str, list[dict[str, Any]]]:
+    """A box and the rows of ``raidlab measure-network --json``, from ``BOX=FILE``.
+
+    Raises
+    ------
+    InputError
+        With the mistake.
+    """
+    box, equals, name = text.rpartition("=")
+    accepted = "BOX=FILE, the file as `raidlab measure-network --json` printed it"
+    if not equals or not box:
+        raise InputError.one("--network", "names no box", value=f"'{text}'", accepted=accepted)
+    try:
+        rows = json.loads(Path(name).read_text(encoding="utf-8"))["results"]
+        for row in rows:
+            numbers = (float(row["total_mb_s"]), *(float(row[key] or 0) for key in ("low", "high")))
+            if not (all(map(math.isfinite, numbers)) and {"test", "work"} <= set(row)):
+                raise ValueError("a row without its words")
+        return box, rows
+    except OSError as error:
+        raise InputError.one("--network", f"cannot be read: {error.strerror}", value=f"'{name}'") from None
+    except (KeyError, TypeError, ValueError):
+        raise InputError.one("--network", "holds no such results", value=f"'{name}'", accepted=accepted) from None

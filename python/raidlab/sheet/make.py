@@ -10,8 +10,8 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -100,6 +100,7 @@ def make_sheet(
     analysis: Analysis,
     facts: Mapping[str, BoxFacts] | None = None,
     loaded: Analysis | None = None,
+    network: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> Sheet:
     """The sheet of every box that a run measured.
 
@@ -112,6 +113,8 @@ def make_sheet(
         What was entered by hand, by box.
     loaded : Analysis, optional
         Of a run with hosts and network under load.
+    network : mapping, optional
+        By box, what machines on a network measured on it: the rows of ``raidlab measure-network --json``.
 
     Raises
     ------
@@ -123,22 +126,41 @@ def make_sheet(
     names = list(dict.fromkeys(point.array for point in points if point.target == target))
     quiet = Source(analysis, target, analysis.run.folder)
     busy = Source(loaded, target, loaded.run.folder) if loaded is not None else None
-    found = {name: [_row(test, name, quiet, busy) for test in plan.test] for name in names}
+    steps = dict(network or {})
+    _known_boxes("--network", steps, names)
+    found = {
+        name: [_of_network(_row(test, name, quiet, busy), steps.get(name, ())) for test in plan.test] for name in names
+    }
     boxes = [name for name in names if any(row.value is not None for row in found[name])]
     if not boxes:
         raise InputError.one("--run", f"has no result of a test of {SHEET}", value=f"'{analysis.run.folder}'")
     known = dict(facts or {})
-    unknown = sorted(set(known) - set(names))
-    if unknown:
-        raise InputError.one(
-            "--facts", "no box of the run is called so", value=f"'{unknown[0]}'", accepted=", ".join(names)
-        )
+    _known_boxes("--facts", known, names)
     sheets = []
     for name in boxes:
         box = known.get(name, BoxFacts())
         rows = [_beside(index, plan, found, name, box, boxes) for index in range(len(plan.test))]
         sheets.append(BoxSheet(name, _tree(analysis, name), rows, box))
     return Sheet(plan, target, sheets, [one for one in run_checks(analysis) if one.target == target])
+
+
+def _known_boxes(option: str, given: Iterable[str], names: list[str]) -> None:
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        message = "no box of the run is called so"
+        raise InputError.one(option, message, value=f"'{unknown[0]}'", accepted=", ".join(names))
+
+
+def _of_network(row: SheetRow, steps: Sequence[Mapping[str, Any]]) -> SheetRow:
+    """The row with what machines on a network measured, where the run itself has nothing."""
+    wanted = row.test.network
+    if row.value is not None or wanted is None:
+        return row
+    for step in steps:
+        if (step["test"], step["work"]) == (wanted.test, wanted.work):
+            value, low, high = (step[key] for key in ("total_mb_s", "low", "high"))
+            return replace(row, value=value, low=low, high=high, verdict=_verdict(row.test, value, low, high))
+    return row
 
 
 def _row(test: PlannedTest, box: str, quiet: Source, busy: Source | None) -> SheetRow:

@@ -17,6 +17,15 @@ from raidlab.study.words import Line, Name, Prose, Table
 SHEET = "sheet.toml"
 
 
+class NetworkStep(Table):
+    """A row of what `raidlab measure-network --json` prints."""
+
+    test: Line
+    """Its test, such as ``3 write``."""
+    work: Literal["read", "write"]
+    """Its direction."""
+
+
 class PlannedTest(Table):
     """A test of the plan."""
 
@@ -30,6 +39,8 @@ class PlannedTest(Table):
     """What a qualifying test requires, in the measure's unit."""
     alone: Name | None = None
     """The test in which the same stream runs without the others; the sheet shows what is left of its rate."""
+    network: NetworkStep | None = None
+    """Where its result is among those of machines on a network, for a box that these loaded."""
     stops: dict[str, Any] | None = None
     """A measure of how often the tape stopped."""
 
