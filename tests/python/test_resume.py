@@ -458,5 +458,14 @@ def test_a_table_that_is_cut_off_is_named(small_run: Run, tmp_path: Path) -> Non
     folder = tmp_path / "run"
     shutil.copytree(small_run.folder, folder)
     (folder / "cells.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"cells.parquet': was changed since it was written"):
+        load_run(folder).sql("SELECT 1")
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    # A folder of a version that kept no digests.
+    (folder / "run.json").write_text(json.dumps({**facts, "tables": {}}), encoding="utf-8")
     with pytest.raises(InputError, match=r"cells.parquet': cannot be read"):
         load_run(folder).sql("SELECT 1")
+    other = {**facts["study"], "text": facts["study"]["text"].replace("8KiB", "4KiB")}
+    (folder / "run.json").write_text(json.dumps({**facts, "study": other}), encoding="utf-8")
+    with pytest.raises(InputError, match="holds another study than the one that ran"):
+        load_run(folder)

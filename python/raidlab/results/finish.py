@@ -12,6 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import datetime
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,14 @@ _KILLED = "raidlab was killed, or could not write; what it had written until the
 
 def write_run(folder: Path, facts: dict[str, Any], cells: Records, holds: Records) -> None:
     """Write tables and ``run.json``, and take the parts of a complete run away."""
+    digests = {}
     for name, frame in frames(cells, holds).items():
         table = io.BytesIO()
         frame.write_parquet(table, compression="zstd", compression_level=_COMPRESSION_LEVEL, statistics=True)
+        digests[name] = hashlib.sha256(table.getvalue()).hexdigest()
         write_whole(folder / f"{name}.parquet", table.getvalue())
+    # So that a table of another run, or one that somebody edited, is not taken for what was measured.
+    facts = {**facts, "tables": {name: {"sha256": digest} for name, digest in digests.items()}}
     write_whole(folder / "run.json", f"{json_text(facts, indent=2)}\n".encode())
     # What cannot be resumed has no use for its parts either.
     if facts["status"] == "complete" or facts["command"] != RUN:

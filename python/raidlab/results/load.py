@@ -3,11 +3,13 @@
 Invariants:
 
 - Reading changes nothing, except that a run that was killed is finished first from its parts.
+- A table is what `run.json` says was written; where it says nothing (older folders), what is there is believed.
 - Frames have the columns of `tables`, in their order, whatever version wrote them (`migrate`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tomllib
 from collections.abc import Iterator
@@ -209,6 +211,8 @@ class Run:
                 raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
             for name in TABLES:
                 file = self._file(name)
+                if file:
+                    self._make_sure(name, file)
                 lacking = self._lacking(name, self._columns(file) if file else [])
                 view = sql_of(name, str(file) if file else None, lacking)
                 connection.execute(f"CREATE VIEW {name} AS {view}")
@@ -220,11 +224,21 @@ class Run:
         file = self._file(name)
         if file is None:
             return pl.DataFrame(schema=TABLES[name])
+        self._make_sure(name, file)
         try:
             frame = pl.read_parquet(file)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise _damaged(file, f"cannot be read: {first_line(error)}") from None
         return with_nulls(frame, name, self._lacking(name, frame.columns))
+
+    def _make_sure(self, name: str, file: Path) -> None:
+        """That a table is the one that was written."""
+        written = self.facts.get("tables", {}).get(name, {}).get("sha256")
+        try:
+            if written is not None and hashlib.sha256(file.read_bytes()).hexdigest() != written:
+                raise _damaged(file, "was changed since it was written (its SHA-256 is not that of run.json)")
+        except OSError as error:
+            raise _damaged(file, f"cannot be read: {error.strerror}") from None
 
     @staticmethod
     def _columns(file: Path) -> list[str]:
@@ -278,6 +292,9 @@ def load_run(folder: str | Path) -> Run:
     if missing:
         raise InputError.one("run", f"lacks {missing[0]}.parquet", value=f"'{path}'", accepted="a complete run folder")
     run = Run(path, facts)
+    text = facts["study"]["text"]
+    if hashlib.sha256(text.encode()).hexdigest() != facts["study"].get("sha256"):
+        raise _damaged(path / "run.json", "holds another study than the one that ran (its SHA-256 differs)")
     try:
         run.study  # noqa: B018 - read now, so that a folder that is no run is refused here and not in the midst of a page
     except (KeyError, TypeError, ValueError) as error:
