@@ -92,8 +92,6 @@ pub struct Device {
     capacity: u64,
     logical_block_bytes: u32,
     totals: Totals,
-    /// What a flash drive had written when the totals were started.
-    flash_before: FlashTotals,
 }
 
 impl Device {
@@ -159,7 +157,6 @@ impl Device {
             capacity: sectors / sectors_each,
             logical_block_bytes: own_bytes,
             totals: Totals::default(),
-            flash_before: FlashTotals::default(),
         })
     }
 
@@ -183,7 +180,6 @@ impl Device {
             busy: 0,
             taken: 0,
             totals: Totals::default(),
-            flash_before: FlashTotals::default(),
             ..*self
         }
     }
@@ -277,15 +273,15 @@ impl Device {
     /// Starts the totals anew, as at the end of a warm-up; touches nothing else.
     pub fn reset_totals(&mut self) {
         self.totals = Totals::default();
-        if let Model::Ssd(ssd) = &self.model {
-            self.flash_before = ssd.totals();
+        if let Model::Ssd(ssd) = &mut self.model {
+            ssd.reset_totals();
         }
     }
 
     /// What a flash drive wrote to its flash since the last reset; none of other devices.
     pub fn flash(&self) -> Option<FlashTotals> {
         match &self.model {
-            Model::Ssd(ssd) => Some(ssd.totals().since(&self.flash_before)),
+            Model::Ssd(ssd) => Some(ssd.totals()),
             _ => None,
         }
     }

@@ -71,6 +71,8 @@ pub(crate) struct Ssd {
     links: [Timeline; 2],
     /// When the last command began.
     clock: u64,
+    /// What had been written when the totals were started.
+    before: FlashTotals,
 }
 
 const READ: usize = 0;
@@ -83,7 +85,15 @@ impl Ssd {
 
     fn of(works: Arc<Works>, seed: Seed) -> Self {
         let medium = Medium::new(works.timings, works.geometry.dies, works.channels, works.cache_units);
-        Ssd { works, seed, ftl: None, medium, links: [Timeline::default(), Timeline::default()], clock: 0 }
+        Ssd {
+            works,
+            seed,
+            ftl: None,
+            medium,
+            links: [Timeline::default(), Timeline::default()],
+            clock: 0,
+            before: FlashTotals::default(),
+        }
     }
 
     /// Another drive of the same model, with a past of its own.
@@ -106,8 +116,17 @@ impl Ssd {
         }
     }
 
-    /// What was written to the flash since the beginning.
+    /// What was written to the flash since the totals were started.
     pub fn totals(&self) -> FlashTotals {
+        self.written().since(&self.before)
+    }
+
+    /// Starts the totals anew.
+    pub fn reset_totals(&mut self) {
+        self.before = self.written();
+    }
+
+    fn written(&self) -> FlashTotals {
         let counts = self.ftl.as_ref().map_or_else(Default::default, |ftl| ftl.counts);
         let bytes = |units: u64| units * self.works.unit_bytes;
         FlashTotals {
