@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from raidlab.api import analyse, compare, resume_run, run_study, write_report
-    from raidlab.results import Run, load_run
+    from raidlab.checks.judged import load_run
+    from raidlab.results import Run
     from raidlab.study import LoadedStudy, load_study
 
 __version__ = "0.1.0"
@@ -30,7 +31,7 @@ _HOMES = {
     "run_study": "raidlab.api",
     "write_report": "raidlab.api",
     "Run": "raidlab.results",
-    "load_run": "raidlab.results",
+    "load_run": "raidlab.checks.judged",
     "LoadedStudy": "raidlab.study",
     "load_study": "raidlab.study",
 }

@@ -14,12 +14,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from raidlab.beside import Comparison, compare_run, write_csv
+from raidlab.checks.judged import load_run
 from raidlab.errors import InputError, RefusedError
 from raidlab.metrics import METRICS, Analysis
 from raidlab.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.metrics.run_comparison import RunComparison, Side, compare_runs
 from raidlab.report import write_page
-from raidlab.results import Run, RunWriter, Unfinished, load_run, new_folder, open_unfinished
+from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinished
 from raidlab.results.foreign import keep_foreign
 from raidlab.run import (
     CellOutcome,

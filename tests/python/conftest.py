@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import settings
 
@@ -108,3 +110,18 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     file = folder / "study.toml"
     file.write_text(SMALL_STUDY, encoding="utf-8")
     return run_study(file, out=folder / "runs", seed=1)
+
+
+@pytest.fixture(scope="session")
+def as_invalid() -> Callable[[Run, Path], Path]:
+    """Copies a run into a folder as it would be, had the engine found that its figures must not be used."""
+
+    def copied(run: Run, folder: Path) -> Path:
+        shutil.copytree(run.folder, folder)
+        row = {"cell": 0, "check": "made_up", "verdict": "INVALID", "evidence": "It is made up.", "mend": "Undo it."}
+        pl.DataFrame([row], schema=run.checks.schema).write_parquet(folder / "checks.parquet")
+        # The table is another than the one that was written, so that its digest goes too.
+        (folder / "run.json").write_text(json.dumps({**run.facts, "tables": {}}), encoding="utf-8")
+        return folder
+
+    return copied

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from typer.testing import CliRunner
 
 import raidlab
 from raidlab.api import compare, run_study
+from raidlab.checks import INVALID, WARN, Finding, that_concern, words_of
 from raidlab.cli.app import app
 from raidlab.cli.compare import answer_words
-from raidlab.errors import InputError
+from raidlab.errors import EXIT_INVALID_RESULT, InputError
 from raidlab.metrics.repeat_figures import REPEAT_FIGURES
 from raidlab.results import Run
 from raidlab.stats import Reason, compare_unpaired, corrected
@@ -300,6 +302,36 @@ def test_the_document_has_every_row(one: Run, other_seed: Run) -> None:
         assert row["found_percent"] > 0
     assert {mean["metric"] for mean in document["geometric_means"]} == {"throughput_mb_s", "response_time_ms_p90"}
     assert document["a"]["run"] == str(one.folder) and document["refused"] == []
+
+
+def test_a_verdict_of_either_side_is_said_and_ends_the_program(
+    one: Run, other_seed: Run, place: Path, as_invalid: Callable[[Run, Path], Path]
+) -> None:
+    folder = as_invalid(other_seed, place / "invalid")
+    runner = CliRunner()
+
+    def compared(a: Path | str, b: Path | str, *words: str) -> tuple[int, str]:
+        result = runner.invoke(app, ["results", "compare", str(a), str(b), "--metric", "iops", *words])
+        return result.exit_code, result.stdout
+
+    code, text = compared(one.folder, folder)
+    (line,) = [line for line in text.splitlines() if line.startswith("CHECKS of B: ")]
+    assert code == EXIT_INVALID_RESULT and line.startswith("CHECKS of B: INVALID made_up (sim)")
+    assert "INVALID" not in "".join(line for line in text.splitlines() if line.startswith("CHECKS of A: "))
+    code, text = compared(folder, one.folder, "--json")
+    checks = {side: {check["check"]: check["verdict"] for check in json.loads(text)[side]["checks"]} for side in "ab"}
+    assert code == EXIT_INVALID_RESULT and checks["a"]["made_up"] == "INVALID" and "made_up" not in checks["b"]
+    code, text = compared(f"{folder}:raid5", f"{folder}:raid10")
+    assert code == EXIT_INVALID_RESULT and text.count("CHECKS of ") == text.count("CHECKS of A and B: INVALID") == 1
+    code, text = compared(one.folder, other_seed.folder)
+    assert code == 0 and "INVALID" not in text
+
+
+def test_a_verdict_on_a_target_that_is_not_compared_is_left_out() -> None:
+    found = [Finding("a", "live", INVALID, "It."), Finding("b", "sim", WARN, "It."), Finding("c", "run", WARN, "It.")]
+    kept = that_concern(found, {"sim"}, among=["live", "sim"])
+    assert [finding.check for finding in kept] == ["b", "c"]
+    assert words_of(kept, (INVALID, WARN)) == "WARN b (sim), c (run)"
 
 
 @pytest.mark.parametrize(

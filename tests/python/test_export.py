@@ -7,18 +7,23 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import raidlab
 from raidlab.api import analyse, run_study
+from raidlab.checks import run_checks
 from raidlab.cli.app import app
-from raidlab.errors import InputError
+from raidlab.errors import EXIT_INVALID_RESULT, InputError
 from raidlab.export import EXPORTS
 from raidlab.formats.hlog import LONGEST_NS, bucket_of, encoded
 from raidlab.histogram import Histogram
 from raidlab.metrics import Analysis
+from raidlab.results import Run
 
 STUDY = """
 name = "exports"
@@ -46,7 +51,7 @@ def test_every_export_writes_what_it_says(analysis: Analysis, kind: str, tmp_pat
 
 
 def test_csv_has_a_row_a_point(analysis: Analysis, tmp_path: Path) -> None:
-    (file,) = EXPORTS["csv"](analysis, tmp_path)
+    file, _ = EXPORTS["csv"](analysis, tmp_path)
     with file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == len(analysis.points) == 8
@@ -55,7 +60,7 @@ def test_csv_has_a_row_a_point(analysis: Analysis, tmp_path: Path) -> None:
 
 def test_parquet_is_read_by_duckdb(analysis: Analysis, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
-    (file,) = EXPORTS["parquet"](analysis, tmp_path)
+    file, _ = EXPORTS["parquet"](analysis, tmp_path)
     found = duckdb.sql(f"SELECT count(*), min(iops) > 0 FROM '{file}'").fetchall()
     assert found == [(8, True)]
 
@@ -113,6 +118,53 @@ def test_prometheus_text_is_well_formed(analysis: Analysis, tmp_path: Path) -> N
     promtool = shutil.which("promtool")
     if promtool:
         subprocess.run([promtool, "check", "metrics"], input=file.read_bytes(), check=True)
+
+
+@pytest.fixture
+def judged(analysis: Analysis, tmp_path: Path, as_invalid: Callable[[Run, Path], Path]) -> Analysis:
+    """The same run, had the engine found that its figures must not be used."""
+    return analyse(as_invalid(analysis.run, tmp_path / "judged"))
+
+
+def test_no_export_lets_a_verdict_get_lost(judged: Analysis, analysis: Analysis, tmp_path: Path) -> None:
+    for kind in EXPORTS:
+        (tmp_path / kind).mkdir()
+    findings = [vars(finding) for finding in run_checks(judged)]
+    assert findings[0]["verdict"] == "INVALID" and findings[0]["check"] == "made_up"
+    _, table = EXPORTS["csv"](judged, tmp_path / "csv")
+    with table.open(encoding="utf-8", newline="") as lines:
+        assert list(csv.DictReader(lines)) == findings
+    _, table = EXPORTS["parquet"](judged, tmp_path / "parquet")
+    assert pl.read_parquet(table).to_dicts() == findings
+    (file,) = EXPORTS["prometheus"](judged, tmp_path / "prometheus")
+    label = 'raidlab_findings{study="exports",target="sim",check="made_up",verdict="INVALID"} 1'
+    assert label in file.read_text(encoding="utf-8").splitlines()
+    for file in EXPORTS["fio_json"](judged, tmp_path / "fio_json"):
+        (job,) = json.loads(file.read_text(encoding="utf-8"))["jobs"]
+        assert job["desc"] == job["job options"]["description"] and job["desc"].startswith("INVALID made_up (sim)")
+    for file in EXPORTS["hlog"](judged, tmp_path / "hlog"):
+        assert "INVALID made_up (sim)" in file.read_text(encoding="utf-8").splitlines()[0]
+    (tmp_path / "sound").mkdir()
+    assert all("INVALID" not in file.read_text() for file in EXPORTS["fio_json"](analysis, tmp_path / "sound"))
+
+
+def test_findings_are_a_table_of_a_run(judged: Analysis, analysis: Analysis) -> None:
+    run = raidlab.load_run(judged.run.folder)
+    assert run.findings.to_dicts() == [vars(finding) for finding in run_checks(judged)]
+    asked = run.sql("SELECT \"check\", target, evidence FROM findings WHERE verdict = 'INVALID'")
+    assert asked.rows() == [("made_up", "sim", run.findings["evidence"][0])]
+    assert run.sql("SELECT count(*) FROM checks").item() == 1 < run.findings.height
+    assert raidlab.load_run(analysis.run.folder).sql("SELECT count(*) FROM Findings").item() == run.findings.height - 1
+
+
+def test_an_invalid_run_is_shown_with_the_code_of_the_run(judged: Analysis, analysis: Analysis) -> None:
+    runner = CliRunner()
+    for words in ([], ["--json"]):
+        shown = runner.invoke(app, ["results", "show", str(judged.run.folder), *words])
+        assert shown.exit_code == EXIT_INVALID_RESULT and "made_up" in shown.stdout
+        assert runner.invoke(app, ["results", "show", str(analysis.run.folder), *words]).exit_code == 0
+    words = ["query", str(judged.run.folder), "SELECT verdict FROM findings LIMIT 1"]
+    assert runner.invoke(app, ["results", *words]).stdout.split() == ["verdict", "INVALID"]
 
 
 def test_fio_plot_draws_from_the_export(analysis: Analysis, tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ MAY_KNOW = {
     "figures": {"study", "metrics", "stats", "results"},
     "devices": {"study", "formats", "stats", "figures"},
     "report": {"study", "metrics", "stats", "checks", "beside", "figures", "results"},
-    "api": {"study", "formats", "run", "results", "metrics", "beside", "report"},
-    "export": {"study", "formats", "results", "metrics"},
+    "api": {"study", "formats", "run", "results", "metrics", "checks", "beside", "report"},
+    "export": {"study", "formats", "results", "metrics", "checks"},
     "measure": {"study", "formats", "run", "results", "stats"},
     "network": {"stats"},
     "probe": {"study", "run", "measure", "stats"},
@@ -57,7 +57,7 @@ MAY_KNOW = {
         "report",
         "api",
     },
-    "__init__": {"api", "results", "study"},
+    "__init__": {"api", "checks", "results", "study"},
     "__main__": {"cli"},
 }
 

@@ -46,7 +46,7 @@ from raidlab.checks import (
     too_short,
     warm_up,
 )
-from raidlab.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding
+from raidlab.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding, frame_of, that_concern, words_of
 from raidlab.metrics import Analysis
 
 CHECKS: tuple[Any, ...] = (
@@ -127,4 +127,17 @@ def _worst_first(found: list[Finding]) -> list[Finding]:
     return sorted(found, key=lambda finding: -SEVERITY[finding.verdict])
 
 
-__all__ = ["CHECKS", "INVALID", "PASS", "SEVERITY", "UNKNOWN", "WARN", "Finding", "check_targets", "run_checks"]
+__all__ = [
+    "CHECKS",
+    "INVALID",
+    "PASS",
+    "SEVERITY",
+    "UNKNOWN",
+    "WARN",
+    "Finding",
+    "check_targets",
+    "frame_of",
+    "run_checks",
+    "that_concern",
+    "words_of",
+]

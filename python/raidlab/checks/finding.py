@@ -9,7 +9,10 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import polars as pl
 
 PASS, UNKNOWN, WARN, INVALID = "PASS", "UNKNOWN", "WARN", "INVALID"
 SEVERITY = {PASS: 0, UNKNOWN: 1, WARN: 2, INVALID: 3}
@@ -37,3 +40,40 @@ class Finding:
     verdict: str
     evidence: str
     mend: str = ""
+
+
+def frame_of(findings: Iterable[Finding]) -> pl.DataFrame:
+    """Findings as a table, a row each."""
+    columns = ("check", "target", "verdict", "evidence", "mend")
+    rows = [tuple(getattr(finding, column) for column in columns) for finding in findings]
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def that_concern(findings: Iterable[Finding], targets: set[str], *, among: Iterable[str]) -> list[Finding]:
+    """Findings about some of a run's targets, or about the run as a whole.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+    targets : set of str
+        Those that matter.
+    among : iterable of str
+        All targets of the run; whatever else a finding is about concerns all of them.
+    """
+    others = set(among) - targets
+    return [finding for finding in findings if finding.target not in others]
+
+
+def words_of(findings: Sequence[Finding], verdicts: Sequence[str]) -> str:
+    """The names of checks by verdict, in a line.
+
+    Examples
+    --------
+    >>> words_of([Finding("cache", "live", INVALID, "It."), Finding("clock", "run", PASS, "It.")], (INVALID, WARN))
+    'INVALID cache (live)'
+    """
+    found = []
+    for verdict in verdicts:
+        names = dict.fromkeys(f"{one.check} ({one.target})" for one in findings if one.verdict == verdict)
+        found += [f"{verdict} {', '.join(names)}"] if names else []
+    return "; ".join(found)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of
 
 if TYPE_CHECKING:
+    from raidlab.checks import Finding
     from raidlab.metrics.run_comparison import Compared, RunComparison, Side
     from raidlab.stats import Answer, Difference
 
@@ -61,7 +63,9 @@ def compare(
     """Compare B with A: by how much it differs, how surely, and what difference could have been found.
 
     Repeats that were given the same requests are compared in pairs. What is not comparable is refused, with the reason.
+    The exit code is 3 if a check says INVALID of what is compared.
     """
+    from raidlab.cli.terminal import printing
     from raidlab.errors import InputError
     from raidlab.metrics.repeat_figures import DEFAULT_KINDS, REPEAT_FIGURES
     from raidlab.metrics.run_comparison import compare_runs
@@ -75,10 +79,34 @@ def compare(
                 raise InputError.one(option, f"is not known{hint}", value=f"'{word}'", accepted=", ".join(known))
     sides = [_side(words, out, option) for words, option in ((a, "A"), (b, "B"))]
     found = compare_runs(*sides, kinds=kinds, per=per, unequal_capacity=unequal_capacity)
-    if as_json:
-        print(json.dumps(as_document(found), indent=2))
-    else:
-        _print(found)
+    findings = _findings(found)
+    with printing():
+        if as_json:
+            print(json.dumps(as_document(found, findings), indent=2))
+        else:
+            _print(found, findings)
+    raise typer.Exit(code_of(finding for one in findings for finding in one))
+
+
+def _findings(found: RunComparison) -> list[list[Finding]]:
+    """What the checks say of each side, as far as it concerns the targets that are compared."""
+    from raidlab.checks import run_checks, that_concern
+    from raidlab.metrics import Analysis
+
+    targets = {row.a.target for row in found.rows}
+    runs = [found.a.run, found.b.run]
+    # Two arrays of one run are judged once.
+    of_a = run_checks(Analysis(runs[0]))
+    of_b = of_a if _is_one_run(found) else run_checks(Analysis(runs[1]))
+    return [
+        that_concern(own, targets, among=run.cells["target"].unique().to_list())
+        for run, own in zip(runs, (of_a, of_b), strict=True)
+    ]
+
+
+def _is_one_run(found: RunComparison) -> bool:
+    """Whether both sides are of one run."""
+    return found.a.run.folder.resolve() == found.b.run.folder.resolve()
 
 
 def _side(words: str, out: Path, option: str) -> Side:
@@ -100,11 +128,11 @@ def _side(words: str, out: Path, option: str) -> Side:
     return Side(loaded, array, words)
 
 
-def as_document(found: RunComparison) -> dict[str, Any]:
+def as_document(found: RunComparison, findings: list[list[Finding]]) -> dict[str, Any]:
     """A comparison as plain data."""
     return {
-        "a": _side_document(found.a),
-        "b": _side_document(found.b),
+        "a": _side_document(found.a, findings[0]),
+        "b": _side_document(found.b, findings[1]),
         "per": found.per,
         "comparisons": sum(1 for row in found.rows if row.difference.p is not None),
         "rows": [_row_document(row) for row in found.rows],
@@ -118,8 +146,13 @@ def as_document(found: RunComparison) -> dict[str, Any]:
     }
 
 
-def _side_document(side: Side) -> dict[str, Any]:
-    return {"run": str(side.run.folder), "array": side.array, "seed": side.run.facts["seed"]}
+def _side_document(side: Side, findings: list[Finding]) -> dict[str, Any]:
+    return {
+        "run": str(side.run.folder),
+        "array": side.array,
+        "seed": side.run.facts["seed"],
+        "checks": [vars(finding) for finding in findings],
+    }
 
 
 def _row_document(row: Compared) -> dict[str, Any]:
@@ -153,7 +186,7 @@ def _row_document(row: Compared) -> dict[str, Any]:
     }
 
 
-def _print(found: RunComparison) -> None:
+def _print(found: RunComparison, findings: list[list[Finding]]) -> None:
     count = sum(1 for row in found.rows if row.difference.p is not None)
     per = "" if found.per == "array" else f"; rates per {found.per.replace('_', ' ')}"
     print(f"A  {found.a.words}\nB  {found.b.words}")
@@ -164,6 +197,8 @@ def _print(found: RunComparison) -> None:
     _say(" ".join(_footer(found)))
     for note in found.notes:
         _say(f"NOTE {note}")
+    for line in _verdicts(found, findings):
+        _say(line)
     for one in found.refused:
         _say(f"NOT COMPARED {one.what}: {one.reason}")
 
@@ -262,6 +297,17 @@ def _footer(found: RunComparison) -> Iterator[str]:
     if any(mean.interval is not None for mean in found.geometric_means().values()):
         yield "That of a geometric mean of ratios is its own, not corrected."
     yield "'finds' is the difference that so many repeats, spread as they are, find nine times of ten."
+
+
+def _verdicts(found: RunComparison, findings: list[list[Finding]]) -> Iterator[str]:
+    """A line for each side of which a check says INVALID or WARN; `results show` has the evidence."""
+    from raidlab.checks import INVALID, WARN, words_of
+
+    sides = ["A and B"] if _is_one_run(found) else ["A", "B"]
+    for side, own in zip(sides, findings, strict=False):
+        if words := words_of(own, (INVALID, WARN)):
+            what = " (do not use its figures)" if words.startswith(INVALID) else ""
+            yield f"CHECKS of {side}: {words}{what}"
 
 
 def _pairing(rows: list[Compared]) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from raidlab.cli import compare
+from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of, runs_in
 
 app = typer.Typer(help="List, show, query, compare and export what was run.", no_args_is_help=True)
@@ -39,14 +40,17 @@ def list_runs(out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", h
 def show(
     run: RunArgument, out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
-    """Print the tables, checks and answers of a run again."""
+    """Print the tables, checks and answers of a run again; the exit code is 3 if a check says INVALID."""
     from raidlab.api import analyse
     from raidlab.checks import run_checks
     from raidlab.cli.output import print_json, print_run
+    from raidlab.cli.terminal import printing
 
     analysis = analyse(folder_of(run, out))
     findings = run_checks(analysis)
-    (print_json if as_json else print_run)(analysis, findings)
+    with printing():
+        (print_json if as_json else print_run)(analysis, findings)
+    raise typer.Exit(code_of(findings))
 
 
 @app.command("query", epilog=EXAMPLES)
@@ -56,11 +60,14 @@ def query(
     out: Out = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Ask the tables of a run with SQL: cells, histograms, members, stations, snapshots, holds and others."""
+    """Ask the tables of a run with SQL: cells, histograms, members, stations, snapshots, holds and others.
+
+    The table findings is worked out: what all checks say, as results show does. Checks has the engine's own alone.
+    """
     import duckdb
 
+    from raidlab.checks.judged import load_run
     from raidlab.errors import InputError
-    from raidlab.results import load_run
 
     try:
         frame = load_run(folder_of(run, out)).sql(sql)

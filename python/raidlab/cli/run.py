@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -174,4 +175,9 @@ def exit_code(run: Run, findings: list[Finding]) -> int:
         return EXIT_OF_SIGNAL.get(str(run.facts.get("interrupted_by")), EXIT_INTERRUPTED)
     if status == "failed":
         return EXIT_FAILED
+    return code_of(findings)
+
+
+def code_of(findings: Iterable[Finding]) -> int:
+    """What findings alone end the program with."""
     return EXIT_INVALID_RESULT if any(finding.verdict == "INVALID" for finding in findings) else EXIT_OK

@@ -1,14 +1,16 @@
-"""CSV: a row a point with all metrics, for spreadsheets."""
+"""CSV: a row a point with all metrics, and a row a finding of the checks, for spreadsheets."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from raidlab.checks import frame_of, run_checks
 from raidlab.metrics import Analysis
 
 
 def export(analysis: Analysis, folder: Path) -> list[Path]:
-    """Write ``points.csv``."""
-    file = folder / "points.csv"
-    analysis.table.write_csv(file)
-    return [file]
+    """Write ``points.csv`` and ``findings.csv``."""
+    points, findings = folder / "points.csv", folder / "findings.csv"
+    analysis.table.write_csv(points)
+    frame_of(run_checks(analysis)).write_csv(findings)
+    return [points, findings]

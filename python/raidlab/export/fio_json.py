@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from raidlab.export.findings import judgements
 from raidlab.histogram import Histogram
 from raidlab.metrics import Analysis, Point
 from raidlab.study.workload import Address, FixedSize, Workload
@@ -24,17 +25,18 @@ _CLASSES = (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)
 def export(analysis: Analysis, folder: Path) -> list[Path]:
     """Write ``<point>.json`` for each point."""
     workloads = {workload.name: workload for workload in analysis.run.study.workload}
+    verdicts = judgements(analysis)
     written = []
     for number, point in enumerate(analysis.points):
         name = f"{number:04}-{point.target}-{point.array}-{point.workload}-{point.level}"
         file = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.json"
-        document = _document(analysis, point, workloads.get(point.workload))
+        document = _document(analysis, point, workloads.get(point.workload), verdicts[point.target])
         file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         written.append(file)
     return written
 
 
-def _document(analysis: Analysis, point: Point, workload: Workload | None) -> dict[str, Any]:
+def _document(analysis: Analysis, point: Point, workload: Workload | None, verdict: str) -> dict[str, Any]:
     facts = analysis.run.facts
     title = f"{point.array}, {point.workload}"
     job = {
@@ -42,7 +44,13 @@ def _document(analysis: Analysis, point: Point, workload: Workload | None) -> di
         "groupid": 0,
         "error": 0,
         "elapsed": math.ceil(point.total("elapsed_ns") / 1e9),
-        "job options": {"name": title, **_options(point, workload)},
+        "job options": {
+            "name": title,
+            **_options(point, workload),
+            **({"description": verdict} if verdict else {}),
+        },
+        # Where fio repeats a job's description; here it is what the checks say.
+        **({"desc": verdict} if verdict else {}),
         "read": _direction(point, "read"),
         "write": _direction(point, "write"),
         **_classes(point.response),

@@ -5,9 +5,11 @@ Reference: Prometheus, *Exposition formats*, text format 0.0.4.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from raidlab.checks import run_checks
 from raidlab.metrics import METRICS, Analysis, Point
 
 _BACKSLASHED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -34,6 +36,17 @@ def _lines(analysis: Analysis) -> Iterator[str]:
         yield f"# TYPE {name} gauge"
         for point, value in samples:
             yield f"{name}{{{_labels(analysis, point)}}} {value:.10g}"
+    yield from _findings(analysis)
+
+
+def _findings(analysis: Analysis) -> Iterator[str]:
+    """How often each check gave each verdict: an alert on ``verdict="INVALID"`` is one on figures not to be used."""
+    counts = Counter((finding.target, finding.check, finding.verdict) for finding in run_checks(analysis))
+    yield "# HELP raidlab_findings Findings of the checks by verdict; INVALID: do not use the figures (findings)"
+    yield "# TYPE raidlab_findings gauge"
+    for (target, check, verdict), count in counts.items():
+        labels = {"study": analysis.run.study.name, "target": target, "check": check, "verdict": verdict}
+        yield f"raidlab_findings{{{_written(labels)}}} {count}"
 
 
 def _labels(analysis: Analysis, point: Point) -> str:
@@ -47,4 +60,8 @@ def _labels(analysis: Analysis, point: Point) -> str:
         "depth": str(point.depth),
         "rate_per_s": f"{point.rate_per_s:g}",
     }
+    return _written(labels)
+
+
+def _written(labels: dict[str, str]) -> str:
     return ",".join(f'{key}="{value.translate(_BACKSLASHED)}"' for key, value in labels.items())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -216,9 +216,22 @@ class Run:
                 lacking = self._lacking(name, self._columns(file) if file else [])
                 view = sql_of(name, str(file) if file else None, lacking)
                 connection.execute(f"CREATE VIEW {name} AS {view}")
+            for name, frame in self._worked_out(query).items():
+                columns = ", ".join(f'"{column}" VARCHAR' for column in frame.columns)
+                connection.execute(f"CREATE TABLE {name} ({columns})")
+                if frame.height:
+                    places = ", ".join("?" for _ in frame.columns)
+                    connection.executemany(f"INSERT INTO {name} VALUES ({places})", frame.rows())
             cursor = connection.execute(query)
             names = [column[0] for column in cursor.description or []]
             return pl.DataFrame(cursor.fetchall(), schema=names, orient="row")
+
+    def _worked_out(self, query: str) -> Mapping[str, pl.DataFrame]:
+        """Tables of words that are not in the folder but follow from it, as far as a query may ask for them; here none.
+
+        Whoever knows more of a run than its tables (`checks.judged`) adds them.
+        """
+        return {}
 
     def _frame(self, name: str) -> pl.DataFrame:
         file = self._file(name)
