@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -42,6 +43,7 @@ from raidlab.checks.finding import Finding
 from raidlab.metrics import Analysis
 from raidlab.results import Run, load_run
 from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS
+from raidlab.study.workload import MixedAddress
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -238,6 +240,10 @@ def live(run: Run, folder: Path, members: list[Member], **more: Any) -> Analysis
     )
     pl.DataFrame(rows, schema=DEVICE_COLUMNS, orient="row").write_parquet(folder / "devices.parquet")
     text = {**run.facts, "live_members": members, "machine": machine(), **more.get("facts", {})}
+    # What is made up has no digests, but for that of its study.
+    study = text["study"]
+    text["study"] = {**study, "sha256": hashlib.sha256(study["text"].encode()).hexdigest()}
+    text["tables"] = {}
     (folder / "run.json").write_text(json.dumps(text), encoding="utf-8")
     return Analysis(load_run(folder))
 
@@ -309,6 +315,11 @@ def test_coverage_of_scans(small_run: Run, tmp_path: Path) -> None:
     workload = scanned.run.study.workload[0]
     many = workload.model_copy(update={"address": workload.address.model_copy(update={"streams": 10})})
     assert (tenths(point, workload), tenths(point, many)) == (1, 10)
+    # Only the share that jumps is drawn from all over.
+    following = MixedAddress(kind="mixed", sequential=0.7, local=0.3, local_sd=4096)
+    jumping = following.model_copy(update={"sequential": 0.0})
+    mixed = [workload.model_copy(update={"address": address}) for address in (following, jumping)]
+    assert [tenths(point, one) for one in mixed] == [0, 10]
 
 
 def test_random_reads_that_are_faster_than_sequential_ones(small_run: Run, tmp_path: Path) -> None:
