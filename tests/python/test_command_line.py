@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -122,6 +124,17 @@ def _damage(name: str, content: bytes | None) -> Callable[[Path], None]:
     return change
 
 
+def _damage_of_old(name: str, content: bytes) -> Callable[[Path], None]:
+    """The same in the folder of a version that kept no digests."""
+
+    def change(folder: Path) -> None:
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        (folder / "run.json").write_text(json.dumps({**facts, "tables": {}}), encoding="utf-8")
+        (folder / name).write_bytes(content)
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -131,8 +144,10 @@ def _damage(name: str, content: bytes | None) -> Callable[[Path], None]:
         (_damage("run.json", b'{"schema_version": %d}' % SCHEMA_VERSION), "run.json': lacks 'study'"),
         (_damage("run.json", b'{"schema_version": 999}'), "was written with result schema 999"),
         (_damage("run.json", None), "is not a run folder"),
-        (_damage("cells.parquet", b"garbage"), "cells.parquet': cannot be read"),
-        (_damage("cells.parquet", b""), "cells.parquet': cannot be read"),
+        (_damage("cells.parquet", b"garbage"), "cells.parquet': was changed since it was written"),
+        (_damage("cells.parquet", b""), "cells.parquet': was changed since it was written"),
+        (_damage_of_old("cells.parquet", b"garbage"), "cells.parquet': cannot be read"),
+        (_damage_of_old("cells.parquet", b""), "cells.parquet': cannot be read"),
         (_damage("cells.parquet", None), "lacks cells.parquet"),
     ],
 )
@@ -150,8 +165,10 @@ def test_a_damaged_run_folder_is_one_clear_error(
 def test_a_study_that_can_no_longer_be_read_is_one_clear_error(small_run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(small_run.folder, folder)
-    text = (folder / "run.json").read_text(encoding="utf-8")
-    (folder / "run.json").write_text(text.replace("[load]", "[lode]"), encoding="utf-8")
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    text = facts["study"]["text"].replace("[load]", "[lode]")
+    facts["study"] |= {"text": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    (folder / "run.json").write_text(json.dumps(facts), encoding="utf-8")
     with pytest.raises(InputError, match=r"run.json': has no study that can be read"):
         load_run(folder)
 
