@@ -38,13 +38,14 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         if not few:
             yield Finding(NAME, target, PASS, f"Every workload touched at least {fewest} tenths of the span.")
             continue
+        told = f"{fewest} tenth{'' if fewest == 1 else 's'}"
         share = point.total("all_bytes") / len(point.rows) / max(int(point.rows[0]["user_bytes"]), 1)
         yield Finding(
             NAME,
             target,
             WARN,
             f"{few} of {len(touched)} points touched less than {_LEAST_PARTS} tenths of the span; {point.workload} "
-            f"({point.array}, {point.level}) moved {share:.1%} of it a run and touched {fewest} tenths.",
+            f"({point.array}, {point.level}) moved {share:.1%} of it a run and touched {told}.",
             knob(
                 analysis,
                 f"Raise measure of [{target}], or scan in several streams (address = {{ kind = 'sequential', "
