@@ -185,12 +185,17 @@ pub(crate) fn trace_formats() -> Vec<(&'static str, &'static str)> {
     Format::ALL.iter().map(|format| (format.name(), format.accepted())).collect()
 }
 
+/// A trace in the format of this name, or in the one that is guessed.
+fn opened(py: Python<'_>, path: &str, format_name: Option<&str>) -> PyResult<TraceFile> {
+    let format = named(py, format_name)?;
+    TraceFile::open(path, format).map_err(|e| trace_error(py, &e))
+}
+
 /// The format of a file, as given or as guessed.
 #[pyfunction]
 #[pyo3(signature = (path, format_name = None))]
 pub(crate) fn trace_format(py: Python<'_>, path: &str, format_name: Option<&str>) -> PyResult<&'static str> {
-    let format = named(py, format_name)?;
-    Ok(TraceFile::open(path, format).map_err(|e| trace_error(py, &e))?.format.name())
+    Ok(opened(py, path, format_name)?.format.name())
 }
 
 /// What a trace holds.
@@ -201,8 +206,7 @@ pub(crate) fn trace_summary<'py>(
     path: &str,
     format_name: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let format = named(py, format_name)?;
-    let mut trace = TraceFile::open(path, format).map_err(|e| trace_error(py, &e))?;
+    let mut trace = opened(py, path, format_name)?;
     let mut summary = Summary::default();
     read_all(py, &mut trace, |batch, _| {
         batch.iter().for_each(|record| summary.add(record));
@@ -258,8 +262,8 @@ pub(crate) fn trace_convert(
     to: &str,
     to_format: &str,
 ) -> PyResult<u64> {
-    let (format, wanted) = (named(py, format_name)?, named(py, Some(to_format))?);
-    let mut trace = TraceFile::open(path, format).map_err(|e| trace_error(py, &e))?;
+    let mut trace = opened(py, path, format_name)?;
+    let wanted = named(py, Some(to_format))?;
     let unwritable = |error: &std::io::Error| {
         TraceError::of_file(to, &format!("cannot be written: {}", reason(error)), "the path of a new file")
     };
@@ -291,8 +295,7 @@ pub(crate) fn trace_columns<'py>(
     path: &str,
     format_name: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let format = named(py, format_name)?;
-    let mut trace = TraceFile::open(path, format).map_err(|e| trace_error(py, &e))?;
+    let mut trace = opened(py, path, format_name)?;
     let mut all: Vec<Record> = Vec::new();
     read_all(py, &mut trace, |batch, _| {
         all.extend_from_slice(batch);
