@@ -40,7 +40,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
     if value is None:
         return None
     each = [_line(keys, source.run.file_sizes, [cell]) for cell in point.cells]
-    return Reading(value, tuple(one for one in each if one is not None) if None not in each else ())
+    return Reading.over(value, each)
 
 
 def _line(keys: Keys, sizes: pl.DataFrame, cells: list[int]) -> float | None:

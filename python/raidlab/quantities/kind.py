@@ -10,7 +10,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,12 @@ class Reading:
 
     value: float
     each: tuple[float, ...] = ()
+
+    @classmethod
+    def over(cls, value: float, each: Sequence[float | None]) -> Reading:
+        """A value with those of its repeats, if every one of them has one: an interval of some would be of those."""
+        known = tuple(one for one in each if one is not None)
+        return cls(value, known if len(known) == len(each) else ())
 
 
 # A cell that a quantity needs: array, workload, load.

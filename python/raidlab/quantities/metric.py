@@ -85,7 +85,7 @@ def reading_of(point: Point, take: Callable[[Point], float | None]) -> Reading |
     if value is None:
         return None
     each = [take(replace(point, rows=(row,))) for row in point.rows]
-    return Reading(value, tuple(one for one in each if one is not None) if None not in each else ())
+    return Reading.over(value, each)
 
 
 def _at_target(

@@ -50,7 +50,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
         return None
     repeats = min(len(point.rows) for point in points)
     each = [_line(keys, [replace(point, rows=(point.rows[i],)) for point in points]) for i in range(repeats)]
-    return Reading(value, tuple(one for one in each if one is not None) if None not in each else ())
+    return Reading.over(value, each)
 
 
 def _line(keys: Keys, points: list[Point]) -> float | None:

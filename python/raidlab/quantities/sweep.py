@@ -57,7 +57,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
         return None
     repeats = min(min(len(own.rows), len(other.rows) if other else len(own.rows)) for own, other in pairs)
     each = [_over(keys, [(_one(own, i), other and _one(other, i)) for own, other in pairs]) for i in range(repeats)]
-    return Reading(value, tuple(one for one in each if one is not None) if None not in each else ())
+    return Reading.over(value, each)
 
 
 def _reference(keys: Keys, source: Source) -> list[Point]:

@@ -54,7 +54,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
         return None
     repeats = min(len(point.rows) for point in [*own, *other])
     each = [_at_crossing(keys, _ones(own, index), _ones(other, index)) for index in range(repeats)]
-    return Reading(value, tuple(one for one in each if one is not None) if None not in each else ())
+    return Reading.over(value, each)
 
 
 def _swept(points: list[Point]) -> list[Point]:
