@@ -63,8 +63,7 @@ def _more(analysis: Analysis, point: Point) -> Iterator[tuple[str, tuple[float, 
     kinds = {(member.get("filesystem") or {}).get("kind") for member in analysis.run.live_members(point.array)}
     ways = ("read",) if kinds & set(_WRITE_MORE) else ("read", "write")
     rows = analysis.run.devices.filter(pl.col("cell").is_in(point.cells))
-    mean_bytes = point.total("all_bytes") / max(point.total("all_requests"), 1)
-    slack = len(point.rows) * (_SLACK_BYTES + 2 * (point.weighted_mean("depth_mean") or 0.0) * mean_bytes)
+    slack = len(point.rows) * _SLACK_BYTES + point.edge_bytes()
     for (device,), part in rows.partition_by(["device"], as_dict=True).items():
         moved = sum(float(part[f"{way}_bytes"].sum()) for way in ways)
         asked = sum(float(part[f"asked_{way}_bytes"].sum()) for way in ways)

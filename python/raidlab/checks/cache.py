@@ -44,7 +44,7 @@ def _by_counters(points: list[Point], *, buffered: bool) -> Iterator[Judged]:
     """What moved at the devices against what was asked of them."""
     for operation, done in (("read", "read"), ("write", "written")):
         shares = [
-            ((moved + _edges_bytes(point)) / asked, moved, asked, point)
+            ((moved + point.edge_bytes()) / asked, moved, asked, point)
             for point in points
             for moved, asked in [point.device_bytes(operation)]
             if asked > _LEAST_BYTES
@@ -63,12 +63,6 @@ def _by_counters(points: list[Point], *, buffered: bool) -> Iterator[Judged]:
             yield Judged(INVALID, evidence, _MEND)
         else:
             yield Judged(WARN, evidence, _MEND)
-
-
-def _edges_bytes(point: Point) -> float:
-    """What may have moved just before a run's window opened, or after it closed: all that was in flight then."""
-    mean_bytes = point.total("all_bytes") / max(point.total("all_requests"), 1)
-    return 2 * len(point.rows) * (point.weighted_mean("depth_mean") or 0.0) * mean_bytes
 
 
 def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[Judged]:

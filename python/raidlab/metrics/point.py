@@ -139,6 +139,11 @@ class Point:
         devices = self.run.devices.filter(pl.col("cell").is_in(self.cells))
         return float(devices[f"{operation}_bytes"].sum()), float(devices[f"asked_{operation}_bytes"].sum())
 
+    def edge_bytes(self) -> float:
+        """Bytes that the devices may have moved on the other side of a window's edges: what was in flight there."""
+        mean_bytes = self.total("all_bytes") / max(self.total("all_requests"), 1)
+        return 2 * len(self.rows) * (self.weighted_mean("depth_mean") or 0.0) * mean_bytes
+
     def weighted_mean(self, column: str) -> float | None:
         """The mean of a column over all requests of all repeats; None where it was not recorded."""
         known = [(row[column], row["all_requests"]) for row in self.rows if row[column] is not None]
