@@ -10,6 +10,7 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -212,7 +213,7 @@ class Run:
             for name in TABLES:
                 file = self._file(name)
                 if file:
-                    self._make_sure(name, file)
+                    self._content(name, file)
                 lacking = self._lacking(name, self._columns(file) if file else [])
                 view = sql_of(name, str(file) if file else None, lacking)
                 connection.execute(f"CREATE VIEW {name} AS {view}")
@@ -237,21 +238,23 @@ class Run:
         file = self._file(name)
         if file is None:
             return pl.DataFrame(schema=TABLES[name])
-        self._make_sure(name, file)
+        content = self._content(name, file)
         try:
-            frame = pl.read_parquet(file)
+            frame = pl.read_parquet(io.BytesIO(content))
         except (pl.exceptions.PolarsError, OSError) as error:
             raise _damaged(file, f"cannot be read: {first_line(error)}") from None
         return with_nulls(frame, name, self._lacking(name, frame.columns))
 
-    def _make_sure(self, name: str, file: Path) -> None:
-        """That a table is the one that was written."""
+    def _content(self, name: str, file: Path) -> bytes:
+        """The bytes of a table, which are those that were written."""
         written = self.facts.get("tables", {}).get(name, {}).get("sha256")
         try:
-            if written is not None and hashlib.sha256(file.read_bytes()).hexdigest() != written:
-                raise _damaged(file, "was changed since it was written (its SHA-256 is not that of run.json)")
+            content = file.read_bytes()
         except OSError as error:
             raise _damaged(file, f"cannot be read: {error.strerror}") from None
+        if written is not None and hashlib.sha256(content).hexdigest() != written:
+            raise _damaged(file, "was changed since it was written (its SHA-256 is not that of run.json)")
+        return content
 
     @staticmethod
     def _columns(file: Path) -> list[str]:
