@@ -305,17 +305,22 @@ def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStud
 
 
 def published_beside(run: Run, study: str | Path | LoadedStudy) -> Comparison | None:
-    """What a study published beside a run on its own hardware, or on members on the clock; None where there is neither.
+    """What a study published beside a run on its own hardware, or on members on the clock, and its conclusions on any.
+
+    None where there is neither.
 
     Its ``comparison.csv`` is written into the run's folder.
     """
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     if not has_mapping(loaded.file):
         return None
+    mapping = load_mapping(loaded.file)
     # What a study claims of its own hardware is also asked of real members, whose figures are measured, not predicted.
-    if not {load_mapping(loaded.file).quantities.target, *_ON_THE_CLOCK} & set(run.cells["target"]):
+    # Its conclusions are asked of whatever it was run on.
+    is_published = bool({mapping.quantities.target, *_ON_THE_CLOCK} & set(run.cells["target"]))
+    if not is_published and not mapping.quantities.conclusion:
         return None
-    comparison = compare_with_published(run, loaded)
+    comparison = compare_run(analyse(run), mapping, is_published=is_published)
     write_csv(comparison.rows, run.folder)
     return comparison
 
@@ -355,11 +360,14 @@ def check_figures(loaded: LoadedStudy) -> None:
     InputError
     """
     known = {metric.kind for metric in METRICS}
+    named: list[tuple[tuple[str | int, ...], str | None]] = []
+    for index, figure in enumerate(loaded.study.figure):
+        named += [(("figure", index, "metrics", number), name) for number, name in enumerate(figure.metrics)]
+        named += [(("figure", index, "against"), figure.against), (("figure", index, "mark"), figure.mark)]
     problems = [
-        loaded.problem(("figure", index, "metrics", number), "is no metric", ", ".join(sorted(known)))
-        for index, figure in enumerate(loaded.study.figure)
-        for number, name in enumerate(figure.metrics)
-        if name not in known
+        loaded.problem(place, "is no metric", ", ".join(sorted(known)))
+        for place, name in named
+        if name is not None and name not in known
     ]
     if problems:
         raise InputError(problems)

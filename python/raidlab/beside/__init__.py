@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from raidlab.beside.conclude import CONCLUSIONS, conclusions_on
 from raidlab.beside.evaluate import CLAIMS, Evaluation, checked
 from raidlab.beside.row import Published, Row, error_of
 from raidlab.beside.summary import FILE, HEADER, Errors, errors_of, write_csv
@@ -26,12 +27,16 @@ class Comparison:
     Attributes
     ----------
     rows : list of Row
+        Claims, tables, and the study's conclusions on every target of the run.
     parameters : dict
         Of the hardware, each with its provenance; empty on real members.
+    target : str
+        The target whose figures stand beside the published ones.
     """
 
     rows: list[Row]
     parameters: dict[str, Parameter]
+    target: str
 
     @property
     def fitted(self) -> list[str]:
@@ -44,13 +49,23 @@ class Comparison:
         return [row for row in self.rows if row.verdict == "error"]
 
     @property
+    def conclusions(self) -> list[Row]:
+        """The study's conclusions, target by target."""
+        return [row for row in self.rows if row.table.startswith(CONCLUSIONS)]
+
+    @property
+    def published(self) -> list[Row]:
+        """The rest: what was published, and what is derived."""
+        return [row for row in self.rows if not row.table.startswith(CONCLUSIONS)]
+
+    @property
     def data_points(self) -> int:
         """How many figures the fit was held to."""
         return sum(1 for row in self.rows if row.kind == "fitted" and row.verdict == "compared")
 
 
-def compare_run(analysis: Analysis, mapping: Mapping) -> Comparison:
-    """Set every published figure beside what a run gives.
+def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = True) -> Comparison:
+    """Set every published figure beside what a run gives, and test the study's conclusions on each of its targets.
 
     Parameters
     ----------
@@ -58,6 +73,8 @@ def compare_run(analysis: Analysis, mapping: Mapping) -> Comparison:
         Of a run of the study.
     mapping : Mapping
         The study's ``quantities.toml`` and ``columns.toml``.
+    is_published : bool
+        Whether published figures are compared; conclusions always are tested.
     """
     target = target_of(analysis, mapping)
     parameters = parameters_of(analysis, target)
@@ -66,7 +83,10 @@ def compare_run(analysis: Analysis, mapping: Mapping) -> Comparison:
         fitted_to |= set(mapping.quantities.fit.to)
     is_model = target in analysis.run.facts["devices"]
     evaluation = Evaluation(mapping, Source(analysis, target, mapping.published), fitted_to if is_model else set())
-    return Comparison(list(evaluation.rows()), parameters)
+    rows = list(evaluation.rows()) if is_published else []
+    for name in dict.fromkeys(point.target for point in analysis.points):
+        rows += conclusions_on(mapping, Source(analysis, name, mapping.published))
+    return Comparison(rows, parameters, target)
 
 
 def target_of(analysis: Analysis, mapping: Mapping) -> str:
@@ -87,6 +107,7 @@ def parameters_of(analysis: Analysis, target: str) -> dict[str, Parameter]:
 
 __all__ = [
     "CLAIMS",
+    "CONCLUSIONS",
     "FILE",
     "HEADER",
     "Comparison",

@@ -92,7 +92,7 @@ class Evaluation:
     def _derived(self, name: str, derived: Derived) -> Row:
         """A figure beyond what was published."""
         text = derived.value or derived.holds or ""
-        printed = Published("", unit=derived.unit)
+        printed = Published(derived.printed, unit=derived.unit)
         row = Row(derived.where, name, text, printed, "compared", table=DERIVED, note=derived.note)
         return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=derived.holds is not None)
 
@@ -137,15 +137,15 @@ class Evaluation:
         self, row: Row, expression: Expression, measures: Measures, operands: Mapping[str, Operand], *, holds: bool
     ) -> Row:
         """The row with the expression's value in it."""
-        known = _Known(self, measures, operands)
+        known = Known(self, measures, operands)
         try:
             value = expression.value(known)
             each = known.each(expression)
-        except _NoReadingError as error:
+        except NoReadingError as error:
             return replace(row, verdict="not evaluated", note=f"the run has no {error}")
         except ValueError as error:
             return replace(row, verdict="error", note=str(error))
-        kind = self._kind(row, [measures[name] for name in known.readings])
+        kind = self.kind_of(row, [measures[name] for name in known.readings])
         if holds or isinstance(value, bool):
             figures = ", ".join(f"{name} = {reading.value:.4g}" for name, reading in known.readings.items())
             note = "; ".join(part for part in (figures, row.note) if part)
@@ -176,7 +176,8 @@ class Evaluation:
             raise NotThereError(f"a measure's kind is {measure.get('kind')!r}; accepted: {', '.join(KINDS)}")
         return kind.read(checked(kind.kind, keys), self.source)
 
-    def _kind(self, row: Row, measures: list[dict[str, Any]]) -> Kind:
+    def kind_of(self, row: Row, measures: list[dict[str, Any]]) -> Kind:
+        """Whether a row was computed, fitted, predicted or measured."""
         if not any(KINDS[measure["kind"]].is_run for measure in measures):
             return ARITHMETIC
         if row.id in self.fitted_to or row.table in self.fitted_to:
@@ -184,38 +185,40 @@ class Evaluation:
         return "predicted" if self.source.target in ("original", "sim") else "measured"
 
 
-class _NoReadingError(Exception):
+class NoReadingError(Exception):
     """The run does not have what a measure takes."""
 
 
-class _Known(dict[str, Operand]):
+class Known(dict[str, Operand]):
     """What stands behind the names of an expression; measures are read when they are asked for, each once."""
 
     def __init__(self, evaluation: Evaluation, measures: Measures, operands: Mapping[str, Operand]) -> None:
         super().__init__(operands)
         self.readings: dict[str, Reading] = {}
-        self._operands, self._evaluation, self._measures = operands, evaluation, measures
+        self._operands, self._evaluation, self._measures = dict(operands), evaluation, measures
 
     def __missing__(self, name: str) -> float:
         if name not in self.readings:
             reading = self._evaluation.reading(self._measures[name])
             if reading is None:
-                raise _NoReadingError(name)
+                raise NoReadingError(name)
             self.readings[name] = reading
         return self.readings[name].value
 
     def each(self, expression: Expression) -> list[float]:
         """The value of each repeat, where every reading that varies has as many of them."""
-        repeats = {len(reading.each) for reading in self.readings.values() if reading.each}
-        if len(repeats) != 1:
+        return [float(expression.value(numbers)) for numbers in self.repeats()]
+
+    def repeats(self) -> list[dict[str, Operand]]:
+        """What stands behind the names in each repeat; empty where not every reading that varies has as many."""
+        counts = {len(reading.each) for reading in self.readings.values() if reading.each}
+        if len(counts) != 1:
             return []
-        found = []
-        for index in range(repeats.pop()):
-            numbers = {
-                name: reading.each[index] if reading.each else reading.value for name, reading in self.readings.items()
-            }
-            found.append(float(expression.value({**self._operands, **numbers})))
-        return found
+        return [
+            self._operands
+            | {name: reading.each[index] if reading.each else reading.value for name, reading in self.readings.items()}
+            for index in range(counts.pop())
+        ]
 
 
 def checked(kind: str, keys: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import Literal
 from raidlab.study.published import half_unit, number
 
 Kind = Literal["fitted", "predicted", "measured", "arithmetic", ""]
-Verdict = Literal["compared", "holds", "fails", "no published value", "not evaluated", "error"]
+Verdict = Literal["compared", "holds", "fails", "within the noise", "no published value", "not evaluated", "error"]
 ARITHMETIC: Kind = "arithmetic"
 FITTED: Kind = "fitted"
 _PERCENT_UNITS = ("percent", "%", "points")

@@ -14,7 +14,7 @@ from raidlab.cli.output import console, plain_table
 from raidlab.fit import Fitted
 from raidlab.study.parameters import Parameter
 
-_STYLES = {"error": "bold red", "fails": "yellow", "holds": "green"}
+_STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
 _QUIET = ("not evaluated",)
 _FAR = 5.0
 
@@ -67,7 +67,10 @@ def _errors(errors: Errors) -> tuple[str, ...]:
 def _counts(comparison: Comparison) -> str:
     verdicts = [row.verdict for row in comparison.rows]
     parts = [f"{verdicts.count('compared')} figures compared"]
-    parts += [f"{verdicts.count(word)} {word}" for word in ("holds", "fails", "no published value", "not evaluated")]
+    parts += [
+        f"{verdicts.count(word)} {word}"
+        for word in ("holds", "fails", "within the noise", "no published value", "not evaluated")
+    ]
     if comparison.errors:
         parts.append(f"{len(comparison.errors)} ERRORS in the mapping")
     fitted = f"{len(comparison.fitted)} fitted parameters against {comparison.data_points} data points"

@@ -178,7 +178,11 @@ def _targets(analysis: Analysis, figures: list[Figure], published: Published | N
 
 def _own(analysis: Analysis, figures: list[Figure], target: str, published: Published | None) -> list[dict[str, Any]]:
     """The figures under the study's own names, each with the claims that are tested on it."""
-    rows: dict[str, PublishedRow] = {row.id: row for row in published.rows} if published is not None else {}
+    rows: dict[str, PublishedRow] = {}
+    if published is not None:
+        # Each target has its own conclusions; one stands beside what was published.
+        rows = {row.id: row for row in published.published if target == published.target}
+        rows |= {row.id: row for row in published.conclusions if row.figure == target}
     by_key = {figure.key: figure for figure in figures}
     found = []
     for spec in analysis.run.study.figure:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Operand = float | str
+# By how much a comparison holds, given what stands behind its names: above 0 where it does.
+Margin = Callable[[Mapping[str, Operand]], float]
 # How far apart two figures are that a study calls the same, where it does not say, in percent.
 ABOUT_PERCENT = 5.0
 _LONGEST = 2000
@@ -53,6 +55,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
+_ORDERS: dict[type[ast.cmpop], int] = {ast.Lt: -1, ast.LtE: -1, ast.Gt: 1, ast.GtE: 1}
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,23 @@ class Expression:
             return found if isinstance(found, bool) else float(found)
         except (ArithmeticError, TypeError, ValueError) as error:
             raise ValueError(f"'{self.text}' has no value: {error}") from None
+
+    def judged(self, judge: Callable[[Margin], bool | None]) -> bool | None:
+        """What it says where comparisons may be undecided (None), each judged by its margin.
+
+        What is undecided stays so unless the rest decides: false and undecided is false (Kleene's logic).
+
+        Raises
+        ------
+        ValueError
+            When it is more than comparisons (``<``, ``>``, ``about``) joined by ``and``, ``or``, ``not``.
+
+        Examples
+        --------
+        >>> read("a > b and about(a, c)").judged(lambda margin: margin({"a": 2.0, "b": 1.0, "c": 2.0}) > 0)
+        True
+        """
+        return _judged(self._root, judge)
 
 
 def read(text: str) -> Expression:
@@ -142,6 +162,41 @@ def _check(node: ast.expr, names: set[str], text: str) -> None:
         raise ValueError(f"'{ast.unparse(node)}' in '{text}' is not understood; functions are {known}")
     for part in parts:
         _check(part, names, text)
+
+
+def _judged(node: ast.expr, judge: Callable[[Margin], bool | None]) -> bool | None:
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            found = [_judged(value, judge) for value in values]
+            decides = isinstance(op, ast.Or)
+            return decides if decides in found else None if None in found else not decides
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = _judged(operand, judge)
+            return None if inner is None else not inner
+        case ast.Compare(left=left, ops=ops, comparators=rest) if all(type(op) in _ORDERS for op in ops):
+            sides = [left, *rest]
+            margins = [_difference(*sides[i : i + 2], sign=_ORDERS[type(op)]) for i, op in enumerate(ops)]
+        case ast.Call(func=ast.Name(id="about"), args=[first, second, *percent]):
+            margins = [_nearness(first, second, percent, sign) for sign in (1, -1)]
+        case _:
+            raise ValueError(f"'{ast.unparse(node)}' is no comparison that could be undecided")
+    found = [judge(margin) for margin in margins]
+    return False if False in found else None if None in found else True
+
+
+def _difference(first: ast.expr, second: ast.expr, *, sign: int) -> Margin:
+    return lambda known: sign * (_value(first, known) - _value(second, known))
+
+
+def _nearness(first: ast.expr, second: ast.expr, percent: list[ast.expr], sign: int) -> Margin:
+    """By how much two figures are nearer than `about` asks, on one side."""
+
+    def margin(known: Mapping[str, Operand]) -> float:
+        a, b = _value(first, known), _value(second, known)
+        allowed = _value(percent[0], known) if percent else ABOUT_PERCENT
+        return float(allowed / 100 * max(abs(a), abs(b)) - sign * (a - b))
+
+    return margin
 
 
 def _value(node: ast.expr, known: Mapping[str, Operand]) -> Any:

@@ -54,6 +54,21 @@ class Derived(Table):
     """An expression that is true or false."""
     unit: Line = ""
     """The unit of the value."""
+    printed: Line = ""
+    """What the study prints instead, where this checks its arithmetic."""
+    where: Line = ""
+    """The figure or section it belongs to."""
+    note: Prose = ""
+    """A remark for the reader."""
+
+
+class Conclusion(Table):
+    """A conclusion of the study that can be tested on any hardware: it holds, fails, or is within the noise."""
+
+    says: Prose
+    """The conclusion in a sentence."""
+    holds: Line
+    """Comparisons (``<``, ``>``, ``about``) joined by ``and``, ``or``, ``not``."""
     where: Line = ""
     """The figure or section it belongs to."""
     note: Prose = ""
@@ -193,6 +208,8 @@ class Quantities(Table):
     """What each claim speaks of, by its id."""
     derived: dict[str, Derived] = {}
     """Further figures to be worked out, by names of their own."""
+    conclusion: dict[str, Conclusion] = {}
+    """What is tested on every target of a run, by names of their own."""
     fit: Fit | None = None
     """The fit of the hardware's parameters."""
 
@@ -262,6 +279,8 @@ def load_mapping(study_file: Path) -> Mapping:
             _check_claim(name, claim, quantities.measure, reporter)
         for name, derived in quantities.derived.items():
             _check_derived(name, derived, quantities.measure, reporter)
+        for name, conclusion in quantities.conclusion.items():
+            _check_expression(("conclusion", name, "holds"), conclusion.holds, quantities.measure, reporter)
     columns, other = _read(folder / COLUMNS, Columns) if (folder / COLUMNS).is_file() else (Columns(), None)
     if quantities is not None and columns is not None and other is not None:
         for index, table in enumerate(columns.table):
