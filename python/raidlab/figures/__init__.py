@@ -10,11 +10,31 @@ Invariants:
 
 from __future__ import annotations
 
-from raidlab.figures import bars, curves, member_time, rate_over_time, relative_throughput, throughput_against_p90
+from raidlab.figures import (
+    bars,
+    curves,
+    member_time,
+    rate_over_time,
+    relative_throughput,
+    scan,
+    shares,
+    throughput_against_p90,
+    trade_off,
+)
 from raidlab.figures.figure import Figure, Panel
 from raidlab.metrics import Analysis
 
-FIGURES = (relative_throughput, throughput_against_p90, rate_over_time, member_time, curves, bars)
+FIGURES = (
+    relative_throughput,
+    throughput_against_p90,
+    rate_over_time,
+    member_time,
+    curves,
+    bars,
+    trade_off,
+    shares,
+    scan,
+)
 
 
 def make_figures(analysis: Analysis) -> list[Figure]:

@@ -1,6 +1,7 @@
 """Metrics at one load as bars, one an array; several metrics are parts of one whole, stacked.
 
-The load is the one of most throughput, the heaviest, or a depth; it stands beside the figure.
+The load is the one of most throughput, the heaviest, or a depth; it stands beside the figure. A further metric may be
+marked on each bar, such as what its parts should add up to.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import BY_KIND, Line, axis_title, lines_of, own_figures
-from raidlab.figures.style import PANEL_WIDTH
+from raidlab.figures.style import INK, PANEL_WIDTH
 from raidlab.metrics import Analysis, Point
 from raidlab.study.figure import StudyFigure
 
 KIND = "bars"
 _BAR_STEP = 26
 # One for a bar of one part; parts have colours that no array has.
-_COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F")
+_COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F", "#54278F", "#E3C27B")
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
@@ -60,9 +61,10 @@ def _parts(spec: StudyFigure, line: Line, point: Point) -> list[dict[str, Any]]:
     if not values or None in values:
         return []
     whole = sum(value or 0.0 for value in values)
+    mark = BY_KIND[spec.mark].compute(point, None) if spec.mark in BY_KIND else None
     label = f"{whole:.0f}" if whole >= 10 else f"{whole:.1f}"
     return [
-        {"line": line.name, "part": metric.title, "rank": rank, "value": value, "label": label}
+        {"line": line.name, "part": metric.title, "rank": rank, "value": value, "label": label, "mark": mark}
         for rank, (metric, value) in enumerate(zip(metrics, values, strict=True))
     ]
 
@@ -71,6 +73,8 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, titl
     metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
     parts = [metric.title for metric in metrics]
     most = max(sum(row["value"] for row in rows if row["line"] == name) for name in names)
+    marked = [row for row in rows if row["rank"] == 0 and row["mark"] is not None]
+    most = max(most, *(row["mark"] for row in marked)) if marked else most
     # Room at the right for the figure behind the longest bar.
     scale = alt.Scale(domain=[0, most * 1.15 or 1.0], nice=False)
     place = alt.Y("line:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200))
@@ -90,5 +94,9 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, titl
     ends = [row for row in rows if row["rank"] == 0]
     text = alt.Chart(data_of(ends)).mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600)
     labels = text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N")
-    chart = alt.LayerChart(layer=[drawn, labels])
+    layers: list[Any] = [drawn, labels]
+    if marked:
+        stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK)
+        layers.append(stroke.encode(y=place, x=alt.X("mark:Q", scale=scale)))
+    chart = alt.LayerChart(layer=layers)
     return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * len(names), title=title)

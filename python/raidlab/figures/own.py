@@ -1,4 +1,4 @@
-"""Figures that a study asks for under its own names: what curves and bars have in common.
+"""Figures that a study asks for under its own names: what the kinds of them have in common.
 
 Invariants:
 
@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from raidlab.figures.figure import Figure, Panel, key_of
 from raidlab.metrics import METRICS, Analysis, Metric
+from raidlab.quantities import Reading, Source, held, metric
+from raidlab.stats import mean_interval
 from raidlab.study.figure import StudyFigure
 
 OWN = "own"
@@ -48,7 +52,7 @@ def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> 
     ----------
     analysis : Analysis
     kind : str
-        ``curves`` or ``bars``, the file that draws it.
+        What the study asks for in ``draw``, the file that draws it.
     caption : str
         How to read figures of this kind.
     panels : callable
@@ -64,5 +68,38 @@ def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> 
 
 def axis_title(metrics: Iterable[Metric]) -> str:
     """What an axis of one metric, or of parts of one whole, is called."""
-    first = next(iter(metrics))
+    listed = list(metrics)
+    first = listed[0]
+    if len({metric.title.partition(",")[0] for metric in listed}) > 1:
+        return first.unit
     return f"{first.title.partition(',')[0]} ({first.unit})" if first.unit not in ("1", "1/s") else first.title
+
+
+def source_of(analysis: Analysis, target: str) -> Source:
+    """Where quantities of a target are read; figures have nothing to do with what was published."""
+    return Source(analysis, target, Path())
+
+
+def reading_at(source: Source, kind: str, array: str, workload: str, at: str | int) -> Reading | None:
+    """A metric at the load that a figure asks for, or at the held response time, of which throughput is known."""
+    held_kinds = ("throughput_mb_s", "throughput_per_disk_mb_s")
+    if at == "target" and kind in held_kinds:
+        return held.read(held.Keys.model_validate({"of": kind, "array": array, "workload": workload}), source)
+    where = {"depth": at} if isinstance(at, int) else at
+    keys = {"metric": kind, "array": array, "workload": workload, "at": where}
+    return metric.read(metric.Keys.model_validate(keys), source)
+
+
+def percent_of(own: Reading | None, reference: Reading | None) -> Reading | None:
+    """One reading in percent of another, repeat by repeat."""
+    if own is None or reference is None or not reference.value:
+        return None
+    pairs = zip(own.each, reference.each, strict=False) if len(own.each) == len(reference.each) else ()
+    each = [100 * one / other if other else None for one, other in pairs]
+    return Reading.over(100 * own.value / reference.value, each)
+
+
+def span_of(reading: Reading) -> dict[str, Any]:
+    """A value and the ends of its 95 % interval over repeats; both ends the value where there is none."""
+    low, high = mean_interval(reading.each) or (reading.value, reading.value)
+    return {"value": reading.value, "low": max(low, 0.0), "high": high}

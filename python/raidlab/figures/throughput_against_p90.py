@@ -42,7 +42,7 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
         if rows:
             yield Panel(
                 workload.name,
-                _chart(rows, names, compare.per, workload.name, _target_ms(analysis, target, workload.name)),
+                _chart(rows, names, compare.per, workload.name, target_ms(analysis, target, workload.name)),
             )
 
 
@@ -58,7 +58,8 @@ def _rows(analysis: Analysis, compare: Compare, target: str, workload: str) -> I
         yield {"array": point.array, "level": level, "p90_ms": values["response_time_ms_p90"], "rate": rate}
 
 
-def _target_ms(analysis: Analysis, target: str, workload: str) -> float | None:
+def target_ms(analysis: Analysis, target: str, workload: str) -> float | None:
+    """The response-time target of a workload; None where it has none."""
     for row in analysis.run.holds.iter_rows(named=True):
         if row["target"] == target and row["workload"] == workload:
             return float(row["target_ns"]) / 1e6

@@ -12,6 +12,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from raidlab.model.slowest import mean_of_slowest
 from raidlab.quantities.kind import Kind, NotThereError, Reading, Source
 from raidlab.study.words import Bytes, Table
 
@@ -52,11 +53,8 @@ def read(keys: Keys, source: Source) -> Reading | None:
         gaps.astype(np.uint64),
         source.run.study.seed,
     )
-    times = np.sort((np.asarray(replayed["seek_ns"]) + np.asarray(replayed["rotation_ns"])).astype(float))
-    # The k-th smallest of N is the longest of n drawn from them with probability (k/N)^n - ((k-1)/N)^n.
-    ranks = np.arange(_REQUESTS + 1) / _REQUESTS
-    longest = float(np.sum(times * np.diff(ranks**keys.disks)))
-    return Reading((longest - float(times.mean())) / 1e6)
+    times = (np.asarray(replayed["seek_ns"]) + np.asarray(replayed["rotation_ns"])).astype(float)
+    return Reading((mean_of_slowest(times, keys.disks) - float(times.mean())) / 1e6)
 
 
 KIND = Kind(kind="synchronisation", title="waiting for the slowest of several disks", keys=Keys, is_run=True, read=read)

@@ -401,14 +401,52 @@ def _check_figure(figure: StudyFigure, place: Place, parts: Parts, report: Repor
         _check_array_name(line.array, (*place, "also", index, "array"), parts, report)
     named: list[tuple[Place, str]] = [(("workloads", index), name) for index, name in enumerate(figure.workloads)]
     named += [(("also", index, "workload"), line.workload) for index, line in enumerate(figure.also) if line.workload]
+    for number, series in enumerate(figure.series):
+        named += [(("series", number, "workloads", index), name) for index, name in enumerate(series.workloads)]
+    for number, scan in enumerate(figure.lines):
+        named += [(("lines", number, "workloads", index), name) for index, name in enumerate(scan.workloads)]
     known = sorted({workload.name for workload in parts.workloads.values()})
     for where, name in named:
         if name not in known:
             report(
                 (*place, *where), f"is not the name of a workload{did_you_mean(name, known)}", name, ", ".join(known)
             )
-    if figure.draw == "curves" and len(figure.metrics) > 1:
-        report((*place, "metrics"), "curves show one metric", None, "one, or draw = 'bars'")
+    if figure.draw != "bars" and len(figure.metrics) > 1:
+        report((*place, "metrics"), "only bars show several metrics", None, "one, or draw = 'bars'")
+    _check_kind_of_figure(figure, place, parts, report)
+
+
+def _check_kind_of_figure(figure: StudyFigure, place: Place, parts: Parts, report: Report) -> None:
+    """What only some drawings need, or know."""
+    if figure.draw == "bars" and figure.at == "target":
+        report((*place, "at"), "is for scans and shares", "target", "'maximum', 'heaviest' or a depth")
+    if figure.draw == "shares" and (figure.reference is None or not figure.series):
+        report(place, "needs a reference and series", None, "reference = 'an array', series = [...]")
+    if figure.draw == "scan" and figure.over is None:
+        report(place, "needs to say what it is drawn over", None, "over = 'read_percent' or another")
+    if figure.reference is not None:
+        _check_array_name(figure.reference, (*place, "reference"), parts, report)
+    for index, one in enumerate(figure.series):
+        if one.workloads and len(one.workloads) != len(figure.workloads):
+            where = (*place, "series", index, "workloads")
+            report(where, "are not as many as the figure's", None, f"{len(figure.workloads)}")
+    _check_lines(figure, place, parts, report)
+
+
+def _check_lines(figure: StudyFigure, place: Place, parts: Parts, report: Report) -> None:
+    """The lines of a scan, and what is said of them by name."""
+    for index, line in enumerate(figure.lines):
+        for number, name in enumerate(line.arrays):
+            _check_array_name(name, (*place, "lines", index, "arrays", number), parts, report)
+        if line.reference is not None:
+            _check_array_name(line.reference, (*place, "lines", index, "reference"), parts, report)
+    drawn = [line.name for line in figure.lines] or figure.arrays
+    for key, names in (("flat", figure.flat), ("crossing", figure.crossing)):
+        for index, name in enumerate(names):
+            if name not in drawn:
+                report((*place, key, index), "is no line of the figure", name, ", ".join(drawn))
+    if figure.crossing and len(figure.crossing) != 2:
+        report((*place, "crossing"), "are not two lines", None, "two names")
 
 
 def _check_array_name(name: str, place: Place, parts: Parts, report: Report) -> None:

@@ -32,6 +32,33 @@ class ForeignLines(Table):
     """Their workload; a check says WARN where it is not that of the panel."""
 
 
+class FigureSeries(Table):
+    """A bar of each array in a figure of shares of a reference."""
+
+    name: Name
+    """What it is called."""
+    of: Literal["throughput", "access_count", "disk_time"] = "throughput"
+    """Throughput per disk, or what a model says of it: accesses counted, or the time of disks that a request takes with
+    one outstanding."""
+    at: Literal["maximum", "heaviest", "target"] | Depth = "heaviest"
+    """Throughput: at the load of most of it, at the heaviest, at the held response time, or at a depth."""
+    workloads: list[Name] = []
+    """Other workloads in the place of the figure's, one for each."""
+
+
+class FigureScan(Table):
+    """A line over something in which its workloads or arrays differ."""
+
+    name: Name
+    """What it is called."""
+    arrays: Annotated[list[Name], Field(min_length=1)]
+    """Its arrays; more than one where they are what differs."""
+    workloads: Annotated[list[Name], Field(min_length=1)]
+    """Its workloads."""
+    reference: Name | None = None
+    """In percent of this array under the same workload."""
+
+
 class StudyFigure(Table):
     """A figure under the study's own name or number, with the claims tested on it."""
 
@@ -39,12 +66,13 @@ class StudyFigure(Table):
     """What the study calls it: a number, or a heading; used once."""
     title: Line
     """What it shows."""
-    draw: Literal["curves", "bars"]
-    """Curves over a load, or bars at one load."""
-    metrics: Annotated[list[Line], Field(min_length=1, max_length=4)]
-    """What is drawn: of curves one metric, of bars parts that are stacked."""
+    draw: Literal["curves", "bars", "trade_off", "shares", "scan"]
+    """Curves over a load; bars at one load; a trade-off of a metric against response time; shares of a reference array,
+    several beside one another; a scan over what workloads or arrays differ in."""
+    metrics: Annotated[list[Line], Field(min_length=1, max_length=6)] = ["throughput_per_disk_mb_s"]
+    """What is drawn: of bars parts that are stacked, else one metric; shares are of throughput per disk."""
     workloads: Annotated[list[Name], Field(min_length=1)]
-    """A panel each."""
+    """A panel each; of a scan the places of its lines."""
     arrays: list[Name]
     """Its lines or bars, in this order."""
     also: list[FigureLine] = []
@@ -52,8 +80,29 @@ class StudyFigure(Table):
     x: Literal["depth", "depth_per_volume", "rate_per_s"] = "depth"
     """Curves: over the outstanding requests of all volumes together, of each volume alone (which flatters arrays of
     several volumes), or over the rate offered."""
-    at: Literal["maximum", "heaviest"] | Depth = "maximum"
-    """Bars: at the load of most throughput, at the heaviest, or at a depth."""
+    at: Literal["maximum", "heaviest", "target"] | Depth = "maximum"
+    """Bars and scans: at the load of most throughput, at the heaviest, or at a depth; scans also at the held response
+    time."""
+    mark: Line | None = None
+    """Bars: a metric drawn as a stroke on each, such as what its parts should add up to."""
+    against: Line = "response_time_ms_p90"
+    """Trade-offs: the metric along the axis."""
+    of_maximum: bool = False
+    """Trade-offs: in percent of the greatest value of the same line."""
+    reference: Name | None = None
+    """Shares: the array that is 100 %."""
+    series: list[FigureSeries] = []
+    """Shares: the bars of each array."""
+    over: Literal["read_percent", "request_mb", "disks", "chunk_kib"] | None = None
+    """Scans: what is along the axis."""
+    lines: list[FigureScan] = []
+    """Scans: lines; one for each of the arrays, over all of the workloads, when left out."""
+    straight: bool = False
+    """Scans: also the straight line between the ends of each."""
+    flat: list[Name] = []
+    """Scans: lines drawn level, at the mean of their ends."""
+    crossing: list[Name] = []
+    """Scans: two lines, where they cross is marked."""
     foreign: ForeignLines | None = None
     """Results of others drawn beside."""
     claims: list[Line] = []
