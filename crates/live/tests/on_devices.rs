@@ -162,6 +162,7 @@ fn streams_of(streams: Vec<StreamSpec>) -> StreamsConfig {
         streams,
         arrays: Vec::new(),
         destroy: Vec::new(),
+        data: None,
         content: Content::Verify,
         duration_s: None,
     }

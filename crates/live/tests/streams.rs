@@ -28,6 +28,7 @@ fn config(streams: Vec<StreamSpec>) -> StreamsConfig {
         streams,
         arrays: Vec::new(),
         destroy: Vec::new(),
+        data: None,
         content: Content::Random,
         duration_s: None,
     }
@@ -112,6 +113,30 @@ fn a_copy_of_a_file_is_that_file_and_content_never_repeats() {
     sectors.sort_unstable();
     sectors.dedup();
     assert_eq!(sectors.len(), 512, "memory of 1 MiB was sent twice, no sector was");
+}
+
+#[test]
+fn what_memory_and_tapes_hand_over_is_the_users_own_where_it_is_given() {
+    let place = Place::new();
+    let (sample, one, other) = (place.path("sample"), place.path("one"), place.path("other"));
+    let bytes: Vec<u8> = (0..200 * KIB).map(|i| (i * i / 11) as u8).collect();
+    std::fs::write(&sample, &bytes).expect("a sample");
+    let streams =
+        vec![stream("memory", memory(), file(one.clone())), stream("tape", tape(1e6, 0.0), file(other.clone()))];
+    let own = StreamsConfig { data: Some(sample.clone()), ..config(streams) };
+    let result = run(&own);
+    assert_eq!(result.data.as_ref().map(|data| (&data.path, data.used_bytes)), Some((&sample, 200 * KIB)));
+    // Whole blocks of it, round and round.
+    for written in [one, other] {
+        let found = std::fs::read(written).expect("what was written");
+        assert!(found[..2 * MIB as usize].chunks(64 * KIB as usize).enumerate().all(|(i, block)| {
+            let start = i % 3 * 64 * KIB as usize;
+            block == &bytes[start..start + 64 * KIB as usize]
+        }));
+    }
+    std::fs::write(&sample, [1; 1000]).expect("a short one");
+    let refused = error(&own);
+    assert!(matches!(&refused, LiveError::BadInput { key, .. } if key == "data"), "{refused}");
 }
 
 #[test]

@@ -41,7 +41,15 @@ fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
 
 fn config(array: ArraySpec, streams: Vec<StreamSpec>) -> StreamsConfig {
     let arrays = vec![array];
-    StreamsConfig { seed: 1, streams, arrays, destroy: Vec::new(), content: Content::Verify, duration_s: None }
+    StreamsConfig {
+        seed: 1,
+        streams,
+        arrays,
+        destroy: Vec::new(),
+        data: None,
+        content: Content::Verify,
+        duration_s: None,
+    }
 }
 
 fn run(config: &StreamsConfig) -> StreamsResult {
@@ -114,6 +122,10 @@ fn emulated_members_serve_streams_too() {
     };
     let result = run(&config(array(Tree::raid0(4, 64 * KIB), vec![member]), vec![stream("one", memory(), at(0))]));
     assert_eq!(result.arrays[0].interface, "emulated");
+    // How late they were is told and judged, as it is of requests.
+    let lateness = result.arrays[0].lateness.expect("of emulated members");
+    assert!(lateness.count >= 22 && lateness.mean_service_ns == 80_000, "{lateness:?}");
+    assert_eq!(result.checks().iter().map(|check| check.name).collect::<Vec<_>>(), ["lateness"]);
 }
 
 #[test]

@@ -34,7 +34,9 @@ fn answer<'py>(py: Python<'py>, seed: u64, result: &StreamsResult) -> PyResult<B
     let facts = PyDict::new(py);
     facts.set_item("endpoints", plain(py, &result.endpoints)?)?;
     facts.set_item("arrays", plain(py, &result.arrays)?)?;
+    facts.set_item("data", plain(py, &result.data)?)?;
     out.set_item("facts", facts)?;
+    out.set_item("checks", plain(py, &result.checks())?)?;
     out.set_item("stopped_by", result.stopped_by.as_ref().map(ToString::to_string))?;
     out.set_item("interrupted", result.interrupted)?;
     Ok(out)

@@ -198,6 +198,7 @@ impl Hub {
             failed_members: engine.failed_members().to_vec(),
             interface: engine.interface().0,
             parity_backend: raidlab_parity::backend().name(),
+            lateness: engine.lateness(),
             failure,
         }
     }

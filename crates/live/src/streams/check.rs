@@ -44,6 +44,9 @@ fn check_stream(spec: &StreamSpec, key: &str, content: Content) -> Result<Blocks
         positive(rate, &format!("{key}.rate_mb_s"))?;
     }
     for (end, side) in [(&spec.from, "from"), (&spec.to, "to")] {
+        if matches!((end, side), (EndpointSpec::Connection { .. }, "from")) {
+            return bad(side, "a connection takes bytes and gives none".into());
+        }
         if let EndpointSpec::Tape { rate_mb_s, start_stop_ms, .. } = end {
             positive(*rate_mb_s, &format!("{key}.{side}.rate_mb_s"))?;
             if !(start_stop_ms.is_finite() && *start_stop_ms >= 0.0) {

@@ -21,6 +21,9 @@ pub struct StreamsConfig {
     /// Block devices that may be overwritten: exactly these, by path or as `major:minor`.
     #[serde(default)]
     pub destroy: Vec<PathBuf>,
+    /// A file whose bytes memory and tapes hand over, in place of what raidlab makes up.
+    #[serde(default)]
+    pub data: Option<PathBuf>,
     /// Whether what arrives is compared with what was sent.
     #[serde(default)]
     pub content: Content,
@@ -138,6 +141,11 @@ pub enum EndpointSpec {
         #[serde(default)]
         start_stop_ms: f64,
     },
+    /// Another machine, by a connection that is open already; a sink only. The far end answers how much it has for good.
+    Connection {
+        /// The connection's number in this process.
+        descriptor: i32,
+    },
 }
 
 fn memory_bytes() -> u64 {
@@ -158,6 +166,7 @@ impl EndpointSpec {
             EndpointSpec::Block { .. } => "block",
             EndpointSpec::Array { .. } => "array",
             EndpointSpec::Tape { .. } => "tape",
+            EndpointSpec::Connection { .. } => "connection",
         }
     }
 

@@ -6,6 +6,7 @@
 //!   sector is stamped with the stream, its place and the number of its block.
 
 use super::array::Port;
+use super::far::Connection;
 use super::pace::Time;
 use crate::content::Stamper;
 use crate::memory::Mapping;
@@ -58,6 +59,12 @@ impl Region {
     }
 }
 
+/// What raidlab hands over itself: what it makes up, stamped block by block, or the user's own data as they are.
+pub(super) enum Content {
+    Made(Maker),
+    Sample(Region),
+}
+
 /// A part of a file or device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
@@ -88,10 +95,11 @@ impl Maker {
 /// Where bytes come from.
 pub(super) enum Source<'a> {
     Null,
-    Memory(Region, Maker),
+    /// With who stamps it; nobody where it holds the user's own data.
+    Memory(Region, Option<Maker>),
     Part(Part<'a>),
     Array(Port),
-    Tape(Playing, Maker),
+    Tape(Playing, Content),
 }
 
 impl Source<'_> {
@@ -101,7 +109,9 @@ impl Source<'_> {
             Source::Null => Ok(&mut buffer.bytes_mut()[..block.len]),
             Source::Memory(region, maker) => {
                 let bytes = region.block(block);
-                maker.stamp(bytes, block);
+                if let Some(maker) = maker {
+                    maker.stamp(bytes, block);
+                }
                 Ok(bytes)
             }
             Source::Part(part) => {
@@ -114,9 +124,12 @@ impl Source<'_> {
                 port.read(block, bytes)?;
                 Ok(bytes)
             }
-            Source::Tape(tape, maker) => {
+            Source::Tape(tape, content) => {
                 let bytes = &mut buffer.bytes_mut()[..block.len];
-                maker.stamp(bytes, block);
+                match content {
+                    Content::Made(maker) => maker.stamp(bytes, block),
+                    Content::Sample(region) => bytes.copy_from_slice(region.block(block)),
+                }
                 time.wait_until(tape.give(time.now_ns(), block.len as u64));
                 Ok(bytes)
             }
@@ -140,6 +153,7 @@ pub(super) enum Sink<'a> {
     Part(Part<'a>),
     Array(Port),
     Tape(Recording),
+    Far(Connection),
 }
 
 impl Sink<'_> {
@@ -153,6 +167,7 @@ impl Sink<'_> {
             Sink::Tape(tape) => {
                 time.wait_until(tape.take(time.now_ns(), block.len as u64));
             }
+            Sink::Far(connection) => connection.send(bytes, time)?,
         }
         Ok(())
     }
@@ -166,6 +181,7 @@ impl Sink<'_> {
             Sink::Tape(tape) => {
                 time.wait_until(tape.drained_ns());
             }
+            Sink::Far(connection) => connection.finish(time)?,
         }
         Ok(())
     }
@@ -230,7 +246,7 @@ mod tests {
     fn memory_is_used_round_and_round_and_never_sends_the_same_twice() {
         let mut memory = Mapping::new(8192).expect("memory");
         memory.bytes_mut().fill(7);
-        let mut source = Source::Memory(Region { memory, block_bytes: 4096 }, Maker::new(1, 0, 4096));
+        let mut source = Source::Memory(Region { memory, block_bytes: 4096 }, Some(Maker::new(1, 0, 4096)));
         let (stop, clock) = (std::sync::atomic::AtomicBool::new(false), crate::engine::Clock::start());
         let mut buffer = Mapping::new(4096).expect("memory");
         let mut seen: Vec<Vec<u8>> = Blocks { bytes: 5 * 4096, block_bytes: 4096 }

@@ -108,6 +108,10 @@ impl Taker<'_> {
         }
         let put = self.sink.put(block, bytes, self.time);
         let now = self.time.now_ns();
+        // A sink that gave up because the run was stopped has not failed.
+        if put.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) && self.time.stopped() {
+            return Ok(false);
+        }
         put.map_err(|error| Failed { is_source: false, offset: block.offset, doing: "writing", error })?;
         self.result.sink.record(now - begun);
         self.result.arrived(now, block.len as u64);
@@ -136,7 +140,13 @@ impl Taker<'_> {
         if failed.is_none() && !self.time.stopped() {
             let doing = "synchronising";
             let finished = self.sink.finish(self.time);
-            failed = finished.err().map(|error| Failed { is_source: false, offset: self.result.bytes, doing, error });
+            let gave_up = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted && self.time.stopped();
+            failed = finished.err().filter(|error| !gave_up(error)).map(|error| Failed {
+                is_source: false,
+                offset: self.result.bytes,
+                doing,
+                error,
+            });
         }
         let now = self.time.now_ns();
         self.result.start_ns = start_ns;

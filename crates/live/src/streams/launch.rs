@@ -7,11 +7,13 @@
 use super::array::{Hub, Port};
 use super::check::region_bytes;
 use super::config::{EndpointSpec, StreamSpec, StreamsConfig};
-use super::ends::{Blocks, Maker, Part, Region, Sink, Source};
+use super::ends::{self, Blocks, Maker, Part, Region, Sink, Source};
+use super::far::Connection;
 use super::flow::{Flow, Flown};
 use super::open::{name, place_of, Opened};
 use super::pace::Time;
 use super::result::StreamsResult;
+use super::sample::{self, Sample};
 use super::verify::compare;
 use super::Observer;
 use crate::config::{Content, Progress, Stage};
@@ -50,13 +52,14 @@ pub(super) fn launch(
     config: &StreamsConfig,
     blocks: &[Blocks],
     opened: &mut Opened,
+    sample: Option<&Sample>,
     result: &mut StreamsResult,
     observer: Observer<'_>,
 ) -> Result<(), LiveError> {
     let mut hubs: Vec<Hub> = opened.take_arrays().into_iter().map(Hub::new).collect();
     let make = |i| {
-        let made = make(config, i, opened, &mut hubs);
-        made.map_err(|e| LiveError::io(format!("streams[{i}]"), "memory", "taking buffers", &e))
+        let made = make(config, i, opened, sample, &mut hubs);
+        made.map_err(|e| LiveError::io(format!("streams[{i}]"), "its ends", "taking what they need", &e))
     };
     let made = (0..config.streams.len()).map(make).collect::<Result<Vec<Made<'_>>, LiveError>>()?;
     std::thread::scope(|scope| {
@@ -143,7 +146,13 @@ fn fly(
 }
 
 /// The ends of a stream and its buffers.
-fn make<'a>(config: &StreamsConfig, stream: usize, opened: &'a Opened, hubs: &mut [Hub]) -> io::Result<Made<'a>> {
+fn make<'a>(
+    config: &StreamsConfig,
+    stream: usize,
+    opened: &'a Opened,
+    sample: Option<&Sample>,
+    hubs: &mut [Hub],
+) -> io::Result<Made<'a>> {
     let spec = &config.streams[stream];
     let block_bytes = spec.block_bytes;
     let mut random = Seed::new(config.seed).named("content").child(stream as u64).draws();
@@ -162,11 +171,21 @@ fn make<'a>(config: &StreamsConfig, stream: usize, opened: &'a Opened, hubs: &mu
     let source = match &spec.from {
         EndpointSpec::Null => Source::Null,
         EndpointSpec::Memory { size_bytes } => {
-            let memory = filled(region_bytes(*size_bytes, block_bytes))?;
+            let (memory, maker) = match sample {
+                Some(sample) => (sample.region(*size_bytes, block_bytes)?, None),
+                None => (filled(region_bytes(*size_bytes, block_bytes))?, Some(maker)),
+            };
             Source::Memory(Region { memory, block_bytes }, maker)
         }
         EndpointSpec::Tape { rate_mb_s, buffer_bytes, start_stop_ms } => {
-            Source::Tape(Playing::new(drive(*rate_mb_s, *buffer_bytes, *start_stop_ms)), maker)
+            let content = match sample {
+                Some(sample) => ends::Content::Sample(Region {
+                    memory: sample.region(sample::MOST_BYTES, block_bytes)?,
+                    block_bytes,
+                }),
+                None => ends::Content::Made(maker),
+            };
+            Source::Tape(Playing::new(drive(*rate_mb_s, *buffer_bytes, *start_stop_ms)), content)
         }
         EndpointSpec::Array { array, volume, offset_bytes } => Source::Array(hubs[*array].port(*volume, *offset_bytes)),
         _ => Source::Part(opened.part(stream, true).ok_or_else(missing)?),
@@ -181,6 +200,7 @@ fn make<'a>(config: &StreamsConfig, stream: usize, opened: &'a Opened, hubs: &mu
             Sink::Tape(Recording::new(drive(*rate_mb_s, *buffer_bytes, *start_stop_ms)))
         }
         EndpointSpec::Array { array, volume, offset_bytes } => Sink::Array(hubs[*array].port(*volume, *offset_bytes)),
+        EndpointSpec::Connection { descriptor } => Sink::Far(Connection::new(*descriptor)?),
         _ => Sink::Part(opened.part(stream, false).ok_or_else(missing)?),
     };
     let written = match (&spec.to, config.content) {

@@ -12,8 +12,8 @@
 //! - A stream is never ahead of its pace, a tape never faster than its rate.
 //! - What was measured is kept, whatever ends the run.
 //!
-//! Code map: `config` what is asked, `check` whether it makes sense, `open` files and devices, `ends` sources and sinks, `tape` and `pace` their times,
-//! `array` arrays with several ports, `flow` one stream, `launch` all of them, `verify` what arrived, `result` what came
+//! Code map: `config` what is asked, `check` whether it makes sense, `open` files and devices, `ends` sources and sinks, `far` a sink on another
+//! machine, `sample` the user's own data, `pace` when blocks are due, `array` arrays with several ports, `flow` one stream, `launch` all of them, `verify` what arrived, `result` what came
 //! of it.
 //!
 //! Reference: the transfers of A. Uselton, raw data rates of RAID chains, 2000 (`dd` on raw devices, one stream a chain),
@@ -23,21 +23,25 @@ mod array;
 mod check;
 mod config;
 mod ends;
+mod far;
 mod flow;
 mod launch;
 mod open;
 mod pace;
 mod result;
+mod sample;
 mod verify;
 
 pub use config::{ArraySpec, EndpointSpec, StreamSpec, StreamsConfig};
 pub use result::{ArrayResult, EndResult, EndpointFacts, LateResult, StreamResult, StreamVerify, StreamsResult};
+pub use sample::SampleFacts;
 
 use crate::config::Progress;
 use crate::error::LiveError;
 use check::{check, check_memory};
 use launch::launch;
 use open::Opened;
+use sample::Sample;
 use std::ops::ControlFlow;
 
 type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
@@ -50,13 +54,14 @@ type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 pub fn run(config: &StreamsConfig, observer: Observer<'_>) -> Result<StreamsResult, LiveError> {
     let blocks = check(config)?;
     check_memory(config)?;
+    let sample = Sample::of(config)?;
     let mut opened = Opened::new(config, &blocks)?;
-    let mut result = StreamsResult::default();
+    let mut result = StreamsResult { data: sample.as_ref().map(Sample::facts), ..StreamsResult::default() };
     if opened.fill(config.seed, observer)?.is_break() {
         result.interrupted = true;
         return Ok(result);
     }
     result.endpoints = opened.facts(config)?;
-    launch(config, &blocks, &mut opened, &mut result, observer)?;
+    launch(config, &blocks, &mut opened, sample.as_ref(), &mut result, observer)?;
     Ok(result)
 }

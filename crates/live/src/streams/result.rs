@@ -1,7 +1,9 @@
 //! What a run of streams answers.
 
+use super::sample::SampleFacts;
 use crate::error::LiveError;
-use crate::result::{FailedMember, MemberCounts};
+use crate::lateness::Lateness;
+use crate::result::{Check, FailedMember, MemberCounts};
 use crate::target::TargetFacts;
 use raidlab_load::Times;
 use serde::Serialize;
@@ -17,10 +19,19 @@ pub struct StreamsResult {
     pub endpoints: Vec<EndpointFacts>,
     /// What the arrays are, and what they did.
     pub arrays: Vec<ArrayResult>,
+    /// The user's own data, where these were handed over.
+    pub data: Option<SampleFacts>,
     /// Whether the observer stopped it.
     pub interrupted: bool,
     /// What stopped it before its end, if something did; what was measured till then is here.
     pub stopped_by: Option<LiveError>,
+}
+
+impl StreamsResult {
+    /// What the engines found of themselves.
+    pub fn checks(&self) -> Vec<Check> {
+        self.arrays.iter().filter_map(|array| array.lateness.and_then(|lateness| lateness.check())).collect()
+    }
 }
 
 /// What an end of a stream is.
@@ -53,6 +64,8 @@ pub struct ArrayResult {
     pub interface: &'static str,
     /// The parity kernels that ran.
     pub parity_backend: &'static str,
+    /// How late completions of emulated members were; none without such members.
+    pub lateness: Option<Lateness>,
     /// Why it stopped, if it did.
     #[serde(skip)]
     pub(super) failure: Option<LiveError>,
