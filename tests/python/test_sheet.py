@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from raidlab.api import analyse, run_study
+from raidlab.cli.sheet_runs import boxes_named
 from raidlab.errors import InputError
 from raidlab.results import Run
-from raidlab.sheet import load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
+from raidlab.sheet import boxes_of, load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
 
 STUDY = """
 name = "boxes"
@@ -89,7 +90,9 @@ def run(folder: Path) -> Run:
 
 
 def test_verdicts_ranks_and_what_is_left(folder: Path, run: Run) -> None:
-    sheet = make_sheet(load_plan(folder / "study.toml"), analyse(run), load_facts(folder / "facts.toml"), analyse(run))
+    sheet = make_sheet(
+        load_plan(folder / "study.toml"), boxes_of(analyse(run), analyse(run)), load_facts(folder / "facts.toml")
+    )
     slow, fast = sheet.boxes
     assert [box.box for box in sheet.boxes] == ["slow", "fast"]
     # 4.93 ms for 256 KiB: 53 MB/s for one disk, half for each of two; four disks write four chunks side by side.
@@ -103,7 +106,7 @@ def test_verdicts_ranks_and_what_is_left(folder: Path, run: Run) -> None:
 
 
 def test_a_sheet_shows_what_is_there_and_what_is_not(folder: Path, run: Run) -> None:
-    sheet = make_sheet(load_plan(folder / "study.toml"), analyse(run), load_facts(folder / "facts.toml"))
+    sheet = make_sheet(load_plan(folder / "study.toml"), boxes_of(analyse(run)), load_facts(folder / "facts.toml"))
     text = sheet_markdown(sheet)
     for part in (
         "## slow",
@@ -118,6 +121,28 @@ def test_a_sheet_shows_what_is_there_and_what_is_not(folder: Path, run: Run) -> 
     document = json.loads(sheet_json(sheet))
     assert document["boxes"][1]["tests"][2]["value"] is None
     assert document["boxes"][1]["entered"]["price"] == 5000
+
+
+def test_boxes_of_several_runs_stand_side_by_side(folder: Path, run: Run) -> None:
+    other = folder / "other"
+    other.mkdir()
+    (other / "study.toml").write_text(STUDY.replace("write_us = 1000.0", "write_us = 500.0"), encoding="utf-8")
+    quicker = run_study(other / "study.toml", out=other / "runs")
+    boxes = boxes_named([f"A={run.folder}:slow", f"B={quicker.folder}"], [f"A={run.folder}"])
+    assert [(box.name, box.array) for box in boxes] == [("A", "slow"), ("B, slow", "slow"), ("B, fast", "fast")]
+    sheet = make_sheet(load_plan(folder / "study.toml"), boxes)
+    assert [box.rows[0].rank for box in sheet.boxes] == [3, 2, 1]
+    assert sheet.boxes[0].rows[0].loaded is not None and sheet.boxes[1].rows[0].loaded is None
+    warned = [finding for finding in sheet.findings if finding.check == "side_by_side"]
+    assert [finding.verdict for finding in warned] == ["WARN", "WARN"] and "the study differs" in warned[0].evidence
+    assert {"A", "B, slow, B, fast"} <= {finding.evidence.partition(": ")[0] for finding in sheet.findings}
+    for runs, loaded, told in (
+        ([f"A={run.folder}:none"], [], "has no such array"),
+        ([f"A={run.folder}:slow", f"A={quicker.folder}:slow"], [], "two boxes are called so"),
+        ([str(run.folder)], [f"B={run.folder}"], "is of none of the runs"),
+    ):
+        with pytest.raises(InputError, match=told):
+            make_sheet(load_plan(folder / "study.toml"), boxes_named(runs, loaded))
 
 
 @pytest.mark.parametrize(
@@ -137,8 +162,8 @@ def test_mistakes_of_a_plan_are_named(tmp_path: Path, old: str, new: str, told: 
 def test_a_box_that_was_not_measured_has_no_facts(folder: Path, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "facts.toml"
     file.write_text(FACTS.replace("box.fast", "box.other"), encoding="utf-8")
-    with pytest.raises(InputError, match="no box of the run is called so"):
-        make_sheet(load_plan(folder / "study.toml"), analyse(run), load_facts(file))
+    with pytest.raises(InputError, match="no box of the sheet is called so"):
+        make_sheet(load_plan(folder / "study.toml"), boxes_of(analyse(run)), load_facts(file))
 
 
 def test_what_machines_measured_stands_where_the_run_has_nothing(folder: Path, run: Run, tmp_path: Path) -> None:
@@ -146,11 +171,11 @@ def test_what_machines_measured_stands_where_the_run_has_nothing(folder: Path, r
     row = {"test": "3 write", "work": "write", "total_mb_s": 11.5, "low": 11.0, "high": 12.0}
     file.write_text(json.dumps({"results": [{**row, "work": "read", "total_mb_s": 1.0}, row]}), encoding="utf-8")
     plan = load_plan(folder / "study.toml")
-    sheet = make_sheet(plan, analyse(run), network=dict([load_network(f"fast={file}")]))
+    sheet = make_sheet(plan, boxes_of(analyse(run)), network=dict([load_network(f"fast={file}")]))
     assert [box.rows[2].value for box in sheet.boxes] == [None, 11.5]
     assert (sheet.boxes[1].rows[2].low, sheet.boxes[1].rows[2].high) == (11.0, 12.0)
-    with pytest.raises(InputError, match="no box of the run is called so"):
-        make_sheet(plan, analyse(run), network=dict([load_network(f"other={file}")]))
+    with pytest.raises(InputError, match="no box of the sheet is called so"):
+        make_sheet(plan, boxes_of(analyse(run)), network=dict([load_network(f"other={file}")]))
     for text, told in ((str(file), "names no box"), (f"fast={tmp_path / 'none'}", "cannot be read")):
         with pytest.raises(InputError, match=told):
             load_network(text)

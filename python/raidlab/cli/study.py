@@ -131,10 +131,18 @@ def fit(
 @app.command("sheet")
 def sheet(
     study: Annotated[str, STUDY_ARGUMENT],
-    run: Annotated[str, typer.Option("--run", metavar="RUN", help="The folder of a quiet run, which decides.")],
+    run: Annotated[
+        list[str],
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="The folder of a quiet run, which decides. Several runs, one a box: NAME=RUN, or NAME=RUN:ARRAY for "
+            "one of its arrays.",
+        ),
+    ],
     loaded: Annotated[
-        str | None,
-        typer.Option("--loaded", metavar="RUN", help="A run with hosts and network under load, shown beside."),
+        list[str] | None,
+        typer.Option("--loaded", metavar="RUN", help="A run under load, shown beside; of several boxes NAME=RUN."),
     ] = None,
     facts: Annotated[
         str | None, typer.Option("--facts", metavar="FILE", help="What is entered by hand about each box (TOML).")
@@ -151,16 +159,14 @@ def sheet(
     """
     from pathlib import Path
 
-    from raidlab.api import analyse
+    from raidlab.cli.sheet_runs import boxes_named
     from raidlab.cli.terminal import printing
-    from raidlab.results import load_run
     from raidlab.sheet import load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
     from raidlab.study import load_study
 
     plan = load_plan(load_study(study).file)
     entered = load_facts(Path(facts)) if facts is not None else {}
-    beside = None if loaded is None else analyse(load_run(loaded))
     steps = dict(load_network(text) for text in network or [])
-    made = make_sheet(plan, analyse(load_run(run)), entered, beside, steps)
+    made = make_sheet(plan, boxes_named(run, loaded or []), entered, steps)
     with printing():
         print(sheet_json(made) if as_json else sheet_markdown(made), end="")

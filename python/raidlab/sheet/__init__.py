@@ -9,6 +9,7 @@ Invariants:
 Reference: I. Bird et al., *Evaluating RAID in the Real World*, Jefferson Lab, 1998 (qualifying, discriminating tests).
 """
 
+from raidlab.sheet.boxes import Box, boxes_of
 from raidlab.sheet.facts import BoxFacts, load_facts, load_network
 from raidlab.sheet.make import BoxSheet, Sheet, SheetRow, make_sheet
 from raidlab.sheet.plan import SHEET, SheetPlan, load_plan
@@ -16,11 +17,13 @@ from raidlab.sheet.text import sheet_json, sheet_markdown
 
 __all__ = [
     "SHEET",
+    "Box",
     "BoxFacts",
     "BoxSheet",
     "Sheet",
     "SheetPlan",
     "SheetRow",
+    "boxes_of",
     "load_facts",
     "load_network",
     "load_plan",

@@ -1,4 +1,4 @@
-"""Work out the sheet of every box of a run.
+"""Work out the sheet of every box.
 
 Invariants:
 
@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from raidlab.checks import Finding, run_checks
 from raidlab.errors import InputError
-from raidlab.metrics import Analysis
 from raidlab.quantities import KINDS, NotThereError, Reading, Source
+from raidlab.sheet.boxes import Box, not_alike, refuse_twins
 from raidlab.sheet.facts import BoxFacts
 from raidlab.sheet.plan import SHEET, PlannedTest, SheetPlan
 from raidlab.stats import mean_interval
@@ -40,7 +40,7 @@ class SheetRow:
     verdict : str
         Of a qualifying test; empty for others, and where there is no result.
     rank : int or None
-        Of a discriminating test: the box's place among those of the run.
+        Of a discriminating test: the box's place among those of the sheet.
     left_percent : float or None
         What is left of the rate of the same stream alone.
     stops : float or None
@@ -87,7 +87,7 @@ class BoxSheet:
 
 @dataclass(frozen=True)
 class Sheet:
-    """All sheets of a run."""
+    """All sheets, side by side."""
 
     plan: SheetPlan
     target: str
@@ -97,9 +97,8 @@ class Sheet:
 
 def make_sheet(
     plan: SheetPlan,
-    analysis: Analysis,
+    boxes: Sequence[Box],
     facts: Mapping[str, BoxFacts] | None = None,
-    loaded: Analysis | None = None,
     network: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> Sheet:
     """The sheet of every box that a run measured.
@@ -107,12 +106,10 @@ def make_sheet(
     Parameters
     ----------
     plan : SheetPlan
-    analysis : Analysis
-        Of a quiet run of the study.
+    boxes : sequence of Box
+        Of quiet runs of the study.
     facts : mapping, optional
         What was entered by hand, by box.
-    loaded : Analysis, optional
-        Of a run with hosts and network under load.
     network : mapping, optional
         By box, what machines on a network measured on it: the rows of ``raidlab measure-network --json``.
 
@@ -121,33 +118,39 @@ def make_sheet(
     InputError
         When a measure of the plan is none, or nothing of the plan was run.
     """
-    points = [point for point in analysis.points if point.is_swept]
-    target = points[0].target if points else ""
-    names = list(dict.fromkeys(point.array for point in points if point.target == target))
-    quiet = Source(analysis, target, analysis.run.folder)
-    busy = Source(loaded, target, loaded.run.folder) if loaded is not None else None
-    steps = dict(network or {})
+    refuse_twins(boxes)
+    names, steps, known = [box.name for box in boxes], dict(network or {}), dict(facts or {})
     _known_boxes("--network", steps, names)
-    found = {
-        name: [_of_network(_row(test, name, quiet, busy), steps.get(name, ())) for test in plan.test] for name in names
-    }
-    boxes = [name for name in names if any(row.value is not None for row in found[name])]
-    if not boxes:
-        raise InputError.one("--run", f"has no result of a test of {SHEET}", value=f"'{analysis.run.folder}'")
-    known = dict(facts or {})
     _known_boxes("--facts", known, names)
-    sheets = []
-    for name in boxes:
-        box = known.get(name, BoxFacts())
-        rows = [_beside(index, plan, found, name, box, boxes) for index in range(len(plan.test))]
-        sheets.append(BoxSheet(name, _tree(analysis, name), rows, box))
-    return Sheet(plan, target, sheets, [one for one in run_checks(analysis) if one.target == target])
+    found = {box.name: [_of_network(_row(test, box), steps.get(box.name, ())) for test in plan.test] for box in boxes}
+    shown = [box for box in boxes if any(row.value is not None for row in found[box.name])]
+    if not shown:
+        folders = ", ".join(f"'{box.quiet.run.folder}'" for box in boxes)
+        raise InputError.one("--run", f"has no result of a test of {SHEET}", value=folders)
+    on_it, sheets = [box.name for box in shown], []
+    for box in shown:
+        entered = known.get(box.name, BoxFacts())
+        rows = [_beside(index, plan, found, box.name, entered, on_it) for index in range(len(plan.test))]
+        sheets.append(BoxSheet(box.name, box.tree, rows, entered))
+    targets = ", ".join(dict.fromkeys(box.target for box in shown))
+    return Sheet(plan, targets, sheets, [*not_alike(shown), *_findings(shown)])
+
+
+def _findings(boxes: Sequence[Box]) -> list[Finding]:
+    """What the checks say of each run, by the boxes it is of where there are several."""
+    runs = {id(box.quiet): box for box in boxes}
+    found = []
+    for key, box in runs.items():
+        of_it = [one for one in run_checks(box.quiet) if one.target in (box.target, "run")]
+        names = ", ".join(other.name for other in boxes if id(other.quiet) == key)
+        found += [replace(one, evidence=f"{names}: {one.evidence}") for one in of_it] if len(runs) > 1 else of_it
+    return found
 
 
 def _known_boxes(option: str, given: Iterable[str], names: list[str]) -> None:
     unknown = sorted(set(given) - set(names))
     if unknown:
-        message = "no box of the run is called so"
+        message = "no box of the sheet is called so"
         raise InputError.one(option, message, value=f"'{unknown[0]}'", accepted=", ".join(names))
 
 
@@ -163,14 +166,16 @@ def _of_network(row: SheetRow, steps: Sequence[Mapping[str, Any]]) -> SheetRow:
     return row
 
 
-def _row(test: PlannedTest, box: str, quiet: Source, busy: Source | None) -> SheetRow:
-    reading = _reading(test.measure, box, quiet)
+def _row(test: PlannedTest, box: Box) -> SheetRow:
+    quiet = Source(box.quiet, box.target, box.quiet.run.folder)
+    busy = Source(box.loaded, box.target, box.loaded.run.folder) if box.loaded is not None else None
+    reading = _reading(test.measure, box.array, quiet)
     if reading is None:
         return SheetRow(test, None)
     interval = mean_interval(reading.each) if len(reading.each) > 1 else None
     low, high = interval or (None, None)
-    stops = _reading(test.stops, box, quiet) if test.stops is not None else None
-    beside = _reading(test.measure, box, busy) if busy is not None else None
+    stops = _reading(test.stops, box.array, quiet) if test.stops is not None else None
+    beside = _reading(test.measure, box.array, busy) if busy is not None else None
     return SheetRow(
         test,
         reading.value,
@@ -226,7 +231,3 @@ def _reading(measure: dict[str, Any], box: str, source: Source) -> Reading | Non
         raise InputError.one(f"{SHEET}: measure.{'.'.join(map(str, first['loc']))}", first["msg"]) from None
     except NotThereError:
         return None
-
-
-def _tree(analysis: Analysis, name: str) -> str:
-    return next(array.tree for array in analysis.run.study.array if array.name == name)
