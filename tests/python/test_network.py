@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from raidlab.errors import CellFailedError, InputError
 from raidlab.network.agent import listen, serve
 from raidlab.network.controller import Machine, run_step
-from raidlab.network.lab import network_lab
+from raidlab.network.lab import lab_folder, network_lab
 from raidlab.network.limits import Watched, name_limit
 from raidlab.network.protocol import Channel, GoneError, NotTrustedError, load_key
 from raidlab.network.store import StoreError, own_name, store_at
@@ -188,13 +189,14 @@ def test_an_agent_opens_nothing_but_files_of_raidlabs_own(agents: list[_Agent], 
     assert secret.read_text(encoding="utf-8") == "not for others"
 
 
-def test_an_agent_does_four_things_and_no_other(agents: list[_Agent]) -> None:
+def test_an_agent_does_five_things_and_no_other(agents: list[_Agent]) -> None:
     machine = Machine(agents[0].address, KEY)
     channel = machine._channel
     for message in (
         {"do": "run", "command": "true"},
         {"do": "read"},
         {"do": "write", "file": "raidlab-net-a.dat", "bytes": -1, "block_bytes": 1},
+        {"do": "take", "file": "raidlab-net-a.dat", "bytes": 1},
     ):
         channel.send(message)
         answer = channel.receive()
@@ -237,11 +239,8 @@ def _namespaces() -> bool:
 
 @pytest.mark.skipif(not _namespaces(), reason="network namespaces need root, ip and tc")
 def test_a_laboratory_is_gone_also_after_a_failure() -> None:
-    def standing() -> str:
-        return subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-
     with pytest.raises(RuntimeError, match="in between"), network_lab(2, 100, 100) as lab:
-        assert all(name in standing() for name in (lab.server, *lab.machines))
+        assert all(name in _standing() for name in (lab.server, *lab.machines))
         ping = ["ip", "netns", "exec", lab.machines[0], "python3", "-c"]
         trial = "import socket, sys; s = socket.socket(); s.settimeout(5); s.connect_ex((sys.argv[1], 9))"
         before = [counter.read() for counter in lab.counters()]
@@ -249,4 +248,43 @@ def test_a_laboratory_is_gone_also_after_a_failure() -> None:
         after = [counter.read() for counter in lab.counters()]
         assert after[0][0] > before[0][0] and after[1][0] > before[1][0], "the links are those that were counted"
         raise RuntimeError("in between")
-    assert f"raidlab-{os.getpid()}-" not in standing()
+    assert f"raidlab-{os.getpid()}-" not in _standing()
+
+
+_KILLED = """
+import sys, time
+from raidlab.network.lab import lab_folder, network_lab
+with lab_folder() as folder, network_lab(1, 100, 100) as lab:
+    (folder / "key").write_text("secret")
+    lab.start(lab.machines[0], ["sleep", "1000"], folder / "log")
+    print(folder, lab.server, flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.skipif(not _namespaces(), reason="network namespaces need root, ip and tc")
+def test_what_a_killed_laboratory_left_the_next_one_removes() -> None:
+    command = [sys.executable, "-c", _KILLED]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as living,
+    ):
+        assert killed.stdout is not None and living.stdout is not None
+        try:
+            folder, namespace = killed.stdout.readline().split()
+            other_folder, other_namespace = living.stdout.readline().split()
+            killed.kill()
+            killed.wait()
+            assert (Path(folder) / "key").exists() and namespace in _standing()
+            with lab_folder(), network_lab(1, 100, 100):
+                assert not Path(folder).exists() and namespace not in _standing()
+                assert (Path(other_folder) / "key").exists() and other_namespace in _standing(), "its owner lives"
+        finally:
+            living.terminate()
+            living.wait()
+            killed.kill()
+    assert not Path(other_folder).exists() and other_namespace not in _standing()
+
+
+def _standing() -> str:
+    return subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout

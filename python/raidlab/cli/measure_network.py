@@ -78,19 +78,18 @@ def _with_agents(agents: list[str], key: str, amounts: tuple[int, int, int]) -> 
 def _in_lab(
     directory: str, machines: int, link: float, server_link: float, amounts: tuple[int, int, int]
 ) -> list[NetworkRow]:
-    import tempfile
     from pathlib import Path
 
     from raidlab.errors import InputError
-    from raidlab.network.lab import network_lab
+    from raidlab.network.lab import lab_folder, network_lab
     from raidlab.network.run_lab import agents_of
     from raidlab.network.tests import NetworkAsked
 
     place = Path(directory)
     if not place.is_dir():
         raise InputError.one("--lab", "is no directory", value=f"'{directory}'", accepted="a directory")
-    with tempfile.TemporaryDirectory(prefix="raidlab-lab-") as made, network_lab(machines, link, server_link) as lab:
-        agents, key, watches = agents_of(lab, place, Path(made))
+    with lab_folder() as made, network_lab(machines, link, server_link) as lab:
+        agents, key, watches = agents_of(lab, place, made)
         return _run(agents, key, NetworkAsked(*amounts, watches=watches, directory=place))
 
 

@@ -6,8 +6,9 @@ touched.
 
 Invariants:
 
-- Names begin with ``raidlab-``, and what is made is removed, in the opposite order, whatever happens in between. What
-  is left behind by a process that was killed is removed by the next laboratory, if nobody works in it.
+- Names begin with ``raidlab-`` and say whose they are, and what is made is removed, in the opposite order, whatever
+  happens in between. What a process that was killed has left (namespaces, what runs in them, folders with keys), the
+  next laboratory removes; nothing of a process that lives.
 - Nothing in the host's own network changes.
 
 Reference: A. Kuznetsov, *tc-tbf* (Linux manual): rate, burst, latency of a token bucket.
@@ -15,11 +16,16 @@ Reference: A. Kuznetsov, *tc-tbf* (Linux manual): rate, burst, latency of a toke
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import os
 import shutil
 import signal
+import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +36,11 @@ from raidlab.errors import CellFailedError, InputError
 from raidlab.network.limits import LinkCounter
 
 _PREFIX = "raidlab-"
+_FOLDERS = "raidlab-lab-"
+_OWNER = "raidlab-owner"
+_NAMESPACES = Path("/run/netns")
+_CLONE_NEWNET = 0x40000000
+_PATIENCE_S = 10.0
 _NETWORK = "10.213.77"
 _SERVER_HOST = 1
 _FIRST_MACHINE = 11
@@ -132,7 +143,8 @@ def network_lab(machines: int, machine_mbit_s: float, server_mbit_s: float) -> I
     """
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
         raise InputError.one("--lab", "needs root, ip and tc", accepted="agents on machines (AGENT...), or root")
-    names = [f"{_PREFIX}{os.getpid()}-{part}" for part in ("switch", "server", *map(str, range(1, machines + 1)))]
+    owner = f"{_PREFIX}{os.getpid()}-{_started(os.getpid())}"
+    names = [f"{owner}-{part}" for part in ("switch", "server", *map(str, range(1, machines + 1)))]
     switch, server, *others = names
     with _ended_in_order(), ExitStack() as made:
         _remove_abandoned()
@@ -188,14 +200,84 @@ def _remove_abandoned() -> None:
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
     for line in listed.splitlines():
         name = line.split()[0] if line.split() else ""
-        owner = name.removeprefix(_PREFIX).partition("-")[0]
-        if not name.startswith(_PREFIX) or not owner.isdigit() or Path(f"/proc/{owner}").exists():
+        owner, _, rest = name.removeprefix(_PREFIX).partition("-")
+        if not name.startswith(_PREFIX) or not owner.isdigit():
+            continue
+        # A number that another process has meanwhile is told by when that one began.
+        alive, begun = _started(int(owner)), rest.partition("-")[0]
+        if alive is not None and (not begun.isdigit() or int(begun) == alive):
             continue
         held = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
         for pid in held.split():
             with suppress(ProcessLookupError, ValueError):
                 os.kill(int(pid), 9)
         _quietly("netns", "delete", name)
+
+
+def _started(pid: int) -> int | None:
+    """When a process began, in the kernel's ticks; None if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[19])
+
+
+@contextmanager
+def lab_folder() -> Iterator[Path]:
+    """A folder for keys, sockets and logs that only its owner can look into, for as long as the context lasts."""
+    _remove_abandoned_folders()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDERS))
+    try:
+        # Locked before it has its name: a file of this name that nobody holds is always a dead process's.
+        with (folder / f"{_OWNER}.new").open("wb") as owner:
+            fcntl.flock(owner.fileno(), fcntl.LOCK_EX)
+            (folder / f"{_OWNER}.new").rename(folder / _OWNER)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned_folders() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*"):
+        with suppress(OSError):
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            with (folder / _OWNER).open("rb") as owner:
+                fcntl.flock(owner.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def connect_from(namespace: str, host: str, port: int) -> socket.socket:
+    """A connection that begins in a namespace; this process stays where it is.
+
+    Raises
+    ------
+    OSError
+    """
+    made: list[socket.socket | OSError] = []
+
+    def connect() -> None:
+        # A thread may go elsewhere alone; its sockets stay there when it has ended.
+        libc = ctypes.CDLL(None, use_errno=True)
+        try:
+            descriptor = os.open(_NAMESPACES / namespace, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if libc.setns(descriptor, _CLONE_NEWNET):
+                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            finally:
+                os.close(descriptor)
+            made.append(socket.create_connection((host, port), timeout=_PATIENCE_S))
+        except OSError as error:
+            made.append(error)
+
+    thread = threading.Thread(target=connect)
+    thread.start()
+    thread.join()
+    if isinstance(made[0], OSError):
+        raise made[0]
+    return made[0]
 
 
 def _ip(*words: str) -> str:
