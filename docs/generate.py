@@ -134,7 +134,7 @@ COLUMNS: dict[str, str] = {
     "accesses.bytes": "Their bytes.",
     "number": "Number of the stream in its cell.",
     "stream": "What the study calls it; of several alike each has its number.",
-    "source": "Where its bytes came from: `memory`, `array`, `tape`, `way` (behind stations).",
+    "source": "Where its bytes came from: `memory`, `array`, `tape`, `way` (behind stations), `connection` (another machine).",
     "sink": "Where they went.",
     "streams.bytes": "Bytes that have arrived.",
     "streams.elapsed_ns": "From the start of all to its end, `sync_ns` included.",

@@ -25,6 +25,7 @@ from raidlab.results.foreign import keep_foreign
 from raidlab.run import (
     CellOutcome,
     Execution,
+    FarMachine,
     Progress,
     Silent,
     StopFlag,
@@ -52,6 +53,7 @@ def run_study(
     progress: Progress | None = None,
     argv: Sequence[str] = (),
     stop: StopFlag | None = None,
+    machine: FarMachine | None = None,
 ) -> Run:
     """Run a study and keep the result in a new folder.
 
@@ -75,6 +77,8 @@ def run_study(
         The command to write into the provenance.
     stop : StopFlag, optional
         Ends the run when it is raised; signals raise one of the run's own by default.
+    machine : FarMachine, optional
+        Another machine, for streams that go to one; without it they are left out.
 
     Returns
     -------
@@ -93,6 +97,7 @@ def run_study(
     words = _words(loaded, on)
     root_seed = loaded.study.seed if seed is None else seed
     execution = _prepared(loaded, words, destroy, root_seed, quick, progress, stop)
+    execution.machine = machine
     with catching_signals(execution.stop):
         writer = RunWriter(
             new_folder(Path(out), loaded.study.name),
@@ -101,6 +106,7 @@ def run_study(
             targets=words,
             quick=quick,
             argv=list(argv) or ["raidlab", "run", loaded.study.name],
+            far_machine=None if machine is None else machine.name,
         )
         return _run(execution, writer)
 
@@ -115,6 +121,7 @@ def resume_run(
     destroy: Sequence[str] = (),
     progress: Progress | None = None,
     stop: StopFlag | None = None,
+    machine: FarMachine | None = None,
 ) -> Run:
     """Go on with a run that was killed, interrupted or failed, in its own folder; what is done is not run again.
 
@@ -130,6 +137,8 @@ def resume_run(
         Block devices that may be overwritten; named anew, because names of devices change.
     progress, stop
         As for `run_study`.
+    machine : FarMachine, optional
+        Named anew too, if the run had one.
 
     Returns
     -------
@@ -152,7 +161,9 @@ def resume_run(
         loaded = study if isinstance(study, LoadedStudy) else load_study(study or unfinished.study)
         words, root_seed, is_quick = _as_it_was(unfinished, on, seed, quick)
         unfinished.refuse_other(loaded, seed=root_seed, targets=words, quick=is_quick)
+        unfinished.refuse_other_machine(None if machine is None else machine.name)
         execution = _prepared(loaded, words, destroy, root_seed, is_quick, progress, stop)
+        execution.machine = machine
         execution.known = unfinished.answers
         execution.check_members = unfinished.refuse_other_members
         execution.progress.note(f"going on with {folder}: {len(unfinished.answers)} cells are done")

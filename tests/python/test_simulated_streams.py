@@ -162,7 +162,7 @@ def test_the_same_streams_run_on_real_members(tmp_path: Path) -> None:
     [
         ('sink = "far"', 'sink = "fare"', "is no end of sim; did you mean 'far'"),
         ("read = 0.5", "read = 0.4", "the share of the streams that read"),
-        ('tape = { mb_s = 50, buffer = "512KiB" }', "", "either tape or path"),
+        ('tape = { mb_s = 50, buffer = "512KiB" }', "", "one of tape, path, machine"),
         ('name = "to tape", source = "array"', 'name = "write", source = "array"', "already the name of a stream"),
         ('name = "fetch", source = "array", sink = "far"', 'name = "f", source = "memory", sink = "memory"', "memory"),
         (

@@ -49,6 +49,12 @@ def measure_streams(
         list[str] | None,
         typer.Option("--destroy", metavar="DEVICE", help="A block device among the ends that may be overwritten."),
     ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", metavar="FILE", help="What memory and tapes hand over; incompressible bytes by default."
+        ),
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave files that were made.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The root of all randomness.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
@@ -77,6 +83,7 @@ def measure_streams(
         destroy=[Path(device) for device in destroy or []],
         duration_s=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED) / 1e9,
         keep=keep,
+        data=None if data is None else Path(data),
     )
     asked = StreamsAsked(request, repeats, alone=not together)
     stop = StopFlag()

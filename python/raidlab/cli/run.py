@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -21,7 +22,8 @@ from raidlab.errors import (
 if TYPE_CHECKING:
     from raidlab.checks import Finding
     from raidlab.results import Run
-    from raidlab.run import Progress, StopFlag
+    from raidlab.run import FarMachine, Progress, StopFlag
+    from raidlab.study import LoadedStudy
 
 EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
 EXAMPLES = """\b
@@ -29,6 +31,7 @@ Examples:
   raidlab run quickstart --quick
   raidlab run quickstart --on sim --seed 1
   raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/
+  raidlab run jlab1998 --on /mnt/box/ --machine 10.0.0.11:7070 --key key
   raidlab run --resume last"""
 
 
@@ -80,9 +83,19 @@ def run(
             "--resume",
             metavar="RUN",
             help="Go on with a run that was killed, interrupted or failed: its folder, its name in --out, or 'last'. "
-            "Its targets, seed and --quick are kept; --destroy is named anew.",
+            "Its targets, seed and --quick are kept; --destroy and --machine are named anew.",
         ),
     ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="MACHINE",
+            help="Where streams to another machine go: HOST:PORT of its `raidlab agent`, or lab:DIR, a machine in a "
+            "network namespace of this one whose disk is DIR (root). Without it they are left out.",
+        ),
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The key that the agent has too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Run a study and print the comparison.
@@ -91,15 +104,22 @@ def run(
     """
     from raidlab.api import analyse, published_beside
     from raidlab.checks import run_checks
+    from raidlab.cli.machine import far_machine
     from raidlab.cli.output import print_json, print_run
     from raidlab.cli.terminal import printing, say
     from raidlab.report import write_page
     from raidlab.run import StopFlag, catching_signals, progress_on
 
     stop = StopFlag()
-    # Whoever interrupts a run still wants its report.
-    with catching_signals(stop):
-        asked = _Asked(on, seed, quick, destroy or [], progress_on(sys.stderr), stop)
+    with ExitStack() as held:
+        far = (
+            held.enter_context(far_machine(machine, key, _study_of(study, resume, out)))
+            if machine is not None
+            else None
+        )
+        # Whoever interrupts a run still wants its report.
+        held.enter_context(catching_signals(stop))
+        asked = _Asked(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far)
         result = _begun(study, out, asked) if resume is None else _resumed(resume, study, out, asked)
         if result.cells.is_empty():
             say(f"{result.facts['status']} before anything was measured; {result.folder}")
@@ -130,6 +150,7 @@ class _Asked(NamedTuple):
     destroy: list[str]
     progress: Progress
     stop: StopFlag
+    machine: FarMachine | None
 
 
 def _begun(study: str | None, out: str, asked: _Asked) -> Run:
@@ -139,6 +160,7 @@ def _begun(study: str | None, out: str, asked: _Asked) -> Run:
     if study is None:
         raise InputError.one("STUDY", "is missing", accepted="a study's name or file, or --resume RUN")
     argv = command(study, asked.on or [], asked.seed, asked.quick, asked.destroy)
+    argv += ["--machine", asked.machine.name] if asked.machine is not None else []
     return run_study(study, out=out, argv=argv, **asked._asdict())
 
 
@@ -149,6 +171,24 @@ def _resumed(run: str, study: str | None, out: str, asked: _Asked) -> Run:
 
     refuse_empty("--resume", [run])
     return resume_run(folder_of(run, Path(out), "--resume"), study, **asked._asdict())
+
+
+def _study_of(study: str | None, resume: str | None, out: str) -> LoadedStudy | None:
+    """The study that is to be run, as far as it is known yet; what is wrong with it is said later."""
+    from raidlab.cli.run_folders import folder_of
+    from raidlab.errors import RaidlabError
+    from raidlab.results import open_unfinished
+    from raidlab.study import load_study
+
+    try:
+        if study is None and resume:
+            unfinished = open_unfinished(folder_of(resume, Path(out), "--resume"))
+            if unfinished is not None:
+                unfinished.close()
+                study = unfinished.study
+        return load_study(study) if study is not None else None
+    except RaidlabError:
+        return None
 
 
 def say_failure(run: Run) -> None:

@@ -29,6 +29,7 @@ _FLAG_OF = {
     "rate_mb_s": "--rate",
     "buffers": "--buffers",
     "duration_s": "--runtime",
+    "data": "--data",
 }
 
 

@@ -3,14 +3,18 @@
 Invariants:
 
 - It listens only where it was told to, serves one controller at a time, and only one that has the key.
-- Its messages are ``hello``, ``write``, ``read``, ``remove``; any other is answered with an error.
+- Its messages are ``hello``, ``write``, ``read``, ``take``, ``remove``; any other is answered with an error.
+- A copy that it takes comes over one connection, at its own address, from who says the word that it has just told its
+  controller.
 - A job does not start before the moment the controller names, so that machines start together, and has a bounded
   length.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable
@@ -24,6 +28,12 @@ _MOST_BYTES = 1 << 44
 _BLOCKS = range(512, (64 << 20) + 1)
 # A machine that says nothing for so long while it introduces itself is none of ours.
 _PATIENCE_S = 10.0
+# A copy of which nothing arrives for so long has ended.
+_COPY_PATIENCE_S = 120.0
+_WORD_BYTES = 32
+# The system chooses one; 0 stands for a socket of this machine.
+_ANY_PORT = -1
+_PIECE_BYTES = 256 * 1024
 Note = Callable[[str], None]
 
 
@@ -68,7 +78,7 @@ def _serve_one(channel: Channel, store: Store) -> None:
     try:
         while True:
             message = channel.receive()
-            if message.get("do") == "write":
+            if message.get("do") in ("write", "take"):
                 written.add(str(message.get("file")))
             try:
                 channel.send({"ok": True, **_do(message, store, channel)})
@@ -88,8 +98,10 @@ def _do(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, An
     if what == "remove":
         store.remove(str(message["file"]))
         return {}
+    if what == "take":
+        return _take(message, store, channel)
     if what not in ("read", "write"):
-        raise ValueError(f"'{what}' is nothing an agent does; accepted: hello, write, read, remove")
+        raise ValueError(f"'{what}' is nothing an agent does; accepted: hello, write, read, take, remove")
     total, block = _amount(message["bytes"], _MOST_BYTES), _amount(message["block_bytes"], _BLOCKS[-1])
     opened = store.open_write(str(message["file"])) if what == "write" else store.open_read(str(message["file"]))
     with opened as file:
@@ -103,6 +115,55 @@ def _do(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, An
             file.sync()
         elapsed, spent = time.monotonic_ns() - started, time.process_time_ns() - cpu
     return {"bytes": moved, "elapsed_ns": elapsed, "cpu_ns": spent}
+
+
+def _take(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, Any]:
+    """Take a copy: all that one connection brings, at most what was said, and tell it how much is there for good."""
+    total, host = _amount(message["bytes"], _MOST_BYTES), channel.local_host
+    if host is None:
+        raise ValueError("no copy comes over a socket of this machine; accepted: an agent that listens at HOST:PORT")
+    word = secrets.token_bytes(_WORD_BYTES)
+    try:
+        with store.open_write(str(message["file"])) as file, listen(host, _ANY_PORT) as listener:
+            channel.send({"ready": True, "port": listener.getsockname()[1], "word": word.hex()})
+            with _accepted(listener, word) as stream:
+                started, cpu = time.monotonic_ns(), time.process_time_ns()
+                moved = _copied(stream, file, total)
+                file.sync()
+                stream.sendall(moved.to_bytes(8, "little"))
+                elapsed, spent = time.monotonic_ns() - started, time.process_time_ns() - cpu
+    except OSError as error:
+        raise StoreError(f"the copy ended: {error.strerror or error}") from None
+    return {"bytes": moved, "elapsed_ns": elapsed, "cpu_ns": spent}
+
+
+def _accepted(listener: socket.socket, word: bytes) -> socket.socket:
+    listener.settimeout(_PATIENCE_S)
+    stream, _address = listener.accept()
+    stream.settimeout(_PATIENCE_S)
+    said = stream.recv(_WORD_BYTES, socket.MSG_WAITALL)
+    if not hmac.compare_digest(said, word):
+        stream.close()
+        raise StoreError("somebody else came for the copy")
+    stream.settimeout(_COPY_PATIENCE_S)
+    return stream
+
+
+def _copied(stream: socket.socket, file: Any, total: int) -> int:
+    buffer = bytearray(_PIECE_BYTES)
+    view, done = memoryview(buffer), 0
+    while done < total:
+        filled = 0
+        while filled < min(len(buffer), total - done):
+            count = stream.recv_into(view[filled:], min(len(buffer) - filled, total - done - filled))
+            if not count:
+                break
+            filled += count
+        if not filled:
+            break
+        file.write(bytes(view[:filled]))
+        done += filled
+    return done
 
 
 def _amount(value: Any, most: int) -> int:
@@ -134,7 +195,7 @@ def _read(file: Any, total: int, block: int) -> int:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listener at one address; with port 0 ``host`` is the path of a socket.
+    """A listener at one address; with port 0 ``host`` is the path of a socket, with -1 the system chooses the port.
 
     Raises
     ------
@@ -152,7 +213,7 @@ def listen(host: str, port: int) -> socket.socket:
                 os.umask(before)
         else:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
+            listener.bind((host, max(port, 0)))
         listener.listen(1)
     except OSError:
         with suppress(OSError):

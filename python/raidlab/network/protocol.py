@@ -99,6 +99,12 @@ class Channel:
         self._session = _mac(key, b"session", "controller", both)
         self._sent = self._received = 0
 
+    @property
+    def local_host(self) -> str | None:
+        """The address of this side; None for a socket of this machine."""
+        name = self._connection.getsockname()
+        return str(name[0]) if isinstance(name, tuple) else None
+
     def send(self, message: dict[str, Any]) -> None:
         """Send one message."""
         body = json.dumps(message).encode()

@@ -1,4 +1,4 @@
-"""Start what a laboratory needs: the server of a directory, and an agent on each machine.
+"""Start what a laboratory needs: a directory's server and an agent on each machine; or a machine that takes copies.
 
 Invariant: the key is made for this laboratory, lies in a folder that only its owner can read, and goes with it.
 """
@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from raidlab.errors import CellFailedError
-from raidlab.network.lab import Lab, this_python
+from raidlab.network.copy import CopyMachine
+from raidlab.network.lab import Lab, connect_from, lab_folder, network_lab, this_python
 from raidlab.network.limits import ProcessCounter, Watch
-from raidlab.network.server import start_nfs
+from raidlab.network.server import answers, start_nfs
 
 _PATIENCE_S = 20.0
+_AGENT_PORT = 7070
 
 
 def agents_of(lab: Lab, directory: Path, folder: Path) -> tuple[list[str], bytes, list[Watch]]:
@@ -26,11 +31,7 @@ def agents_of(lab: Lab, directory: Path, folder: Path) -> tuple[list[str], bytes
     ------
     InputError, CellFailedError
     """
-    folder.chmod(0o700)
-    key = secrets.token_hex(32).encode()
-    key_file = folder / "key"
-    key_file.touch(mode=0o600)
-    key_file.write_bytes(key)
+    key, key_file = _new_key(folder)
     place, server = start_nfs(lab, directory, folder)
     sockets = []
     for number, namespace in enumerate(lab.machines):
@@ -47,3 +48,32 @@ def agents_of(lab: Lab, directory: Path, folder: Path) -> tuple[list[str], bytes
         time.sleep(0.1)
     watches: list[Watch] = [*lab.counters(), ProcessCounter("the server's work", server)]
     return [f"unix:{path}" for path, _log in sockets], key, watches
+
+
+@contextmanager
+def machine_in_lab(name: str, directory: Path, mbit_s: float) -> Iterator[CopyMachine]:
+    """A machine of a laboratory that puts copies into a directory; its link, and this machine's to it, are shaped.
+
+    Raises
+    ------
+    InputError, CellFailedError
+    """
+    with lab_folder() as folder, network_lab(1, mbit_s, mbit_s) as lab:
+        key, key_file = _new_key(folder)
+        address, log = f"{lab.addresses[0]}:{_AGENT_PORT}", folder / "agent.log"
+        command = [*this_python(), "agent", str(directory.resolve()), "--listen", address, "--key", str(key_file)]
+        lab.start(lab.machines[0], command, log)
+        deadline = time.monotonic() + _PATIENCE_S
+        while not answers(lab, lab.server, lab.addresses[0], _AGENT_PORT):
+            if time.monotonic() > deadline:
+                said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing"]
+                raise CellFailedError(f"its agent does not listen; it says: {said[-1]}", kind="io", key="--machine")
+            time.sleep(0.1)
+        yield CopyMachine(name, address, key, partial(connect_from, lab.server))
+
+
+def _new_key(folder: Path) -> tuple[bytes, Path]:
+    key, file = secrets.token_hex(32).encode(), folder / "key"
+    file.touch(mode=0o600)
+    file.write_bytes(key)
+    return key, file

@@ -71,6 +71,8 @@ class RunWriter:
         The command, as it can be given again.
     command : str
         ``run``, or another one, whose runs cannot be resumed.
+    far_machine : str, optional
+        Another machine that streams went to, as it was named.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class RunWriter:
         quick: bool,
         argv: list[str],
         command: str = RUN,
+        far_machine: str | None = None,
     ) -> None:
         facts = {
             "schema_version": SCHEMA_VERSION,
@@ -91,6 +94,7 @@ class RunWriter:
             "targets": targets,
             "quick": quick,
             "argv": argv,
+            **({} if far_machine is None else {"far_machine": far_machine}),
             "raidlab": version_facts(),
             "host": host_facts(),
             "times": begun({}, _now()),

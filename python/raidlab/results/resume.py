@@ -93,6 +93,21 @@ class Unfinished:
                 accepted="the same study, seed, targets, raidlab and (but for simulations) machine, or a new run",
             )
 
+    def refuse_other_machine(self, name: str | None) -> None:
+        """Refuse to go on with another machine at the far end of streams, or with none, than there was.
+
+        Raises
+        ------
+        InputError
+        """
+        then = self.facts.get("far_machine")
+        if then != name:
+            message = (
+                f"cannot go on as what it was: its streams went to {then or 'no machine'}, not to {name or 'none'}"
+            )
+            accepted = f"--machine {then}" if then else "no --machine, or a new run"
+            raise InputError.one("--resume", message, value=f"'{self.folder}'", accepted=accepted)
+
     def _other_order(self, loaded: LoadedStudy, *, seed: int, targets: Sequence[str], quick: bool) -> Iterator[str]:
         facts = self.facts
         if facts["study"]["name"] != loaded.study.name:

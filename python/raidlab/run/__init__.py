@@ -8,6 +8,7 @@ Invariants:
 """
 
 from raidlab.run.execute import Execution, check_study
+from raidlab.run.far import FarMachine
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.progress import Progress, Silent, progress_on
@@ -16,6 +17,7 @@ from raidlab.run.targets import Target, refuse_empty, resolve_targets
 __all__ = [
     "CellOutcome",
     "Execution",
+    "FarMachine",
     "HoldOutcome",
     "Outcome",
     "Progress",

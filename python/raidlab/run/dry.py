@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from raidlab.errors import Problem
-from raidlab.run.request import MODELLED, cell_request
+from raidlab.run.request import cell_request
+from raidlab.run.stream_cells import MODELLED
 from raidlab.study import Cell, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.expand import NULL, expand_null
 from raidlab.study.places import Place

@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
 from raidlab.run.dry import dry_problems
 from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
+from raidlab.run.far import FarMachine
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import Members, check_devices, check_places, live_members
 from raidlab.run.outcome import CellOutcome, Outcome
@@ -29,6 +30,7 @@ from raidlab.run.remembered import Remembered
 from raidlab.run.request import cell_request
 from raidlab.run.runner import Answer, InlineRunner, Runner, run_request
 from raidlab.run.schedule import Schedule, TextOf
+from raidlab.run.stream_cells import needs_machine
 from raidlab.run.target_facts import note_state_after, target_facts
 from raidlab.run.targets import LivePlace, Target
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
@@ -52,6 +54,8 @@ class Execution:
     progress : Progress
     stop : StopFlag
         Raised from outside, it ends the run.
+    machine : FarMachine, optional
+        Another machine, for streams that go to one; without it cells that need it are left out, which is said.
     known : mapping
         The engine's answers to cells that are done already, by the cells' names.
     check_members : callable, optional
@@ -76,6 +80,7 @@ class Execution:
     failure: str | None = None
     live_members: list[dict[str, Any]] = field(default_factory=list)
     stop: StopFlag = field(default_factory=StopFlag)
+    machine: FarMachine | None = None
     known: Mapping[str, Answer] = field(default_factory=dict)
     check_members: Callable[[Sequence[dict[str, Any]]], None] | None = None
     _live_member_bytes: int = 0
@@ -161,6 +166,10 @@ class Execution:
                 self._live_member_bytes = check_devices(target, self._widest())
                 if any(writes(workload) for workload in self.loaded.study.workloads_on("live")):
                     target.refuse_writes()
+            sample = self.loaded.sample_file()
+            if sample is not None and not sample.is_file():
+                problem = self.loaded.problem(("live", "data"), "is no file", "a file with data of your own")
+                raise InputError([problem])
             if target.kind == "directory":
                 check_places(target, self._widest("live"), self._live_member_bytes, self.progress.note)
         found: dict[tuple[str, str], Problem] = {}
@@ -256,9 +265,8 @@ class Execution:
                     hold_target_ns=hold_target_ns,
                 )
 
-            expansion = expand(self.loaded.study, EMULATED, seed=self.seed, quick=self.quick)
             title = f"emulating {model.name} at speed {self.loaded.study.emulated.speed:g}"
-            yield from self._run(expansion, InlineRunner(self.stop), text_of, title)
+            yield from self._run(self._expanded(EMULATED), InlineRunner(self.stop, self.machine), text_of, title)
 
     def _live_text(self, cell: Cell, members: Members, hold_target_ns: int | None = None, *, once: bool = False) -> str:
         return cell_request(
@@ -275,9 +283,19 @@ class Execution:
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
             return self._live_text(cell, members, hold_target_ns)
 
-        expansion = expand(self.loaded.study, "live", seed=self.seed, quick=self.quick)
         places = ", ".join(str(place.path or place.kind) for place in target.places)
-        return self._run(expansion, InlineRunner(self.stop), text_of, f"measuring on {places}")
+        runner = InlineRunner(self.stop, self.machine)
+        return self._run(self._expanded("live"), runner, text_of, f"measuring on {places}")
+
+    def _expanded(self, target: str) -> Expansion:
+        """What is run on the clock: all, or all that needs no other machine where none is named."""
+        expansion = expand(self.loaded.study, target, seed=self.seed, quick=self.quick)
+        if self.machine is not None:
+            return expansion
+        left_out = [cell for cell in expansion.cells if needs_machine(self.loaded, cell)]
+        for name in dict.fromkeys(cell.workload.name for cell in left_out):
+            self.progress.note(f"'{name}' is left out: it needs another machine (--machine)")
+        return replace(expansion, cells=tuple(cell for cell in expansion.cells if cell not in left_out))
 
     def _null(self) -> Iterator[Outcome]:
         """The same requests over members in memory: what raidlab itself costs, to be set against what was measured."""

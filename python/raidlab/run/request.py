@@ -14,7 +14,7 @@ from typing import Any
 
 from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
-from raidlab.run.stream_cells import live_streams, simulated_streams, streams_of
+from raidlab.run.stream_cells import MODELLED, live_streams, simulated_streams, streams_of
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.expand import NULL, Budget, load_of
 from raidlab.study.schema import Amount, Modelled, Policy
@@ -24,8 +24,6 @@ from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSi
 # depth 1 would be spent before depth 256 has started. So both parts grow with the depth.
 WARMUP_ROUNDS = 4
 MEASURE_ROUNDS = 20
-# Targets on the virtual clock.
-MODELLED = ("sim", "original")
 # The sector of plain targets as long as nobody has asked them.
 PLAIN_SECTOR_BYTES = 512
 

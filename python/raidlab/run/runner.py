@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 from raidlab.errors import CellFailedError, RefusedError
+from raidlab.run.far import FarMachine, connected
 from raidlab.run.interrupt import StopFlag
 
 Answer = dict[str, Any]
@@ -58,9 +59,9 @@ class InlineRunner:
     others: it ends the run, and what it measured till then is given by `close`, marked as interrupted.
     """
 
-    def __init__(self, stop: StopFlag) -> None:
+    def __init__(self, stop: StopFlag, machine: FarMachine | None = None) -> None:
         self._queue: deque[tuple[Hashable, str]] = deque()
-        self._stop = stop
+        self._stop, self._machine = stop, machine
         self._cut: list[tuple[Hashable, Answer]] = []
 
     def submit(self, key: Hashable, request: str) -> None:
@@ -75,7 +76,8 @@ class InlineRunner:
             raise KeyboardInterrupt
         key, request = self._queue.popleft()
         try:
-            answer = run_request(request, lambda _share: not self._stop())
+            with connected(request, self._machine) as text:
+                answer = run_request(text, lambda _share: not self._stop())
         except CellFailedError as error:
             raise CellFailedError(f"{key}: {error}", error.kind, error.key) from None
         if answer.get("requests", answer.get("bytes")) and (answer.get("stopped_by") or answer.get("interrupted")):

@@ -20,6 +20,10 @@ from raidlab.study.workload import ARRAY, MEMORY, CopyStream
 
 # Files begin at multiples of this.
 _GRAIN_BYTES = 1024**2
+# A connection that is opened when the cell is run.
+NOT_YET = {"kind": "connection", "descriptor": -1}
+# Targets on the virtual clock.
+MODELLED = ("sim", "original")
 # No stream that makes sense takes longer on the virtual clock: some weeks.
 _LONGEST_S = 2e6
 Tally = dict[str, Any]
@@ -61,7 +65,7 @@ def simulated_streams(
                 continue
             ways.append(way(section, visits, cell.array, number))
             known[name] = {"kind": "way", "way": len(ways) - 1}
-        texts.append(_stream(stream, cell, known[stream.source], known[stream.sink], quick=quick))
+        texts.append(_stream(stream, cell, known[stream.source], known[stream.sink]))
     more = {key: value for key, value in (("ways", ways), ("way_quantum_bytes", section.end_quantum)) if value}
     return {
         "streams": texts,
@@ -88,9 +92,9 @@ def live_streams(
     texts = []
     for stream, offset in _placed(loaded, cell, sector_bytes, quick=quick, member_bytes=member_bytes):
         array = {"kind": "array", "array": 0, "volume": stream.volume, "offset_bytes": offset}
-        tapes = {name: _tape(end) for name, end in ends.items()}
-        known: dict[str, dict[str, Any]] = {MEMORY: {"kind": "memory"}, ARRAY: array, **tapes}
-        texts.append(_stream(stream, cell, known[stream.source], known[stream.sink], quick=quick))
+        others = {name: _tape(end) if end.machine is None else dict(NOT_YET) for name, end in ends.items()}
+        known: dict[str, dict[str, Any]] = {MEMORY: {"kind": "memory"}, ARRAY: array, **others}
+        texts.append(_stream(stream, cell, known[stream.source], known[stream.sink]))
     names = [text["name"] for text in texts]
     for index, text in enumerate(texts):
         if names.count(text["name"]) > 1:
@@ -103,15 +107,26 @@ def live_streams(
     }
     # What goes past the array, to measure a stage of the path alone, does not open it.
     is_used = any(ARRAY in (stream.source, stream.sink) for stream in streams_of(cell))
-    return {"engine": "streams", "seed": cell.seed, "arrays": [array_text] if is_used else [], "streams": texts}
+    request = {"engine": "streams", "seed": cell.seed, "arrays": [array_text] if is_used else [], "streams": texts}
+    # Emulated disks keep nothing that could be compressed.
+    sample = loaded.sample_file() if target == "live" else None
+    return request if sample is None else request | {"data": str(sample)}
+
+
+def needs_machine(loaded: LoadedStudy, cell: Cell) -> bool:
+    """Whether a stream of the cell goes to another machine."""
+    section = loaded.study.live if cell.target == "live" else loaded.study.emulated
+    machines = {end.name for end in section.end if end.machine is not None} if cell.target not in MODELLED else set()
+    return any(stream.sink in machines for stream in cell.workload.streams or ())
 
 
 def answer_of_streams(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer of the engine ``streams`` as that of a cell: what passed the array is what was read and written.
 
-    The times of reads and writes are those of the streams' calls at the array.
+    The times of reads and writes are those of the streams' calls at the array. An answer that is one of a cell already,
+    as a resumed run remembers it, stays as it is.
     """
-    if answer.get("engine") != "streams":
+    if answer.get("engine") != "streams" or "all" in answer:
         return answer
     kinds = {(end["stream"], end["side"]): end["kind"] for end in answer["facts"]["endpoints"]}
     read, write = _tally(answer, kinds, "from", "source"), _tally(answer, kinds, "to", "sink")
@@ -131,7 +146,7 @@ def answer_of_streams(answer: dict[str, Any]) -> dict[str, Any]:
         "stations": [],
         "streams": streams,
         "facts": {"targets": array.get("targets", []), "failed_members": array.get("failed_members", [])},
-        "checks": _page_cache(answer),
+        "checks": [*answer.get("checks", []), *_page_cache(answer), *_sample(answer)],
         "stopped_by": answer["stopped_by"],
         "interrupted": answer["interrupted"],
     }
@@ -140,28 +155,36 @@ def answer_of_streams(answer: dict[str, Any]) -> dict[str, Any]:
 def _placed(
     loaded: LoadedStudy, cell: Cell, sector_bytes: int, *, quick: bool, member_bytes: int | None = None
 ) -> list[tuple[CopyStream, int]]:
-    """Every stream with the place of its file on the array; streams without one are at 0."""
+    """Every stream, as long as it is here, with the place of its file on the array; streams without one are at 0."""
     if member_bytes is None:
         member_bytes = loaded.geometry.devices[cell.target].capacity_bytes
     sizes = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)["volume_bytes"]
     volume_bytes = [int(size) for size in sizes] if isinstance(sizes, list | tuple) else [int(sizes)]
     taken: dict[int, int] = {}
     placed = []
-    for stream in streams_of(cell):
+    for one in streams_of(cell):
+        stream = one.model_copy(update={"bytes": amount(one, loaded, cell, quick=quick)})
         if ARRAY not in (stream.source, stream.sink):
             placed.append((stream, 0))
             continue
         of_volume = volume_bytes[min(stream.volume, len(volume_bytes) - 1)]
         begin = int(stream.begin * of_volume) // _GRAIN_BYTES * _GRAIN_BYTES
         placed.append((stream, begin + taken.get(stream.volume, 0)))
-        length = -(-amount(stream, quick=quick) // _GRAIN_BYTES) * _GRAIN_BYTES
+        length = -(-stream.bytes // _GRAIN_BYTES) * _GRAIN_BYTES
         taken[stream.volume] = taken.get(stream.volume, 0) + length
     return placed
 
 
-def amount(stream: CopyStream, *, quick: bool) -> int:
-    """How much a stream moves."""
-    return stream.quick_bytes if quick and stream.quick_bytes is not None else stream.bytes
+def amount(stream: CopyStream, loaded: LoadedStudy, cell: Cell, *, quick: bool) -> int:
+    """How much a stream moves on the cell's target: all of it, a share in whole blocks, or what ``--quick`` says."""
+    if quick and stream.quick_bytes is not None:
+        return stream.quick_bytes
+    if cell.target in MODELLED:
+        return stream.bytes
+    assert cell.workload.size.kind == "fixed", "checked when the study was loaded"
+    share = (loaded.study.emulated if cell.target == "emulated" else loaded.study.live).amounts
+    block = cell.workload.size.bytes
+    return stream.bytes if share == 1 else max(1, round(stream.bytes * share / block)) * block
 
 
 def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[dict[str, Any]]) -> int:
@@ -172,16 +195,14 @@ def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[dict[str, Any]]
     return min(sizes) if len(sizes) == len(members) else loaded.study.live.member_size
 
 
-def _stream(
-    stream: CopyStream, cell: Cell, source: dict[str, Any], sink: dict[str, Any], *, quick: bool
-) -> dict[str, Any]:
+def _stream(stream: CopyStream, cell: Cell, source: dict[str, Any], sink: dict[str, Any]) -> dict[str, Any]:
     assert cell.workload.size.kind == "fixed", "checked when the study was loaded"
     return {
         "name": stream.name,
         "from": source,
         "to": sink,
         "block_bytes": cell.workload.size.bytes,
-        "bytes": amount(stream, quick=quick),
+        "bytes": stream.bytes,
         "buffers": stream.buffers,
     }
 
@@ -237,6 +258,24 @@ def _added(read: Tally, write: Tally) -> Tally:
         "response_mean_ns": mean,
         "service_mean_ns": mean,
     }
+
+
+def _sample(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Whose data were written, where it is the user's own."""
+    sample = answer["facts"].get("data")
+    if sample is None:
+        return []
+    longest = max((stream["bytes"] for stream in answer["streams"]), default=0)
+    times = longest / sample["used_bytes"]
+    evidence = f"what was written is {sample['path']}, {sample['used_bytes']} bytes of it"
+    if times <= 1:
+        return [{"name": "data", "verdict": "PASS", "evidence": evidence, "mend": ""}]
+    evidence += (
+        f", {times:.1f} times over in the longest stream: a box that keeps one copy of what is alike gains by it"
+    )
+    return [
+        {"name": "data", "verdict": "WARN", "evidence": evidence, "mend": "leave live.data out for unrepeated data"}
+    ]
 
 
 def _page_cache(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -226,6 +226,8 @@ class StreamsRequest:
         No block is begun later.
     keep : bool
         Leave files that were made.
+    data : Path, optional
+        What memory and tapes hand over, round and round; made up, incompressible and unrepeated when left out.
     """
 
     streams: Sequence[Stream]
@@ -235,6 +237,7 @@ class StreamsRequest:
     verify: bool = False
     duration_s: float | None = None
     keep: bool = False
+    data: Path | None = None
 
     def text(self) -> str:
         """The cell, as the engine takes it."""
@@ -245,6 +248,7 @@ class StreamsRequest:
             "destroy": [str(path) for path in self.destroy],
             "content": "verify" if self.verify else "random",
             "duration_s": self.duration_s,
+            "data": None if self.data is None else str(self.data),
             "streams": [stream.cell() for stream in self.streams],
         }
         return json.dumps(cell, sort_keys=True)

@@ -12,6 +12,8 @@ from raidlab.study.places import Place
 from raidlab.study.schema import Emulated, Live, Modelled
 from raidlab.study.workload import ARRAY, MEMORY, CopyStream, Workload
 
+_ON_THE_CLOCK = ("emulated", "live")
+
 if TYPE_CHECKING:
     from raidlab.study.check import Parts, Report
 
@@ -61,6 +63,19 @@ def _check_stream(
         for key, end in (("source", stream.source), ("sink", stream.sink)):
             if end not in known:
                 report((*place, key), f"is no end of {target}{did_you_mean(end, known)}", end, ", ".join(known))
+        machines = [end.name for end in section.end if end.machine is not None] if section is not None else []
+        if stream.source in machines:
+            report((*place, "source"), "is a machine, which takes copies and gives none", stream.source, "a sink")
+        if stream.sink in machines:
+            _check_machine(stream, workload, place, parts, report)
+
+
+def _check_machine(stream: CopyStream, workload: Workload, place: Place, parts: Parts, report: Report) -> None:
+    """A machine takes one copy at a time."""
+    load = workload.load or parts.load
+    of_it = [other for other in workload.streams or () if other.sink == stream.sink]
+    if len(of_it) > 1 or (load is not None and load.open is None and set(load.depths) != {1}):
+        report((*place, "sink"), "takes one copy at a time", stream.sink, "one stream to it, and depths = [1]")
 
 
 def _speaks_of(target: str, parts: Parts) -> bool:
@@ -77,9 +92,11 @@ def check_ends(parts: Parts, report: Report) -> None:
     ):
         for index, end in enumerate(section.end if section is not None else ()):
             place = (target, "end", index)
-            if (end.tape is None) == (end.path is None):
-                report(place, "needs to be something", end.name, "either tape or path")
-            elif end.path is not None and target in ("emulated", "live"):
-                report((*place, "path"), "stations are modelled", end.name, "a tape")
+            if sum(part is not None for part in (end.tape, end.path, end.machine)) != 1:
+                report(place, "needs to be something", end.name, "one of tape, path, machine")
+            elif end.path is not None and target in _ON_THE_CLOCK:
+                report((*place, "path"), "stations are modelled", end.name, "a tape, or a machine")
+            elif end.machine is not None and target not in _ON_THE_CLOCK:
+                report((*place, "machine"), "there is no machine on a virtual clock", end.name, "a tape, or a path")
             if end.name in (ARRAY, MEMORY):
                 report((*place, "name"), "is an end of every target", end.name, "another name")

@@ -65,6 +65,11 @@ class LoadedStudy:
         """The file of a trace: beside the study, unless its path is absolute."""
         return (self.file.parent / trace.file).absolute()
 
+    def sample_file(self) -> Path | None:
+        """The user's own data that streams write, if the study names a file: beside it, unless its path is absolute."""
+        data = self.study.live.data
+        return None if data is None else (self.file.parent / data).absolute()
+
     def problem(self, place: Place, message: str, accepted: str | None = None) -> Problem:
         """A mistake at a place of the file that only showed later; the value is what the file says there."""
         document = tomllib.loads(self.text)

@@ -231,6 +231,13 @@ class TapeDrive(Table):
     """What a stop costs: the time from the arrival of data (or of room) to running again."""
 
 
+class FarMachine(Table):
+    """Another machine, which takes a plain copy over the network and puts it on its disk; ``--machine`` names it."""
+
+    link_mbit_s: Annotated[float, Field(ge=1, le=10_000)] = 100
+    """In a laboratory (``--machine lab:DIR``): Mbit/s of its link, and of this machine's."""
+
+
 class End(Table):
     """An end of streams besides ``memory`` and ``array``."""
 
@@ -240,6 +247,8 @@ class End(Table):
     """It is a tape drive, one for each stream."""
     path: Annotated[list[Visit], Field(min_length=1)] | None = None
     """It is behind stations, from the host outwards (modelled); ``on = "write"`` is what goes outwards."""
+    machine: FarMachine | None = None
+    """It is another machine (real or emulated members); what needs one is left out where none is named."""
 
 
 class Cache(Table):
@@ -331,7 +340,12 @@ class Live(Table):
     sector: Bytes = 4096
     """The sector of the array."""
     end: list[End] = []
-    """Ends of streams besides memory and the array: tape drives."""
+    """Ends of streams besides memory and the array: tape drives, another machine."""
+    amounts: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The share of their bytes that streams move: less for a box with less room or time, in whole blocks."""
+    data: Line | None = None
+    """A file whose bytes memory and tapes hand over, round and round; a relative path counts from the study file. Made
+    up, incompressible and unrepeated when left out."""
     warmup: Amount = Amount(duration="100ms")
     """Run before measuring."""
     measure: Amount = Amount(duration="500ms")
@@ -352,7 +366,9 @@ class Emulated(Table):
     content: Line = "none"
     """Where their bytes are kept: ``none``, ``memory``, or a directory to make a file for each in."""
     end: list[End] = []
-    """Ends of streams besides memory and the array: tape drives."""
+    """Ends of streams besides memory and the array: tape drives, another machine."""
+    amounts: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The share of their bytes that streams move, in whole blocks."""
     pair_pricing: Literal["queued", "head"] | None = None
     """How read-modify-write pairs are priced, for all arrays; as in ``[sim]`` when left out."""
     warmup: Amount = Amount(duration="2s")

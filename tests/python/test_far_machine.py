@@ -1,0 +1,187 @@
+"""Streams to another machine: what arrives there, who may bring it, what happens without one; data of one's own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from raidlab.api import analyse, resume_run, run_study
+from raidlab.checks import run_checks
+from raidlab.errors import CellFailedError, InputError
+from raidlab.network.agent import listen, serve
+from raidlab.network.copy import CopyMachine
+from raidlab.network.protocol import Channel
+from raidlab.network.store import store_at
+from raidlab.study import load_study_text
+
+KEY = b"0123456789abcdef-one"
+MIB = 2**20
+STUDY = """
+name = "copies"
+title = "Copies"
+on = ["memory"]
+
+[[array]]
+name = "box"
+tree = "concat(1)"
+
+[[workload]]
+name = "write"
+read = 0.0
+size = "64KiB"
+streams = [{ name = "write", source = "memory", sink = "array", bytes = "4MiB" }]
+
+[[workload]]
+name = "copy"
+read = 0.5
+size = "64KiB"
+streams = [
+    { name = "to a machine", source = "array", sink = "remote disk", bytes = "1MiB", buffers = 2 },
+    { name = "from tape", source = "tape", sink = "array", bytes = "1MiB" },
+]
+
+[load]
+depths = [1]
+
+[live]
+repeats = 1
+
+[[live.end]]
+name = "tape"
+tape = { mb_s = 100 }
+
+[[live.end]]
+name = "remote disk"
+machine = { link_mbit_s = 100 }
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "place").mkdir()
+    return tmp_path / "place"
+
+
+@pytest.fixture
+def machine(place: Path) -> Iterator[CopyMachine]:
+    """A machine of this process, whose agent listens at this host."""
+    listener = listen("127.0.0.1", -1)
+    store = store_at(str(place))
+
+    def work() -> None:
+        try:
+            serve(listener, KEY, store, lambda _text: None)
+        except OSError:
+            return
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    address = f"127.0.0.1:{listener.getsockname()[1]}"
+    yield CopyMachine(address, address, KEY)
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(timeout=10)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY, encoding="utf-8")
+    return file
+
+
+def test_a_copy_is_a_stream_like_any_other(study: Path, place: Path, tmp_path: Path, machine: CopyMachine) -> None:
+    run = run_study(study, out=tmp_path / "runs", machine=machine)
+    copy = run.streams.filter(pl.col("stream") == "to a machine").to_dicts()[0]
+    assert (copy["source"], copy["sink"], copy["bytes"]) == ("array", "connection", MIB)
+    assert run.facts["far_machine"] == machine.name
+    assert list(place.iterdir()) == [], "what was copied is gone"
+
+
+def test_without_a_machine_the_rest_is_run_and_it_is_said(study: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    class Heard:
+        def begin(self, title: str, total: int) -> None: ...
+        def advance(self) -> None: ...
+        def end(self) -> None: ...
+        def note(self, text: str) -> None:
+            said.append(text)
+
+    run = run_study(study, out=tmp_path / "runs", progress=Heard())
+    assert run.cells["workload"].to_list() == ["write"] and run.facts["status"] == "complete"
+    assert said == ["'copy' is left out: it needs another machine (--machine)"]
+
+
+def test_a_copy_arrives_as_it_was_sent(place: Path, machine: CopyMachine) -> None:
+    bytes_sent = bytes(range(256)) * 4000
+    with machine.taking(len(bytes_sent)) as descriptor, socket.socket(fileno=descriptor) as stream:
+        stream.sendall(bytes_sent)
+        stream.shutdown(socket.SHUT_WR)
+        assert int.from_bytes(stream.recv(8, socket.MSG_WAITALL), "little") == len(bytes_sent)
+        assert next(place.iterdir()).read_bytes() == bytes_sent
+        stream.detach()
+    assert list(place.iterdir()) == []
+
+
+def test_nobody_else_brings_a_copy(place: Path, machine: CopyMachine) -> None:
+    host, _, port = machine.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as control:
+        channel = Channel(control, KEY, "controller")
+        channel.send({"do": "take", "file": "raidlab-net-a.dat", "bytes": 100})
+        ready = channel.receive()
+        with socket.create_connection((host, ready["port"]), timeout=10) as stranger:
+            stranger.sendall(b"x" * 132)
+            answer = channel.receive()
+    assert not answer["ok"] and "somebody else" in answer["error"]
+    with pytest.raises(InputError, match="is not trusted"):
+        replace(machine, key=b"another key entirely").check()
+    with pytest.raises(CellFailedError), replace(machine, key=b"another key entirely").taking(1):
+        pass
+    assert list(place.iterdir()) == []
+
+
+def test_a_run_goes_on_with_the_machine_it_had(study: Path, tmp_path: Path, machine: CopyMachine) -> None:
+    class Full(CopyMachine):
+        def taking(self, total: int):  # type: ignore[no-untyped-def]
+            raise CellFailedError("the disk there is full", kind="io")
+
+    full = Full(machine.name, machine.address, KEY)
+    failed = run_study(study, out=tmp_path / "runs", machine=full)
+    assert failed.facts["status"] == "failed" and "full" in failed.facts["failure"]
+    with pytest.raises(InputError, match="its streams went to 127"):
+        resume_run(failed.folder, study)
+    assert set(resume_run(failed.folder, study, machine=machine).cells["workload"]) == {"write", "copy"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('source = "array", sink = "remote disk"', 'source = "remote disk", sink = "array"', "gives none"),
+        ("depths = [1]", "depths = [2]", "takes one copy at a time"),
+        ("machine = { link_mbit_s = 100 }", 'path = [{ station = "x", phase = "data" }]', "stations are modelled"),
+    ],
+)
+def test_mistakes_are_named(old: str, new: str, told: str) -> None:
+    assert old in STUDY
+    with pytest.raises(InputError) as caught:
+        load_study_text(STUDY.replace(old, new), Path("study.toml"))
+    assert told in str(caught.value)
+
+
+def test_ones_own_data_are_written_and_amounts_are_shares(study: Path, tmp_path: Path) -> None:
+    (tmp_path / "sample").write_bytes(bytes(range(256)) * 1024)
+    study.write_text(STUDY.replace("[live]", '[live]\ndata = "sample"\namounts = 0.3'), encoding="utf-8")
+    run = run_study(study, out=tmp_path / "runs")
+    assert run.streams["bytes"].to_list() == [19 * 65_536], "whole blocks"
+    found = {finding.check: finding for finding in run_checks(analyse(run))}
+    assert found["data"].verdict == "WARN" and "4.8 times over" in found["data"].evidence
+    study.write_text(STUDY.replace("[live]", '[live]\ndata = "nothing there"'), encoding="utf-8")
+    with pytest.raises(InputError, match="is no file"):
+        run_study(study, out=tmp_path / "runs")
