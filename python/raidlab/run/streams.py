@@ -248,7 +248,7 @@ class StreamsRequest:
             "destroy": [str(path) for path in self.destroy],
             "content": "verify" if self.verify else "random",
             "duration_s": self.duration_s,
-            "data": None if self.data is None else str(self.data),
+            **({} if self.data is None else {"data": str(self.data)}),
             "streams": [stream.cell() for stream in self.streams],
         }
         return json.dumps(cell, sort_keys=True)
