@@ -378,4 +378,5 @@ BY_TESTS = {
     "engine": "short transfers of a device",
     "foreign": "results of others under another workload (tests/python/test_own_figures.py)",
     "replay": "a trace whose requests do not fit (tests/python/test_traces.py)",
+    "second_tool": "a tool that measures something else (tests/python/test_groups.py)",
 }

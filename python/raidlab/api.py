@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 from raidlab.beside import Comparison, compare_run, write_csv
 from raidlab.checks.judged import load_run
@@ -101,7 +102,7 @@ def run_study(
     with catching_signals(execution.stop):
         writer = RunWriter(
             new_folder(Path(out), loaded.study.name),
-            loaded,
+            execution.loaded,
             seed=root_seed,
             targets=words,
             quick=quick,
@@ -168,7 +169,7 @@ def resume_run(
         execution.check_members = unfinished.refuse_other_members
         execution.progress.note(f"going on with {folder}: {len(unfinished.answers)} cells are done")
         with catching_signals(execution.stop):
-            return _run(execution, RunWriter.resumed(unfinished, loaded))
+            return _run(execution, RunWriter.resumed(unfinished, execution.loaded))
 
 
 def _words(loaded: LoadedStudy, on: Sequence[str] | None) -> list[str]:
@@ -225,7 +226,8 @@ def _run(execution: Execution, writer: RunWriter) -> Run:
         writer.close()
         raise
     interrupted_by = execution.stop.signal_name if execution.status == "interrupted" else None
-    more = {"machine": watch.facts()} if watch is not None else None
+    more: dict[str, Any] = {"machine": watch.facts()} if watch is not None else {}
+    more |= {"second_tool": execution.second_tool} if execution.second_tool else {}
     writer.finish(execution.status, execution.failure, execution.live_members, interrupted_by, more)
     return load_run(writer.folder)
 

@@ -21,9 +21,9 @@ _LEAST_REQUESTS = 10
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """INVALID for cells with next to no requests, WARN for few."""
-    # Of streams rates are told, no percentiles.
-    streams = {workload.name for workload in analysis.run.study.workload if workload.streams is not None}
-    asked = [point for point in analysis.points if point.workload not in streams]
+    # Of streams, and of runs that are as short as they are meant to be, rates are told and no percentiles.
+    rates = {one.name for one in analysis.run.study.workload if one.streams is not None or one.count is not None}
+    asked = [point for point in analysis.points if point.workload not in rates]
     for target in dict.fromkeys(point.target for point in asked):
         points = [point for point in asked if point.target == target]
         counted = [(point.total("all_requests"), point) for point in points]

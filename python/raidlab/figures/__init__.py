@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 from raidlab.figures import (
+    amounts,
     bars,
     curves,
     member_time,
@@ -18,8 +19,10 @@ from raidlab.figures import (
     relative_throughput,
     scan,
     shares,
+    sizes,
     throughput_against_p90,
     trade_off,
+    two_tools,
 )
 from raidlab.figures.figure import Figure, Panel
 from raidlab.metrics import Analysis
@@ -34,6 +37,9 @@ FIGURES = (
     trade_off,
     shares,
     scan,
+    sizes,
+    amounts,
+    two_tools,
 )
 
 

@@ -18,6 +18,10 @@ from raidlab.quantities import (
     plan,
     printed,
     regression,
+    runs,
+    second_tool,
+    settles,
+    sizes,
     stage,
     stream_rate,
     sweep,
@@ -43,6 +47,10 @@ _ROOMS = (
     synchronisation,
     parameter,
     printed,
+    sizes,
+    runs,
+    settles,
+    second_tool,
 )
 KINDS: dict[str, Kind] = {room.KIND.kind: room.KIND for room in _ROOMS}
 

@@ -275,6 +275,7 @@ def study_facts(loaded: LoadedStudy) -> dict[str, Any]:
             for target, known in loaded.hardware.items()
             if known.parameters
         },
+        **(loaded.arrangement.facts() if loaded.arrangement is not None else {}),
     }
 
 

@@ -141,12 +141,17 @@ class Run:
         """The study, as it was when it ran, with the parameters that its hardware had then."""
         hardware = self.facts.get("hardware", {})
         texts = {target: {name: one["text"] for name, one in known.items()} for target, known in hardware.items()}
-        return Study.model_validate(put_in(tomllib.loads(self.facts["study"]["text"]), texts))
+        document = put_in(tomllib.loads(self.facts["study"]["text"]), texts)
+        trees = self.facts.get("array_trees", {})
+        for array in document["array"]:
+            array["tree"] = trees.get(array["name"], array["tree"])
+        return Study.model_validate(document)
 
     def live_members(self, array: str | None = None) -> list[dict[str, Any]]:
         """Facts of the live members, or of those that one array runs on.
 
-        The arrays of a study share their members, from the first; the targets of a measurement may have their own.
+        The arrays of a study share their members, from the first, unless they lie over groups; the targets of a
+        measurement may have their own.
         """
         members: list[dict[str, Any]] = self.facts["live_members"]
         positions = self.facts.get("members_of", {}).get(array)

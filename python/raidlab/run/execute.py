@@ -30,12 +30,14 @@ from raidlab.run.remembered import Remembered
 from raidlab.run.request import cell_request
 from raidlab.run.runner import Answer, InlineRunner, Runner, run_request
 from raidlab.run.schedule import Schedule, TextOf
+from raidlab.run.second_tool import Found, second_tool
 from raidlab.run.stream_cells import needs_machine
 from raidlab.run.target_facts import note_state_after, target_facts
 from raidlab.run.targets import LivePlace, Target
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves, engine_of, writes
 from raidlab.study.expand import NULL, expand_null
+from raidlab.study.grouped import Group, arranged, members_of
 from raidlab.study.schema import Live
 from raidlab.study.units import format_bytes
 
@@ -69,6 +71,8 @@ class Execution:
         Why a failed run failed.
     live_members : list of dict
         Facts of the live members, as the engine found them, and the physical ``disks`` below each.
+    second_tool : list of dict
+        What another tool measured beside raidlab's engine, load by load.
     """
 
     loaded: LoadedStudy
@@ -79,6 +83,7 @@ class Execution:
     status: str = "complete"
     failure: str | None = None
     live_members: list[dict[str, Any]] = field(default_factory=list)
+    second_tool: list[Found] = field(default_factory=list)
     stop: StopFlag = field(default_factory=StopFlag)
     machine: FarMachine | None = None
     known: Mapping[str, Answer] = field(default_factory=dict)
@@ -91,7 +96,7 @@ class Execution:
             live = next((target for target in self.targets if target.is_live), None)
             members: Members = []
             if live is not None:
-                members = made.enter_context(live_members(live, self._widest("live"), self._live_member_bytes))
+                members = made.enter_context(live_members(live, self._member_count(), self._live_member_bytes))
                 self._make_ready(members)
             for target in self.targets:
                 if self.status == "complete":
@@ -99,6 +104,8 @@ class Execution:
             note_state_after(self.live_members)
             if live is not None and live.kind != "memory" and self.status == "complete":
                 yield from self._null()
+            if live is not None and self.status == "complete":
+                self._witnessed(members)
 
     def _on(self, target: Target, members: Members) -> Iterator[Outcome]:
         if target.is_live:
@@ -106,7 +113,7 @@ class Execution:
         return self._emulated() if target.name == EMULATED else self._simulated(target)
 
     def _make_ready(self, members: Members) -> None:
-        """Let the engine open, claim and fill all members, by one request to the widest array.
+        """Let the engine open, claim and fill all members, by one request to each array that has new ones.
 
         This comes before anything else is run: what is refused is refused at once, and no measurement waits for
         gibibytes to be written first.
@@ -114,27 +121,43 @@ class Execution:
         if members[0]["kind"] == "file":
             self.progress.note(f"filling {len(members)} member files of {format_bytes(members[0]['size_bytes'])}")
         study = self.loaded.study
-        widest = max(study.arrays_on("live"), key=lambda array: self._leaves(array.name))
         # What writes asks more of a device than what reads; a workload that must not write never does.
         boldest = max(study.workloads_on("live"), key=writes)
-        cell = make_cell("live", widest, boldest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
-        try:
-            answer = run_request(self._live_text(cell, members, once=True), lambda _share: not self.stop())
-        except RefusedError as error:
-            raise RefusedError(_in_words_of_user(str(error))) from None
-        except CellFailedError as error:
-            said = _in_words_of_user(str(error))
-            if error.kind == "bad_input":
-                raise InputError([Problem("", "", said)]) from None
-            self.status, self.failure = "failed", said
-            return
-        if answer.get("interrupted"):
-            self.status = "interrupted"
-            return
-        found = [{**(facts or {}), **target_facts((facts or {}).get("path"))} for facts in answer["facts"]["targets"]]
+        found: dict[int, dict[str, Any]] = {}
+        for array in sorted(study.arrays_on("live"), key=lambda array: -self._leaves(array.name)):
+            positions = self._positions(array.name)
+            if set(positions) <= set(found):
+                continue
+            cell = make_cell("live", array, boldest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
+            try:
+                answer = run_request(self._live_text(cell, members, once=True), lambda _share: not self.stop())
+            except RefusedError as error:
+                raise RefusedError(_in_words_of_user(str(error))) from None
+            except CellFailedError as error:
+                said = _in_words_of_user(str(error))
+                if error.kind == "bad_input":
+                    raise InputError([Problem("", "", said)]) from None
+                self.status, self.failure = "failed", said
+                return
+            if answer.get("interrupted"):
+                self.status = "interrupted"
+                return
+            for position, facts in zip(positions, answer["facts"]["targets"], strict=True):
+                found[position] = {**(facts or {}), **target_facts((facts or {}).get("path"))}
+        known = [found.get(position) or _unused(member) for position, member in enumerate(members)]
         if self.check_members is not None:
-            self.check_members(found)
-        self.live_members = found
+            self.check_members(known)
+        self.live_members = known
+
+    def _positions(self, array: str) -> list[int]:
+        """Which of the live members an array takes: the first, unless it lies over groups."""
+        positions = members_of(self.loaded, "live", array)
+        return list(range(self._leaves(array))) if positions is None else positions
+
+    def _member_count(self) -> int:
+        """How many live members there are."""
+        arrangement = self.loaded.arrangement
+        return self._widest("live") if arrangement is None else sum(len(group.members) for group in arrangement.groups)
 
     def member_shape(self, target: str, array: str) -> tuple[int, int]:
         """Size and sector of an array's members on a target, in bytes."""
@@ -163,15 +186,17 @@ class Execution:
             if target.kind == "memory":
                 self._live_member_bytes = live.memory_member_size
             if target.kind == "block":
-                self._live_member_bytes = check_devices(target, self._widest())
+                self._live_member_bytes = check_devices(target, 0 if self._grouped(target) else self._widest())
                 if any(writes(workload) for workload in self.loaded.study.workloads_on("live")):
                     target.refuse_writes()
             sample = self.loaded.sample_file()
             if sample is not None and not sample.is_file():
                 problem = self.loaded.problem(("live", "data"), "is no file", "a file with data of your own")
                 raise InputError([problem])
+            if self._grouped(target):
+                self._arrange(self._grouped(target))
             if target.kind == "directory":
-                check_places(target, self._widest("live"), self._live_member_bytes, self.progress.note)
+                check_places(target, self._member_count(), self._live_member_bytes, self.progress.note)
         found: dict[tuple[str, str], Problem] = {}
         for name, member, sector_bytes in self._tried():
             for problem in dry_problems(
@@ -181,6 +206,30 @@ class Execution:
         if found:
             raise InputError(sorted(found.values(), key=lambda problem: (problem.line or 0, problem.where)))
         self._say_formats()
+
+    def _grouped(self, target: Target) -> tuple[Group, ...]:
+        """The groups of members, if that is how arrays are laid out; devices of a study that knows groups are one."""
+        levels = self.loaded.study.live.groups
+        if target.groups or target.kind != "block" or not levels:
+            return target.groups
+        return (Group(("0",) * len(levels), tuple(range(len(target.places)))),)
+
+    def _arrange(self, groups: tuple[Group, ...]) -> None:
+        """Lay the study's arrays over groups of members, and say which cannot be."""
+        try:
+            self.loaded, arrangement = arranged(self.loaded, groups, self._live_member_bytes)
+        except ValueError as error:
+            raise InputError([Problem("", "--on", str(error))]) from None
+        reasons: dict[str, list[str]] = {}
+        for array, reason in arrangement.left_out.items():
+            reasons.setdefault(reason, []).append(array)
+        said = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+        if not arrangement.members_of:
+            raise InputError.one(
+                "--on", f"no array can be laid over these groups: {said}", accepted="larger groups, or more"
+            )
+        if said:
+            self.progress.note(f"left out: {said}")
 
     def _say_formats(self) -> None:
         """Name the format of every trace whose first lines have told it: a guess is said."""
@@ -272,12 +321,17 @@ class Execution:
         return cell_request(
             self.loaded,
             cell,
-            members=members[: self._leaves(cell.array.name)],
+            members=self._own_members(cell, members),
             sector_bytes=self._live_section.sector,
             quick=self.quick,
             hold_target_ns=hold_target_ns,
             once=once,
         )
+
+    def _own_members(self, cell: Cell, members: Members) -> Members:
+        """The members of a cell's array, of all there are."""
+        positions = members_of(self.loaded, cell.target, cell.array.name)
+        return members[: self._leaves(cell.array.name)] if positions is None else [members[one] for one in positions]
 
     def _live(self, target: Target, members: Members) -> Iterator[Outcome]:
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
@@ -296,6 +350,24 @@ class Execution:
         for name in dict.fromkeys(cell.workload.name for cell in left_out):
             self.progress.note(f"'{name}' is left out: it needs another machine (--machine)")
         return replace(expansion, cells=tuple(cell for cell in expansion.cells if cell not in left_out))
+
+    def _witnessed(self, members: Members) -> None:
+        """Let the study's second tool measure too."""
+        arrays = [array.name for array in self.loaded.study.arrays_on("live")]
+        firsts = {name: members[self._positions(name)[0]] for name in arrays}
+        found = second_tool(
+            self.loaded,
+            firsts,
+            self._live_member_bytes,
+            self._live_section.sector,
+            seed=self.seed,
+            quick=self.quick,
+            progress=self.progress,
+            stop=self.stop,
+        )
+        self.second_tool = list(found)
+        if self.stop():
+            self.status = "interrupted"
 
     def _null(self) -> Iterator[Outcome]:
         """The same requests over members in memory: what raidlab itself costs, to be set against what was measured."""
@@ -346,6 +418,11 @@ def check_study(loaded: LoadedStudy) -> None:
     is_live = "live" in study.model_fields_set or any(engine_of(word) == "live" for word in study.default_targets)
     live = [Target("live", (LivePlace("directory"),))] if is_live else []
     Execution(loaded, [*modelled, *live], study.seed).prepare()
+
+
+def _unused(member: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a member that no array has."""
+    return {"kind": member["kind"], "path": member.get("path"), "io": "unused", "disks": []}
 
 
 def _in_words_of_user(message: str) -> str:

@@ -74,8 +74,7 @@ def cell_request(
         "members": members,
         "missing": [],
         "load": load_text(load_of(study, cell.array, cell.workload), cell, hold_target_ns),
-        "warmup": {} if once else amount_text(spent.warmup, WARMUP_ROUNDS * depth),
-        "measure": {"requests": 1} if once else amount_text(spent.measure, MEASURE_ROUNDS * depth),
+        **({"warmup": {}, "measure": {"requests": 1}} if once else amounts(cell.workload, spent, depth)),
     }
     # One request that has the members made ready asks nothing of a trace.
     if cell.workload.trace is None or once:
@@ -153,8 +152,7 @@ def direct_request(
         "buffered": False,
         "load": load_text(load_of(loaded.study, cell.array, cell.workload), cell, hold_target_ns),
         "workload": workload_text(cell.workload, sector_bytes),
-        "warmup": amount_text(spent.warmup, WARMUP_ROUNDS * depth),
-        "measure": amount_text(spent.measure, MEASURE_ROUNDS * depth),
+        **amounts(cell.workload, spent, depth),
     }
 
 
@@ -298,6 +296,16 @@ def _step(step: Step, workload: Workload, sector_bytes: int) -> dict[str, Any]:
     if step.same_extent_as is not None:
         text["same_extent_as"] = step.same_extent_as
     return text
+
+
+def amounts(workload: Workload, spent: Budget, depth: int) -> dict[str, Any]:
+    """How much of a workload is run and how much of it is discarded before, in the engine's words."""
+    if workload.count is not None:
+        return {"warmup": {}, "measure": {"requests": workload.count * depth}}
+    return {
+        "warmup": amount_text(spent.warmup, WARMUP_ROUNDS * depth),
+        "measure": amount_text(spent.measure, MEASURE_ROUNDS * depth),
+    }
 
 
 def amount_text(amount: Amount, least_requests: int) -> dict[str, Any]:

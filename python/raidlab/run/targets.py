@@ -8,7 +8,8 @@ Invariants:
 - A block device may be written only when ``--destroy`` names that very device; whether it is mounted or held is the
   engine's to find, with the device open and claimed.
 - Existing files are never members: raidlab writes only files it has made itself.
-- All paths given make one array's members, dealt out in turn; they are one target, ``live``.
+- All paths given make one array's members, dealt out in turn; they are one target, ``live``. Groups
+  (`NAME/NAME=PLACE,...`) name members one by one.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ from pathlib import Path
 from raidlab.errors import InputError, RefusedError
 from raidlab.study.check import TARGET_WORDS
 from raidlab.study.find import did_you_mean, looks_like_path
+from raidlab.study.grouped import Group
 
-ACCEPTED = "sim, original, emulated, memory, a directory (a new one ends in '/') or a block device named in --destroy"
+ACCEPTED = (
+    "sim, original, emulated, memory, a directory (a new one ends in '/'), a block device named in --destroy, "
+    "or a group of these, NAME=PLACE,PLACE,..."
+)
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,14 @@ class LivePlace:
 
 @dataclass(frozen=True)
 class Target:
-    """One thing a study runs on: ``sim``, ``original``, ``emulated``, or ``live`` with its places."""
+    """One thing a study runs on: ``sim``, ``original``, ``emulated``, or ``live`` with its places.
+
+    ``groups`` say which place is a member of what; without them places are dealt out.
+    """
 
     name: str
     places: tuple[LivePlace, ...] = ()
+    groups: tuple[Group, ...] = ()
 
     @property
     def is_live(self) -> bool:
@@ -88,14 +97,23 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
     given_up = {Path(device).resolve() for device in destroy}
     targets: list[Target] = []
     places: list[LivePlace] = []
+    groups: list[Group] = []
     for word in dict.fromkeys(words):
-        if word in ("sim", "original", "emulated"):
+        grouped = _split_group(word)
+        if grouped is not None:
+            names, members = grouped
+            groups.append(Group(names, tuple(range(len(places), len(places) + len(members)))))
+            places += [LivePlace("memory") if one == "memory" else _place(one, given_up) for one in members]
+        elif word in ("sim", "original", "emulated"):
             targets.append(Target(word))
         elif word == "memory":
             places.append(LivePlace("memory"))
         else:
             places.append(_place(word, given_up))
     _refuse_twins(places)
+    if groups and (targets or sum(len(group.members) for group in groups) < len(places)):
+        message = "groups of members make arrays of their own, and stand alone"
+        raise InputError.one("--on", message, accepted="groups only; a run of its own for each other target")
     kinds = sorted({place.kind for place in places})
     if len(kinds) > 1:
         raise InputError.one(
@@ -109,7 +127,20 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
             value=f"'{sorted(unused)[0]}'",
             accepted="only devices that are also given to --on",
         )
-    return [*targets, *([Target("live", tuple(places))] if places else [])]
+    return [*targets, *([Target("live", tuple(places), tuple(groups))] if places else [])]
+
+
+def _split_group(word: str) -> tuple[tuple[str, ...], list[str]] | None:
+    """The names and the places of a group; None for a word that is none (a path may have `=` in it too)."""
+    head, sign, rest = word.partition("=")
+    if not sign or head.startswith((os.sep, ".")) or Path(word).exists():
+        return None
+    names, members = tuple(head.split("/")), rest.split(",")
+    if not all(name.strip() for name in names) or not all(place.strip() for place in members):
+        raise InputError.one(
+            "--on", "is no group", value=f"'{word}'", accepted="NAME=PLACE,PLACE,... or NAME/NAME=PLACE,..."
+        )
+    return names, members
 
 
 def refuse_empty(option: str, words: Iterable[str]) -> None:

@@ -39,6 +39,8 @@ from raidlab.study.expand import derive_seed
 
 PERCENTILES = (50, 90, 99)
 FIGURES = ("iops", "throughput_mb_s", *(f"service_time_ns_p{percentile}" for percentile in PERCENTILES))
+# Processors that a tool's own threads kept busy.
+PROCESSOR = "processors_busy"
 # A histogram of fio's has 64 buckets to a power of two and tells their lower ends; a ratio of two times is no finer.
 FIO_RESOLUTION = 1 / 64
 _HOW_TO_INSTALL = "fio 3 on the PATH: apt-get install fio, dnf install fio, or from https://github.com/axboe/fio"
@@ -48,6 +50,7 @@ _LOOK_EVERY_S = 0.1
 _IO_URING_WORDS = ("fixedbufs=1", "registerfiles=1")
 # Like raidlab's engine without a batch of its own: as many at a time as there are.
 _TOGETHER = ("iodepth_batch_submit", "iodepth_batch_complete_max")
+_NUMJOBS = re.compile(r"^numjobs=(\d+)$", re.MULTILINE)
 _IODEPTH = re.compile(r"^iodepth=(\d+)$", re.MULTILINE)
 _COMMON_WORDS = ("lat_percentiles=1", "overwrite=1", "thread=1", "group_reporting=1")
 
@@ -234,12 +237,14 @@ class _Raidlab:
     def run(self) -> None:
         self.answer = _ask(self.cell, self.stop)
         seconds = int(self.answer["elapsed_ns"]) / 1e9
-        done = self.answer["all"]
+        done, spent = self.answer["all"], self.answer.get("accounting") or {}
         self.figures = _figures(
             int(done["requests"]) / seconds,
             int(done["bytes"]) / 1e6 / seconds,
             Histogram.of(done["service"]).percentile_ns,
         )
+        if "user_ns" in spent:
+            self.figures[PROCESSOR] = (spent["user_ns"] + spent["system_ns"]) / 1e9 / seconds
 
     @property
     def command(self) -> str:
@@ -281,6 +286,10 @@ class _Fio:
             raise CellFailedError(f"fio: the job '{failed[0].name}' ended with error {failed[0].error}")
         whole = result.all
         self.figures = _figures(whole.iops, whole.throughput_mb_s, whole.percentile_ns)
+        # Of clones it tells the mean share of their time.
+        clones = _NUMJOBS.search(self.job)
+        share = sum(job.user_cpu_percent + job.system_cpu_percent for job in result.jobs) / 100
+        self.figures[PROCESSOR] = share * (int(clones[1]) if clones else 1)
 
     @property
     def _words(self) -> list[str]:

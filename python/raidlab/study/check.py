@@ -319,6 +319,8 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
             "one weight a size",
         )
     _check_address(workload.address, (*place, "address"), report)
+    if workload.count is not None and (workload.files is not None or workload.streams is not None):
+        report((*place, "count"), "counts requests, and here are none", workload.count, "requests, or no count")
     if workload.files is not None:
         _check_files(workload, place, parts, report)
     if workload.trace is not None:

@@ -152,7 +152,8 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
 def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
     """The cells that bound raidlab's own cost: each array and workload once, at its heaviest load, over memory.
 
-    Traces are left out: their addresses lie beyond what memory holds, and their pace is not raidlab's to raise.
+    Traces are left out: their addresses lie beyond what memory holds, and their pace is not raidlab's to raise. So are
+    runs from a cold start, beside which the same requests run longer.
     """
     # The first table is the one a study is about; its arrays bound what the others can cost.
     groups = {study.compare[0].group} if study.compare else {array.group for array in study.array}
@@ -162,7 +163,8 @@ def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
             # Members in memory are too small for their files; a study measures the stages of a path as streams.
             continue
         key = (cell.array.name, cell.workload.name)
-        if cell.array.group not in groups or cell.repeat != 0 or cell.workload.trace is not None:
+        is_other = cell.workload.trace is not None or cell.workload.count is not None
+        if cell.array.group not in groups or cell.repeat != 0 or is_other:
             continue
         if key not in heaviest or cell.load > heaviest[key].load:
             heaviest[key] = cell

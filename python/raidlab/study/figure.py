@@ -66,13 +66,14 @@ class StudyFigure(Table):
     """What the study calls it: a number, or a heading; used once."""
     title: Line
     """What it shows."""
-    draw: Literal["curves", "bars", "trade_off", "shares", "scan"]
+    draw: Literal["curves", "bars", "trade_off", "shares", "scan", "sizes", "amounts", "two_tools"]
     """Curves over a load; bars at one load; a trade-off of a metric against response time; shares of a reference array,
-    several beside one another; a scan over what workloads or arrays differ in."""
+    several beside one another; a scan over what workloads or arrays differ in; lines over the size of requests, or over
+    the amount moved; what ``live.second_tool`` measured beside raidlab."""
     metrics: Annotated[list[Line], Field(min_length=1, max_length=6)] = ["throughput_per_disk_mb_s"]
     """What is drawn: of bars parts that are stacked, else one metric; shares are of throughput per disk."""
     workloads: Annotated[list[Name], Field(min_length=1)]
-    """A panel each; of a scan the places of its lines."""
+    """A panel each; of a scan the places of its lines; over sizes and amounts the points."""
     arrays: list[Name]
     """Its lines or bars, in this order."""
     also: list[FigureLine] = []
@@ -103,6 +104,8 @@ class StudyFigure(Table):
     """Scans: lines drawn level, at the mean of their ends."""
     crossing: list[Name] = []
     """Scans: two lines, where they cross is marked."""
+    scale: Literal["log", "linear"] = "log"
+    """Sizes, amounts: both axes."""
     foreign: ForeignLines | None = None
     """Results of others drawn beside."""
     claims: list[Line] = []

@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,6 +28,9 @@ from raidlab.study.parameters import MARK, SECTIONS, Hardware, load_parameters, 
 from raidlab.study.places import Place, line_index, line_of, value_at, written
 from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy, Study
 from raidlab.study.workload import Load, TraceReplay, Workload
+
+if TYPE_CHECKING:
+    from raidlab.study.grouped import Arrangement
 
 _Part = TypeVar("_Part", bound=BaseModel)
 
@@ -48,6 +51,8 @@ class LoadedStudy:
         The parsed trees and the device models, so that nothing is parsed twice.
     hardware : dict
         By target, the parameters that stand behind ``"$name"``.
+    arrangement : Arrangement, optional
+        How its arrays lie over groups of members, where the user has named some.
     """
 
     study: Study
@@ -55,6 +60,7 @@ class LoadedStudy:
     text: str
     geometry: Geometry
     hardware: dict[str, Hardware] = field(default_factory=dict)
+    arrangement: Arrangement | None = None
 
     @property
     def sha256(self) -> str:

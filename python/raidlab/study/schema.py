@@ -106,7 +106,11 @@ class Array(Table):
     on: Engines | None = None
     """The targets it is run on, such as ``["original"]``; all when left out."""
     placement: dict[Name, list[Annotated[int, Field(ge=0, lt=2**16)]]] = {}
-    """On modelled hardware: for a name that stations are divided by, which of them each volume uses, from 0."""
+    """For a name that stations are divided by (modelled), or that groups lie in (real members), which of them each
+    volume uses, from 0."""
+    of_group: Few | None = None
+    """Over groups of real members: a volume has all members of a group with 1, half of them with 2, and so on; as many
+    as its tree says when left out."""
     load: Load | None = None
     """A load of its own, such as one request outstanding for each of its volumes; the workload's when left out."""
 
@@ -330,6 +334,19 @@ class Modelled(Table):
     """The budget of ``--quick``."""
 
 
+class SecondTool(Table):
+    """A second, independent tool (fio) beside raidlab's own engine: both in turns on one member of an array."""
+
+    arrays: Annotated[list[Name], Field(min_length=1)]
+    """On which arrays: their first member, or their volume where it is one member."""
+    workloads: Annotated[list[Name], Field(min_length=1)]
+    """Under which workloads, at each of their depths: so many jobs with one request outstanding each."""
+    pairs: Few = 5
+    """How often each tool is run."""
+    within_percent: Annotated[float, Field(gt=0)] = 20
+    """How far its throughput may lie from raidlab's with one job."""
+
+
 class Live(Table):
     """What a run on real members uses."""
 
@@ -339,6 +356,11 @@ class Live(Table):
     """The size of members in memory, which are made and filled anew for every cell."""
     sector: Bytes = 4096
     """The sector of the array."""
+    groups: list[Name] = []
+    """What groups of members lie in, from the outermost: names that ``placement`` uses. Each volume is a group when
+    left out."""
+    second_tool: SecondTool | None = None
+    """What is also measured with another tool; nothing when left out."""
     end: list[End] = []
     """Ends of streams besides memory and the array: tape drives, another machine."""
     amounts: Annotated[float, Field(gt=0, le=1)] = 1.0

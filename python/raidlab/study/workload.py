@@ -341,6 +341,8 @@ class Workload(Table):
     """Requests recorded elsewhere in place of drawn ones; ``read``, ``size`` and ``address`` are then not given."""
     streams: Annotated[list[CopyStream], Field(min_length=1)] | None = None
     """Streams in place of requests, all started together; ``size`` is their block, the depth how many of each run."""
+    count: Requests | None = None
+    """So many requests a slot of the load, from a cold start, none discarded; as the target says when left out."""
     arrays: list[Name] | None = None
     """The arrays it is run on; all when left out."""
     on: Engines | None = None
@@ -367,4 +369,4 @@ class Workload(Table):
 
 
 # What a workload says of requests that are drawn.
-_DRAWN = ("read", "size", "address", "align", "span", "task", "files", "streams")
+_DRAWN = ("read", "size", "address", "align", "span", "task", "files", "streams", "count")

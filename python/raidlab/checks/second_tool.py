@@ -1,0 +1,45 @@
+"""Does a second, independent tool measure the same?
+
+A meter that is wrong is wrong in silence. How far two tools lie apart is the accuracy of the measurement, as how far
+five runs lie apart is its precision.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+from raidlab.checks.finding import PASS, UNKNOWN, WARN, Finding
+from raidlab.metrics import Analysis
+
+NAME = "second_tool"
+_FIGURE = "throughput_mb_s"
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN where the second tool's throughput with one job is further from raidlab's than the study allows."""
+    for found in analysis.run.facts.get("second_tool", ()):
+        if "missing" in found:
+            yield Finding(NAME, "live", UNKNOWN, f"No second tool has measured: {found['missing']}", "Install fio.")
+        elif found["depth"] == 1:
+            yield _judged(found)
+
+
+def _judged(found: dict[str, Any]) -> Finding:
+    own, other = ([pair[tool][_FIGURE] for pair in found["pairs"]] for tool in ("raidlab", "fio"))
+    apart = 100 * (statistics.median(other) / statistics.median(own) - 1)
+    evidence = (
+        f"{found['workload']}, one job on {found['target']}: fio measured {statistics.median(other):.4g} "
+        f"MB/s, raidlab {statistics.median(own):.4g} ({apart:+.1f} %, allowed {found['within_percent']:g} %); highest "
+        f"minus lowest of {len(own)} runs {_spread(other):.1f} and {_spread(own):.1f} % of the median."
+    )
+    if abs(apart) <= found["within_percent"]:
+        return Finding(NAME, "live", PASS, evidence)
+    mend = "Keep other work off the machine and run again; if they still differ, find out which of them is right."
+    return Finding(NAME, "live", WARN, evidence, mend)
+
+
+def _spread(values: list[float]) -> float:
+    """Highest minus lowest, in percent of the median."""
+    return 100 * (max(values) - min(values)) / statistics.median(values)

@@ -1,0 +1,135 @@
+"""What figures over block size and over the amount moved have in common: a panel for reads, one for writes.
+
+Invariants:
+
+- A point is all its runs together; the stroke through it goes from the lowest of them to the highest.
+- Logarithmic axes begin where the data do, linear ones at zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import altair as alt
+
+from raidlab.figures.figure import Chart, Panel, data_of
+from raidlab.figures.own import BY_KIND, axis_title
+from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.metrics import Analysis, Metric, Point
+from raidlab.study.figure import StudyFigure
+from raidlab.study.workload import Workload
+
+RUNS = "Strokes: the lowest and the highest of the runs."
+_WIDTH, _HEIGHT = PANEL_WIDTH + 60, PANEL_HEIGHT + 50
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point of a line: where it stands, and what was measured there."""
+
+    line: str
+    x: float
+    point: Point
+
+
+def panels(
+    spec: StudyFigure, marks: Iterable[tuple[Workload, Mark]], names: list[str], x_title: str
+) -> Iterator[Panel]:
+    """A panel for reads and one for writes, as far as there are marks."""
+    metric = BY_KIND.get(spec.metrics[0])
+    found = list(marks)
+    if metric is None:
+        return
+    for title, reads in (("read", True), ("write", False)):
+        rows = [row for workload, mark in found if (workload.read > 0) == reads for row in _row(mark, metric)]
+        if rows:
+            yield Panel(title, _chart(rows, names, spec, metric, title, x_title))
+
+
+def sizes_of(analysis: Analysis, spec: StudyFigure) -> list[tuple[Workload, int]]:
+    """The figure's workloads with requests of one size, and that size."""
+    named = {workload.name: workload for workload in analysis.run.study.workload}
+    listed = [named[name] for name in spec.workloads]
+    return [(workload, workload.size.bytes) for workload in listed if workload.size.kind == "fixed"]
+
+
+def swept_point(analysis: Analysis, target: str, array: str, workload: str) -> Point | None:
+    """The point at the heaviest load of an array under a workload."""
+    mine = [
+        point
+        for point in analysis.points
+        if point.is_swept and (point.target, point.array, point.workload) == (target, array, workload)
+    ]
+    return max(mine, key=lambda point: point.level_value, default=None)
+
+
+def _row(mark: Mark, metric: Metric) -> Iterator[dict[str, Any]]:
+    value = metric.compute(mark.point, None)
+    each = [metric.compute(replace(mark.point, rows=(row,)), None) for row in mark.point.rows]
+    known = [one for one in each if one is not None]
+    if value:
+        yield {"line": mark.line, "x": mark.x, "value": value, "low": min(known), "high": max(known)}
+
+
+def _chart(
+    rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, metric: Metric, title: str, x_title: str
+) -> Chart:
+    colours, shapes = colours_of(names), shapes_of(names)
+    shown = [name for name in names if any(row["line"] == name for row in rows)]
+    is_log = spec.scale == "log"
+    ticks = sorted({row["x"] for row in rows})
+    place = alt.X(
+        "x:Q",
+        title=f"{x_title}, log scale" if is_log else x_title,
+        scale=alt.Scale(type="log", base=2, nice=False, padding=10) if is_log else alt.Scale(zero=True, padding=10),
+        axis=alt.Axis(values=ticks, format="~g", labelOverlap="greedy") if is_log else alt.Axis(tickCount=6),
+    )
+    heights = [row[key] for row in rows for key in ("low", "high")]
+    height = alt.Y(
+        "value:Q",
+        title=axis_title([metric]),
+        scale=alt.Scale(type="log", nice=False, padding=8) if is_log else alt.Scale(zero=True, nice=True),
+        axis=alt.Axis(values=_ticks(min(heights), max(heights)), format="~g") if is_log else alt.Axis(tickCount=5),
+    )
+    columns = 2 if any(len(name) > 18 for name in shown) else 4
+    legend = alt.Legend(columns=columns, labelLimit=300)
+    colour = alt.Color(
+        "line:N",
+        title=None,
+        sort=shown,
+        scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
+        legend=legend,
+    )
+    shape = alt.Shape(
+        "line:N",
+        title=None,
+        sort=shown,
+        scale=alt.Scale(domain=shown, range=[shapes[name] for name in shown]),
+        legend=legend,
+    )
+    base = alt.Chart(data_of(rows)).encode(x=place, y=height, color=colour, order=alt.Order("x:Q"))
+    spans = [row for row in rows if row["high"] > row["low"]]
+    strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.4, opacity=0.8)
+    layers: list[Any] = [base.mark_line(strokeWidth=1.8)]
+    if spans:
+        low = alt.Y("low:Q", title=axis_title([metric]))
+        layers.append(strokes.encode(x=place, y=low, y2="high:Q", color=colour))
+    layers.append(base.mark_point(filled=True, size=45, opacity=1).encode(shape=shape))
+    return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=title)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, ... within the data of a logarithmic axis."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [
+        step * 10.0**decade for decade in decades for step in (1, 2, 5) if low / 2 <= step * 10.0**decade <= high * 2
+    ]
+
+
+def kib(size_bytes: int) -> float:
+    """A size in KiB."""
+    return size_bytes / _KIB

@@ -1,0 +1,113 @@
+"""A study's second tool: fio on the members of an array, beside raidlab's own engine, job by job.
+
+The array itself is raidlab's, and no other tool knows it. What both are given is therefore one plain target: the
+array's volume where that is a single member (a controller's own chain), else its first member. The tools take turns
+(`witness`).
+
+Invariants:
+
+- It comes after everything else is measured, and what it does changes nothing of that.
+- A machine without fio, or an array that fio cannot do, is a result that says so, never a failure of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from raidlab.errors import CellFailedError, InputError, RefusedError
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.progress import Progress
+from raidlab.run.request import direct_request
+from raidlab.run.witness import compare_with_fio
+from raidlab.study import Cell, LoadedStudy, expand
+from raidlab.study.schema import SecondTool
+
+Found = dict[str, Any]
+# raidlab writes random bytes that it has made before, stamped so that no two requests are alike; to make them anew for
+# each request would be time of fio's own.
+_WORDS = ("refill_buffers=0", "scramble_buffers=1")
+_DIFFERENCE = "refill_buffers: fio writes copies of one random buffer, scrambled so that no two are the same"
+# Parts of a target that jobs go through one by one are whole multiples of this.
+_GRAIN_BYTES = 2**20
+
+
+def second_tool(
+    loaded: LoadedStudy,
+    member_of: dict[str, dict[str, Any]],
+    member_bytes: int,
+    sector_bytes: int,
+    *,
+    seed: int,
+    quick: bool,
+    progress: Progress,
+    stop: StopFlag,
+) -> Iterator[Found]:
+    """Run raidlab and fio in turns at every load that the study names; one document a load.
+
+    Parameters
+    ----------
+    loaded : LoadedStudy
+    member_of : dict
+        By array, the member that both are given, in the engine's words.
+    member_bytes, sector_bytes : int
+        Of every member.
+    seed : int
+    quick : bool
+    progress : Progress
+    stop : StopFlag
+
+    Yields
+    ------
+    dict
+        ``array``, ``workload``, ``depth``, ``target``, and what `Witness.document` says; or ``missing``, the reason.
+    """
+    asked = loaded.study.live.second_tool
+    if asked is None:
+        return
+    for cell in _cells(loaded, asked, seed=seed, quick=quick):
+        member = member_of.get(cell.array.name)
+        if member is None or stop():
+            continue
+        identity = {"array": cell.array.name, "workload": cell.workload.name, "depth": cell.load.depth}
+        identity |= {
+            "tool": "fio",
+            "target": member.get("path", member["kind"]),
+            "within_percent": asked.within_percent,
+        }
+        try:
+            request = _request(loaded, cell, member, member_bytes, sector_bytes, quick=quick)
+            witness = compare_with_fio(
+                request, pairs=asked.pairs, seed=seed, words=_WORDS, progress=progress, stop=stop
+            )
+        except KeyboardInterrupt:
+            return
+        except (InputError, RefusedError, CellFailedError) as error:
+            progress.note(f"no second tool: {error}")
+            yield {**identity, "missing": str(error)}
+            return
+        found = witness.document()
+        yield {**identity, **found, "differences": [*found["differences"], _DIFFERENCE]}
+
+
+def _cells(loaded: LoadedStudy, asked: SecondTool, *, seed: int, quick: bool) -> list[Cell]:
+    cells = expand(loaded.study, "live", seed=seed, quick=quick).cells
+    wanted = [cell for cell in cells if cell.array.name in asked.arrays and cell.workload.name in asked.workloads]
+    return [cell for cell in wanted if cell.repeat == 0 and cell.load.kind == "closed"]
+
+
+def _request(
+    loaded: LoadedStudy, cell: Cell, member: dict[str, Any], member_bytes: int, sector_bytes: int, *, quick: bool
+) -> dict[str, Any]:
+    """What both are asked: the load's depth in jobs, each with one request outstanding and a part of its own."""
+    jobs = cell.load.depth
+    target = {key: value for key, value in member.items() if key != "destroy"}
+    request = direct_request(loaded, cell, targets=[target], quick=quick, sector_bytes=sector_bytes)
+    address = request["workload"]["address"]
+    if address["kind"] == "sequential":
+        address["streams"] = 1
+    whole = member_bytes // (jobs * _GRAIN_BYTES) * jobs * _GRAIN_BYTES
+    request |= {"workers": jobs, "spans": [{"offset_bytes": 0, "size_bytes": whole or member_bytes}]}
+    # fio warms up by the clock alone.
+    request["warmup"] = {key: value for key, value in request["warmup"].items() if key == "duration_s"}
+    return {**request, "destroy": [member["path"]] if member.get("destroy") else []}

@@ -1,0 +1,262 @@
+"""Arrays of a study laid over groups of members that the user has named: chains in arrays on interfaces, say.
+
+``live.groups`` of a study names the levels that groups lie in, from the outermost; ``placement`` of an array says which
+of them each of its volumes uses. The first place that a study names is the first that the user has named, and so on
+within it. A group named down to the last level is divided among the volumes that the study puts there; one with a name
+more is a volume as it is.
+
+Invariants:
+
+- Nothing is opened: members are numbers, in the order in which the user named them.
+- No member is in two volumes of an array, and volumes of an array are equally wide.
+- An array for which the groups do not suffice is left out with a reason, never made otherwise than asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from raidlab.study.check import Geometry, count_leaves
+from raidlab.study.expand import NULL
+from raidlab.study.load import LoadedStudy
+from raidlab.study.schema import Array
+
+_LIVE = "live"
+_ENGINES = ("sim", "original", "emulated")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Members under the names of the places they lie in, from the outermost.
+
+    Attributes
+    ----------
+    names : tuple of str
+        None at all for the only group there is.
+    members : tuple of int
+        Their numbers.
+    """
+
+    names: tuple[str, ...]
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How a study's arrays lie over groups.
+
+    Attributes
+    ----------
+    groups : tuple of Group
+    members_of : dict
+        The members of each array that is run, by number.
+    trees : dict
+        The trees of these arrays, as a study writes them.
+    left_out : dict
+        Of each array that is not run, why.
+    """
+
+    groups: tuple[Group, ...]
+    members_of: dict[str, list[int]]
+    trees: dict[str, str]
+    left_out: dict[str, str]
+
+    def facts(self) -> dict[str, Any]:
+        """What a run keeps of it."""
+        groups = [{"names": list(group.names), "members": list(group.members)} for group in self.groups]
+        return {"groups": groups, "members_of": self.members_of, "array_trees": self.trees}
+
+
+class _UnfitError(ValueError):
+    """Why an array cannot be laid over the groups."""
+
+
+@dataclass
+class _Box:
+    """Places of the last level: members to be divided, or volumes as they are."""
+
+    members: tuple[int, ...] = ()
+    volumes: tuple[tuple[int, ...], ...] = ()
+
+
+def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) -> tuple[LoadedStudy, Arrangement]:
+    """Lay the arrays of a study that run on real members over groups.
+
+    Parameters
+    ----------
+    loaded : LoadedStudy
+    groups : sequence of Group
+    member_bytes : int
+        The size of every member.
+
+    Returns
+    -------
+    LoadedStudy, Arrangement
+        The study as it is run there: arrays that cannot be are kept off real members.
+
+    Raises
+    ------
+    ValueError
+        With a sentence, for groups that no array of any study could lie on.
+    """
+    levels = list(loaded.study.live.groups)
+    boxes = _boxes(groups, levels)
+    members_of: dict[str, list[int]] = {}
+    trees: dict[str, dict[str, Any]] = dict(loaded.geometry.trees)
+    texts: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    arrays: list[Array] = []
+    for array in loaded.study.array:
+        arrays.append(array)
+        if array.runs_on(_LIVE):
+            try:
+                volumes = _volumes(array, trees[array.name], levels, boxes)
+                tree = _with_width(trees[array.name], len(volumes[0]))
+                text = _judged(tree, member_bytes, loaded.study.live.sector)
+            except _UnfitError as error:
+                left_out[array.name] = str(error)
+                arrays[-1] = array.model_copy(update={"on": [one for one in _ENGINES if array.runs_on(one)]})
+            else:
+                members_of[array.name] = [member for volume in volumes for member in volume]
+                trees[array.name], texts[array.name] = tree, text
+                arrays[-1] = array.model_copy(update={"tree": text})
+    study = loaded.study.model_copy(update={"array": arrays})
+    geometry = Geometry(trees, loaded.geometry.devices, loaded.geometry.own_devices, loaded.geometry.broken)
+    arrangement = Arrangement(tuple(groups), members_of, texts, left_out)
+    return replace(loaded, study=study, geometry=geometry, arrangement=arrangement), arrangement
+
+
+def _boxes(groups: Sequence[Group], levels: list[str]) -> dict[tuple[str, ...], _Box]:
+    """The places of the last level, in the order in which they were named."""
+    boxes: dict[tuple[str, ...], _Box] = {}
+    words = "/".join([*levels, "volume"])
+    for group in groups:
+        depth = len(group.names)
+        if depth not in (len(levels), len(levels) + 1):
+            accepted = f"{words}=..." if not levels else f"{'/'.join(levels)}=... or {words}=..."
+            raise ValueError(f"the group '{'/'.join(group.names)}' has {depth} names; accepted: {accepted}")
+        is_volume = depth > len(levels)
+        name = group.names[: len(levels)]
+        known = name in boxes
+        box = boxes.setdefault(name, _Box())
+        if known and (not is_volume or box.members):
+            raise ValueError(f"'{'/'.join(name)}' is named twice; accepted: each once, or volumes of it one by one")
+        if is_volume:
+            box.volumes += (group.members,)
+        else:
+            box.members = group.members
+    return boxes
+
+
+def _volumes(
+    array: Array, tree: dict[str, Any], levels: list[str], boxes: dict[tuple[str, ...], _Box]
+) -> list[tuple[int, ...]]:
+    """The members of each volume of an array, all equally many."""
+    children = tree["children"] if tree["kind"] == "independent" else [tree]
+    places = [tuple(_placed(array, level, volume) for level in levels) for volume in range(len(children))]
+    names = {place: _named(place, places, boxes, levels) for place in dict.fromkeys(places)}
+    found: list[tuple[int, ...]] = []
+    for volume, place in enumerate(places):
+        number = places[:volume].count(place)
+        own = None if array.of_group is not None else count_leaves(children[volume])
+        found.append(_part(boxes[names[place]], "/".join(names[place]), number, own, array.of_group or 1))
+    width = min(len(members) for members in found)
+    return [members[:width] for members in found]
+
+
+def _placed(array: Array, level: str, volume: int) -> int:
+    given = array.placement.get(level, [])
+    return given[volume] if volume < len(given) else 0
+
+
+def _named(
+    place: tuple[int, ...],
+    places: list[tuple[int, ...]],
+    boxes: dict[tuple[str, ...], _Box],
+    levels: list[str],
+) -> tuple[str, ...]:
+    """Which of the named places stands for one of the study's: the first for the first, level by level."""
+    names: tuple[str, ...] = ()
+    for depth, level in enumerate(levels):
+        within = dict.fromkeys(one[depth] for one in places if one[:depth] == place[:depth])
+        having = list(dict.fromkeys(name[depth] for name in boxes if name[:depth] == names))
+        rank = list(within).index(place[depth])
+        if rank >= len(having):
+            where = f" in '{'/'.join(names)}'" if names else ""
+            raise _UnfitError(f"needs {len(within)} of '{level}'{where}, and {len(having)} are named")
+        names += (having[rank],)
+    return names
+
+
+def _part(box: _Box, name: str, number: int, own: int | None, parts: int) -> tuple[int, ...]:
+    """The members of one volume of a place: so many as its tree has, or its part of all."""
+    where = f" in '{name}'" if name else ""
+    if box.volumes:
+        if number >= len(box.volumes):
+            raise _UnfitError(f"needs more volumes{where} than the {len(box.volumes)} named")
+        having = box.volumes[number]
+        return having if own is None else _first(having, 0, own, where)
+    if own is not None:
+        return _first(box.members, number * own, own, where)
+    if number >= parts:
+        raise _UnfitError(f"has more volumes{where} than the {parts} of its of_group")
+    width = len(box.members) // parts
+    if width == 0:
+        raise _UnfitError(f"needs {parts} members{where}, and {len(box.members)} are named")
+    return box.members[number * width : (number + 1) * width]
+
+
+def _first(members: tuple[int, ...], begin: int, count: int, where: str) -> tuple[int, ...]:
+    if begin + count > len(members):
+        raise _UnfitError(f"needs {begin + count} members{where}, and {len(members)} are named")
+    return members[begin : begin + count]
+
+
+def _with_width(tree: dict[str, Any], width: int) -> dict[str, Any]:
+    """The tree with volumes of so many members; a volume of one is the member itself."""
+    if tree["kind"] == "independent":
+        return {**tree, "children": [_volume(child, width) for child in tree["children"]]}
+    return _volume(tree, width)
+
+
+def _volume(tree: dict[str, Any], width: int) -> dict[str, Any]:
+    if count_leaves(tree) == width:
+        return tree
+    children = tree.get("children", [])
+    if width == 1:
+        return {"kind": "member"}
+    if not children or any("children" in child for child in children):
+        raise _UnfitError(f"cannot be made of {width} members a volume")
+    return {**tree, "children": [children[0]] * width}
+
+
+def _judged(tree: dict[str, Any], member_bytes: int, sector_bytes: int) -> str:
+    """The tree as a study writes it, if the engine takes it."""
+    from raidlab import _core
+
+    try:
+        _core.tree_facts(json.dumps(tree), member_bytes, sector_bytes)
+    except _core.CellError as error:
+        raise _UnfitError(f"cannot be: {error.message}") from None
+    return _text(tree)
+
+
+def _text(tree: dict[str, Any]) -> str:
+    """A tree as a study writes it: equal children are written once, with their number."""
+    keys = [f"{key.removesuffix('_bytes')}={value}" for key, value in tree.items() if key not in ("kind", "children")]
+    children = [_text(child) for child in tree.get("children", [])]
+    runs = [(child, len(list(run))) for child, run in groupby(children)]
+    words = [f"{count}*{child}" if count > 1 else child for child, count in runs]
+    inside = ", ".join([*words, *keys])
+    return f"{tree['kind']}({inside})" if inside else str(tree["kind"])
+
+
+def members_of(loaded: LoadedStudy, target: str, array: str) -> list[int] | None:
+    """The members that an array takes on real members, by number; None where it takes the first."""
+    if loaded.arrangement is None or target == NULL:
+        return None
+    return loaded.arrangement.members_of[array]
