@@ -12,6 +12,8 @@ from raidlab.cli.sheet_runs import boxes_named
 from raidlab.errors import InputError
 from raidlab.results import Run
 from raidlab.sheet import boxes_of, load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
+from raidlab.sheet.make import SheetRow, is_ahead
+from raidlab.sheet.plan import PlannedTest
 
 STUDY = """
 name = "boxes"
@@ -121,6 +123,22 @@ def test_a_sheet_shows_what_is_there_and_what_is_not(folder: Path, run: Run) -> 
     document = json.loads(sheet_json(sheet))
     assert document["boxes"][1]["tests"][2]["value"] is None
     assert document["boxes"][1]["entered"]["price"] == 5000
+
+
+def test_boxes_whose_intervals_meet_share_a_place() -> None:
+    test = PlannedTest(name="one", measure={}, kind="discriminating")
+    rows = {
+        "best": SheetRow(test, 20.0, 18.0, 22.0),
+        "alike": SheetRow(test, 19.0, 17.0, 21.0),
+        "last": SheetRow(test, 10.0, 9.0, 11.0),
+        "single": SheetRow(test, 15.0),
+    }
+    ahead = {(a, b) for a in rows for b in rows if is_ahead(rows[a], rows[b])}
+    assert ahead == {
+        *((one, "last") for one in ("best", "alike")),
+        *((one, "single") for one in ("best", "alike")),
+        ("single", "last"),
+    }
 
 
 def test_boxes_of_several_runs_stand_side_by_side(folder: Path, run: Run) -> None:

@@ -5,7 +5,8 @@ Invariants:
 - A qualifying test passes where the whole interval of its result meets the requirement, and fails where none of it
   does; in between it is undecided. A single repeat has no interval and says so.
 - Quiet runs decide; what a loaded run gave stands beside it and decides nothing.
-- Boxes are ranked by their quiet results, direction by direction, never by a mean of tests.
+- Boxes are ranked by their quiet results, direction by direction, never by a mean of tests; those whose intervals meet
+  are not told apart and share a place.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class SheetRow:
     verdict : str
         Of a qualifying test; empty for others, and where there is no result.
     rank : int or None
-        Of a discriminating test: the box's place among those of the sheet.
+        Of a discriminating test: the box's place among those of the sheet, one more than the boxes that are ahead.
     left_percent : float or None
         What is left of the rate of the same stream alone.
     stops : float or None
@@ -173,7 +174,8 @@ def _row(test: PlannedTest, box: Box) -> SheetRow:
     if reading is None:
         return SheetRow(test, None)
     interval = mean_interval(reading.each) if len(reading.each) > 1 else None
-    low, high = interval or (None, None)
+    # No rate is below nothing, however few the repeats.
+    low, high = (max(0.0, interval[0]), interval[1]) if interval else (None, None)
     stops = _reading(test.stops, box.array, quiet) if test.stops is not None else None
     beside = _reading(test.measure, box.array, busy) if busy is not None else None
     return SheetRow(
@@ -203,8 +205,7 @@ def _beside(
     row = found[name][index]
     if row.value is None:
         return row
-    others = [found[other][index].value for other in boxes]
-    better = sum(1 for value in others if value is not None and value > row.value)
+    better = sum(1 for other in boxes if is_ahead(found[other][index], row))
     alone = next((one.value for one in found[name] if one.test.name == row.test.alone), None)
     base = found[plan.baseline][index].value if plan.baseline in found and plan.baseline != name else None
     return SheetRow(
@@ -216,6 +217,15 @@ def _beside(
             "published": box.published.get(row.test.name),
         }
     )
+
+
+def is_ahead(one: SheetRow, other: SheetRow) -> bool:
+    """Whether a result is the better one, told apart from the other: by its interval, or by itself in single runs."""
+    if one.value is None or other.value is None or one.value <= other.value:
+        return False
+    if one.low is None or other.high is None:
+        return True
+    return one.low > other.high
 
 
 def _reading(measure: dict[str, Any], box: str, source: Source) -> Reading | None:

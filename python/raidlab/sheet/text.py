@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from raidlab.sheet.facts import ASKED
-from raidlab.sheet.make import BoxSheet, Sheet, SheetRow
+from raidlab.sheet.make import BoxSheet, Sheet, SheetRow, is_ahead
 
 NOTHING = "-"
 
@@ -100,20 +100,30 @@ def _side_by_side(sheet: Sheet) -> list[str]:
         each = [box.rows[index] for box in sheet.boxes]
         if all(row.value is None for row in each):
             continue
-        best = max(row.value for row in each if row.value is not None)
-        cells = [_figure(row.value) + (" *" if row.value == best else "") + _mark(row) for row in each]
+        cells = [_figure(row.value) + (" *" if _is_best(row, each) else "") + _mark(row) for row in each]
         rows.append([test.name, _requirement(each[0]), *cells])
     rows.append(["qualifying tests", "", *(box.qualifies for box in sheet.boxes)])
     for key, meaning in ASKED.items():
         entered = [box.facts.model_dump()[key] for box in sheet.boxes]
         if any(value is not None for value in entered):
             rows.append([meaning, "", *(NOTHING if value is None else str(value) for value in entered)])
-    return ["## Side by side", "", *_table(["test", "requires", *names], rows), "", "`*`: the best in this test.", ""]
+    return [
+        "## Side by side",
+        "",
+        *_table(["test", "requires", *names], rows),
+        "",
+        "`*`: the best in this test; several where their intervals meet.",
+        "",
+    ]
 
 
 def _honesty(sheet: Sheet) -> list[str]:
     lines = ["## Honesty checks", ""]
     return lines + [f"- {finding.verdict} {finding.check}: {finding.evidence}" for finding in sheet.findings]
+
+
+def _is_best(row: SheetRow, each: list[SheetRow]) -> bool:
+    return row.value is not None and not any(is_ahead(other, row) for other in each)
 
 
 def _mark(row: SheetRow) -> str:
