@@ -124,7 +124,7 @@ fn emulated_members_serve_streams_too() {
     assert_eq!(result.arrays[0].interface, "emulated");
     // How late they were is told and judged, as it is of requests.
     let lateness = result.arrays[0].lateness.expect("of emulated members");
-    assert!(lateness.count >= 22 && lateness.mean_service_ns == 80_000, "{lateness:?}");
+    assert!(lateness.count >= 22 && (50_000..=80_000).contains(&lateness.mean_service_ns), "{lateness:?}");
     assert_eq!(result.checks().iter().map(|check| check.name).collect::<Vec<_>>(), ["lateness"]);
 }
 
