@@ -9,7 +9,7 @@ OUT ?= runs
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write docs format clean
+.PHONY: help setup demo test test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write site docs format clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,8 +74,12 @@ md-witness-write: setup ## The same, and keep md's figures for the quick test
 	tests/md-lab/build-kernel.sh
 	$(BIN)/python tests/md-lab/witness.py --write
 
+site: setup ## The docs site, in site/: strict, without the network, and checked to need none
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site
+	$(BIN)/python docs/site/check.py site
+
 docs: ## API documentation of the crates, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --exclude raidlab-py
 
 clean: ## Remove what was built; results stay
-	rm -rf target $(VENV)
+	rm -rf target site $(VENV)

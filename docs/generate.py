@@ -26,6 +26,9 @@ from raidlab.results import tables
 from raidlab.study import device, schema, units, workload
 
 DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+import python_api  # noqa: E402 - the folder is no package
+
 MARK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -338,6 +341,7 @@ PARTS = {
     "columns": columns,
     "cli": cli,
     "exit_codes": exit_codes,
+    "python_api": python_api.lines,
 }
 
 

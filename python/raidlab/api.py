@@ -40,6 +40,8 @@ from raidlab.study import LoadedStudy, load_study
 from raidlab.study.mapping import has_mapping, load_mapping
 
 DEFAULT_OUT = "runs"
+# As in a study file: TOML's whole numbers end there.
+_LARGEST_SEED = 2**63 - 1
 _ON_THE_CLOCK = ("emulated", "live")
 
 
@@ -203,6 +205,8 @@ def _prepared(
     stop: StopFlag | None,
 ) -> Execution:
     """An execution of which it is known that it can begin."""
+    if not 0 <= seed <= _LARGEST_SEED:
+        raise InputError.one("--seed", "is no root seed", value=str(seed), accepted=f"0 to {_LARGEST_SEED}")
     check_figures(loaded)
     targets = resolve_targets(words, destroy)
     _check_sections(loaded, targets)

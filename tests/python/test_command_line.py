@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+import raidlab
 from raidlab.api import run_study, write_report
+from raidlab.cli.app import app
 from raidlab.cli.layout import layout
 from raidlab.cli.plan_io import plan_io
-from raidlab.errors import InputError
+from raidlab.errors import EXIT_BAD_INPUT, EXIT_INVALID_RESULT, InputError
 from raidlab.results import SCHEMA_VERSION, Run, load_run
 
 PLAN: dict[str, Any] = {
@@ -183,3 +186,38 @@ def test_a_parity_backend_that_is_none_is_named_before_anything_is_made(small_st
     assert re.match(r"error: RAIDLAB_PARITY: 'foo': is no parity backend .*; accepted: naive, portable", done.stderr)
     assert done.stderr.count("\n") == 1
     assert [file.name for file in small_study.parent.iterdir()] == ["study.toml"]
+
+
+def test_report_and_export_end_with_the_verdict(
+    small_run: Run, tmp_path: Path, as_invalid: Callable[[Run, Path], Path]
+) -> None:
+    bad = as_invalid(small_run, tmp_path / "bad")
+    for words in (["report"], ["results", "export"]):
+        ended = CliRunner().invoke(app, [*words, str(bad)])
+        assert ended.exit_code == EXIT_INVALID_RESULT, ended.output
+        assert all(Path(line).exists() for line in ended.output.splitlines()), "it is written all the same"
+        fine = shutil.copytree(small_run.folder, tmp_path / f"fine-{words[-1]}")
+        assert CliRunner().invoke(app, [*words, str(fine)]).exit_code == 0
+
+
+def test_what_is_no_path_is_no_run() -> None:
+    with pytest.raises(InputError, match="run: None: is no path; accepted: a folder in runs/"):
+        raidlab.load_run(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**63), str(2**64)])
+def test_a_seed_that_no_study_could_have_is_refused(seed: str, small_study: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"--seed: {seed}: is no root seed; accepted: 0 to 9223372036854775807"):
+        run_study(small_study, out=tmp_path / "runs", seed=int(seed))
+    ended = CliRunner().invoke(app, ["run", str(small_study), "--out", str(tmp_path / "runs"), "--seed", seed])
+    assert isinstance(ended.exception, InputError) and ended.exception.exit_code == EXIT_BAD_INPUT
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("place", ["nope/", "nope/deeper/"])
+def test_directories_made_for_a_run_are_taken_away_with_it(place: str, small_study: Path, tmp_path: Path) -> None:
+    run_study(small_study, on=[str(tmp_path / place) + "/"], out=tmp_path / "runs")
+    assert not (tmp_path / "nope").exists()
+    (tmp_path / "mine").mkdir()
+    run_study(small_study, on=[str(tmp_path / "mine")], out=tmp_path / "runs")
+    assert (tmp_path / "mine").exists(), "what was there stays"

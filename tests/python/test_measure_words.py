@@ -111,7 +111,16 @@ def test_a_held_percentile_needs_no_depth() -> None:
         (lambda: load_document(LoadFlags(hold="p90=20")), "a time above 0 with its unit"),
         (lambda: asked_of(["null"], *plain(), Drive(interface="uring")), "did you mean 'io_uring'"),
         (lambda: asked_of(["null"], *plain(runtime="5"), Drive()), "--runtime: '5': is a time without a unit"),
-        (lambda: asked_of(["null"], *plain(precision="0"), Drive()), "--precision: '0': must be above 0"),
+        (
+            lambda: asked_of(["null"], *plain(precision="0"), Drive()),
+            "--precision: '0': .*; accepted: above 0% and up to",
+        ),
+        (
+            lambda: asked_of(["null"], *plain(precision="0%"), Drive()),
+            "--precision: '0%': is no width that can be asked",
+        ),
+        (lambda: asked_of(["null"], *plain(precision="101%"), Drive()), "--precision: '101%': is no width"),
+        (lambda: asked_of(["null"], *plain(precision="-2%"), Drive()), "--precision: '-2%': is no width"),
         (lambda: asked_of(["null"], *plain(), Drive(), file_size="much"), "--file-size: 'much'"),
         (lambda: asked_of(["null"], *plain(), Drive(), workload="x"), "it beside --study"),
         (

@@ -120,7 +120,9 @@ def import_(
     directory: Annotated[
         str | None, typer.Option("--directory", metavar="DIR", help="Where relative files lie, in place of the job's.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The root seed, for jobs without a randseed.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**63 - 1, help="The root seed, for jobs without a randseed.")
+    ] = 1,
     destroy: Annotated[
         list[str] | None,
         typer.Option("--destroy", metavar="DEVICE", help="A block device of the file that may be overwritten."),

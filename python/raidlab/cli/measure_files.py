@@ -59,7 +59,7 @@ def measure_files(
         str | None, typer.Option("--runtime", metavar="TIME", help="No file is begun later. None by default.")
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", min=1, max=100, help="How often, in shuffled order.")] = 3,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The root of all randomness.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="The root of all randomness.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
 ) -> None:
     """Measure how long it takes to open and read whole files, alone and among others.

@@ -56,7 +56,7 @@ def measure_streams(
         ),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave files that were made.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The root of all randomness.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="The root of all randomness.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
 ) -> None:
     """Measure how fast data move from one end to another, each stream alone and all together.

@@ -6,9 +6,13 @@ from typing import Annotated
 
 import typer
 
+from raidlab.cli.results import Out
+from raidlab.cli.run import code_of
+from raidlab.cli.run_folders import RUNS, folder_of
+
 
 def report(
-    folder: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, such as runs/NAME-DATE-001.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, its name in --out, or 'last'.")],
     foreign: Annotated[
         list[str] | None,
         typer.Option(
@@ -18,8 +22,12 @@ def report(
             "workload, depth, iops, and perhaps source, drives, write_cache, note. May be repeated; kept with the run.",
         ),
     ] = None,
+    out: Out = RUNS,
 ) -> None:
-    """Write the report of a run again; prints its path."""
-    from raidlab.api import write_report
+    """Write the report of a run again and print its path; the exit code is 3 if a check says INVALID."""
+    from raidlab.api import analyse, write_report
+    from raidlab.checks import run_checks
 
+    folder = folder_of(run, out)
     print(write_report(folder, foreign=foreign or ()))
+    raise typer.Exit(code_of(run_checks(analyse(folder))))

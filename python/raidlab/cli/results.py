@@ -91,8 +91,9 @@ def export(
     ] = None,
     out: Out = RUNS,
 ) -> None:
-    """Write a run for other tools."""
+    """Write a run for other tools; the exit code is 3 if a check says INVALID."""
     from raidlab.api import analyse
+    from raidlab.checks import run_checks
     from raidlab.errors import InputError
     from raidlab.export import EXPORTS
     from raidlab.study.find import did_you_mean
@@ -108,11 +109,13 @@ def export(
     target = to if to is not None else folder / "export" / form
     try:
         target.mkdir(parents=True, exist_ok=True)
-        written = EXPORTS[form](analyse(folder), target)
+        analysis = analyse(folder)
+        written = EXPORTS[form](analysis, target)
     except OSError as error:
         raise InputError.one("--to", f"cannot be written: {error.strerror}", value=f"'{target}'") from None
     for file in written:
         print(file)
+    raise typer.Exit(code_of(run_checks(analysis)))
 
 
 def _plain(value: Any) -> float | str:

@@ -73,7 +73,7 @@ def run(
         ),
     ] = None,
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where the run folder is made.")] = "runs",
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The root seed; the study's by default.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The root seed; the study's by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A short run: for a first look, not for a decision.")] = False,
     destroy: Annotated[
         list[str] | None,

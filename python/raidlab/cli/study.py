@@ -58,7 +58,7 @@ def compare(
         str | None, typer.Option("--run", metavar="RUN", help="A run folder; the study is run first when left out.")
     ] = None,
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where a new run folder is made.")] = "runs",
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The root seed; the study's by default.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The root seed; the study's by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A short run: wider intervals.")] = False,
     all_rows: Annotated[bool, typer.Option("--all", help="Also list what is not evaluated.")] = False,
 ) -> None:

@@ -7,6 +7,7 @@ otherwise.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,6 @@ from raidlab.measure.words import (
     LoadFlags,
     WorkloadFlags,
     load_document,
-    parse_share,
     parse_span,
     parse_with,
     workload_document,
@@ -199,7 +199,8 @@ def _precision(text: str | None) -> float | None:
     if text is None:
         return None
     # "2.5" means 2.5 %, as everywhere where a per cent is asked for; 0.025 would be read as a fortieth of a per cent.
-    share = parse_share("--precision", text if text.strip().endswith("%") else f"{text}%")
-    if share <= 0:
-        raise InputError.one("--precision", "must be above 0", value=f"'{text}'", accepted="such as 2.5%")
-    return 100 * share
+    accepted = "above 0% and up to 100%, such as 2.5%"
+    percent = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", text)
+    if percent is None or not 0 < float(percent[1]) <= 100:
+        raise InputError.one("--precision", "is no width that can be asked for", value=f"'{text}'", accepted=accepted)
+    return float(percent[1])

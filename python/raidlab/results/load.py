@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -300,6 +301,8 @@ def load_run(folder: str | Path) -> Run:
     InputError
         When it is no run folder, or one of another version.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise InputError.one("run", "is no path", value=f"{folder!r}", accepted="a folder in runs/")
     path = Path(folder)
     # Parts beside `run.json` are those of a run that could go on.
     if (path / PARTS).is_file() and not (path / "run.json").is_file():

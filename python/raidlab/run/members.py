@@ -84,7 +84,7 @@ def member_files(
 ) -> Iterator[list[Path]]:
     """Name ``count`` files in fresh subdirectories, dealt out in turn, and remove them afterwards.
 
-    Directories that are not there are made, and stay.
+    Directories that are not there are made, and removed with the files.
 
     ``words`` says where the directories were named, and what else than another one would be accepted.
     """
@@ -98,10 +98,12 @@ def member_files(
 @contextmanager
 def _made_folder(option: str, directory: Path) -> Iterator[Path]:
     """A folder of raidlab's own, with its owner's lock, for as long as the context lasts."""
+    missing = [place for place in (directory, *directory.parents) if not place.exists()]
     try:
         directory.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
     except OSError as error:
+        _remove_empty(missing)
         reason = (error.strerror or str(error)).lower()
         raise InputError.one(
             option,
@@ -121,6 +123,14 @@ def _made_folder(option: str, directory: Path) -> Iterator[Path]:
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _remove_empty(missing)
+
+
+def _remove_empty(directories: list[Path]) -> None:
+    """Remove directories, the innermost first, as far as nobody has put anything into them."""
+    for directory in directories:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def remove_abandoned(directories: list[Path], note: Note = _silent) -> None:

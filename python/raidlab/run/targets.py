@@ -3,7 +3,7 @@
 Invariants:
 
 - Resolving a target makes and writes nothing; a directory that is missing, named with a trailing slash, is made with
-  the member files.
+  the member files, and removed with them.
 - A device is named once, whatever its names are.
 - A block device may be written only when ``--destroy`` names that very device; whether it is mounted or held is the
   engine's to find, with the device open and claimed.

@@ -1,0 +1,111 @@
+"""What MkDocs does not do by itself: pages from outside docs/, notebooks as pages, wildcards in the navigation.
+
+Invariants:
+
+- A page reads the same in the source tree and on the site; nothing is written for the site alone but `index.md`.
+- A link that leaves docs/ becomes a page of the site, or the path in the source tree; it never dies.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files, InclusionLevel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from notebooks import images_of, page_of  # noqa: E402 - the folder is no package
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+# Pages that lie at the top of the source tree, where people and source forges look for them.
+OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
+LINK = re.compile(r"(?<!`)(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: Any) -> Any:
+    """Replace `folder/*` in the navigation by the pages of that folder that have no place of their own."""
+    named = set(_pages_in(config.nav))
+    config.nav = _expanded(config.nav, named)
+    return config
+
+
+def _pages_in(item: Any) -> list[str]:
+    if isinstance(item, str):
+        return [item]
+    parts = item.values() if isinstance(item, dict) else item
+    return [page for part in parts for page in _pages_in(part)]
+
+
+def _expanded(item: Any, named: set[str]) -> Any:
+    if isinstance(item, dict):
+        return {title: _expanded(part, named) for title, part in item.items()}
+    if isinstance(item, str):
+        return item
+    out: list[Any] = []
+    for part in item:
+        if isinstance(part, str) and part.endswith("/*"):
+            out += [page for page in _pages_below(part[:-2]) if page not in named]
+        else:
+            out.append(_expanded(part, named))
+    # A section without pages would be shown empty.
+    return [part for part in out if not (isinstance(part, dict) and list(part.values()) == [[]])]
+
+
+def _pages_below(folder: str) -> list[str]:
+    found = sorted([*(DOCS / folder).glob("*.md"), *(DOCS / folder).glob("*.ipynb")])
+    return [f"{folder}/{file.stem}.md" for file in found]
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages from outside docs/, and the notebooks."""
+    for source, target in OUTSIDE.items():
+        if source != "README.md":
+            text = (ROOT / source).read_text(encoding="utf-8")
+            files.append(File.generated(config, target, content=_links_made_inner(text, source, target)))
+    for file in sorted(DOCS.rglob("*.ipynb")):
+        place = file.relative_to(DOCS).with_suffix("")
+        notebook = json.loads(file.read_text(encoding="utf-8"))
+        files.append(File.generated(config, f"{place}.md", content=page_of(notebook, file.name, place.name)))
+        for name, content in images_of(notebook, place.name):
+            files.append(File.generated(config, f"{place.parent}/{name}", content=content))
+        # Left out as a page, and back again as a file to take along.
+        taken = File.generated(config, f"{place}.ipynb", content=file.read_bytes(), inclusion=InclusionLevel.INCLUDED)
+        files.append(taken)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Mend the links that leave docs/."""
+    if page.file.generated_by is not None:
+        return markdown
+    return _links_made_inner(markdown, f"docs/{page.file.src_uri}", page.file.src_uri)
+
+
+def _links_made_inner(text: str, source: str, target: str) -> str:
+    """The text of `source` (a path in the tree), with its links as those of the page `target`."""
+
+    def inner(found: re.Match[str]) -> str:
+        mark, words, link = found.groups()
+        if re.match(r"[a-z]+:|#", link):
+            return found[0]
+        path, hash_, anchor = link.partition("#")
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if place in OUTSIDE:
+            place = f"docs/{OUTSIDE[place]}"
+        if not place.startswith("docs/"):
+            return f"{words} (`{place}`)" if words.strip("`") != place else f"`{place}`"
+        relative = posixpath.relpath(place.removeprefix("docs/"), posixpath.dirname(target) or ".")
+        return f"{mark}[{words}]({relative}{hash_}{anchor})"
+
+    # What stands in a fence is no link.
+    parts, at = [], 0
+    for fence in FENCE.finditer(text):
+        parts += [LINK.sub(inner, text[at : fence.start()]), fence[0]]
+        at = fence.end()
+    return "".join([*parts, LINK.sub(inner, text[at:])])
