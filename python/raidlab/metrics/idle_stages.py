@@ -53,7 +53,7 @@ class IdleStages:
     @property
     def sum(self) -> float:
         """What they add up to: the mean response time, if the calculation is right."""
-        return sum(getattr(self, field.name) for field in fields(self))
+        return sum(float(getattr(self, field.name)) for field in fields(self))
 
 
 def idle_stages(point: Point) -> IdleStages | None:
