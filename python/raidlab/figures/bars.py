@@ -12,8 +12,9 @@ from typing import Any
 import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.figures.own import BY_KIND, Line, axis_title, lines_of, own_figures
+from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
 from raidlab.figures.style import INK, PANEL_WIDTH
+from raidlab.figures.words import number, of_bars
 from raidlab.metrics import Analysis, Point
 from raidlab.study.figure import StudyFigure
 
@@ -39,7 +40,9 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
                 names.append(line.name)
                 rows += found
         if rows:
-            yield Panel(workload, _chart(rows, names, spec, workload))
+            whole = {name: sum(row["value"] for row in rows if row["line"] == name) for name in names}
+            metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
+            yield Panel(workload, _chart(rows, names, spec, workload), of_bars(whole, axis_title(metrics)))
 
 
 def _chosen(analysis: Analysis, spec: StudyFigure, target: str, line: Line) -> Point | None:
@@ -63,8 +66,18 @@ def _parts(spec: StudyFigure, line: Line, point: Point) -> list[dict[str, Any]]:
     whole = sum(value or 0.0 for value in values)
     mark = BY_KIND[spec.mark].compute(point, None) if spec.mark in BY_KIND else None
     label = f"{whole:.0f}" if whole >= 10 else f"{whole:.1f}"
+    interval = interval_of(point, metrics[0]) if len(metrics) == 1 else None
+    sure = "" if interval is None else f" (95 % interval {number(interval[0])} to {number(interval[1])})"
     return [
-        {"line": line.name, "part": metric.title, "rank": rank, "value": value, "label": label, "mark": mark}
+        {
+            "line": line.name,
+            "part": metric.title,
+            "rank": rank,
+            "value": value,
+            "label": label,
+            "mark": mark,
+            "tip": f"{line.name}, {point.level}: {metric.title} {number(value)} {metric.unit}{sure}",
+        }
         for rank, (metric, value) in enumerate(zip(metrics, values, strict=True))
     ]
 
@@ -90,9 +103,10 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, titl
             legend=alt.Legend(columns=2) if len(parts) > 1 else None,
         ),
         order=alt.Order("rank:Q"),
+        description="tip:N",
     )
     ends = [row for row in rows if row["rank"] == 0]
-    text = alt.Chart(data_of(ends)).mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600)
+    text = alt.Chart(data_of(ends)).mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False)
     labels = text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N")
     layers: list[Any] = [drawn, labels]
     if marked:

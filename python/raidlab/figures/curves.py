@@ -8,22 +8,22 @@ intervals over repeats. Results of others are dashed, hollow, and say that they 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.figures.own import BY_KIND, Line, axis_title, lines_of, own_figures
+from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
-from raidlab.metrics import Analysis, Metric, Point
-from raidlab.stats import mean_interval
+from raidlab.figures.words import number, of_lines
+from raidlab.metrics import Analysis, Metric
 from raidlab.study.figure import StudyFigure
 
 KIND = "curves"
+_LOG = " (log scale)"
 X_TITLES = {
-    "depth": "requests outstanding, all volumes together (log scale)",
-    "depth_per_volume": "requests outstanding a volume, uncorrected (log scale)",
+    "depth": f"requests outstanding, all volumes together{_LOG}",
+    "depth_per_volume": f"requests outstanding a volume, uncorrected{_LOG}",
     "rate_per_s": "offered a second",
 }
 _IOPS = "iops"
@@ -44,7 +44,15 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
         rows = [row for line in lines for row in _rows(analysis, spec, target, line, metric)]
         if rows:
             rows += _foreign(analysis, spec)
-            yield Panel(workload, _chart(rows, [line.name for line in lines], spec, metric, workload))
+            alt_text = _alt_text(rows, spec, metric)
+            yield Panel(workload, _chart(rows, [line.name for line in lines], spec, metric, workload), alt_text)
+
+
+def _alt_text(rows: list[dict[str, Any]], spec: StudyFigure, metric: Metric) -> str:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in sorted(rows, key=lambda row: row["x"]):
+        lines.setdefault(row["line"], []).append((row["x"], row["value"]))
+    return of_lines(lines, X_TITLES[spec.x].removesuffix(_LOG), axis_title([metric]))
 
 
 def _rows(analysis: Analysis, spec: StudyFigure, target: str, line: Line, metric: Metric) -> Iterator[dict[str, Any]]:
@@ -55,15 +63,12 @@ def _rows(analysis: Analysis, spec: StudyFigure, target: str, line: Line, metric
         value = metric.compute(point, None)
         if value is None:
             continue
-        interval = _interval(point, metric)
+        interval = interval_of(point, metric)
         low, high = interval if interval is not None else (value, value)
         x = point.level_value / (_volumes(analysis, line.array) if spec.x == "depth_per_volume" else 1)
-        yield {"line": line.name, "x": x, "value": value, "low": max(low, 0.0), "high": high, "own": True}
-
-
-def _interval(point: Point, metric: Metric) -> tuple[float, float] | None:
-    each = [metric.compute(replace(point, rows=(row,)), None) for row in point.rows]
-    return mean_interval([one for one in each if one is not None])
+        sure = "" if interval is None else f" (95 % interval {number(low)} to {number(high)})"
+        tip = f"{line.name}, {point.level}: {metric.title} {number(value)} {metric.unit}{sure}"
+        yield {"line": line.name, "x": x, "value": value, "low": max(low, 0.0), "high": high, "own": True, "tip": tip}
 
 
 def _volumes(analysis: Analysis, array: str) -> int:
@@ -77,7 +82,15 @@ def _foreign(analysis: Analysis, spec: StudyFigure) -> list[dict[str, Any]]:
     if wanted is None or spec.metrics[0] != _IOPS or spec.x == "rate_per_s":
         return []
     return [
-        {"line": row.label, "x": row.depth, "value": row.iops, "low": row.iops, "high": row.iops, "own": False}
+        {
+            "line": row.label,
+            "x": row.depth,
+            "value": row.iops,
+            "low": row.iops,
+            "high": row.iops,
+            "own": False,
+            "tip": f"{row.label}, queue depth {row.depth:g}: {number(row.iops)} IOPS, a result of others",
+        }
         for row in analysis.run.foreign
         if (row.level, row.workload) == (wanted.level, wanted.workload)
     ]
@@ -122,11 +135,11 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, metr
         base = alt.Chart(data_of(part)).encode(x=place, y=height, color=colour, order=alt.Order("x:Q"))
         spans = [row for row in part if row["high"] > row["low"]]
         if spans:
-            strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7)
+            strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
             layers.append(
                 strokes.encode(x=place, y=alt.Y("low:Q", title=axis_title([metric])), y2="high:Q", color=colour)
             )
         dash: dict[str, Any] = {} if own else {"strokeDash": [5, 4]}
-        layers.append(base.mark_line(strokeWidth=2 if own else 1.5, **dash))
-        layers.append(base.mark_point(filled=own, size=50, opacity=1).encode(shape=shape))
+        layers.append(base.mark_line(strokeWidth=2 if own else 1.5, aria=False, **dash))
+        layers.append(base.mark_point(filled=own, size=50, opacity=1).encode(shape=shape, description="tip:N"))
     return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=title)

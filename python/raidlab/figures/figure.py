@@ -5,12 +5,15 @@ Invariants:
 - A figure is made from an analysis and runs nothing.
 - One definition serves all outputs: the page embeds each panel as SVG (it works offline and reflows on a phone), the
   files hold the panels side by side.
+- A mark carries what it stands for as its description (``description="tip:N"``), which the page shows where it is
+  pointed at. Lines and labels carry none.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,10 +33,19 @@ _GAP = 16
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart of a figure."""
+    """One chart of a figure.
+
+    Attributes
+    ----------
+    title : str
+    chart : Chart
+    alt : str
+        What the chart shows, with its figures, for whoever does not see it.
+    """
 
     title: str
     chart: Chart
+    alt: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,7 @@ class Figure:
 
     def panel_svgs(self) -> list[str]:
         """Each panel as SVG to be placed in a page: it takes the page's text colour and scales with its column."""
-        return [_embeddable(svg, panel.title) for svg, panel in zip(self._drawn, self.panels, strict=True)]
+        return [embeddable(svg, panel) for svg, panel in zip(self._drawn, self.panels, strict=True)]
 
     def save(self, folder: Path) -> list[Path]:
         """Write ``<key>.svg`` and ``<key>.png``, the panels side by side; returns their paths."""
@@ -91,7 +103,7 @@ def _svg(chart: Chart) -> str:
 
 def _sheet(panels: list[str]) -> str:
     """Panels side by side on white paper, each an SVG within the SVG."""
-    sizes = [(_length(svg, "width"), _length(svg, "height")) for svg in panels]
+    sizes = [(length(svg, "width"), length(svg, "height")) for svg in panels]
     column = max(width for width, _ in sizes) + _GAP
     placed, top, bottom = [], float(_GAP), float(_GAP)
     for index, (svg, (_, height)) in enumerate(zip(panels, sizes, strict=True)):
@@ -105,19 +117,48 @@ def _sheet(panels: list[str]) -> str:
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *placed, "</svg>"])
 
 
-def _length(svg: str, side: str) -> float:
+def length(svg: str, side: str) -> float:
+    """The width or height of a drawing, in pixels."""
     match = re.search(rf'<svg[^>]*?\s{side}="([\d.]+)"', svg)
     assert match is not None, "Vega gives its drawings a size"
     return float(match.group(1))
 
 
-def _embeddable(svg: str, title: str) -> str:
-    """Let the SVG scale with its column, and say to screen readers what it is."""
-    label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    width = _length(svg, "width")
-    head = re.sub(r'\s(width|height)="[\d.]+"', "", svg[: svg.index(">") + 1])
-    head = head.replace("<svg", f'<svg role="img" aria-label="{label}" style="width:100%;max-width:{width:.0f}px"', 1)
-    return head + svg[svg.index(">") + 1 :]
+def embeddable(svg: str, panel: Panel) -> str:
+    """An SVG that scales with its column, keeps its room while the page loads, and says what it shows.
+
+    What a page says once (the font) and what only a lone SVG needs is left out: that halves it.
+    """
+    width, height = length(svg, "width"), length(svg, "height")
+    body = svg[svg.index(">") + 1 :]
+    for pattern, text in _SLIMMED:
+        body = pattern.sub(text, body)
+    said = f"{panel.title}. {panel.alt}" if panel.alt else panel.title
+    return (
+        f'<svg role="img" aria-label="{_attribute(said)}" class="chart" width="{width:g}" height="{height:g}"'
+        f' viewBox="0 0 {width:g} {height:g}">{body}'
+    )
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _shortened(match: re.Match[str]) -> str:
+    """An attribute that says where something is, to a hundredth of a pixel."""
+    return _LONG.sub(r"\1", match.group(0))
+
+
+_LONG = re.compile(r"(\.\d\d)\d+")
+# What Vega writes that shows nothing within a page. Of what it says to screen readers the marks' descriptions stay.
+_SLIMMED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r'<path class="(?:background|foreground)" aria-hidden="true" d="[^"]*"[^>]*/>'), ""),
+    (re.compile(r' role="graphics-symbol" aria-roledescription="(?:axis|legend|title)"(?: aria-label="[^"]*")?'), ""),
+    (re.compile(r' role="graphics-(?:object|symbol)" aria-roledescription="[^"]*"'), ""),
+    (re.compile(r' (?:font-family="[^"]*"|font-size="12px"|font-weight="normal")'), ""),
+    (re.compile(r' (?:aria-hidden="true"|pointer-events="none"|opacity="1"|stroke-width="1"|class="mark-[^"]*")'), ""),
+    (re.compile(r' (?:d|transform|x2|y2)="[^"]*"'), _shortened),
+)
 
 
 def key_of(*words: str) -> str:

@@ -14,7 +14,8 @@ import altair as alt
 
 from raidlab.figures.figure import Figure, Panel, data_of
 from raidlab.figures.per_table import figure_per_table
-from raidlab.figures.style import PANEL_WIDTH
+from raidlab.figures.style import PANEL_WIDTH, PART_COLOURS
+from raidlab.figures.words import number, of_bars
 from raidlab.metrics import Analysis
 from raidlab.study.expand import IDLE_DEPTH
 from raidlab.study.schema import Compare
@@ -26,8 +27,6 @@ PARTS = {
     "stage_transfer_ns": "transfer",
     "stage_paired_ns": "turn and write back",
 }
-# None of the colours that arrays have.
-_PART_COLOURS = ("#8C8C8C", "#54278F", "#A79FD0", "#B5305F")
 _BAR_STEP = 30
 
 
@@ -53,16 +52,24 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
                 continue
             names.append(point.array)
             rows += [
-                {"array": point.array, "part": PARTS[part], "rank": rank, "ms": (time or 0.0) / 1e6}
+                {
+                    "array": point.array,
+                    "part": PARTS[part],
+                    "rank": rank,
+                    "ms": (time or 0.0) / 1e6,
+                    "tip": f"{point.array}, {PARTS[part]}: {number((time or 0.0) / 1e6)} ms",
+                }
                 for rank, (part, time) in enumerate(times.items())
             ]
         if rows:
-            yield Panel(workload.name, _chart(rows, names, workload.name))
+            whole = {name: sum(row["ms"] for row in rows if row["array"] == name) for name in names}
+            alt_text = of_bars(whole, "Milliseconds of member time a request costs")
+            yield Panel(workload.name, _chart(rows, names, workload.name), alt_text)
 
 
 def _chart(rows: list[dict[str, Any]], names: list[str], title: str) -> alt.Chart:
     present = [part for part in PARTS.values() if any(row["part"] == part and row["ms"] > 0 for row in rows)]
-    colours = dict(zip(PARTS.values(), _PART_COLOURS, strict=True))
+    colours = dict(zip(PARTS.values(), PART_COLOURS, strict=True))
     chart: alt.Chart = (
         alt.Chart(data_of([row for row in rows if row["part"] in present]))
         .mark_bar(height=18)
@@ -76,6 +83,7 @@ def _chart(rows: list[dict[str, Any]], names: list[str], title: str) -> alt.Char
                 scale=alt.Scale(domain=present, range=[colours[part] for part in present]),
             ),
             order=alt.Order("rank:Q"),
+            description="tip:N",
         )
         .properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=title)
     )

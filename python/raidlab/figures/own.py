@@ -9,12 +9,12 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from raidlab.figures.figure import Figure, Panel, key_of
-from raidlab.metrics import METRICS, Analysis, Metric
+from raidlab.metrics import METRICS, Analysis, Metric, Point
 from raidlab.quantities import Reading, Source, held, metric
 from raidlab.stats import mean_interval
 from raidlab.study.figure import StudyFigure
@@ -64,6 +64,12 @@ def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> 
             if made:
                 text = " ".join(part for part in (caption, spec.note) if part)
                 yield Figure(kind, own_key(spec, target), f"{spec.number}: {spec.title}", text, made)
+
+
+def interval_of(point: Point, metric: Metric) -> tuple[float, float] | None:
+    """The 95 % interval of a metric over the repeats of a point; None for a single run."""
+    each = [metric.compute(replace(point, rows=(row,)), None) for row in point.rows]
+    return mean_interval([one for one in each if one is not None])
 
 
 def axis_title(metrics: Iterable[Metric]) -> str:

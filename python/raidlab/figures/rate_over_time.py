@@ -15,6 +15,7 @@ import polars as pl
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.per_table import figure_per_table
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of
+from raidlab.figures.words import number, of_lines
 from raidlab.metrics import Analysis, Point
 from raidlab.study.schema import Compare
 
@@ -41,7 +42,8 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
                 deepest[point.array] = point
         rows = [row for point in deepest.values() for row in _rows(analysis, point)]
         if rows:
-            yield Panel(workload.name, _chart(rows, names, workload.name))
+            lines = {name: [(row["s"], row["rate"]) for row in rows if row["array"] == name] for name in deepest}
+            yield Panel(workload.name, _chart(rows, names, workload.name), of_lines(lines, "seconds", "MB/s"))
 
 
 def _level(point: Point | None) -> float:
@@ -58,7 +60,12 @@ def _rows(analysis: Analysis, point: Point) -> list[dict[str, Any]]:
     # The last second is cut short by the end of the run, and would look like a fall.
     whole = seconds.head(-1)
     return [
-        {"array": point.array, "s": time_ns / 1e9, "rate": count / 1e6}
+        {
+            "array": point.array,
+            "s": time_ns / 1e9,
+            "rate": count / 1e6,
+            "tip": f"{point.array}, second {time_ns / 1e9:.0f}: {number(count / 1e6)} MB/s",
+        }
         for time_ns, count in zip(whole["time_ns"], whole["bytes"], strict=True)
     ]
 
@@ -66,21 +73,19 @@ def _rows(analysis: Analysis, point: Point) -> list[dict[str, Any]]:
 def _chart(rows: list[dict[str, Any]], names: list[str], title: str) -> Chart:
     colours = colours_of(names)
     shown = [name for name in names if any(row["array"] == name for row in rows)]
-    chart: alt.Chart = (
-        alt.Chart(data_of(rows))
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=alt.X("s:Q", title="time (s)", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6)),
-            y=alt.Y("rate:Q", title="throughput (MB/s)", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5)),
-            color=alt.Color(
-                "array:N",
-                title=None,
-                sort=shown,
-                scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
-            ),
-            # Told apart without colour too.
-            strokeDash=alt.StrokeDash("array:N", title=None, sort=shown, scale=alt.Scale(domain=shown)),
-        )
-        .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
+    base = alt.Chart(data_of(rows)).encode(
+        x=alt.X("s:Q", title="time (s)", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6)),
+        y=alt.Y("rate:Q", title="throughput (MB/s)", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5)),
+        color=alt.Color(
+            "array:N",
+            title=None,
+            sort=shown,
+            scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
+        ),
     )
-    return chart
+    # Told apart without colour too.
+    dash = alt.StrokeDash("array:N", title=None, sort=shown, scale=alt.Scale(domain=shown))
+    lines = base.mark_line(strokeWidth=2, aria=False).encode(strokeDash=dash)
+    # Nothing to see: what is pointed at.
+    seconds = base.mark_point(opacity=0, size=30).encode(description="tip:N")
+    return alt.LayerChart(layer=[lines, seconds]).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)

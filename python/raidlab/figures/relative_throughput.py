@@ -14,10 +14,11 @@ import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of, key_of
 from raidlab.figures.style import INK, PANEL_WIDTH, colours_of
-from raidlab.metrics import Analysis, Comparison
+from raidlab.figures.words import number, of_bars
+from raidlab.metrics import Analysis, Comparison, Row
 
 KIND = "relative_throughput"
-MODEL = "simple access-count model"
+MODEL = "access-count model"
 HELD = "at equal p{percentile:g}"
 _BAR_STEP = 30
 _UPRIGHT = "M-.13,-1.15H.13V1.15H-.13Z"
@@ -43,8 +44,35 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
             f"Bars: at {loads}; lines across their ends: the 95 % interval over repeats, where there are repeats."
             " Upright mark: what counting accesses predicts."
             " Diamond: where all arrays keep the same response-time target.",
-            tuple(Panel(found.workload, _chart(found)) for found in comparisons),
+            tuple(Panel(found.workload, _chart(found), _alt_text(found)) for found in comparisons),
         )
+
+
+def _alt_text(comparison: Comparison) -> str:
+    """What bars, marks and diamonds stand at."""
+    bars, models, held = {}, {}, {}
+    for row in comparison.rows:
+        relative, model = row.values["relative_throughput_percent"], row.values["access_count_model_percent"]
+        if relative is not None:
+            bars[row.array] = f"{number(relative)}{_sure(row)}"
+        if model is not None:
+            models[row.array] = model
+        if row.held is not None and row.held.relative_percent is not None and not row.held.is_lower_bound:
+            held[row.array] = row.held.relative_percent
+    parts = (
+        (bars, f"Throughput in percent of {comparison.compare.reference}, at {comparison.load}"),
+        (models, "What counting accesses predicts"),
+        (held, "Where all keep the same response time"),
+    )
+    return " ".join(of_bars(values, what) for values, what in parts if values)
+
+
+def _sure(row: Row) -> str:
+    """The interval, where there is one."""
+    if row.relative_interval_percent is None:
+        return ""
+    low, high = row.relative_interval_percent
+    return f" (95 % interval {number(low)} to {number(high)})"
 
 
 def _chart(comparison: Comparison) -> Chart:
@@ -56,15 +84,19 @@ def _chart(comparison: Comparison) -> Chart:
     for row in comparison.rows:
         relative, model = row.values["relative_throughput_percent"], row.values["access_count_model_percent"]
         if relative is not None:
-            bars.append({"array": row.array, "percent": relative, "label": f"{relative:.0f} %"})
+            tip = f"{row.array}, {comparison.load}: {number(relative)} % of {comparison.compare.reference}{_sure(row)}"
+            bars.append({"array": row.array, "percent": relative, "label": f"{relative:.0f} %", "tip": tip})
         if relative is not None and row.relative_interval_percent is not None:
             low, high = row.relative_interval_percent
             ranges.append({"array": row.array, "low": low, "high": high})
         if model is not None:
-            marks.append({"array": row.array, "percent": model, "what": MODEL})
+            tip = f"{row.array}: counting accesses predicts {number(model)} %"
+            marks.append({"array": row.array, "percent": model, "what": MODEL, "tip": tip})
         if row.held is not None and row.held.relative_percent is not None and not row.held.is_lower_bound:
             what = HELD.format(percentile=row.held.percentile)
-            marks.append({"array": row.array, "percent": row.held.relative_percent, "what": what})
+            at = f"p{row.held.percentile:g} at {number(row.held.target_ms)} ms"
+            tip = f"{row.array}, {at}: {number(row.held.relative_percent)} % of {comparison.compare.reference}"
+            marks.append({"array": row.array, "percent": row.held.relative_percent, "what": what, "tip": tip})
     kinds = list(dict.fromkeys(mark["what"] for mark in marks))
     largest = max((item["percent"] for item in [*bars, *marks]), default=100.0)
     # An interval may be wider than what is worth drawing; it is cut at the edge of the panel.
@@ -84,9 +116,10 @@ def _chart(comparison: Comparison) -> Chart:
     axis = axis_at("percent")
     bar = alt.Chart(data_of(bars)).encode(y=place, x=axis)
     drawn = bar.mark_bar(height=18, opacity=0.85).encode(
-        color=alt.Color("array:N", legend=None, scale=alt.Scale(domain=names, range=[colours[name] for name in names]))
+        color=alt.Color("array:N", legend=None, scale=alt.Scale(domain=names, range=[colours[name] for name in names])),
+        description="tip:N",
     )
-    text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600).encode(
+    text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False).encode(
         x=alt.value(PANEL_WIDTH - 2), text="label:N"
     )
     shape = alt.Shape(
@@ -100,12 +133,18 @@ def _chart(comparison: Comparison) -> Chart:
         False: {"size": 110, "color": INK, "stroke": "white", "strokeWidth": 1.2},
     }
     pointed = [
-        alt.Chart(data_of(drawn_marks)).mark_point(filled=True, opacity=1, **look).encode(y=place, x=axis, shape=shape)
+        alt.Chart(data_of(drawn_marks))
+        .mark_point(filled=True, opacity=1, **look)
+        .encode(y=place, x=axis, shape=shape, description="tip:N")
         for is_model, look in looks.items()
         if (drawn_marks := [mark for mark in marks if (mark["what"] == MODEL) == is_model])
     ]
     spans = (
-        [alt.Chart(data_of(ranges)).mark_rule(strokeWidth=1.5).encode(y=place, x=axis_at("low"), x2="high:Q")]
+        [
+            alt.Chart(data_of(ranges))
+            .mark_rule(strokeWidth=1.5, aria=False)
+            .encode(y=place, x=axis_at("low"), x2="high:Q")
+        ]
         if ranges
         else []
     )

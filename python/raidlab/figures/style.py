@@ -3,7 +3,8 @@
 Invariants:
 
 - Arrays are told apart by colour *and* by shape, so that colour-blind readers and black-and-white print lose nothing.
-  The colours are those of Okabe and Ito, without the yellow that vanishes on white.
+  The colours are those of Okabe and Ito, without the yellow that vanishes on white, then a dark grey and a brown.
+- What a colour is on dark paper stands beside it (`ON_DARK`); a chart names only that of light paper.
 - An array keeps its colour and shape through all figures of a group.
 - Text and lines use one ink. Embedded in a page the ink is `currentColor`, so that the page's light and dark schemes
   apply; in a file of its own it is dark on white.
@@ -14,7 +15,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#8C564B")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D", "#8C564B")
+# Parts of one whole; arrays have none of these.
+PART_COLOURS = ("#8C8C8C", "#54278F", "#A79FD0", "#B5305F")
+# Those that would be too dark, or too much alike, on dark paper.
+ON_DARK = {
+    "#0072B2": "#2F80C8",
+    "#009E73": "#1DB488",
+    "#4D4D4D": "#DADFE4",
+    "#8C564B": "#A0695C",
+    "#8C8C8C": "#8C929A",
+    "#54278F": "#9A75E0",
+    "#A79FD0": "#D9D4F7",
+    "#B5305F": "#C23A6E",
+}
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "stroke")
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
@@ -57,7 +71,15 @@ def configuration(ink: str) -> dict[str, Any]:
             "tickOpacity": 0.5,
             "titlePadding": 8,
         },
-        "legend": {**label, **title, "orient": "bottom", "columns": 3, "symbolSize": 90, "labelLimit": 220},
+        "legend": {
+            **label,
+            **title,
+            "orient": "bottom",
+            "columns": 3,
+            "symbolSize": 90,
+            "labelLimit": 220,
+            "columnPadding": 20,
+        },
         "text": {"font": FONT, "color": ink, "fontSize": 12},
         "rule": {"color": ink},
     }

@@ -15,6 +15,7 @@ import altair as alt
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.per_table import figure_per_table
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.figures.words import number, of_lines
 from raidlab.metrics import Analysis
 from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.study.schema import Compare
@@ -40,10 +41,20 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
     for workload in analysis.run.study.workload:
         rows = list(_rows(analysis, compare, target, workload.name))
         if rows:
+            goal_ms = target_ms(analysis, target, workload.name)
             yield Panel(
                 workload.name,
-                _chart(rows, names, compare.per, workload.name, target_ms(analysis, target, workload.name)),
+                _chart(rows, names, compare.per, workload.name, goal_ms),
+                _alt_text(rows, compare.per, goal_ms),
             )
+
+
+def _alt_text(rows: list[dict[str, Any]], per: str, goal_ms: float | None) -> str:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in sorted(rows, key=lambda row: row["level"]):
+        lines.setdefault(row["array"], []).append((row["p90_ms"], row["rate"]))
+    said = of_lines(lines, "the 90th percentile of response time in ms", _PER_WORDS[per])
+    return said if goal_ms is None else f"{said} The target is {number(goal_ms)} ms."
 
 
 def _rows(analysis: Analysis, compare: Compare, target: str, workload: str) -> Iterator[dict[str, Any]]:
@@ -55,7 +66,9 @@ def _rows(analysis: Analysis, compare: Compare, target: str, workload: str) -> I
             continue
         rate = point.per_s("all_bytes") / 1e6 / share_basis(point, compare.per) * _PER_SCALE[compare.per]
         level = point.depth or point.rate_per_s
-        yield {"array": point.array, "level": level, "p90_ms": values["response_time_ms_p90"], "rate": rate}
+        p90_ms = values["response_time_ms_p90"]
+        tip = f"{point.array}, {point.level}: {number(rate)} {_PER_WORDS[compare.per]}, 90 % within {number(p90_ms)} ms"
+        yield {"array": point.array, "level": level, "p90_ms": p90_ms, "rate": rate, "tip": tip}
 
 
 def target_ms(analysis: Analysis, target: str, workload: str) -> float | None:
@@ -88,12 +101,13 @@ def _chart(rows: list[dict[str, Any]], names: list[str], per: str, title: str, t
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
         shape=alt.Shape(
             "array:N", title=None, sort=shown, scale=alt.Scale(domain=shown, range=[shapes[name] for name in shown])
-        )
+        ),
+        description="tip:N",
     )
-    layers: list[Any] = [base.mark_line(strokeWidth=2), points]
+    layers: list[Any] = [base.mark_line(strokeWidth=2, aria=False), points]
     if target_ms is not None:
         mark = alt.Chart(data_of([{"p90_ms": target_ms}]))
-        layers.insert(0, mark.mark_rule(strokeDash=[5, 4], opacity=0.6).encode(x="p90_ms:Q"))
+        layers.insert(0, mark.mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="p90_ms:Q"))
     chart = alt.LayerChart(layer=[*layers])
     return chart.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
 

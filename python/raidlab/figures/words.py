@@ -1,0 +1,48 @@
+"""Figures in words: numbers as people read them, and what a chart shows for whoever does not see it.
+
+Invariant: what is said of a chart holds figures, not only names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, and no more than the eye needs.
+
+    Examples
+    --------
+    >>> [number(value) for value in (None, 0.0123, 1.2345, 12.345, 123.45, 12345)]
+    ['-', '0.0123', '1.23', '12.3', '123', '12,345']
+    """
+    if value is None:
+        return "-"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3g}"
+
+
+def of_bars(values: Mapping[str, str | float], what: str) -> str:
+    """Bars in words: what they are, then each with its figure."""
+    shown = (f"{name} {value if isinstance(value, str) else number(value)}" for name, value in values.items())
+    return f"{what}: {', '.join(shown)}."
+
+
+def of_lines(lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> str:
+    """Lines in words: of each where it begins and ends.
+
+    Parameters
+    ----------
+    lines : mapping
+        By name, the points (x, y) in their order.
+    x, y : str
+        What the axes are.
+    """
+    said = []
+    for name, points in lines.items():
+        if points:
+            (first_x, first_y), (last_x, last_y) = points[0], points[-1]
+            begin = f"{name} {number(first_y)} at {number(first_x)}"
+            said.append(begin if len(points) == 1 else f"{begin} to {number(last_y)} at {number(last_x)}")
+    return f"{y} over {x}: {'; '.join(said)}."
