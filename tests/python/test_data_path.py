@@ -62,7 +62,7 @@ def test_a_lone_request_pays_for_the_path(run: Run) -> None:
 
 def test_the_report_names_the_limit(run: Run) -> None:
     page = write_report(run).read_text(encoding="utf-8")
-    assert "What limits" in page
+    assert "The data path: what limits" in page
     assert '<td class="l">bus</td>' in page
 
 

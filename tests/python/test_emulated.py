@@ -14,7 +14,7 @@ from raidlab.api import analyse, run_study, write_report
 from raidlab.checks import run_checks
 from raidlab.cli.run import exit_code
 from raidlab.errors import EXIT_INVALID_RESULT, InputError
-from raidlab.report.page import target_title
+from raidlab.report.sections import target_title
 from raidlab.results import Run, load_run
 from raidlab.study import load_study
 

@@ -29,7 +29,7 @@ MAY_KNOW = {
     "sheet": {"study", "results", "metrics", "quantities", "checks", "stats"},
     "fit": {"study", "run", "results", "metrics", "quantities", "beside", "stats"},
     "checks": {"study", "metrics", "stats", "results"},
-    "figures": {"study", "metrics", "stats", "results", "quantities"},
+    "figures": {"beside", "study", "metrics", "stats", "results", "quantities"},
     "devices": {"study", "formats", "stats", "figures"},
     "report": {"study", "metrics", "stats", "checks", "beside", "figures", "results"},
     "api": {"study", "formats", "run", "results", "metrics", "checks", "beside", "report"},

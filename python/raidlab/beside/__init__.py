@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from raidlab.beside.conclude import CONCLUSIONS, conclusions_on
 from raidlab.beside.evaluate import CLAIMS, Evaluation, checked
-from raidlab.beside.row import Published, Row, error_of
+from raidlab.beside.row import MISS_PERCENT, MISS_POINTS, Published, Row, error_of
 from raidlab.beside.summary import FILE, HEADER, Errors, errors_of, write_csv
 from raidlab.metrics import Analysis
 from raidlab.quantities import Source
@@ -110,6 +110,8 @@ __all__ = [
     "CONCLUSIONS",
     "FILE",
     "HEADER",
+    "MISS_PERCENT",
+    "MISS_POINTS",
     "Comparison",
     "Errors",
     "Evaluation",

@@ -19,6 +19,8 @@ Verdict = Literal["compared", "holds", "fails", "within the noise", "no publishe
 ARITHMETIC: Kind = "arithmetic"
 FITTED: Kind = "fitted"
 _PERCENT_UNITS = ("percent", "%", "points")
+# Beyond these an error is called a miss.
+MISS_PERCENT, MISS_POINTS = 5.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,13 @@ class Row:
     error: float | None = None
     table: str = ""
     note: str = ""
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether a claim fails here, or a figure lies further from the printed one than is called near."""
+        if self.verdict == "compared" and self.error is not None:
+            return abs(self.error) > (MISS_POINTS if self.published.is_percent else MISS_PERCENT)
+        return self.verdict == "fails"
 
     @property
     def error_unit(self) -> str:

@@ -16,7 +16,6 @@ from raidlab.study.parameters import Parameter
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
 _QUIET = ("not evaluated",)
-_FAR = 5.0
 
 
 def print_comparison(comparison: Comparison, *, all_rows: bool) -> None:
@@ -43,7 +42,7 @@ def _line(row: Row) -> Text:
     text = Text(f"  {row.id:<42} ")
     if row.verdict == "compared" and row.value is not None and row.error is not None:
         text.append(f"{row.published.text:>12} {row.published.unit[:14]:<14} {row.value:>9.4g} ")
-        text.append(f"{row.error:>+7.2g} {row.error_unit}", style="yellow" if abs(row.error) > _FAR else "")
+        text.append(f"{row.error:>+7.2g} {row.error_unit}", style="yellow" if row.is_miss else "")
         return text.append(f"  {row.kind}", style="dim")
     if row.value is not None:
         return text.append(f"{'-':>12} {row.published.unit[:14]:<14} {row.value:>9.4g}").append(

@@ -19,7 +19,7 @@ from rich.text import Text
 from raidlab.checks import PASS, Finding
 from raidlab.metrics import Analysis, Comparison, Point, Row
 from raidlab.report.answer import PER_WORDS, answers
-from raidlab.report.page import target_title
+from raidlab.report.sections import target_title
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns

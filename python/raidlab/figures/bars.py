@@ -110,7 +110,7 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, titl
     labels = text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N")
     layers: list[Any] = [drawn, labels]
     if marked:
-        stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK)
+        stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK, aria=False)
         layers.append(stroke.encode(y=place, x=alt.X("mark:Q", scale=scale)))
     chart = alt.LayerChart(layer=layers)
     return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * len(names), title=title)

@@ -15,6 +15,7 @@ import altair as alt
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import BY_KIND, axis_title, own_figures, percent_of, reading_at, source_of, span_of
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.figures.words import number, of_lines
 from raidlab.metrics import Analysis, Metric
 from raidlab.quantities import Source
 from raidlab.study.check import count_leaves, typical_bytes
@@ -45,7 +46,17 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
     lines = spec.lines or [FigureScan(name=name, arrays=[name], workloads=spec.workloads) for name in spec.arrays]
     rows = [row for line in lines for row in _rows(source, spec, line, metric)]
     if rows:
-        yield Panel(spec.title, _chart(rows, lines, spec, metric))
+        yield Panel(spec.title, _chart(rows, lines, spec, metric), _alt_text(rows, lines, spec, metric))
+
+
+def _alt_text(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigure, metric: Metric) -> str:
+    points = {line.name: [(row["x"], row["value"]) for row in rows if row["line"] == line.name] for line in lines}
+    return of_lines(points, _TITLES[spec.over or ""], _y_title(lines, metric))
+
+
+def _y_title(lines: list[FigureScan], metric: Metric) -> str:
+    of_reference = any(line.reference is not None for line in lines)
+    return f"{metric.title}, % of {lines[0].reference}" if of_reference else axis_title([metric])
 
 
 def _rows(source: Source, spec: StudyFigure, line: FigureScan, metric: Metric) -> list[dict[str, Any]]:
@@ -58,7 +69,10 @@ def _rows(source: Source, spec: StudyFigure, line: FigureScan, metric: Metric) -
                 found = percent_of(found, reading_at(source, metric.kind, line.reference, name, spec.at))
             x = _along(spec.over or "", source.run.tree(array), works[name])
             if found is not None and x is not None:
-                rows.append({"line": line.name, "x": x, **span_of(found)})
+                unit = metric.unit if line.reference is None else f"% of {line.reference}"
+                where = f"{_TITLES[spec.over or ''].replace(', log scale', '')} {number(x)}"
+                tip = f"{line.name}, {where}: {number(found.value)} {unit}"
+                rows.append({"line": line.name, "x": x, **span_of(found), "tip": tip})
     return sorted(rows, key=lambda row: row["x"])
 
 
@@ -94,8 +108,7 @@ def _chart(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigur
     names = [line.name for line in lines]
     colours, shapes = colours_of(names), shapes_of(names)
     shown = [name for name in names if any(row["line"] == name for row in rows)]
-    of_reference = any(line.reference is not None for line in lines)
-    y_title = f"{metric.title}, % of {lines[0].reference}" if of_reference else axis_title([metric])
+    y_title = _y_title(lines, metric)
     is_log = spec.over in _LOG
     place = alt.X(
         "x:Q",
@@ -120,16 +133,16 @@ def _chart(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigur
     layers: list[Any] = []
     for part, dash in ((level, []), (straight if spec.straight else [], [5, 4])):
         if part:
-            line = alt.Chart(data_of(part)).mark_line(strokeWidth=2 if not dash else 1.2, strokeDash=dash)
+            line = alt.Chart(data_of(part)).mark_line(strokeWidth=2 if not dash else 1.2, strokeDash=dash, aria=False)
             layers.append(line.encode(x=place, y=height, color=colour, order=alt.Order("x:Q")))
     if drawn:
         base = alt.Chart(data_of(drawn)).encode(x=place, y=height, color=colour, order=alt.Order("x:Q"))
-        layers.append(base.mark_line(strokeWidth=2))
+        layers.append(base.mark_line(strokeWidth=2, aria=False))
     points = alt.Chart(data_of(rows)).encode(x=place, y=height, color=colour)
-    layers.append(points.mark_point(filled=True, size=50, opacity=1).encode(shape=shape))
+    layers.append(points.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, description="tip:N"))
     spans = [row for row in rows if row["high"] > row["low"]]
     if spans:
-        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7)
+        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
         layers.append(strokes.encode(x=place, y=alt.Y("low:Q", title=y_title, scale=scale), y2="high:Q", color=colour))
     layers += _crossed(rows, spec)
     return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=spec.title)
@@ -153,8 +166,10 @@ def _crossed(rows: list[dict[str, Any]], spec: StudyFigure) -> list[Any]:
     if found is None:
         return []
     at = data_of([{"x": found[0], "value": found[1], "label": f"they cross at {found[0]:.3g}"}])
-    rule = alt.Chart(at).mark_rule(strokeDash=[2, 3], opacity=0.7).encode(x="x:Q")
+    rule = alt.Chart(at).mark_rule(strokeDash=[2, 3], opacity=0.7, aria=False).encode(x="x:Q")
     text = (
-        alt.Chart(at).mark_text(align="right", dx=-6, dy=-10, fontSize=12).encode(x="x:Q", y="value:Q", text="label:N")
+        alt.Chart(at)
+        .mark_text(align="right", dx=-6, dy=-10, fontSize=12, aria=False)
+        .encode(x="x:Q", y="value:Q", text="label:N")
     )
     return [rule, text]

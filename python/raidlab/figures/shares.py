@@ -15,6 +15,7 @@ import altair as alt
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import own_figures, percent_of, reading_at, source_of, span_of
 from raidlab.figures.style import PANEL_WIDTH
+from raidlab.figures.words import number, of_bars
 from raidlab.metrics import Analysis
 from raidlab.quantities import Reading, Source, access_count
 from raidlab.study.figure import FigureSeries, StudyFigure
@@ -35,13 +36,30 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
     source = source_of(analysis, target)
     for place, workload in enumerate(spec.workloads):
         rows = [
-            {"array": array, "series": series.name, "rank": rank, **span_of(found), "label": f"{found.value:.0f}"}
+            {
+                "array": array,
+                "series": series.name,
+                "rank": rank,
+                **span_of(found),
+                "label": f"{found.value:.0f}",
+                "tip": f"{array}, {series.name}: {number(found.value)} % of {spec.reference}{_sure(found)}",
+            }
             for array in spec.arrays
             for rank, series in enumerate(spec.series)
             if (found := _share(source, spec, series, array, series.workloads[place] if series.workloads else workload))
         ]
         if rows:
-            yield Panel(workload, _chart(rows, spec, workload))
+            said = {f"{row['array']} {row['series']}": row["value"] for row in rows}
+            alt_text = of_bars(said, f"Throughput per disk in percent of {spec.reference}")
+            yield Panel(workload, _chart(rows, spec, workload), alt_text)
+
+
+def _sure(reading: Reading) -> str:
+    """The interval over repeats, where there is one."""
+    span = span_of(reading)
+    if span["high"] <= span["low"]:
+        return ""
+    return f" (95 % interval {number(span['low'])} to {number(span['high'])})"
 
 
 def _share(source: Source, spec: StudyFigure, series: FigureSeries, array: str, workload: str) -> Reading | None:
@@ -80,15 +98,15 @@ def _chart(rows: list[dict[str, Any]], spec: StudyFigure, title: str) -> Chart:
     )
     base = alt.Chart(data_of(rows))
     layers: list[Any] = [
-        base.mark_bar(opacity=0.9).encode(y=place, yOffset=within, x=share, color=colour),
-        base.mark_text(align="right", baseline="middle", fontSize=11, fontWeight=600).encode(
+        base.mark_bar(opacity=0.9).encode(y=place, yOffset=within, x=share, color=colour, description="tip:N"),
+        base.mark_text(align="right", baseline="middle", fontSize=11, fontWeight=600, aria=False).encode(
             y=place, yOffset=within, x=alt.value(PANEL_WIDTH - 2), text="label:N"
         ),
-        alt.Chart(data_of([{"at": 100}])).mark_rule(strokeDash=[5, 4], opacity=0.6).encode(x="at:Q"),
+        alt.Chart(data_of([{"at": 100}])).mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="at:Q"),
     ]
     spans = [row for row in rows if row["high"] > row["low"]]
     if spans:
-        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.5)
+        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.5, aria=False)
         layers.append(strokes.encode(y=place, yOffset=within, x=alt.X("low:Q", scale=scale), x2="high:Q"))
     chart = alt.LayerChart(layer=layers)
     return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * len(arrays) * len(series), title=title)

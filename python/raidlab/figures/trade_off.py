@@ -7,17 +7,16 @@ comes near it. The dashed line is the response-time target, where the workload h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.figures.own import BY_KIND, Line, axis_title, lines_of, own_figures
+from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
 from raidlab.figures.throughput_against_p90 import target_ms, ticks_between
-from raidlab.metrics import Analysis, Metric, Point
-from raidlab.stats import mean_interval
+from raidlab.figures.words import number, of_lines
+from raidlab.metrics import Analysis, Metric
 from raidlab.study.figure import StudyFigure
 
 KIND = "trade_off"
@@ -38,7 +37,19 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
         rows = [row for line in lines for row in _rows(analysis, spec, target, line, height, along)]
         if rows:
             mark = target_ms(analysis, target, workload) if along.unit == "ms" else None
-            yield Panel(workload, _chart(rows, [line.name for line in lines], spec, height, along, workload, mark))
+            chart = _chart(rows, [line.name for line in lines], spec, height, along, workload, mark)
+            yield Panel(workload, chart, _alt_text(rows, spec, height, along))
+
+
+def _alt_text(rows: list[dict[str, Any]], spec: StudyFigure, height: Metric, along: Metric) -> str:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in sorted(rows, key=lambda row: row["level"]):
+        lines.setdefault(row["line"], []).append((row["x"], row["value"]))
+    return of_lines(lines, axis_title([along]), _y_title(spec, height))
+
+
+def _y_title(spec: StudyFigure, height: Metric) -> str:
+    return f"{height.title}, % of its own maximum" if spec.of_maximum else axis_title([height])
 
 
 def _rows(
@@ -51,17 +62,19 @@ def _rows(
         # A time of 0 has no place on a logarithmic axis.
         if value is None or not x:
             continue
-        low, high = _interval(point, height) or (value, value)
-        rows.append({"line": line.name, "level": point.level_value, "x": x, "value": value, "low": low, "high": high})
+        low, high = interval_of(point, height) or (value, value)
+        what = f"{height.title} {number(value)} {height.unit} at {along.title} {number(x)} {along.unit}"
+        tip = f"{line.name}, {point.level}: {what}"
+        row = {"line": line.name, "level": point.level_value, "x": x, "value": value, "low": low, "high": high}
+        rows.append({**row, "tip": tip})
     most = max((row["value"] for row in rows), default=0.0)
     if spec.of_maximum and most:
-        return [{**row, **{key: 100 * row[key] / most for key in ("value", "low", "high")}} for row in rows]
+        shares = [{key: 100 * row[key] / most for key in ("value", "low", "high")} for row in rows]
+        return [
+            {**row, **share, "tip": f"{row['tip']}, {share['value']:.0f} % of its maximum"}
+            for row, share in zip(rows, shares, strict=True)
+        ]
     return rows
-
-
-def _interval(point: Point, metric: Metric) -> tuple[float, float] | None:
-    each = [metric.compute(replace(point, rows=(row,)), None) for row in point.rows]
-    return mean_interval([one for one in each if one is not None])
 
 
 def _chart(
@@ -75,7 +88,7 @@ def _chart(
 ) -> Chart:
     colours, shapes = colours_of(names), shapes_of(names)
     shown = [name for name in names if any(row["line"] == name for row in rows)]
-    y_title = f"{height.title}, % of its own maximum" if spec.of_maximum else axis_title([height])
+    y_title = _y_title(spec, height)
     place = alt.X(
         "x:Q",
         title=f"{axis_title([along])}, log scale",
@@ -97,11 +110,13 @@ def _chart(
     )
     layers: list[Any] = []
     if mark is not None:
-        layers.append(alt.Chart(data_of([{"x": mark}])).mark_rule(strokeDash=[5, 4], opacity=0.6).encode(x="x:Q"))
+        layers.append(
+            alt.Chart(data_of([{"x": mark}])).mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="x:Q")
+        )
     spans = [row for row in rows if row["high"] > row["low"]]
     if spans:
-        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7)
+        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
         layers.append(strokes.encode(x=place, y=alt.Y("low:Q", title=y_title, scale=scale), y2="high:Q", color=colour))
-    layers.append(base.mark_line(strokeWidth=2))
-    layers.append(base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape))
+    layers.append(base.mark_line(strokeWidth=2, aria=False))
+    layers.append(base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, description="tip:N"))
     return alt.LayerChart(layer=layers).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)

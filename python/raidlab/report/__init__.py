@@ -1,9 +1,9 @@
-"""The report of a run as one HTML page.
+"""The report of a run as one HTML page: one file a part of it.
 
 Invariant: a report reads an analysis; it never runs anything.
 """
 
-from raidlab.report.answer import Answer, answers
+from raidlab.report.answer import Answer, Clause, answers
 from raidlab.report.page import render, write_page
 
-__all__ = ["Answer", "answers", "render", "write_page"]
+__all__ = ["Answer", "Clause", "answers", "render", "write_page"]

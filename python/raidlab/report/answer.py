@@ -33,26 +33,83 @@ TARGET_WORDS = {
 PER_WORDS = {"disk": "per disk", "user_capacity": "per user capacity", "array": "for the whole array"}
 # What the best of the others does against the reference: ahead, level, behind.
 _VERBS = {"ahead": ("leads", "lead"), "level": ("keeps up", "keep up"), "behind": ("comes closest", "come closest")}
-_ORDER = tuple(_VERBS)
+_ORDER = (*_VERBS, "none")
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What is said of one workload.
+
+    Attributes
+    ----------
+    workload : str
+    standing : str
+        ``ahead``, ``level`` or ``behind`` the reference; ``none`` where nothing is shown, or too little was measured.
+    said : str
+        Who does what: "raid10 comes closest".
+    figure : str
+        The share of the reference, with its interval; empty where there is none.
+    """
+
+    workload: str
+    standing: str
+    said: str
+    figure: str
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer for one table on one target."""
+    """The answer for one table on one target.
+
+    Attributes
+    ----------
+    target, title : str
+    sentence : str
+        All of it.
+    summary : str
+        Who is best of those beside the reference in how many workloads; empty where there is but one.
+    basis : str
+        What the shares are shares of.
+    clauses : tuple of Clause
+        The same workload by workload, in the order of the study; empty where there are no shares.
+    others : str
+        What is said of loads whose requests arrive by themselves.
+    """
 
     target: str
     title: str
     sentence: str
+    summary: str = ""
+    basis: str = ""
+    clauses: tuple[Clause, ...] = ()
+    others: str = ""
 
 
 @dataclass(frozen=True)
 class _Place:
     """One workload's best array, with those level with it, and where they stand against the reference."""
 
-    names: str
-    are_many: bool
+    level: tuple[str, ...]
     standing: str
     figure: str
+
+    @property
+    def names(self) -> str:
+        return listed(self.level)
+
+    @property
+    def said(self) -> str:
+        return f"{self.names} {_VERBS[self.standing][len(self.level) > 1]}"
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """What the closed loops of a target say."""
+
+    sentence: str
+    basis: str
+    summary: str
+    clauses: tuple[Clause, ...]
 
 
 def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[Answer]:
@@ -73,54 +130,77 @@ def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[Answer]:
         broken = sorted(
             {finding.check for finding in findings if finding.verdict == INVALID and finding.target == target}
         )
-        sentence = (
-            f"No answer: {_listed(broken)} {'says' if len(broken) == 1 else 'say'} INVALID."
-            if broken
-            else _sentence(target, comparisons)
-        )
-        answered.append(Answer(target, TARGET_WORDS[target], sentence))
+        if broken:
+            says = "says" if len(broken) == 1 else "say"
+            answered.append(Answer(target, TARGET_WORDS[target], f"No answer: {listed(broken)} {says} INVALID."))
+        else:
+            answered.append(_answer(target, comparisons))
     return answered
 
 
-def _sentence(target: str, comparisons: list[Comparison]) -> str:
+def _answer(target: str, comparisons: list[Comparison]) -> Answer:
     closed = [comparison for comparison in comparisons if comparison.rows[0].point.load not in OPEN_LOADS]
     opened = [comparison for comparison in comparisons if comparison.rows[0].point.load in OPEN_LOADS]
-    sentences = []
+    others = " ".join(_by_response(comparison) for comparison in opened)
     on_the_clock = target in ("emulated", "live")
     if closed and on_the_clock and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows):
-        sentences.append("Each cell was run once, so no difference can be shown.")
-    elif closed:
-        sentences.append(_by_throughput(closed))
-    return " ".join([*sentences, *(_by_response(comparison) for comparison in opened)])
+        once = "Each cell was run once, so no difference can be shown."
+        return Answer(target, TARGET_WORDS[target], f"{once} {others}".strip())
+    if not closed:
+        return Answer(target, TARGET_WORDS[target], others)
+    shares = _by_throughput(closed)
+    sentence = f"{shares.sentence} {others}".strip()
+    return Answer(target, TARGET_WORDS[target], sentence, shares.summary, shares.basis, shares.clauses, others)
 
 
-def _by_throughput(comparisons: list[Comparison]) -> str:
+def _by_throughput(comparisons: list[Comparison]) -> _Shares:
     """Closed loop: who gives the most, workload by workload, against the reference."""
     reference = comparisons[0].compare.reference
     held = all(_is_held(comparison) for comparison in comparisons)
-    clauses: dict[tuple[str, str], list[str]] = {}
-    ties: list[str] = []
-    short = [comparison.workload for comparison in comparisons if _is_short(comparison)]
+    leaders: list[_Place] = []
+    clauses = []
     for comparison in comparisons:
-        if comparison.workload in short:
-            continue
-        place = _place(comparison, held=held)
-        if isinstance(place, _Place):
-            verb = _VERBS[place.standing][place.are_many]
-            clauses.setdefault((place.standing, f"{place.names} {verb}"), []).append(
-                f"{comparison.workload} ({place.figure})"
-            )
+        place = None if _is_short(comparison) else _place(comparison, held=held)
+        if _is_short(comparison):
+            clauses.append(Clause(comparison.workload, "none", "too few requests to say", ""))
+        elif isinstance(place, _Place):
+            leaders.append(place)
+            clauses.append(Clause(comparison.workload, place.standing, place.said, place.figure))
         elif place is not None:
-            ties.append(f"{comparison.workload} ({place})")
-    ordered = sorted(clauses.items(), key=lambda item: _ORDER.index(item[0][0]))
-    said = [f"{who} in {_listed(work)}" for (_, who), work in ordered]
-    if ties:
-        said.append(f"no difference is shown in {_listed(ties)}")
-    if short:
-        said.append(f"too few requests to say in {_listed(short)}")
-    text = "; ".join(said) if said else "nothing could be compared"
+            clauses.append(Clause(comparison.workload, "none", "no difference is shown", place))
     per = PER_WORDS[comparisons[0].compare.per]
-    return f"Throughput {per} {_basis(comparisons, held=held)}, as a share of {reference}: {text}."
+    basis = f"Throughput {per} {_basis(comparisons, held=held)}, as a share of {reference}"
+    return _Shares(
+        f"{basis}: {_joined(clauses)}.", basis, _summary(leaders, len(comparisons), reference), tuple(clauses)
+    )
+
+
+def _joined(clauses: list[Clause]) -> str:
+    """All clauses in one sentence: who leads, who keeps up, who comes closest, then where nothing is shown."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for clause in clauses:
+        figure = f" ({clause.figure})" if clause.figure else ""
+        together.setdefault((clause.standing, clause.said), []).append(f"{clause.workload}{figure}")
+    ordered = sorted(together.items(), key=lambda item: (_ORDER.index(item[0][0]), item[0][1] * (item[0][0] == "none")))
+    said = [f"{who} in {listed(work)}" for (_, who), work in ordered]
+    return "; ".join(said) if said else "nothing could be compared"
+
+
+def _summary(leaders: list[_Place], count: int, reference: str) -> str:
+    """Who is best, or level with the best, of those beside the reference, in how many of the workloads."""
+    if count < 2 or not leaders:
+        return ""
+    wins: dict[str, int] = {}
+    for place in leaders:
+        for name in place.level:
+            wins[name] = wins.get(name, 0) + 1
+    by_count: dict[int, list[str]] = {}
+    for name, won in wins.items():
+        by_count.setdefault(won, []).append(name)
+    ranked = sorted(by_count, reverse=True)
+    is_are = "is" if len(by_count[ranked[0]]) == 1 else "are"
+    first = f"{listed(by_count[ranked[0]])} {is_are} best or as good as the best in {ranked[0]} of {count} workloads"
+    return f"Beside {reference}, {', '.join([first, *(f'{listed(by_count[won])} in {won}' for won in ranked[1:])])}."
 
 
 def _basis(comparisons: list[Comparison], *, held: bool) -> str:
@@ -150,7 +230,7 @@ def _place(comparison: Comparison, *, held: bool) -> _Place | str | None:
     if not shown and not ahead and len(level) == len(ranked):
         return f"{min(figure for figure, _ in known):.0f}-{max(figure for figure, _ in known):.0f} %"
     standing = "ahead" if ahead else "behind" if shown else "level"
-    return _Place(_listed(level), len(level) > 1, standing, _figure(top, best, reference, held=held))
+    return _Place(tuple(level), standing, _figure(top, best, reference, held=held))
 
 
 def _figure(percent: float, row: Row, reference: Row, *, held: bool) -> str:
@@ -168,7 +248,7 @@ def _by_response(comparison: Comparison) -> str:
         return f"{comparison.workload}: nothing could be compared."
     behind = [row.array for row in comparison.rows if not row.point.keeps_up]
     if behind:
-        return f"{comparison.workload}: {_listed(behind)} cannot keep up even with {comparison.load}, the least tried."
+        return f"{comparison.workload}: {listed(behind)} cannot keep up even with {comparison.load}, the least tried."
     ranked = sorted(times, key=lambda array: times[array])
     margin = 1 + NOTHING_SHOWN_PERCENT / 100
     soonest = [array for array in ranked if times[array] <= times[ranked[0]] * margin]
@@ -180,7 +260,7 @@ def _by_response(comparison: Comparison) -> str:
     others = ", ".join(f"{array} {times[array]:.3g} ms" for array in ranked if array not in soonest)
     verb = "answers" if len(soonest) == 1 else "answer"
     return (
-        f"{comparison.workload}, {comparison.load}: {_listed(soonest)} {verb} soonest,"
+        f"{comparison.workload}, {comparison.load}: {listed(soonest)} {verb} soonest,"
         f" 90 % within {times[soonest[-1]]:.3g} ms{f' ({others})' if others else ''}."
     )
 
@@ -214,5 +294,6 @@ def _is_held(comparison: Comparison) -> bool:
     )
 
 
-def _listed(items: list[str]) -> str:
+def listed(items: Sequence[str]) -> str:
+    """Names in a row, as people say them."""
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]

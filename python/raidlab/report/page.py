@@ -1,60 +1,55 @@
 """The report of a run: one HTML file that needs nothing else, and the figures as SVG and PNG beside it.
 
+The page's text is in `templates/`, a file a part; `layout.html.j2` holds what all reports have in common.
+
 Invariants:
 
-- The page is self-contained: no script, no font, no picture is fetched; figures are SVG within it.
+- The page is self-contained: no font, no picture, no script is fetched, and its content policy forbids it. Figures are
+  SVG within it; the script that shows tabs and tooltips is within it too, and everything can be read without it.
 - The order is that of interest: the answer, what would mislead, figures and tables, checks, provenance, how to rerun.
 - Nothing is worked out here but wording.
 """
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from raidlab.beside import Comparison as Published
-from raidlab.beside import Row as PublishedRow
-from raidlab.beside import errors_of
-from raidlab.checks import PASS, Finding, run_checks
+from raidlab.checks import SEVERITY, WARN, Finding, run_checks
 from raidlab.figures import Figure, make_figures
-from raidlab.figures.figure import key_of
-from raidlab.figures.own import own_key
-from raidlab.metrics import METRICS, Analysis, Comparison, Point
-from raidlab.metrics.utilisation import Part, limit_of, parts_of
-from raidlab.report.answer import PER_WORDS, TARGET_WORDS, answers
-from raidlab.study.units import format_bytes
+from raidlab.figures.published import figures_of
+from raidlab.figures.style import FONT, ON_DARK
+from raidlab.figures.words import number
+from raidlab.metrics import METRICS, Analysis
+from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers
+from raidlab.report.measured import measured
+from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
+from raidlab.report.published import NAMED, NEAR, both, concluded, standing_of
+from raidlab.report.sections import shown, target_title, targets_of
 
 PAGE = "report.html"
 FIGURES_FOLDER = "figures"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
-class _Section:
-    """One table of the study on one target."""
+class Card:
+    """What the first screen says of one target."""
 
     title: str
-    note: str | None
-    reference: str
-    per: str
-    equal: str
-    figures: list[dict[str, Any]]
-    comparisons: list[Comparison]
-    path: list[_PathRow]
-
-
-@dataclass(frozen=True)
-class _PathRow:
-    """How busy the parts of the data path were under one array and workload, and which was the limit."""
-
-    workload: str
-    array: str
-    parts: list[Part]
-    limit: Part | None
+    headline: str
+    basis: str
+    clauses: tuple[Clause, ...]
+    has_no_redundancy: bool
+    others: str
+    sureness: str
+    care: list[Finding]
 
 
 def write_page(analysis: Analysis, published: Published | None = None) -> Path:
@@ -88,173 +83,142 @@ def render(
     findings : list of Finding
     published : Comparison, optional
     """
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=select_autoescape(default=True),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=_number, percent=_percent, bytes=format_bytes)
     facts = analysis.run.facts
-    return environment.get_template("page.html.j2").render(
+    published_figures = list(figures_of(published)) if published is not None else []
+    worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])
+    return fill(
+        "page.html.j2",
         study=analysis.run.study,
         facts=facts,
-        answers=answers(analysis, findings),
-        shared=next((found for found in findings if found.check == "shared_device" and found.verdict != PASS), None),
-        targets=_targets(analysis, figures, published),
-        foreign=analysis.run.foreign,
-        findings=findings,
-        arrays=_arrays(analysis),
-        members=_members(facts),
+        cards=_cards(analysis, worst_first, has_published=published is not None),
+        standing=standing_of(published) if published is not None and published.published else None,
+        conclusions=concluded(published) if published is not None else [],
+        target_titles={
+            target: target_title(analysis, target) for target in {point.target for point in analysis.points}
+        },
+        published=published,
+        published_figures=[shown(one) for one in published_figures],
+        near=NEAR,
+        named=NAMED,
+        worst=[finding for finding in worst_first if SEVERITY[finding.verdict] >= SEVERITY[WARN]],
+        targets=targets_of(analysis, figures, published),
+        findings=worst_first,
+        verdicts=verdict_counts(findings),
+        arrays=arrays_of(analysis),
+        hardware=hardware_of(analysis),
+        members=members_of(facts),
         metrics=METRICS,
-        command=shlex.join(rerun_command(facts)),
+        command=rerun_command(facts),
         has_live=any(point.target in ("live", "emulated") for point in analysis.points),
         has_held=not analysis.run.holds.is_empty(),
-        published=published,
-        errors=errors_of(published.rows) if published else [],
         cells=analysis.run.cells.height,
         requests=int(analysis.run.cells["all_requests"].sum()),
     )
 
 
-def rerun_command(facts: dict[str, Any]) -> list[str]:
-    """The command that runs the same again, with the seed spelt out."""
-    argv = [str(word) for word in facts["argv"]]
-    return argv if "--seed" in argv else [*argv, "--seed", str(facts["seed"])]
+def fill(template: str, **values: Any) -> str:
+    """A page from a template, with the style and the script that all pages have.
+
+    Parameters
+    ----------
+    template : str
+        Its file's name in `TEMPLATES`.
+    **values
+        What it names.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=number, percent=percent, groupby_kept=_grouped, strong=_strong, both=both)
+    style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
+    return environment.get_template(template).render(
+        style=Markup(f"{style}{chart_style()}"), script=Markup(script), **values
+    )
 
 
-def target_title(analysis: Analysis, target: str) -> str:
-    """How a target is called: its word, and what it is made of."""
-    study, facts = analysis.run.study, analysis.run.facts
-    if target == "live":
-        kinds = sorted({member["kind"] for member in facts["live_members"]})
-        return f"{TARGET_WORDS[target]}: {', '.join(kinds)} members"
-    section = study.original if target == "original" else study.sim
-    parameters = facts["devices"][target]
-    if target == "emulated":
-        name = parameters.get("name") or "a modelled device"
-        return f"{TARGET_WORDS[target]}: {name}, at speed {study.emulated.speed:g}"
-    name = (section.hardware if section is not None else None) or parameters.get("name") or "a modelled device"
-    return f"{TARGET_WORDS[target]}: {name}"
+def chart_style() -> str:
+    """The style rules that give charts their font, and their colours on dark paper."""
+    sides = ("fill", "stroke")
+    rules = [f'.chart [{side}="{light}"] {{ {side}: {dark}; }}' for light, dark in ON_DARK.items() for side in sides]
+    return (
+        f".chart {{ font-family: {FONT}; }}\n@media screen and (prefers-color-scheme: dark) {{ {' '.join(rules)} }}\n"
+    )
 
 
-def _targets(analysis: Analysis, figures: list[Figure], published: Published | None) -> list[dict[str, Any]]:
-    found = []
-    for target in dict.fromkeys(point.target for point in analysis.points):
-        sections = []
-        for compare in analysis.run.study.compare:
-            mine = [
-                comparison
-                for comparison in analysis.comparisons
-                if comparison.target == target and comparison.compare.group == compare.group
-            ]
-            if mine:
-                sections.append(
-                    _Section(
-                        compare.title,
-                        compare.note,
-                        compare.reference,
-                        PER_WORDS[compare.per],
-                        compare.equal,
-                        [
-                            _shown(figure)
-                            for figure in figures
-                            if figure.key == key_of(figure.kind, compare.group, target)
-                        ],
-                        mine,
-                        _path(mine),
-                    )
-                )
-        found.append(
-            {
-                "key": target,
-                "title": target_title(analysis, target),
-                "sections": sections,
-                "own": _own(analysis, figures, target, published),
-            }
-        )
-    return found
+def verdict_counts(findings: Iterable[Finding]) -> str:
+    """How many checks say what, the worst first."""
+    words = [finding.verdict for finding in findings]
+    ordered = sorted(set(words), key=lambda word: -SEVERITY[word])
+    return ", ".join(f"{words.count(word)} {word}" for word in ordered)
 
 
-def _own(analysis: Analysis, figures: list[Figure], target: str, published: Published | None) -> list[dict[str, Any]]:
-    """The figures under the study's own names, each with the claims that are tested on it."""
-    rows: dict[str, PublishedRow] = {}
-    if published is not None:
-        # Each target has its own conclusions; one stands beside what was published.
-        rows = {row.id: row for row in published.published if target == published.target}
-        rows |= {row.id: row for row in published.conclusions if row.figure == target}
-    by_key = {figure.key: figure for figure in figures}
-    found = []
-    for spec in analysis.run.study.figure:
-        figure = by_key.get(own_key(spec, target))
-        if figure is not None:
-            found.append({**_shown(figure), "claims": [rows[name] for name in spec.claims if name in rows]})
-    return found
+def _cards(analysis: Analysis, findings: list[Finding], *, has_published: bool) -> list[Card]:
+    """The answers, each with what its reader has to know; where nothing is asked, what was measured."""
+    if analysis.run.study.compare:
+        found = answers(analysis, findings)
+    elif has_published:
+        # What it asked is answered beside what it published.
+        found = []
+    else:
+        found = measured(analysis)
+    return [_card(analysis, answer, findings) for answer in found]
 
 
-def _path(comparisons: list[Comparison]) -> list[_PathRow]:
-    rows = []
-    for comparison in comparisons:
-        for row in comparison.rows:
-            parts = parts_of(row.point)
-            if parts:
-                rows.append(_PathRow(comparison.workload, row.array, parts, limit_of(parts)))
-    return rows
+def _card(analysis: Analysis, answer: Answer, findings: list[Finding]) -> Card:
+    has_many = len(answer.clauses) > 1
+    return Card(
+        title=target_title(analysis, answer.target),
+        headline=(answer.summary or answer.sentence) if has_many else answer.sentence,
+        basis=answer.basis,
+        clauses=answer.clauses if has_many else (),
+        has_no_redundancy=_has_no_redundancy(analysis),
+        others=answer.others if has_many else "",
+        sureness=_sureness(analysis, answer),
+        care=_care(findings, answer.target),
+    )
 
 
-def _shown(figure: Figure) -> dict[str, Any]:
-    return {
-        "title": figure.title,
-        "caption": figure.caption,
-        "svgs": [Markup(svg) for svg in figure.panel_svgs()],
-    }
+def _care(findings: list[Finding], target: str) -> list[Finding]:
+    """What the reader of a target's answer has to know first."""
+    return [finding for finding in findings if finding.target == target and SEVERITY[finding.verdict] >= SEVERITY[WARN]]
 
 
-def _arrays(analysis: Analysis) -> list[dict[str, Any]]:
-    first: dict[str, Point] = {}
-    for point in analysis.points:
-        first.setdefault(point.array, point)
-    return [
-        {
-            "name": array.name,
-            "group": array.group,
-            "tree": array.tree,
-            "members": first[array.name].members,
-            "efficiency": 100 * float(first[array.name].rows[0]["storage_efficiency"]),
-            "pair_pricing": array.pair_pricing,
-        }
-        for array in analysis.run.study.array
-        if array.name in first
-    ]
+def _has_no_redundancy(analysis: Analysis) -> bool:
+    """Whether the array that the first table refers to keeps nothing twice."""
+    if not analysis.run.study.compare:
+        return False
+    reference = analysis.run.study.compare[0].reference
+    point = next((point for point in analysis.points if point.array == reference), None)
+    return point is not None and float(point.rows[0]["storage_efficiency"]) >= 1.0
 
 
-def _members(facts: dict[str, Any]) -> list[dict[str, str]]:
-    words = {True: "yes", False: "no", None: "-"}
-    found = []
-    for member in facts["live_members"]:
-        device, filesystem = member.get("device") or {}, member.get("filesystem") or {}
-        found.append(
-            {
-                "path": member.get("path") or member["kind"],
-                "io": member["io"],
-                "disks": ", ".join(member["disks"]) or "-",
-                "rotational": words[device.get("rotational")],
-                "scheduler": device.get("scheduler") or "-",
-                "write_cache": device.get("write_cache") or "-",
-                "filesystem": filesystem.get("kind") or "-",
-            }
-        )
-    return found
+def _sureness(analysis: Analysis, answer: Answer) -> str:
+    """How often it was run, where that says how far to trust a figure without an interval."""
+    repeats = {len(point.rows) for point in analysis.points if point.target == answer.target and point.is_swept}
+    if answer.clauses and repeats == {1}:
+        margin = f"{NOTHING_SHOWN_PERCENT:g} points"
+        return f"One run each: no interval over repeats. What differs by less than {margin} is called level."
+    return ""
 
 
-def _number(value: float | None) -> str:
-    """Three significant digits, and no more than the eye needs."""
-    if value is None:
-        return "-"
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 else f"{value:.3g}"
+def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]:
+    """Rows by an attribute, in the order in which they come."""
+    groups: dict[Any, list[Any]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, attribute), []).append(row)
+    return list(groups.items())
 
 
-def _percent(value: float | None) -> str:
+def _strong(figure: str) -> Markup:
+    """A figure set off from its interval; a number is not parted from its unit."""
+    value, comma, rest = figure.replace(" %", "\u00a0%").partition(", ")
+    return Markup("<b>{}</b>{}{}").format(value, comma, rest)
+
+
+def percent(value: float | None) -> str:
+    """A share; one decimal where it is small."""
     return "-" if value is None else f"{value:.0f} %" if value >= 10 else f"{value:.1f} %"

@@ -1,0 +1,90 @@
+"""The data path in a report: how busy each of its parts was, and which was the limit.
+
+Invariant: nothing is worked out here but wording; shares and limits are those of `raidlab.metrics.utilisation`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from raidlab.metrics import Point
+from raidlab.metrics.utilisation import LIMIT_SHARE, Part, limit_of, parts_of
+
+# Of so many parts at most a column each; what is busy least is left out first.
+_MOST_PARTS = 8
+
+
+@dataclass(frozen=True)
+class PathRow:
+    """How busy the parts of the data path were under one array and workload, and which was the limit."""
+
+    workload: str
+    array: str
+    load: str
+    parts: dict[str, Part]
+    limit: Part | None
+
+
+@dataclass(frozen=True)
+class DataPath:
+    """The data path of several points.
+
+    Attributes
+    ----------
+    parts : list of str
+        The columns, the part that is busiest anywhere first.
+    rows : list of PathRow
+    sentence : str
+        What limited, in how many cases.
+    left_out : int
+        How many parts have no column.
+    """
+
+    parts: list[str]
+    rows: list[PathRow]
+    sentence: str
+    left_out: int
+
+
+def data_path(points: Iterable[Point]) -> DataPath | None:
+    """The data path under some points; None where nothing tells of it.
+
+    Parameters
+    ----------
+    points : iterable of Point
+    """
+    rows = []
+    for point in points:
+        parts = parts_of(point)
+        if parts:
+            named = {part.name: part for part in parts}
+            rows.append(PathRow(point.workload, point.array, point.level, named, limit_of(parts)))
+    if not rows:
+        return None
+    most: dict[str, float] = {}
+    for row in rows:
+        for name, part in row.parts.items():
+            most[name] = max(most.get(name, 0.0), part.share)
+    ranked = sorted(most, key=lambda name: -most[name])
+    return DataPath(ranked[:_MOST_PARTS], rows, _sentence(rows), max(0, len(ranked) - _MOST_PARTS))
+
+
+def _sentence(rows: list[PathRow]) -> str:
+    """Which part limited how often."""
+    limits = Counter(row.limit.name for row in rows if row.limit is not None)
+    idle = len(rows) - sum(limits.values())
+    busy = f"busy {100 * LIMIT_SHARE:.0f} % of the time or more"
+    if not limits:
+        return f"No part was {busy}: these loads do not reach a limit of the data path."
+    if idle == 0 and len(limits) == 1:
+        return f"The limit is everywhere {_the(next(iter(limits)))}, {busy}."
+    said = [f"{_the(name)} in {count}" for name, count in limits.most_common()]
+    if idle:
+        said.append(f"none in {idle}, where the load is too small or waits for itself")
+    return f"The limit ({busy}), in {len(rows)} cases: {', '.join(said)}."
+
+
+def _the(name: str) -> str:
+    return "the busiest member" if name == "members" else f"'{name}'"

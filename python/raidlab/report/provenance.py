@@ -1,0 +1,137 @@
+"""What a result rests on: arrays, hardware with the provenance of each parameter, members, the command to run it again.
+
+Invariant: a parameter says whether it was published, fitted (to what) or assumed, or that nothing is known of it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raidlab.beside import parameters_of
+from raidlab.metrics import Analysis, Point
+from raidlab.study.parameters import Parameter
+
+_NO_PARAMETERS = ("name", "description", "provenance", "kind")
+_WORDS = {True: "yes", False: "no", None: "-"}
+# A list longer than this is told by its length.
+_LONGEST = 3
+
+
+@dataclass(frozen=True)
+class ParameterRow:
+    """One parameter of modelled hardware."""
+
+    name: str
+    value: str
+    status: str
+    to: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """The modelled hardware of a target, or a device that one array has of its own."""
+
+    title: str
+    description: str
+    rows: list[ParameterRow]
+
+    @property
+    def counts(self) -> str:
+        """How many parameters have which provenance."""
+        words = [row.status or "not said" for row in self.rows]
+        return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+
+
+def hardware_of(analysis: Analysis) -> list[Hardware]:
+    """The modelled hardware of a run: of each target its parameters and its device, then devices of single arrays."""
+    facts = analysis.run.facts
+    found = []
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        parameters = parameters_of(analysis, target)
+        if parameters:
+            rows = [
+                ParameterRow(name, _with_unit(one), one.status, ", ".join(one.to), one.why)
+                for name, one in parameters.items()
+            ]
+            found.append(Hardware(f"The path ({target})", "", rows))
+        device = facts["devices"].get(target)
+        if device:
+            found.append(_device(device, f"{device.get('name') or device.get('kind', 'device')} ({target})"))
+    for array, device in facts.get("array_devices", {}).items():
+        if isinstance(device, dict) and "kind" in device:
+            found.append(_device(device, f"{device.get('name') or device['kind']} (of {array})"))
+    return [one for one in found if one.rows]
+
+
+def _with_unit(parameter: Parameter) -> str:
+    return f"{parameter.value:.5g}" + ("" if parameter.unit == "1" else f" {parameter.unit}")
+
+
+def _device(device: Mapping[str, Any], title: str) -> Hardware:
+    said = device.get("provenance", {})
+    rows = []
+    for name, value in _flat({key: value for key, value in device.items() if key not in _NO_PARAMETERS}):
+        # What is said of a table holds for its keys.
+        whole = name.split(".", maxsplit=1)[0]
+        known = said.get(name) or said.get(whole) or {}
+        rows.append(ParameterRow(name, value, known.get("status", ""), "", known.get("why", "")))
+    return Hardware(title, str(device.get("description") or ""), rows)
+
+
+def _flat(device: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in device.items():
+        name = f"{before}{key}"
+        if isinstance(value, dict):
+            yield from _flat(value, f"{name}.")
+        elif isinstance(value, list):
+            yield name, f"{len(value)} entries" if len(value) > _LONGEST else ", ".join(str(one) for one in value)
+        elif value is not None:
+            yield name, f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def arrays_of(analysis: Analysis) -> list[dict[str, Any]]:
+    """The arrays that were compared, with their trees."""
+    first: dict[str, Point] = {}
+    for point in analysis.points:
+        first.setdefault(point.array, point)
+    return [
+        {
+            "name": array.name,
+            "group": array.group,
+            "tree": array.tree,
+            "members": first[array.name].members,
+            "efficiency": 100 * float(first[array.name].rows[0]["storage_efficiency"]),
+            "pair_pricing": array.pair_pricing,
+        }
+        for array in analysis.run.study.array
+        if array.name in first
+    ]
+
+
+def members_of(facts: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The live members and the disks below them."""
+    found = []
+    for member in facts["live_members"]:
+        device, filesystem = member.get("device") or {}, member.get("filesystem") or {}
+        found.append(
+            {
+                "path": member.get("path") or member["kind"],
+                "io": member["io"],
+                "disks": ", ".join(member["disks"]) or "-",
+                "rotational": _WORDS[device.get("rotational")],
+                "scheduler": device.get("scheduler") or "-",
+                "write_cache": device.get("write_cache") or "-",
+                "filesystem": filesystem.get("kind") or "-",
+            }
+        )
+    return found
+
+
+def rerun_command(facts: Mapping[str, Any]) -> str:
+    """The command that runs the same again, with the seed spelt out."""
+    argv = [str(word) for word in facts["argv"]]
+    return shlex.join(argv if "--seed" in argv else [*argv, "--seed", str(facts["seed"])])

@@ -1,0 +1,123 @@
+"""A run beside what its study published, in a report: the answer, and what misses by name.
+
+Invariants:
+
+- Misses stand before hits, and each is named.
+- Figures that parameters were fitted to are never counted among those that were predicted; arithmetic needs no run and
+  counts for neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from raidlab.beside import MISS_PERCENT, MISS_POINTS, Comparison, Errors, Row, errors_of
+from raidlab.beside.conclude import NOISE
+from raidlab.beside.row import ARITHMETIC, FITTED
+
+# So many misses are named in the answer; the table below has all of them.
+NAMED = 5
+NEAR = f"{MISS_PERCENT:g}\u00a0% (percentages: {MISS_POINTS:g} points)"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands beside what its study published.
+
+    Attributes
+    ----------
+    headline : str
+        The answer.
+    details : str
+        How large the errors are, and what parameters were fitted to.
+    misses : list of Row
+        Claims that fail, then figures beyond `NEAR`, the largest error first.
+    errors : list of Errors
+        Of each table and kind.
+    """
+
+    headline: str
+    details: str
+    misses: list[Row]
+    errors: list[Errors]
+
+
+def standing_of(published: Comparison) -> Standing:
+    """Sum up a comparison.
+
+    Parameters
+    ----------
+    published : Comparison
+    """
+    rows = [row for row in published.published if row.kind != ARITHMETIC]
+    claims = [row for row in rows if row.verdict in ("holds", "fails")]
+    figures = [row for row in rows if row.verdict == "compared" and row.error is not None]
+    failed = [row for row in claims if row.verdict == "fails"]
+    missed = sorted((row for row in figures if row.is_miss), key=lambda row: -abs(row.error or 0.0))
+    free = [row for row in figures if row.kind != FITTED]
+    fitted = [row for row in figures if row.kind == FITTED]
+    said = []
+    if claims:
+        said.append(f"{len(claims) - len(failed)} of {len(claims)} published conclusions hold here")
+    if free:
+        word = "measured" if free[0].kind == "measured" else "predicted"
+        said.append(f"{_near(free)} of {len(free)} {word} figures lie within {NEAR} of the printed ones")
+    elif fitted:
+        said.append(f"{_near(fitted)} of {len(fitted)} figures that were fitted to lie within {NEAR}")
+    headline = "; ".join(said) or "Nothing of what the study published could be worked out from this run"
+    details = []
+    if free:
+        details.append(f"The median error of what was not fitted is {_medians(free)}.")
+    if fitted and free:
+        details.append(f"Of the figures that parameters were fitted to, {_near(fitted)} of {len(fitted)} lie as near.")
+    return Standing(f"{headline}.", " ".join(details), [*failed, *missed], errors_of(published.published))
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """What came of the study's conclusions on one target."""
+
+    target: str
+    sentence: str
+    rows: list[Row]
+
+
+def concluded(published: Comparison) -> list[Concluded]:
+    """The study's conclusions, target by target: how many hold, and which do not."""
+    found = []
+    for target in dict.fromkeys(row.figure for row in published.conclusions):
+        rows = [row for row in published.conclusions if row.figure == target]
+        judged = [row for row in rows if row.verdict in ("holds", "fails", NOISE)]
+        if not judged:
+            found.append(Concluded(target, "none of its conclusions could be tested", rows))
+            continue
+        held = sum(row.verdict == "holds" for row in judged)
+        said = [f"{held} of {len(judged)} of its conclusions hold"]
+        for verdict, word in (("fails", "what fails"), (NOISE, "within the noise")):
+            names = [row.id for row in judged if row.verdict == verdict]
+            if names:
+                said.append(f"{word}: {', '.join(names)}")
+        found.append(Concluded(target, "; ".join(said), rows))
+    return found
+
+
+def _near(rows: list[Row]) -> int:
+    return sum(not row.is_miss for row in rows)
+
+
+def _medians(rows: list[Row]) -> str:
+    """The median errors, percent and points apart."""
+    medians = []
+    for unit, word in (("%", " %"), ("pt", " points")):
+        sizes = [abs(row.error or 0.0) for row in rows if row.error_unit == unit]
+        if sizes:
+            medians.append(f"{median(sizes):.2g}{word} (of {len(sizes)})")
+    return " and ".join(medians)
+
+
+def both(row: Row) -> str:
+    """A miss with its two figures."""
+    if row.value is None:
+        return "fails"
+    return f"{row.value:.3g} against the printed {row.published.text} {row.published.unit}".strip()

@@ -1,0 +1,220 @@
+"""The middle of a report: of each target its tables, with the figures that belong to them and the data path.
+
+Invariant: nothing is worked out here but wording and rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import polars as pl
+from markupsafe import Markup
+
+from raidlab.beside import Comparison as Published
+from raidlab.beside import Row as PublishedRow
+from raidlab.figures import Figure
+from raidlab.figures.figure import key_of, length
+from raidlab.figures.own import own_key
+from raidlab.metrics import Analysis, Comparison, Point
+from raidlab.report.answer import PER_WORDS, TARGET_WORDS
+from raidlab.report.path import DataPath, data_path
+from raidlab.stats import mean_interval
+
+# In pixels; a panel of a metric over the load is.
+_WIDE = 440
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure as the page has it."""
+
+    title: str
+    caption: str
+    svgs: list[Markup]
+    is_wide: bool = False
+    claims: list[PublishedRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PointRow:
+    """A point that stands in no table of comparisons."""
+
+    point: Point
+    values: dict[str, float | None]
+    interval_mb_s: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """All streams of one name of a point, that are alike: the mean of their rates over all repeats."""
+
+    array: str
+    workload: str
+    level: str
+    stream: str
+    each: int
+    mb_s: float | None
+    tape_stops: int | None
+    bound_by: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table on one target, with what belongs to it."""
+
+    key: str
+    title: str
+    note: str = ""
+    reference: str = ""
+    per: str = ""
+    equal: str = ""
+    figures: list[Shown] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    points: list[PointRow] = field(default_factory=list)
+    streams: list[StreamRow] = field(default_factory=list)
+    path: DataPath | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target with its sections."""
+
+    key: str
+    title: str
+    sections: list[Section]
+
+
+def target_title(analysis: Analysis, target: str) -> str:
+    """How a target is called: its word, and what it is made of."""
+    study, facts = analysis.run.study, analysis.run.facts
+    if target == "live":
+        kinds = sorted({member["kind"] for member in facts["live_members"]})
+        return f"{TARGET_WORDS[target]}: {', '.join(kinds)} members"
+    section = study.original if target == "original" else study.sim
+    parameters = facts["devices"][target]
+    if target == "emulated":
+        name = parameters.get("name") or "a modelled device"
+        return f"{TARGET_WORDS[target]}: {name}, at speed {study.emulated.speed:g}"
+    name = (section.hardware if section is not None else None) or parameters.get("name") or "a modelled device"
+    return f"{TARGET_WORDS[target]}: {name}"
+
+
+def targets_of(analysis: Analysis, figures: list[Figure], published: Published | None) -> list[Target]:
+    """All targets of a run, each with its sections: the study's own figures, its tables, what is in no table."""
+    found = []
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        sections = [*_own(analysis, figures, target, published), *_tables(analysis, figures, target)]
+        sections += _rest(analysis, target)
+        found.append(Target(target, target_title(analysis, target), sections))
+    return found
+
+
+def _own(analysis: Analysis, figures: list[Figure], target: str, published: Published | None) -> Iterator[Section]:
+    """The figures under the study's own names, each with the claims that are tested on it."""
+    rows: dict[str, PublishedRow] = {}
+    if published is not None:
+        # Each target has its own conclusions; one stands beside what was published.
+        rows = {row.id: row for row in published.published if target == published.target}
+        rows |= {row.id: row for row in published.conclusions if row.figure == target}
+    by_key = {figure.key: figure for figure in figures}
+    found = []
+    for spec in analysis.run.study.figure:
+        figure = by_key.get(own_key(spec, target))
+        if figure is not None:
+            found.append(shown(figure, [rows[name] for name in spec.claims if name in rows]))
+    if found:
+        yield Section(key_of("own", target), "The study's own figures", figures=found)
+
+
+def _tables(analysis: Analysis, figures: list[Figure], target: str) -> Iterator[Section]:
+    for compare in analysis.run.study.compare:
+        mine = [
+            comparison
+            for comparison in analysis.comparisons
+            if comparison.target == target and comparison.compare.group == compare.group
+        ]
+        if mine:
+            yield Section(
+                key=key_of(compare.group, target),
+                title=compare.title,
+                note=compare.note or "",
+                reference=compare.reference,
+                per=PER_WORDS[compare.per],
+                equal=compare.equal,
+                figures=[
+                    shown(figure) for figure in figures if figure.key == key_of(figure.kind, compare.group, target)
+                ],
+                comparisons=mine,
+                path=data_path(row.point for comparison in mine for row in comparison.rows),
+            )
+
+
+def _rest(analysis: Analysis, target: str) -> Iterator[Section]:
+    """What stands in no table: the points of groups that are not compared, and streams."""
+    compared = {compare.group for compare in analysis.run.study.compare}
+    streams = stream_rows(analysis, target)
+    with_streams = {(row.array, row.workload) for row in streams}
+    loose = [
+        (index, point)
+        for index, point in enumerate(analysis.points)
+        if point.target == target and point.group not in compared and point.is_swept
+    ]
+    points = [
+        PointRow(point, analysis.values[index], mean_interval([rate / 1e6 for rate in point.each_per_s("all_bytes")]))
+        for index, point in loose
+        if (point.array, point.workload) not in with_streams
+    ]
+    if points or streams:
+        yield Section(
+            key=key_of("rest", target),
+            title="Everything that was run" if not compared else "What is in no table",
+            points=points,
+            streams=streams,
+            path=data_path(_heaviest(point for _, point in loose)),
+        )
+
+
+def _heaviest(points: Iterable[Point]) -> list[Point]:
+    """Of each array and workload the point at the heaviest load."""
+    found: dict[tuple[str, str], Point] = {}
+    for point in points:
+        key = (point.array, point.workload)
+        if key not in found or point.level_value >= found[key].level_value:
+            found[key] = point
+    return list(found.values())
+
+
+def stream_rows(analysis: Analysis, target: str) -> list[StreamRow]:
+    """Every stream of a target, the mean of all repeats and of all that are alike."""
+    if analysis.run.streams.is_empty():
+        return []
+    rows = []
+    for point in analysis.points:
+        if point.target != target:
+            continue
+        found = analysis.run.streams.filter(pl.col("cell").is_in(point.cells))
+        for (name,), mine in found.partition_by("stream", as_dict=True, maintain_order=True).items():
+            rates = [count / ns * 1000 for count, ns in mine.select("bytes", "elapsed_ns").iter_rows() if ns]
+            stops = sum(source + sink for source, sink in mine.select("source_stops", "sink_stops").iter_rows())
+            bound = mine["bound_by"].to_list()
+            rows.append(
+                StreamRow(
+                    point.array,
+                    point.workload,
+                    point.level,
+                    str(name),
+                    mine.height // len(point.rows),
+                    sum(rates) / len(rates) if rates else None,
+                    stops if "tape" in {*mine["source"], *mine["sink"]} else None,
+                    max(set(bound), key=bound.count),
+                )
+            )
+    return rows
+
+
+def shown(figure: Figure, claims: list[PublishedRow] | None = None) -> Shown:
+    """A figure with its panels drawn; those too wide for columns of three stand in columns of two."""
+    svgs = [Markup(svg) for svg in figure.panel_svgs()]
+    is_wide = any(length(svg, "width") > _WIDE for svg in svgs)
+    return Shown(figure.title, figure.caption, svgs, is_wide, claims or [])
