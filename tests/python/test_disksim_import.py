@@ -212,15 +212,27 @@ def test_what_the_model_lacks_is_named_with_its_line(tmp_path: Path) -> None:
         "Arbitration time = 0.0,\n   Read block transfer time = 0.05",
         "Arbitration time = 0.1,\n   Read block transfer time = 0.05",
     )
-    notes = [str(note) for note in imported(tmp_path, spec=spec, set_up=set_up, disk=files.model(sectors=1700)).notes]
+    notes = [
+        str(note) for note in imported(tmp_path, spec=spec, set_up=set_up, disk=files.model(sectors=1_000_000)).notes
+    ]
     lines = spec.splitlines()
     for key in ("Allow sneaky full read hits", "Immediate buffer read", "Disconnect write if seek"):
         line = next(number for number, text in enumerate(lines, start=1) if key in text)
         assert any(note.startswith(f"small.diskspecs:{line}: {key} = 1: ") for note in notes), notes
     assert any("Read directly to buffer = 0: " in note for note in notes)
     assert any(note.startswith("small.parv:7: Arbitration time = 0.1: ") for note in notes)
-    assert f"small.model:2: Block count = 1700: the layout holds {files.SECTORS} sectors; those count" in notes
+    assert f"small.model:2: Block count = 1000000: the layout holds {files.SECTORS} sectors; those count" in notes
     assert len(notes) == 6
+
+
+def test_a_disk_gives_out_its_block_count(tmp_path: Path) -> None:
+    found = imported(tmp_path, disk=files.model(sectors=files.SECTORS - 60))
+    assert (found.device["sectors"], capacity_sectors(found.device), found.notes) == (
+        files.SECTORS - 60,
+        files.SECTORS - 60,
+        (),
+    )
+    assert "sectors" not in imported(tmp_path).device
 
 
 def test_a_policy_that_is_not_there_is_named_where_it_matters(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ impl HddSpec {
             if !self.zones.is_empty() {
                 return Err(DeviceError::new("zones", "give either zones or layout"));
             }
-            return self.written_out(layout, revolution_ns).map(Layout::Table);
+            return self.offered(self.written_out(layout, revolution_ns)?).map(Layout::Table);
         }
         // Checks what all zones have in common with those of a plain disk.
         let inputs = self.zone_inputs(revolution_ns, usable_ns)?;
@@ -95,7 +95,15 @@ impl HddSpec {
         });
         let (heads, mapping, sparing, cylinders) = (self.heads, self.mapping, self.sparing, self.cylinders);
         let zones = zones.collect::<Result<_, DeviceError>>()?;
-        ZoneTable { zones, heads, mapping, sparing, revolution_ns, usable_ns, cylinders }.build().map(Layout::Table)
+        let table = ZoneTable { zones, heads, mapping, sparing, revolution_ns, usable_ns, cylinders }.build()?;
+        self.offered(table).map(Layout::Table)
+    }
+
+    fn offered(&self, table: super::layout::Table) -> Result<super::layout::Table, DeviceError> {
+        match self.sectors {
+            Some(sectors) => table.offering(sectors),
+            None => Ok(table),
+        }
     }
 
     fn written_out(&self, layout: &LayoutSpec, revolution_ns: u64) -> Result<super::layout::Table, DeviceError> {

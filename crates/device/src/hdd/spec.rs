@@ -20,7 +20,7 @@ const MAX_MS: f64 = 1000.0;
 
 /// Parameters of a rotating disk.
 ///
-/// A disk without any of `layout`, `mapping`, `sparing`, `cylinders`, `rpm_error_percent`, `buffer`, `bus`, `commands` and the
+/// A disk without any of `layout`, `mapping`, `sparing`, `cylinders`, `sectors`, `rpm_error_percent`, `buffer`, `bus`, `commands` and the
 /// finer keys of zones is priced by a shorter way of reckoning, to the same times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +51,9 @@ pub struct HddSpec {
     /// Cylinders that the arm can reach, where there are more than hold data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cylinders: Option<u32>,
+    /// Addresses that the disk gives out, where the layout has room for more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sectors: Option<u64>,
     /// Zones from the outer edge (address 0) in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneSpec>,
@@ -126,6 +129,7 @@ impl HddSpec {
         };
         self.layout.is_none()
             && self.cylinders.is_none()
+            && self.sectors.is_none()
             && (self.mapping, self.sparing) == (Mapping::Normal, Sparing::None)
             && self.rpm_error_percent == 0.0
             && self.write_settle_ms >= 0.0

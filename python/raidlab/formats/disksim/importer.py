@@ -3,7 +3,8 @@
 Any of its files will do: a whole set-up (``.parv``), the disks alone (``.diskspecs``), or the mechanics alone
 (``.model``), which then have no electronics.
 
-Invariant: what comes out compiles, and holds as many sectors as the file says (or a note says how many not).
+Invariant: what comes out compiles, and holds as many sectors as the file says, or fewer, which a note says, where its
+layout has no room for them.
 """
 
 from __future__ import annotations
@@ -80,7 +81,14 @@ def import_disk(file: Path, disk: str | None = None) -> Imported:
     device["provenance"] = {
         key: {"status": "published", "why": f"{file.name} of DiskSim"} for key in ("sector_bytes", *keys)
     }
-    _check_capacity(device, model, file)
+    held = _sectors(device, file)
+    count = model.whole("Block count", 1)
+    if held < count:
+        model.note("Block count", f"the layout holds {held} sectors; those count")
+    elif held > count:
+        device["sectors"] = count
+        device["provenance"]["sectors"] = {"status": "published", "why": f"{file.name} of DiskSim"}
+        _sectors(device, file)
     return Imported(name, device, tuple(notes))
 
 
@@ -121,13 +129,12 @@ def _model_keys(model: Fields) -> dict[str, Any]:
     return keys
 
 
-def _check_capacity(device: dict[str, Any], model: Fields, file: Path) -> None:
+def _sectors(device: dict[str, Any], file: Path) -> int:
+    """How many sectors the device's model has."""
     from raidlab import _core
 
     try:
         facts = _core.device_facts(json.dumps(device))
     except _core.CellError as error:
         raise InputError.one(error.key, f"does not make a disk: {error.message}", file=str(file)) from None
-    held = int(facts["capacity_bytes"]) // SECTOR_BYTES
-    if held != model.whole("Block count", 1):
-        model.note("Block count", f"the layout holds {held} sectors; those count")
+    return int(facts["capacity_bytes"]) // SECTOR_BYTES

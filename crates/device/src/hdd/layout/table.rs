@@ -53,6 +53,28 @@ impl Table {
         at
     }
 
+    /// The same disk, giving out only the addresses below `sectors`.
+    pub fn offering(self, sectors: u64) -> Result<Table, DeviceError> {
+        if !(1..=self.capacity).contains(&sectors) {
+            let message = format!("{sectors} must lie between 1 and the {} that the layout holds", self.capacity);
+            return Err(DeviceError::new("sectors", message));
+        }
+        let mut runs = self.runs.into_vec();
+        runs.truncate(runs.partition_point(|run| run.first < sectors));
+        Ok(Table::indexed(runs, self.lengths, sectors, self.cylinders))
+    }
+
+    /// The runs with their sentinel, and an index to find them.
+    fn indexed(mut runs: Vec<Run>, lengths: Box<[u64]>, capacity: u64, cylinders: u32) -> Table {
+        runs.push(Run { first: capacity, angle_ns: 0, cylinder: 0, head: 0, length: 0 });
+        let index_shift = capacity.div_ceil(BUCKETS).next_power_of_two().trailing_zeros();
+        let buckets = (capacity - 1) >> index_shift;
+        let runs = runs.into_boxed_slice();
+        let holder = |address: u64| (runs.partition_point(|run| run.first <= address) - 1) as u32;
+        let index = (0..=buckets).map(|bucket| holder(bucket << index_shift)).chain([holder(capacity - 1)]).collect();
+        Table { runs, lengths, index, index_shift, capacity, cylinders }
+    }
+
     /// The run at a position, which is not the sentinel's.
     #[inline]
     pub fn stretch(&self, at: usize) -> Stretch {
@@ -124,23 +146,15 @@ impl TableBuilder {
     }
 
     /// The table; `cylinders` where the arm can go further than the data.
-    pub fn finish(mut self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
+    pub fn finish(self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
         if self.next == 0 {
             return Err(DeviceError::new("zones", "the disk holds no sector"));
         }
-        let capacity = self.next;
         let needed = self.cylinders;
         if cylinders.is_some_and(|given| given < needed) {
             let message = format!("{} are fewer than the {needed} that hold data", cylinders.unwrap_or(0));
             return Err(DeviceError::new("cylinders", message));
         }
-        self.runs.push(Run { first: capacity, angle_ns: 0, cylinder: 0, head: 0, length: 0 });
-        let index_shift = capacity.div_ceil(BUCKETS).next_power_of_two().trailing_zeros();
-        let buckets = (capacity - 1) >> index_shift;
-        let runs = self.runs.into_boxed_slice();
-        let holder = |address: u64| (runs.partition_point(|run| run.first <= address) - 1) as u32;
-        let index = (0..=buckets).map(|bucket| holder(bucket << index_shift)).chain([holder(capacity - 1)]).collect();
-        let cylinders = cylinders.unwrap_or(needed);
-        Ok(Table { runs, lengths: self.lengths.into(), index, index_shift, capacity, cylinders })
+        Ok(Table::indexed(self.runs, self.lengths.into(), self.next, cylinders.unwrap_or(needed)))
     }
 }

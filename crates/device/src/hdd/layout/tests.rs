@@ -85,6 +85,21 @@ fn slips_and_reserves_by_hand() {
 }
 
 #[test]
+fn a_disk_may_give_out_less_than_it_has_room_for() {
+    let of = |sectors: &str| layout(&format!(r#"{sectors}"zones": [{{"cylinders": 2, "sectors_per_track": 5}}]"#));
+    let whole = places(&of("").unwrap());
+    for sectors in 1..=20 {
+        let less = of(&format!(r#""sectors": {sectors}, "#)).unwrap();
+        assert_eq!(places(&less), whole[..sectors]);
+        check(&less);
+    }
+    for sectors in [0, 21] {
+        let error = of(&format!(r#""sectors": {sectors}, "#)).unwrap_err();
+        assert_eq!((error.key.as_str(), error.message.contains("between 1 and the 20")), ("sectors", true));
+    }
+}
+
+#[test]
 fn heads_may_be_taken_up_and_down() {
     let heads = |mapping: &str| {
         let zones = r#""zones": [{"cylinders": 1, "sectors_per_track": 5}, {"cylinders": 3, "sectors_per_track": 4}]"#;
