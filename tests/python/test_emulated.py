@@ -16,6 +16,8 @@ from raidlab.cli.run import exit_code
 from raidlab.errors import EXIT_INVALID_RESULT, InputError
 from raidlab.report.sections import target_title
 from raidlab.results import Run, load_run
+from raidlab.run import StopFlag
+from raidlab.run.runner import InlineRunner
 from raidlab.study import load_study
 
 # Time goes fast and the host is late as it pleases: all that is looked at holds however late it is.
@@ -220,3 +222,36 @@ def test_prepaid_pairs_cannot_be_emulated(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists(), "refused before anything is made"
     file = study(tmp_path, prepaid, ("speed = 200", 'speed = 200\npair_pricing = "head"'))
     assert run_study(file, out=tmp_path / "runs").facts["status"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("late", "median_ns", "runs", "verdict"),
+    [
+        ([1, 0], 100, 2, "PASS"),
+        ([1, 1, 1], 100, 3, "INVALID"),
+        ([1], 9_000, 1, "INVALID"),
+        ([0], 100, 1, "PASS"),
+    ],
+)
+def test_a_cell_that_was_late_for_a_moment_is_run_again_and_says_so(
+    late: list[int], median_ns: int, runs: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def answer(request: str, _on_progress: object) -> dict[str, Any]:
+        asked.append(request)
+        said = "INVALID" if late[len(asked) - 1] else "PASS"
+        return {
+            "requests": 1,
+            "checks": [{"name": "lateness", "verdict": said, "evidence": "so late.", "mend": ""}],
+            "facts": {"engine": {"lateness": {"p50_ns": median_ns, "mean_service_ns": 100_000}}},
+        }
+
+    monkeypatch.setattr("raidlab.run.runner.run_request", answer)
+    runner = InlineRunner(StopFlag(), tries=3)
+    runner.submit("cell", "{}")
+    done = runner.next_done()
+    assert done is not None and len(asked) == runs
+    check = done[1]["checks"][0]
+    again = f" Run {runs} times: the first {runs - 1} were late." if runs > 1 else ""
+    assert (check["verdict"], check["evidence"]) == (verdict, f"so late.{again}")

@@ -29,6 +29,7 @@ from raidlab.metrics import (
     response_time,
     storage_efficiency_percent,
     task_time_ms,
+    throughput_by_direction,
     throughput_mb_s,
     throughput_per_disk_mb_s,
     write_amplification,
@@ -41,6 +42,7 @@ from raidlab.stats import mean_interval
 
 METRICS: tuple[Metric, ...] = (
     throughput_mb_s.METRIC,
+    *throughput_by_direction.METRICS,
     throughput_per_disk_mb_s.METRIC,
     iops.METRIC,
     *response_time.METRICS,

@@ -41,6 +41,9 @@ from raidlab.study.grouped import Group, arranged, members_of
 from raidlab.study.schema import Live
 from raidlab.study.units import format_bytes
 
+# A busy host makes emulated disks late; a cell that says nothing for that is run again, so often at most.
+_TRIES = 3
+
 
 @dataclass
 class Execution:
@@ -315,7 +318,9 @@ class Execution:
                 )
 
             title = f"emulating {model.name} at speed {self.loaded.study.emulated.speed:g}"
-            yield from self._run(self._expanded(EMULATED), InlineRunner(self.stop, self.machine), text_of, title)
+            yield from self._run(
+                self._expanded(EMULATED), InlineRunner(self.stop, self.machine, _TRIES), text_of, title
+            )
 
     def _live_text(self, cell: Cell, members: Members, hold_target_ns: int | None = None, *, once: bool = False) -> str:
         return cell_request(
