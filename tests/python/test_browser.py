@@ -1,0 +1,235 @@
+"""Reports in a real browser: the network cut, tabs, tooltips, phones, dark paper, nothing that moves or overlaps.
+
+Needs Debian's ``chromium`` and the package ``playwright``, which drives it; without them the tests are skipped.
+Screenshots are kept where ``RAIDLAB_SCREENSHOTS`` says.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import SMALL_STUDY
+from raidlab.api import run_study, write_report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("chromium is not installed: apt-get install --no-install-recommends chromium", allow_module_level=True)
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make setup")
+
+# How long a page may take to do what it is asked, which takes a moment; what never comes must not hang the tests.
+_PATIENCE_MS = 20_000
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+SECOND_TABLE = """
+[[array]]
+name = "alone"
+tree = "concat(1)"
+group = "ones"
+[[array]]
+name = "pair"
+tree = "raid1(2)"
+group = "ones"
+[[compare]]
+group = "ones"
+title = "One disk's space"
+reference = "alone"
+equal = "user_capacity"
+per = "array"
+"""
+# Text against what lies behind it, as WCAG 2.2 defines contrast; large text is text of 24 px, or of 18.66 px in bold.
+TOO_FAINT = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+  const parse = (colour) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const linear = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const found = parse(getComputedStyle(at).backgroundColor);
+      if (found[3] === 255) return found;
+    }
+    return [255, 255, 255, 255];
+  };
+  const faint = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const owner = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !owner.checkVisibility() || owner.closest("script, style, .sr")) continue;
+    const style = getComputedStyle(owner);
+    const ink = parse(owner.namespaceURI.endsWith("svg") ? style.fill : style.color);
+    const [a, b] = [light(ink), light(behind(owner))].sort((x, y) => y - x);
+    const size = parseFloat(style.fontSize);
+    const least = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5;
+    const contrast = (a + 0.05) / (b + 0.05);
+    if (contrast < least) faint.push(`${walker.currentNode.data.trim().slice(0, 40)} ${contrast.toFixed(2)}`);
+  }
+  return faint;
+}"""
+OVERLAPS = """() => [...document.querySelectorAll("svg.chart")].flatMap((chart) => {
+  if (!chart.checkVisibility()) return [];
+  const texts = [...chart.querySelectorAll("text")].filter((text) => text.textContent.trim());
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  const found = [];
+  for (let i = 0; i < boxes.length; i += 1) for (let j = i + 1; j < boxes.length; j += 1) {
+    const width = Math.min(boxes[i].right, boxes[j].right) - Math.max(boxes[i].left, boxes[j].left);
+    const height = Math.min(boxes[i].bottom, boxes[j].bottom) - Math.max(boxes[i].top, boxes[j].top);
+    if (width > 2 && height > 3) found.push(`${texts[i].textContent} / ${texts[j].textContent}`);
+  }
+  return found;
+})"""
+COUNT_SHIFTS = """
+  window.shifts = [];
+  new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map((entry) => entry.value)))
+    .observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with two tables."""
+    folder = tmp_path_factory.mktemp("browser")
+    study = folder / "small.toml"
+    study.write_text(SMALL_STUDY + SECOND_TABLE, encoding="utf-8")
+    return write_report(run_study(study, out=folder / "runs"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+class Opened:
+    """A page that was opened with the network cut, with what went wrong in it."""
+
+    def __init__(self, browser: Any, file: Path, **settings: Any) -> None:
+        self.context = browser.new_context(offline=True, **settings)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.add_init_script(COUNT_SHIFTS)
+        self.page.goto(file.as_uri())
+        self.page.set_default_timeout(_PATIENCE_MS)
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()
+
+
+def test_nothing_is_fetched_nothing_moves_nothing_is_complained_of(browser: Any, report: Path) -> None:
+    for viewport in (DESKTOP, PHONE):
+        with Opened(browser, report, viewport=viewport) as opened:
+            assert [url for url in opened.asked if not url.startswith("data:")] == [report.as_uri()]
+            assert opened.complaints == []
+            assert sum(opened.page.evaluate("window.shifts")) == 0
+
+
+def test_the_policy_would_stop_a_request(browser: Any, report: Path, tmp_path: Path) -> None:
+    spoilt = tmp_path / "spoilt.html"
+    text = report.read_text(encoding="utf-8")
+    spoilt.write_text(text.replace("</body>", '<img src="https://example.org/a.png" alt=""></body>'), encoding="utf-8")
+    with Opened(browser, spoilt, viewport=DESKTOP) as opened:
+        assert any("Content Security Policy" in complaint for complaint in opened.complaints)
+
+
+def test_tabs_show_one_table_at_a_time(browser: Any, report: Path) -> None:
+    with Opened(browser, report, viewport=DESKTOP) as opened:
+        page = opened.page
+        first, second = (
+            page.get_by_role("tab", name="Equal user capacity"),
+            page.get_by_role("tab", name="One disk's space"),
+        )
+        panels = page.get_by_role("tabpanel")
+        assert panels.count() == 1 and panels.get_by_text("raid5").first.is_visible()
+        second.click()
+        assert panels.count() == 1 and panels.get_by_role("rowheader", name="pair").first.is_visible()
+        assert second.get_attribute("aria-selected") == "true" and first.get_attribute("aria-selected") == "false"
+        second.press("ArrowRight")
+        assert first.get_attribute("aria-selected") == "true"
+        assert first.evaluate("tab => tab === document.activeElement")
+        assert sum(page.evaluate("window.shifts")) == 0
+
+
+def test_a_link_into_a_tab_that_is_not_shown_shows_it(browser: Any, report: Path) -> None:
+    with Opened(browser, report, viewport=DESKTOP) as opened:
+        opened.page.evaluate("location.hash = '#ones-sim'")
+        opened.page.get_by_role("tab", name="One disk's space", selected=True).wait_for()
+
+
+def test_without_a_script_everything_is_there(browser: Any, report: Path) -> None:
+    with Opened(browser, report, viewport=DESKTOP, java_script_enabled=False) as opened:
+        assert opened.page.get_by_role("heading", name="One disk's space").is_visible()
+        assert opened.page.get_by_role("heading", name="Equal user capacity").is_visible()
+
+
+def test_a_mark_that_is_pointed_at_tells_its_figures(browser: Any, report: Path) -> None:
+    with Opened(browser, report, viewport=DESKTOP) as opened:
+        page, tip = opened.page, opened.page.locator("#tip")
+        assert not tip.is_visible()
+        chart = page.locator("svg.chart:visible").first
+        mark = chart.locator("[aria-label^='raid10, queue depth']").first
+        mark.hover()
+        said = mark.get_attribute("aria-label")
+        assert tip.is_visible() and tip.inner_text() == said and "% of raid0" in said
+        page.mouse.move(2, 2)
+        assert not tip.is_visible()
+        chart.press("ArrowRight")
+        assert tip.is_visible() and "raid0" in tip.inner_text()
+        chart.press("Escape")
+        assert not tip.is_visible()
+
+
+def test_every_figure_says_what_it_shows(browser: Any, report: Path) -> None:
+    with Opened(browser, report, viewport=DESKTOP) as opened:
+        charts = opened.page.locator("svg.chart").all()
+        assert charts
+        for chart in charts:
+            assert chart.get_attribute("width") and chart.get_attribute("height")
+            assert any(letter.isdigit() for letter in chart.get_attribute("aria-label").partition(".")[2])
+
+
+def test_a_phone_scrolls_tables_and_not_the_page(browser: Any, report: Path) -> None:
+    with Opened(browser, report, viewport=PHONE) as opened:
+        page = opened.page
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+        box = page.locator(".scroll:visible").first
+        assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_text_can_be_read(browser: Any, report: Path, tmp_path: Path, scheme: str, viewport: dict[str, int]) -> None:
+    with Opened(browser, report, viewport=viewport, color_scheme=scheme) as opened:
+        kept = Path(os.environ.get("RAIDLAB_SCREENSHOTS", tmp_path))
+        shot = kept / f"report-{scheme}-{viewport['width']}.png"
+        opened.page.screenshot(path=shot, full_page=True)
+        assert shot.stat().st_size > 10_000
+        opened.page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        assert opened.page.evaluate(TOO_FAINT) == []
+        assert opened.page.evaluate(OVERLAPS) == []
+        paper = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+
+
+def test_paper_has_everything_in_light_colours(browser: Any, report: Path) -> None:
+    with Opened(browser, report, viewport=DESKTOP, color_scheme="dark") as opened:
+        page = opened.page
+        page.emulate_media(media="print")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.get_by_role("heading", name="One disk's space").is_visible()
+        assert page.pdf(format="A4").startswith(b"%PDF")
