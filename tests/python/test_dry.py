@@ -121,3 +121,13 @@ def test_nothing_is_made_for_a_study_that_would_not_run(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
         assert done.stderr.startswith("error: study.toml:24: workload[0].size.mean: 1: ")
         assert [file.name for file in tmp_path.iterdir()] == ["study.toml"]
+
+
+def test_sectors_that_only_opening_tells_are_told_at_the_key_too() -> None:
+    # A study of requests of 512 bytes, on members whose sectors turn out to be of 4096.
+    text = SMALL_STUDY.replace('size = "8KiB"', 'size = "512B"').replace("[live]", "[live]\nsector = 512")
+    execution = Execution(load_study_text(text, Path("small.toml")), resolve_targets(["memory"]), seed=1)
+    execution.prepare()
+    execution._refuse_small_requests([{"sector_bytes": 512}])
+    with pytest.raises(InputError, match=r"workload\[0\].size.*not whole sectors.*; accepted: a multiple of 4096"):
+        execution._refuse_small_requests([{"sector_bytes": 512}, {"sector_bytes": 4096}])

@@ -148,9 +148,22 @@ class Execution:
             for position, facts in zip(positions, answer["facts"]["targets"], strict=True):
                 found[position] = {**(facts or {}), **target_facts((facts or {}).get("path"))}
         known = [found.get(position) or _unused(member) for position, member in enumerate(members)]
+        self._refuse_small_requests(known)
         if self.check_members is not None:
             self.check_members(known)
         self.live_members = known
+
+    def _refuse_small_requests(self, members: Sequence[dict[str, Any]]) -> None:
+        """Refuse requests that are no whole sectors of members whose sectors only opening them has told."""
+        sector_bytes = max((int(member.get("sector_bytes") or 0) for member in members), default=0)
+        if sector_bytes <= self._live_section.sector:
+            return
+        anything = {"kind": "null", "size_bytes": self._live_member_bytes}
+        problems = dry_problems(
+            self.loaded, "live", members=[anything], sector_bytes=sector_bytes, seed=self.seed, quick=self.quick
+        )
+        if problems:
+            raise InputError(problems)
 
     def _positions(self, array: str) -> list[int]:
         """Which of the live members an array takes: the first, unless it lies over groups."""
