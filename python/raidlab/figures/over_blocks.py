@@ -25,6 +25,7 @@ from raidlab.study.workload import Workload
 RUNS = "Strokes: the lowest and the highest of the runs."
 _WIDTH, _HEIGHT = PANEL_WIDTH + 60, PANEL_HEIGHT + 50
 _KIB = 1024
+_MOST_TICKS = 11
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,13 @@ def _chart(
     colours, shapes = colours_of(names), shapes_of(names)
     shown = [name for name in names if any(row["line"] == name for row in rows)]
     is_log = spec.scale == "log"
-    ticks = sorted({row["x"] for row in rows})
+    places = [row["x"] for row in rows]
+    # Sizes are few and speak for themselves; of amounts there is one for each size and number.
+    ticks = sorted(set(places)) if len(set(places)) <= _MOST_TICKS else _decades(min(places), max(places))
     place = alt.X(
         "x:Q",
         title=f"{x_title}, log scale" if is_log else x_title,
-        scale=alt.Scale(type="log", base=2, nice=False, padding=10) if is_log else alt.Scale(zero=True, padding=10),
+        scale=alt.Scale(type="log", base=2, nice=False, padding=10) if is_log else alt.Scale(zero=True, nice=True),
         axis=alt.Axis(values=ticks, format="~g", labelOverlap="greedy") if is_log else alt.Axis(tickCount=6),
     )
     heights = [row[key] for row in rows for key in ("low", "high")]
@@ -124,10 +127,12 @@ def _chart(
 
 def _ticks(low: float, high: float) -> list[float]:
     """1, 2, 5, 10, ... within the data of a logarithmic axis."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [
-        step * 10.0**decade for decade in decades for step in (1, 2, 5) if low / 2 <= step * 10.0**decade <= high * 2
-    ]
+    return [tick for one in _decades(low, high) for step in (1, 2, 5) if low / 2 <= (tick := step * one) <= high * 2]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """The powers of ten from below the data to above them."""
+    return [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
 
 
 def kib(size_bytes: int) -> float:

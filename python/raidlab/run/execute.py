@@ -355,7 +355,7 @@ class Execution:
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
             return self._live_text(cell, members, hold_target_ns)
 
-        places = ", ".join(str(place.path or place.kind) for place in target.places)
+        places = ", ".join(_told(target))
         runner = InlineRunner(self.stop, self.machine)
         return self._run(self._expanded("live"), runner, text_of, f"measuring on {places}")
 
@@ -436,6 +436,13 @@ def check_study(loaded: LoadedStudy) -> None:
     is_live = "live" in study.model_fields_set or any(engine_of(word) == "live" for word in study.default_targets)
     live = [Target("live", (LivePlace("directory"),))] if is_live else []
     Execution(loaded, [*modelled, *live], study.seed).prepare()
+
+
+def _told(target: Target) -> list[str]:
+    """The places of a target, or its groups with their number of members."""
+    if target.groups:
+        return [f"{'/'.join(group.names)} ({len(group.members)})" for group in target.groups]
+    return [str(place.path or place.kind) for place in target.places]
 
 
 def _unused(member: dict[str, Any]) -> dict[str, Any]:

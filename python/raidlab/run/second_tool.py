@@ -18,7 +18,7 @@ from typing import Any
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
-from raidlab.run.request import direct_request
+from raidlab.run.request import amount_text, direct_request
 from raidlab.run.witness import compare_with_fio
 from raidlab.study import Cell, LoadedStudy, expand
 from raidlab.study.schema import SecondTool
@@ -76,7 +76,7 @@ def second_tool(
             "within_percent": asked.within_percent,
         }
         try:
-            request = _request(loaded, cell, member, member_bytes, sector_bytes, quick=quick)
+            request = _request(loaded, cell, asked, member, member_bytes, sector_bytes)
             witness = compare_with_fio(
                 request, pairs=asked.pairs, seed=seed, words=_WORDS, progress=progress, stop=stop
             )
@@ -97,17 +97,16 @@ def _cells(loaded: LoadedStudy, asked: SecondTool, *, seed: int, quick: bool) ->
 
 
 def _request(
-    loaded: LoadedStudy, cell: Cell, member: dict[str, Any], member_bytes: int, sector_bytes: int, *, quick: bool
+    loaded: LoadedStudy, cell: Cell, asked: SecondTool, member: dict[str, Any], member_bytes: int, sector_bytes: int
 ) -> dict[str, Any]:
     """What both are asked: the load's depth in jobs, each with one request outstanding and a part of its own."""
     jobs = cell.load.depth
     target = {key: value for key, value in member.items() if key != "destroy"}
-    request = direct_request(loaded, cell, targets=[target], quick=quick, sector_bytes=sector_bytes)
+    request = direct_request(loaded, cell, targets=[target], quick=False, sector_bytes=sector_bytes)
     address = request["workload"]["address"]
     if address["kind"] == "sequential":
         address["streams"] = 1
     whole = member_bytes // (jobs * _GRAIN_BYTES) * jobs * _GRAIN_BYTES
     request |= {"workers": jobs, "spans": [{"offset_bytes": 0, "size_bytes": whole or member_bytes}]}
-    # fio warms up by the clock alone.
-    request["warmup"] = {key: value for key, value in request["warmup"].items() if key == "duration_s"}
+    request |= {"warmup": amount_text(asked.warmup, jobs), "measure": amount_text(asked.measure, jobs)}
     return {**request, "destroy": [member["path"]] if member.get("destroy") else []}

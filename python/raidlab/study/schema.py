@@ -343,6 +343,10 @@ class SecondTool(Table):
     """Under which workloads, at each of their depths: so many jobs with one request outstanding each."""
     pairs: Few = 5
     """How often each tool is run."""
+    warmup: Amount = Amount(duration="200ms")
+    """Run before measuring; of no use in requests, in which fio does not warm up."""
+    measure: Amount = Amount(duration="1s")
+    """Run while measuring, also with ``--quick``: a tool that starts anew each time needs more than a moment."""
     within_percent: Annotated[float, Field(gt=0)] = 20
     """How far its throughput may lie from raidlab's with one job."""
 
