@@ -321,12 +321,12 @@ def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStud
     return compare_run(analysis, load_mapping(loaded.file))
 
 
-def published_beside(run: Run, study: str | Path | LoadedStudy) -> Comparison | None:
+def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = True) -> Comparison | None:
     """What a study published beside a run on its own hardware, or on members on the clock, and its conclusions on any.
 
     None where there is neither.
 
-    Its ``comparison.csv`` is written into the run's folder.
+    With ``keep`` its ``comparison.csv`` is written into the run's folder.
     """
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     if not has_mapping(loaded.file):
@@ -338,7 +338,8 @@ def published_beside(run: Run, study: str | Path | LoadedStudy) -> Comparison | 
     if not is_published and not mapping.quantities.conclusion:
         return None
     comparison = compare_run(analyse(run), mapping, is_published=is_published)
-    write_csv(comparison.rows, run.folder)
+    if keep:
+        write_csv(comparison.rows, run.folder)
     return comparison
 
 
@@ -357,16 +358,23 @@ def write_report(run: Run | str | Path, *, foreign: Sequence[str | Path] = ()) -
     if foreign:
         keep_foreign(opened.folder, [Path(file) for file in foreign])
         opened = load_run(opened.folder)
-    return write_page(analyse(opened), _published_again(opened))
+    return write_page(analyse(opened), published_again(opened))
 
 
-def _published_again(run: Run) -> Comparison | None:
-    """What its study published beside a run, where that study is still at hand as it was."""
+def published_again(run: Run, *, keep: bool = True) -> Comparison | None:
+    """What its study published beside a run, where that study is still at hand as it was.
+
+    Parameters
+    ----------
+    run : Run
+    keep : bool
+        Whether its ``comparison.csv`` is written into the run's folder.
+    """
     try:
         loaded = load_study(run.study.name)
     except InputError:
         return None
-    return published_beside(run, loaded) if loaded.sha256 == run.facts["study"]["sha256"] else None
+    return published_beside(run, loaded, keep=keep) if loaded.sha256 == run.facts["study"]["sha256"] else None
 
 
 def check_figures(loaded: LoadedStudy) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import sys
 
-import polars as pl
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +18,7 @@ from rich.text import Text
 from raidlab.checks import PASS, Finding
 from raidlab.metrics import Analysis, Comparison, Point, Row
 from raidlab.report.answer import PER_WORDS, answers
-from raidlab.report.sections import target_title
+from raidlab.report.sections import stream_rows, target_title
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
@@ -40,18 +39,31 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
     out = console()
     for target in dict.fromkeys(point.target for point in analysis.points):
         out.print(Text(f"\n{target_title(analysis, target)}", style="bold"))
-        for position, compare in enumerate(analysis.run.study.compare):
-            mine = [
-                comparison
-                for comparison in analysis.comparisons
-                if comparison.target == target and comparison.compare.group == compare.group
-            ]
-            if mine:
-                out.print(_full(mine) if position == 0 else _shares(mine))
-        if not analysis.run.study.compare and any(not _is_of_streams(analysis, point) for point in analysis.points):
-            out.print(_points(analysis, target))
-        if not analysis.run.streams.is_empty():
-            out.print(_streams(analysis, target))
+        print_tables(out, analysis, target)
+    print_findings(out, findings)
+    if analysis.run.study.compare:
+        for answer in answers(analysis, findings):
+            out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(answer.sentence, style="not bold")))
+
+
+def print_tables(out: Console, analysis: Analysis, target: str) -> None:
+    """Print the tables of a target: the first group in full, the others as shares; points where none is compared."""
+    for position, compare in enumerate(analysis.run.study.compare):
+        mine = [
+            comparison
+            for comparison in analysis.comparisons
+            if comparison.target == target and comparison.compare.group == compare.group
+        ]
+        if mine:
+            out.print(_full(mine) if position == 0 else _shares(mine))
+    if not analysis.run.study.compare and any(not _is_of_streams(analysis, point) for point in analysis.points):
+        out.print(_points(analysis, target))
+    if not analysis.run.streams.is_empty():
+        out.print(_streams(analysis, target))
+
+
+def print_findings(out: Console, findings: list[Finding]) -> None:
+    """Print what the checks say, with what to do about it; those that pass in one line."""
     for finding in findings:
         if finding.verdict != PASS:
             text = Text(f"{finding.verdict} {finding.check} ({finding.target}): ", style=VERDICT_STYLE[finding.verdict])
@@ -64,9 +76,6 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
     ]
     if passed:
         out.print(Text(f"PASS {', '.join(dict.fromkeys(passed))}", style=VERDICT_STYLE[PASS]))
-    if analysis.run.study.compare:
-        for answer in answers(analysis, findings):
-            out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(answer.sentence, style="not bold")))
 
 
 def print_json(analysis: Analysis, findings: list[Finding]) -> None:
@@ -179,23 +188,9 @@ def _streams(analysis: Analysis, target: str) -> Table:
         table.add_column(heading, overflow="fold")
     for heading in ("each", "MB/s", "tape stops", "bound by"):
         table.add_column(heading, justify="right", overflow="fold")
-    for point in analysis.points:
-        if point.target != target:
-            continue
-        found = analysis.run.streams.filter(pl.col("cell").is_in(point.cells))
-        for (name,), mine in found.partition_by("stream", as_dict=True, maintain_order=True).items():
-            rates = [count / ns * 1000 for count, ns in mine.select("bytes", "elapsed_ns").iter_rows() if ns]
-            stops = sum(source + sink for source, sink in mine.select("source_stops", "sink_stops").iter_rows())
-            bound = mine["bound_by"].to_list()
-            table.add_row(
-                point.array,
-                point.workload,
-                str(name),
-                str(mine.height // len(point.rows)),
-                short(sum(rates) / len(rates) if rates else None),
-                str(stops) if "tape" in {*mine["source"], *mine["sink"]} else "",
-                max(set(bound), key=bound.count),
-            )
+    for row in stream_rows(analysis, target):
+        stops = "" if row.tape_stops is None else str(row.tape_stops)
+        table.add_row(row.array, row.workload, row.stream, str(row.each), short(row.mb_s), stops, row.bound_by)
     return table
 
 

@@ -40,16 +40,20 @@ def list_runs(out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", h
 def show(
     run: RunArgument, out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
-    """Print the tables, checks and answers of a run again; the exit code is 3 if a check says INVALID."""
-    from raidlab.api import analyse
+    """Print a run as a report: the answer, plots, tables, checks; the exit code is 3 if a check says INVALID."""
+    from raidlab.api import analyse, published_again
     from raidlab.checks import run_checks
-    from raidlab.cli.output import print_json, print_run
+    from raidlab.cli.output import print_json
+    from raidlab.cli.show import print_report
     from raidlab.cli.terminal import printing
 
     analysis = analyse(folder_of(run, out))
     findings = run_checks(analysis)
     with printing():
-        (print_json if as_json else print_run)(analysis, findings)
+        if as_json:
+            print_json(analysis, findings)
+        else:
+            print_report(analysis, findings, published_again(analysis.run, keep=False))
     raise typer.Exit(code_of(findings))
 
 

@@ -70,6 +70,8 @@ def configuration(ink: str) -> dict[str, Any]:
             "tickColor": ink,
             "tickOpacity": 0.5,
             "titlePadding": 8,
+            # Fonts differ in width from machine to machine.
+            "labelSeparation": 8,
         },
         "legend": {
             **label,

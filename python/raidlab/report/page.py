@@ -12,8 +12,8 @@ Invariants:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,29 +27,15 @@ from raidlab.figures.published import figures_of
 from raidlab.figures.style import FONT, ON_DARK
 from raidlab.figures.words import number
 from raidlab.metrics import METRICS, Analysis
-from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers
-from raidlab.report.measured import measured
+from raidlab.report.cards import cards_of
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
 from raidlab.report.published import NAMED, NEAR, both, concluded, standing_of
 from raidlab.report.sections import shown, target_title, targets_of
 
 PAGE = "report.html"
 FIGURES_FOLDER = "figures"
+NBSP = "\u00a0"
 TEMPLATES = Path(__file__).parent / "templates"
-
-
-@dataclass(frozen=True)
-class Card:
-    """What the first screen says of one target."""
-
-    title: str
-    headline: str
-    basis: str
-    clauses: tuple[Clause, ...]
-    has_no_redundancy: bool
-    others: str
-    sureness: str
-    care: list[Finding]
 
 
 def write_page(analysis: Analysis, published: Published | None = None) -> Path:
@@ -90,7 +76,7 @@ def render(
         "page.html.j2",
         study=analysis.run.study,
         facts=facts,
-        cards=_cards(analysis, worst_first, has_published=published is not None),
+        cards=cards_of(analysis, worst_first, has_published=published is not None),
         standing=standing_of(published) if published is not None and published.published else None,
         conclusions=concluded(published) if published is not None else [],
         target_titles={
@@ -156,55 +142,6 @@ def verdict_counts(findings: Iterable[Finding]) -> str:
     return ", ".join(f"{words.count(word)} {word}" for word in ordered)
 
 
-def _cards(analysis: Analysis, findings: list[Finding], *, has_published: bool) -> list[Card]:
-    """The answers, each with what its reader has to know; where nothing is asked, what was measured."""
-    if analysis.run.study.compare:
-        found = answers(analysis, findings)
-    elif has_published:
-        # What it asked is answered beside what it published.
-        found = []
-    else:
-        found = measured(analysis)
-    return [_card(analysis, answer, findings) for answer in found]
-
-
-def _card(analysis: Analysis, answer: Answer, findings: list[Finding]) -> Card:
-    has_many = len(answer.clauses) > 1
-    return Card(
-        title=target_title(analysis, answer.target),
-        headline=(answer.summary or answer.sentence) if has_many else answer.sentence,
-        basis=answer.basis,
-        clauses=answer.clauses if has_many else (),
-        has_no_redundancy=_has_no_redundancy(analysis),
-        others=answer.others if has_many else "",
-        sureness=_sureness(analysis, answer),
-        care=_care(findings, answer.target),
-    )
-
-
-def _care(findings: list[Finding], target: str) -> list[Finding]:
-    """What the reader of a target's answer has to know first."""
-    return [finding for finding in findings if finding.target == target and SEVERITY[finding.verdict] >= SEVERITY[WARN]]
-
-
-def _has_no_redundancy(analysis: Analysis) -> bool:
-    """Whether the array that the first table refers to keeps nothing twice."""
-    if not analysis.run.study.compare:
-        return False
-    reference = analysis.run.study.compare[0].reference
-    point = next((point for point in analysis.points if point.array == reference), None)
-    return point is not None and float(point.rows[0]["storage_efficiency"]) >= 1.0
-
-
-def _sureness(analysis: Analysis, answer: Answer) -> str:
-    """How often it was run, where that says how far to trust a figure without an interval."""
-    repeats = {len(point.rows) for point in analysis.points if point.target == answer.target and point.is_swept}
-    if answer.clauses and repeats == {1}:
-        margin = f"{NOTHING_SHOWN_PERCENT:g} points"
-        return f"One run each: no interval over repeats. What differs by less than {margin} is called level."
-    return ""
-
-
 def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]:
     """Rows by an attribute, in the order in which they come."""
     groups: dict[Any, list[Any]] = {}
@@ -215,8 +152,8 @@ def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]
 
 def _strong(figure: str) -> Markup:
     """A figure set off from its interval; a number is not parted from its unit."""
-    value, comma, rest = figure.replace(" %", "\u00a0%").partition(", ")
-    return Markup("<b>{}</b>{}{}").format(value, comma, rest)
+    value, rest = re.split(r"(?=, | \(|; )", f"{figure.replace(' %', NBSP + '%')}, ", maxsplit=1)
+    return Markup("<b>{}</b>{}").format(value, rest.removesuffix(", "))
 
 
 def percent(value: float | None) -> str:

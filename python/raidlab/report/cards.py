@@ -1,0 +1,86 @@
+"""The first screen of a report, on a page and in a terminal: of each target the answer, and what spoils it.
+
+Invariant: a card says nothing that an answer or a finding does not say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raidlab.checks import SEVERITY, WARN, Finding
+from raidlab.metrics import Analysis
+from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers
+from raidlab.report.measured import measured
+from raidlab.report.sections import target_title
+
+
+@dataclass(frozen=True)
+class Card:
+    """What the first screen says of one target."""
+
+    title: str
+    headline: str
+    basis: str
+    clauses: tuple[Clause, ...]
+    has_no_redundancy: bool
+    others: str
+    sureness: str
+    care: list[Finding]
+
+
+def cards_of(analysis: Analysis, findings: list[Finding], *, has_published: bool) -> list[Card]:
+    """The answers, each with what its reader has to know; where nothing is asked, what was measured.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    findings : list of Finding
+        The worst first.
+    has_published : bool
+        Whether the run stands beside what its study published.
+    """
+    if analysis.run.study.compare:
+        found = answers(analysis, findings)
+    elif has_published:
+        # What it asked is answered beside what it published.
+        found = []
+    else:
+        found = measured(analysis)
+    return [_card(analysis, answer, findings) for answer in found]
+
+
+def _card(analysis: Analysis, answer: Answer, findings: list[Finding]) -> Card:
+    has_many = len(answer.clauses) > 1
+    return Card(
+        title=target_title(analysis, answer.target),
+        headline=(answer.summary or answer.sentence) if has_many else answer.sentence,
+        basis=answer.basis,
+        clauses=answer.clauses if has_many else (),
+        has_no_redundancy=_has_no_redundancy(analysis),
+        others=answer.others if has_many else "",
+        sureness=_sureness(analysis, answer),
+        care=_care(findings, answer.target),
+    )
+
+
+def _care(findings: list[Finding], target: str) -> list[Finding]:
+    """What the reader of a target's answer has to know first."""
+    return [finding for finding in findings if finding.target == target and SEVERITY[finding.verdict] >= SEVERITY[WARN]]
+
+
+def _has_no_redundancy(analysis: Analysis) -> bool:
+    """Whether the array that the first table refers to keeps nothing twice."""
+    if not analysis.run.study.compare:
+        return False
+    reference = analysis.run.study.compare[0].reference
+    point = next((point for point in analysis.points if point.array == reference), None)
+    return point is not None and float(point.rows[0]["storage_efficiency"]) >= 1.0
+
+
+def _sureness(analysis: Analysis, answer: Answer) -> str:
+    """How often it was run, where that says how far to trust a figure without an interval."""
+    repeats = {len(point.rows) for point in analysis.points if point.target == answer.target and point.is_swept}
+    if answer.clauses and repeats == {1}:
+        margin = f"{NOTHING_SHOWN_PERCENT:g} points"
+        return f"One run each: no interval over repeats. What differs by less than {margin} is called level."
+    return ""

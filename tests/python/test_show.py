@@ -1,0 +1,57 @@
+"""`raidlab results show`: a report for a terminal, of 80 columns, with and without colours and blocks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from raidlab.results import Run
+
+
+def _shown(run: Run, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "raidlab", "results", "show", str(run.folder)],
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode(environment.get("PYTHONIOENCODING", "utf-8"))
+
+
+def test_the_answer_comes_first_and_every_line_fits(small_run: Run) -> None:
+    text = _shown(small_run, PYTHONIOENCODING="utf-8")
+    lines = text.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert lines[0] == "A small study"
+    order = ["Beside raid0, ", "Bars: % of raid0", "Equal user capacity", "Checks: "]
+    places = [next(index for index, line in enumerate(lines) if words in line) for words in order]
+    assert places == sorted(places)
+
+
+def test_bars_are_as_long_as_shares(small_run: Run) -> None:
+    text = _shown(small_run, PYTHONIOENCODING="utf-8")
+    shares = {}
+    for line in text.splitlines():
+        name, _, rest = line.strip().partition(" ")
+        if name in ("raid0", "raid5", "raid10") and "\u2588" in rest:
+            shares.setdefault(rest[: rest.index("%")].split()[-1], rest.split()[0].count("\u2588"))
+    by_share = sorted(shares, key=float)
+    assert len(by_share) > 2
+    assert [shares[share] for share in by_share] == sorted(shares.values())
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_blocks_gets_plain_characters(small_run: Run, encoding: str) -> None:
+    text = _shown(small_run, PYTHONIOENCODING=encoding)
+    assert "  raid0" in text and "####" in text and "\u2588" not in text
+
+
+def test_colours_say_nothing_of_their_own(small_run: Run) -> None:
+    plain = _shown(small_run, PYTHONIOENCODING="utf-8", NO_COLOR="1", COLUMNS="80")
+    assert "\x1b[" not in plain
+    assert plain == _shown(small_run, PYTHONIOENCODING="utf-8")
