@@ -16,6 +16,7 @@ from typing import Any
 
 from raidlab.beside import Comparison, compare_run, write_csv
 from raidlab.checks.judged import load_run
+from raidlab.choice import PRICES, Choice, ChoicePlan, has_choice, keep_prices, load_choice, load_prices, make_choice
 from raidlab.errors import InputError, RefusedError
 from raidlab.metrics import METRICS, Analysis
 from raidlab.metrics.repeat_figures import DEFAULT_KINDS
@@ -343,7 +344,69 @@ def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = 
     return comparison
 
 
-def write_report(run: Run | str | Path, *, foreign: Sequence[str | Path] = ()) -> Path:
+def choice_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Choice | None:
+    """The study's rules of choice, answered with a run and the prices kept with it; None where there are no rules.
+
+    Parameters
+    ----------
+    run : Run, str or pathlib.Path
+        A run or its folder.
+    study : str, pathlib.Path or LoadedStudy
+
+    Raises
+    ------
+    InputError
+        When the study's ``choice.toml``, or the file of prices, has a mistake.
+    """
+    loaded = study if isinstance(study, LoadedStudy) else load_study(study)
+    analysis = analyse(run)
+    if not has_choice(loaded.file) or not analysis.points:
+        return None
+    plan = load_choice(loaded.file)
+    kept = analysis.run.folder / PRICES
+    return make_choice(plan, analysis, load_prices(kept, plan) if kept.is_file() else None)
+
+
+def others_of(plan: ChoicePlan, words: Sequence[str]) -> dict[str, tuple[Analysis, str]]:
+    """Candidates whose figures come from other runs, as ``CANDIDATE=RUN`` or ``CANDIDATE=RUN:ARRAY``.
+
+    Raises
+    ------
+    InputError
+        When there is no such candidate, or it is not clear which array is meant.
+    """
+    found = {}
+    for word in words:
+        name, equals, rest = word.partition("=")
+        folder, _, array = rest.partition(":")
+        if not equals or name not in plan.candidate:
+            accepted = f"CANDIDATE=RUN, of {', '.join(plan.candidate)}"
+            raise InputError.one("--of", "names no candidate", value=f"'{word}'", accepted=accepted)
+        other = analyse(folder)
+        arrays = list(dict.fromkeys(point.array for point in other.points))
+        if array not in arrays and (array or len(arrays) != 1):
+            message = "is not clear: which array of that run?"
+            raise InputError.one("--of", message, value=f"'{word}'", accepted=", ".join(arrays))
+        found[name] = (other, array or arrays[0])
+    return found
+
+
+def with_prices(run: Run | str | Path, study: str | Path | LoadedStudy, prices: str | Path) -> None:
+    """Keep a file of the user's prices with a run, once it is known to be one.
+
+    Raises
+    ------
+    InputError
+        When it is none, or the study has no rules of choice.
+    """
+    loaded = study if isinstance(study, LoadedStudy) else load_study(study)
+    load_prices(Path(prices), load_choice(loaded.file))
+    keep_prices(analyse(run).run.folder, Path(prices))
+
+
+def write_report(
+    run: Run | str | Path, *, foreign: Sequence[str | Path] = (), prices: str | Path | None = None
+) -> Path:
     """Write ``report.html`` and the figures (SVG, PNG) into a run's folder; returns the page's path.
 
     Parameters
@@ -353,12 +416,22 @@ def write_report(run: Run | str | Path, *, foreign: Sequence[str | Path] = ()) -
     foreign : sequence of str or pathlib.Path
         CSV files with results of others, to be drawn beside; they are kept in the run's folder in the place of earlier
         ones.
+    prices : str or pathlib.Path, optional
+        A TOML file with prices for the study's rules of choice; kept in the run's folder.
     """
     opened = analyse(run).run
+    loaded = study_of(opened)
+    if prices is not None:
+        if loaded is None:
+            message = f"the study '{opened.study.name}' is not at hand as it was run"
+            raise InputError.one("--prices", message, value=f"'{prices}'", accepted="prices for a study that is")
+        with_prices(opened, loaded, prices)
     if foreign:
         keep_foreign(opened.folder, [Path(file) for file in foreign])
         opened = load_run(opened.folder)
-    return write_page(analyse(opened), published_again(opened))
+    if loaded is None:
+        return write_page(analyse(opened))
+    return write_page(analyse(opened), published_beside(opened, loaded), choice_of(opened, loaded))
 
 
 def published_again(run: Run, *, keep: bool = True) -> Comparison | None:
@@ -370,11 +443,17 @@ def published_again(run: Run, *, keep: bool = True) -> Comparison | None:
     keep : bool
         Whether its ``comparison.csv`` is written into the run's folder.
     """
+    loaded = study_of(run)
+    return None if loaded is None else published_beside(run, loaded, keep=keep)
+
+
+def study_of(run: Run) -> LoadedStudy | None:
+    """The study of a run, where it is still at hand as it was."""
     try:
         loaded = load_study(run.study.name)
     except InputError:
         return None
-    return published_beside(run, loaded, keep=keep) if loaded.sha256 == run.facts["study"]["sha256"] else None
+    return loaded if loaded.sha256 == run.facts["study"]["sha256"] else None
 
 
 def check_figures(loaded: LoadedStudy) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.study import load_study_text
@@ -95,8 +97,46 @@ def test_what_the_engine_refuses_is_told_in_the_words_of_the_study(tmp_path: Pat
         run_study(file, out=tmp_path / "runs")
 
 
-def test_real_members_hold_no_files(tmp_path: Path) -> None:
+def test_files_on_raw_members_are_the_same_extents(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
-    file.write_text(STUDY, encoding="utf-8")
-    with pytest.raises(InputError, match="whole files are simulated here"):
-        run_study(file, on=["memory"], out=tmp_path / "runs")
+    live = (
+        '[live]\nmemory_member_size = "64MiB"\nwarmup = { requests = 1 }\nmeasure = { requests = 100 }\nrepeats = 1\n'
+    )
+    file.write_text(STUDY + live, encoding="utf-8")
+    run = run_study(file, on=["memory"], out=tmp_path / "runs")
+    live_cells = run.cells.filter(pl.col("target") == "live")
+    assert live_cells["all_requests"].to_list() == [100] * 6
+    of_cell = run.accesses.filter(pl.col("cell") == int(live_cells["cell"][0]))
+    per_file = {row["access"]: row["count"] / 100 for row in of_cell.iter_rows(named=True)}
+    assert per_file["data"] == pytest.approx(3, abs=0.7)
+    assert per_file["inode update"] == 0, "what is only read is not changed"
+    assert live_cells["write_requests"].sum() == 0
+
+
+def test_the_work_of_a_host_is_not_modelled_where_the_host_is_real() -> None:
+    request = json.loads(_live_cell())
+    request["files"]["reading"] = {"open_us": 5.0}
+    with pytest.raises(_core.CellError, match="work of a host is modelled"):
+        _core.run_cell(json.dumps(request))
+    whole = json.loads(_live_cell())
+    with pytest.raises(_core.CellError, match="arrays that are whole"):
+        _core.run_cell(json.dumps({**whole, "missing": [0], "tree": json.loads(_core.parse_tree("raid1(2)"))}))
+
+
+def _live_cell() -> str:
+    return json.dumps(
+        {
+            "engine": "live",
+            "seed": 1,
+            "tree": json.loads(_core.parse_tree("raid0(2, chunk=16KiB)")),
+            "members": [{"kind": "memory", "size_bytes": 2**24}],
+            "load": {"kind": "closed", "depth": 1},
+            "workload": {
+                "size": {"kind": "fixed", "bytes": 50_000},
+                "address": {"kind": "uniform"},
+                "read_fraction": 1,
+            },
+            "files": {"count": 20},
+            "measure": {"requests": 20},
+        }
+    )

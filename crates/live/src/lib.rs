@@ -81,6 +81,6 @@ pub use lateness::Lateness;
 pub use result::{
     ArrayInput, Check, EngineFacts, FailedMember, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };
-pub use run::{check, check_trace, run, run_trace};
+pub use run::{check, check_files, check_trace, run, run_files, run_trace};
 pub use target::{DeviceFacts, EmulatedContent, EmulatedFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};
 pub use usage::{Accounting, DeviceTraffic, Usage};

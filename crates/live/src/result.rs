@@ -6,6 +6,7 @@ use crate::error::LiveError;
 use crate::lateness::Lateness;
 use crate::target::TargetFacts;
 use crate::usage::Accounting;
+use raidlab_load::files::FilesRecord;
 use raidlab_load::trace::Replayed;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::{Duration, Extent, LeafId, OpError, OpId, OpKind, Request};
@@ -22,6 +23,8 @@ pub struct LiveResult {
     pub hold: Option<HoldReport>,
     /// What became of a trace's requests, where one was replayed.
     pub replayed: Option<Replayed>,
+    /// What whole files asked for, where clients read such.
+    pub files: Option<FilesRecord>,
     /// One a leaf.
     pub members: Vec<MemberCounts>,
     /// One a leaf; a missing one has none.

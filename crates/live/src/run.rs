@@ -12,6 +12,7 @@ use crate::target::{self, EmulatedContent, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
 use raidlab_array::{Array, Layout, MemberState};
 use raidlab_device::PairPricing;
+use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{Only, Replay, TraceLoad};
 use raidlab_load::{Load, StepOp, Volume, WorkloadSpec};
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
@@ -35,7 +36,7 @@ const SWEEP_DEPTH: u64 = 8;
 /// Before the load runs: bad input, a refusal of the safety rules, a missing interface, a target that cannot be opened or
 /// filled. What fails later is in [`LiveResult::stopped_by`], beside what was measured.
 pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    run_clients(config, None, observer)
+    run_clients(config, Asked::Drawn, observer)
 }
 
 /// Runs a cell whose requests are those of a trace; the workload of the configuration is not looked at. A trace of which
@@ -45,14 +46,41 @@ pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, Li
 /// As [`run`]. A line that is wrong, or a request that cannot be offered, is in [`LiveResult::stopped_by`] once the load
 /// runs.
 pub fn run_trace(config: &LiveConfig, replay: Replay, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    run_clients(config, Some(replay), observer)
+    run_clients(config, Asked::Recorded(replay), observer)
 }
 
-fn run_clients(config: &LiveConfig, replay: Option<Replay>, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    let asks_to_write = replay.as_ref().map_or(writes(&config.workload), |replay| replay.spec.only != Only::Reads);
+/// Runs a cell whose clients read whole files of the workload's sizes, laid out on the array by the same rules as in the
+/// simulator. The host is this machine, so no work of a reader stands in the specification. It writes where inodes are
+/// updated.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_files(config: &LiveConfig, files: &FilesSpec, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
+    run_clients(config, Asked::Files(files), observer)
+}
+
+/// Whose requests they are.
+enum Asked<'a> {
+    Drawn,
+    Recorded(Replay),
+    Files(&'a FilesSpec),
+}
+
+impl Asked<'_> {
+    fn writes(&self, config: &LiveConfig) -> bool {
+        match self {
+            Asked::Drawn => writes(&config.workload),
+            Asked::Recorded(replay) => replay.spec.only != Only::Reads,
+            Asked::Files(files) => files.file_system.inode_update_s.is_some(),
+        }
+    }
+}
+
+fn run_clients(config: &LiveConfig, asked: Asked<'_>, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
+    let asks_to_write = asked.writes(config);
     let (targets, layout) = open_array(config, config.content == Content::Verify || asks_to_write)?;
     let sector_bytes = layout.sector_bytes();
-    let (mut load, volumes) = offered(config, replay, &layout)?;
+    let (mut load, volumes) = offered(config, asked, &layout)?;
     load.keep_histograms();
     let mut run = Run { config, load, interrupted: false, stopped_by: None };
     let targets = run.fill(targets, observer)?;
@@ -79,7 +107,7 @@ pub(crate) fn open_array(config: &LiveConfig, writes: bool) -> Result<(Vec<Optio
 /// # Errors
 /// Bad input, as [`run`] has it. A block device, whose size is not known unopened, is bad input too.
 pub fn check(config: &LiveConfig) -> Result<(), LiveError> {
-    check_clients(config, None)
+    check_clients(config, Asked::Drawn)
 }
 
 /// The same of a cell whose requests are those of a trace, as far as its beginning says.
@@ -87,10 +115,18 @@ pub fn check(config: &LiveConfig) -> Result<(), LiveError> {
 /// # Errors
 /// As [`check`].
 pub fn check_trace(config: &LiveConfig, replay: Replay) -> Result<(), LiveError> {
-    check_clients(config, Some(replay))
+    check_clients(config, Asked::Recorded(replay))
 }
 
-fn check_clients(config: &LiveConfig, replay: Option<Replay>) -> Result<(), LiveError> {
+/// The same of a cell whose clients read whole files.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_files(config: &LiveConfig, files: &FilesSpec) -> Result<(), LiveError> {
+    check_clients(config, Asked::Files(files))
+}
+
+fn check_clients(config: &LiveConfig, asked: Asked<'_>) -> Result<(), LiveError> {
     let specs = sound_specs(config)?;
     if let Some(leaf) = specs.iter().position(|spec| matches!(spec, TargetSpec::Block { .. })) {
         let message = "the size of a block device is not known unopened; accepted: a null member of its size";
@@ -102,7 +138,7 @@ fn check_clients(config: &LiveConfig, replay: Option<Replay>) -> Result<(), Live
     }
     let unopened: Vec<Option<Target>> = specs.iter().map(|_| None).collect();
     let layout = compile(config, &specs, &unopened, sector_bytes)?;
-    offered(config, replay, &layout).map(drop)
+    offered(config, asked, &layout).map(drop)
 }
 
 /// A specification a leaf, and everything checked that needs no target.
@@ -116,18 +152,35 @@ fn sound_specs(config: &LiveConfig) -> Result<Vec<TargetSpec>, LiveError> {
 }
 
 /// The load for this layout, and its volumes.
-fn offered(config: &LiveConfig, replay: Option<Replay>, layout: &Layout) -> Result<(Clients, Vec<Volume>), LiveError> {
+fn offered(config: &LiveConfig, asked: Asked<'_>, layout: &Layout) -> Result<(Clients, Vec<Volume>), LiveError> {
     let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
     let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
     let (load, limits, sector_bytes) = (&config.load, &config.limits, layout.sector_bytes());
-    let clients = match replay {
-        Some(replay) => Clients::Recorded(TraceLoad::new(replay, load, limits, &volumes, sector_bytes)?),
-        None => {
-            let seed = Seed::new(config.seed).named("load");
-            Clients::Drawn(Load::new(load, &config.workload, limits, &volumes, sector_bytes, seed)?)
+    let seed = Seed::new(config.seed).named("load");
+    let clients = match asked {
+        Asked::Drawn => Clients::Drawn(Load::new(load, &config.workload, limits, &volumes, sector_bytes, seed)?),
+        Asked::Recorded(replay) => Clients::Recorded(TraceLoad::new(replay, load, limits, &volumes, sector_bytes)?),
+        Asked::Files(files) => {
+            check_files_asked(config, files)?;
+            let sizes = &config.workload.size;
+            let load = FileLoad::new(files, load, sizes, limits, &volumes, sector_bytes, Seed::new(config.seed))?;
+            Clients::Readers(Box::new(load))
         }
     };
     Ok((clients, volumes))
+}
+
+/// A real host works by itself; and readers know no failed requests, so that arrays of whole files are whole.
+fn check_files_asked(config: &LiveConfig, files: &FilesSpec) -> Result<(), LiveError> {
+    if !config.missing.is_empty() {
+        return Err(LiveError::bad("missing", "whole files are read from arrays that are whole; accepted: []"));
+    }
+    let reading = files.reading;
+    if reading.open_us == 0.0 && reading.us_per_kib == 0.0 {
+        return Ok(());
+    }
+    let message = "the work of a host is modelled; accepted: only with engine \"sim\"";
+    Err(LiveError::bad("files.reading", message))
 }
 
 /// A specification a leaf.
@@ -307,6 +360,7 @@ impl Run<'_> {
             backlog: self.load.backlog(),
             hold: self.load.hold(),
             replayed: self.load.replayed(),
+            files: self.load.files().cloned(),
             members: engine.counts(),
             targets: engine.targets().iter().map(|t| t.as_ref().map(|t| t.facts.clone())).collect(),
             engine: EngineFacts {

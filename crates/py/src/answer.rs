@@ -121,6 +121,7 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     }
     out.set_item("checks", checks)?;
     out.set_item("replayed", result.replayed.as_ref().map(|r| crate::trace::replayed(py, r)).transpose()?)?;
+    out.set_item("files", result.files.as_ref().map(|record| files(py, record)).transpose()?)?;
     out.set_item("interrupted", result.interrupted)?;
     Ok(out)
 }

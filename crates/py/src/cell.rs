@@ -56,7 +56,7 @@ pub(crate) struct CellSpec {
     /// Requests recorded elsewhere in place of a workload.
     #[serde(default)]
     pub trace: Option<TraceSpec>,
-    /// Simulator: whole files in place of requests.
+    /// Whole files in place of requests.
     #[serde(default)]
     pub files: Option<FilesSpec>,
     /// Simulator: streams in place of requests.
@@ -138,11 +138,6 @@ impl CellSpec {
     }
 
     fn live(self, py: Python<'_>) -> PyResult<LiveConfig> {
-        if self.files.is_some() {
-            let message =
-                "whole files are simulated here; accepted: with engine \"sim\" (on file systems: engine \"files\")";
-            return Err(cell_error(py, "files", message));
-        }
         if self.streams.is_some() {
             let message =
                 "streams are simulated here; accepted: with engine \"sim\" (on real members: engine \"streams\")";
@@ -264,6 +259,7 @@ pub(crate) fn run_cell<'py>(
             answer::of_sim(py, seed, &result.map_err(|e| sim_error(py, e))?)
         }
         Engine::Live => {
+            let files = spec.files.take();
             let config = spec.live(py)?;
             let mut observe = |p: raidlab_live::Progress| match p.stage {
                 // The share of the cell is that of its load; filling and checking come before and after.
@@ -271,9 +267,10 @@ pub(crate) fn run_cell<'py>(
                 Stage::Filling | Stage::Writing => teller.tell_share(0.0),
                 Stage::Checking => teller.tell_share(1.0),
             };
-            let result = py.detach(|| match replay {
-                Some(replay) => raidlab_live::run_trace(&config, replay, &mut observe),
-                None => raidlab_live::run(&config, &mut observe),
+            let result = py.detach(|| match (replay, &files) {
+                (Some(replay), _) => raidlab_live::run_trace(&config, replay, &mut observe),
+                (None, Some(files)) => raidlab_live::run_files(&config, files, &mut observe),
+                (None, None) => raidlab_live::run(&config, &mut observe),
             });
             answer::of_live(py, seed, &result.map_err(|e| live_error(py, &e))?)
         }
@@ -288,7 +285,15 @@ pub(crate) fn check_cell(py: Python<'_>, request: &str) -> PyResult<()> {
     match (spec.engine, replay) {
         (Engine::Sim, None) => raidlab_sim::check(&spec.sim(py)?).map_err(|e| sim_error(py, e)),
         (Engine::Sim, Some(replay)) => raidlab_sim::check_trace(&spec.sim(py)?, replay).map_err(|e| sim_error(py, e)),
-        (Engine::Live, None) => raidlab_live::check(&spec.live(py)?).map_err(|e| live_error(py, &e)),
+        (Engine::Live, None) => {
+            let files = spec.files.take();
+            let config = spec.live(py)?;
+            let found = match &files {
+                Some(files) => raidlab_live::check_files(&config, files),
+                None => raidlab_live::check(&config),
+            };
+            found.map_err(|e| live_error(py, &e))
+        }
         (Engine::Live, Some(replay)) => {
             raidlab_live::check_trace(&spec.live(py)?, replay).map_err(|e| live_error(py, &e))
         }
@@ -351,11 +356,13 @@ pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u
             log.rows
         }
         Engine::Live => {
+            let files = spec.files.take();
             let config = LiveConfig { trace_requests: requests, ..spec.live(py)? };
             let mut go_on = |_: raidlab_live::Progress| ControlFlow::Continue(());
-            let result = py.detach(|| match replay {
-                Some(replay) => raidlab_live::run_trace(&config, replay, &mut go_on),
-                None => raidlab_live::run(&config, &mut go_on),
+            let result = py.detach(|| match (replay, &files) {
+                (Some(replay), _) => raidlab_live::run_trace(&config, replay, &mut go_on),
+                (None, Some(files)) => raidlab_live::run_files(&config, files, &mut go_on),
+                (None, None) => raidlab_live::run(&config, &mut go_on),
             });
             let result = result.map_err(|e| live_error(py, &e))?;
             let row = |t: &raidlab_live::TracedOperation| {

@@ -46,6 +46,7 @@ from raidlab.checks import (
     throttling,
     too_short,
     warm_up,
+    zone_spread,
 )
 from raidlab.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding, frame_of, that_concern, words_of
 from raidlab.metrics import Analysis
@@ -65,6 +66,7 @@ CHECKS: tuple[Any, ...] = (
     settings,
     short_stroke,
     coverage,
+    zone_spread,
     equal_capacity,
     overloaded,
     target_never_reached,

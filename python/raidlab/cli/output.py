@@ -26,6 +26,8 @@ from raidlab.study.workload import CopyStream
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
+# What is told also where it is as it should be: that files came from where they are said to have come from.
+_ALWAYS_TOLD = ("page_cache", "read_again", "zone_spread")
 VERDICT_STYLE = {"PASS": "green", "UNKNOWN": "dim", "WARN": "yellow", "INVALID": "bold red"}
 
 
@@ -65,7 +67,7 @@ def print_tables(out: Console, analysis: Analysis, target: str) -> None:
 def print_findings(out: Console, findings: list[Finding]) -> None:
     """Print what the checks say, with what to do about it; those that pass in one line."""
     for finding in findings:
-        if finding.verdict != PASS:
+        if finding.verdict != PASS or finding.check in _ALWAYS_TOLD:
             text = Text(f"{finding.verdict} {finding.check} ({finding.target}): ", style=VERDICT_STYLE[finding.verdict])
             out.print(text.append(Text(f"{finding.evidence} {finding.mend}", style="default")))
     worse = {finding.check for finding in findings if finding.verdict != PASS}

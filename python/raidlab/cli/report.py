@@ -23,11 +23,15 @@ def report(
         ),
     ] = None,
     out: Out = RUNS,
+    prices: Annotated[
+        str | None,
+        typer.Option("--prices", metavar="FILE", help="Your prices (TOML) for the study's rules of choice; kept."),
+    ] = None,
 ) -> None:
     """Write the report of a run again and print its path; the exit code is 3 if a check says INVALID."""
     from raidlab.api import analyse, write_report
     from raidlab.checks import run_checks
 
     folder = folder_of(run, out)
-    print(write_report(folder, foreign=foreign or ()))
+    print(write_report(folder, foreign=foreign or (), prices=prices))
     raise typer.Exit(code_of(run_checks(analyse(folder))))

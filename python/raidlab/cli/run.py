@@ -98,14 +98,23 @@ def run(
         ),
     ] = None,
     key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The key that the agent has too.")] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            "--prices",
+            metavar="FILE",
+            help="Your prices (TOML) for a study with rules of choice; its own by default. Kept with the run.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Run a study and print the comparison.
 
     Measures, simulates or both, prints a table for each target, and keeps the result with a report in a new folder.
     """
-    from raidlab.api import analyse, published_beside
+    from raidlab.api import analyse, choice_of, published_beside, study_of, with_prices
     from raidlab.checks import run_checks
+    from raidlab.choice import choice_text
     from raidlab.cli.machine import far_machine
     from raidlab.cli.output import print_json, print_run
     from raidlab.cli.terminal import printing, say
@@ -113,6 +122,8 @@ def run(
     from raidlab.run import StopFlag, catching_signals, progress_on
 
     stop = StopFlag()
+    if prices is not None and study is not None:
+        check_prices(study, prices)
     with ExitStack() as held:
         far = (
             held.enter_context(far_machine(machine, key, _study_of(study, resume, out)))
@@ -128,19 +139,33 @@ def run(
             say_failure(result)
             raise typer.Exit(exit_code(result, []))
         analysis = analyse(result)
-        page = write_page(analysis, published_beside(result, study) if study is not None else None)
+        of_run = study or study_of(result)
+        if prices is not None and of_run is not None:
+            with_prices(result, of_run, prices)
+        choice = choice_of(result, of_run) if of_run is not None else None
+        page = write_page(analysis, published_beside(result, study) if study is not None else None, choice)
         findings = run_checks(analysis)
         with printing():
             if as_json:
                 print_json(analysis, findings)
             else:
                 print_run(analysis, findings)
+                if choice is not None:
+                    print(f"\n{choice_text(choice)}", end="")
     say(f"report: {page}")
     if result.facts["status"] != "complete":
         say(f"the run was {result.facts['status']}; what was measured until then is kept")
         say_failure(result)
         say(f"the rest: raidlab run --resume {result.folder}")
     raise typer.Exit(exit_code(result, findings))
+
+
+def check_prices(study: str, prices: str) -> None:
+    """Refuse prices that are none of the study's before anything is run."""
+    from raidlab.choice import load_choice, load_prices
+    from raidlab.study import load_study
+
+    load_prices(Path(prices), load_choice(load_study(study).file))
 
 
 class _Asked(NamedTuple):

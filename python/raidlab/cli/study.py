@@ -68,7 +68,7 @@ def compare(
     """
     import sys
 
-    from raidlab.api import analyse, published_beside, run_study
+    from raidlab.api import analyse, choice_of, published_beside, run_study
     from raidlab.beside import FILE
     from raidlab.cli.comparison import print_comparison
     from raidlab.cli.terminal import printing, say
@@ -93,7 +93,9 @@ def compare(
         raise typer.Exit(EXIT_FAILED)
     with printing():
         print_comparison(comparison, all_rows=all_rows)
-    say(f"written: {result.folder / FILE}; report: {write_page(analyse(result), comparison)}")
+    say(
+        f"written: {result.folder / FILE}; report: {write_page(analyse(result), comparison, choice_of(result, loaded))}"
+    )
     if comparison.errors:
         raise typer.Exit(EXIT_BAD_INPUT)
 
@@ -170,3 +172,49 @@ def sheet(
     made = make_sheet(plan, boxes_named(run, loaded or []), entered, steps)
     with printing():
         print(sheet_json(made) if as_json else sheet_markdown(made), end="")
+
+
+@app.command("choice")
+def choice(
+    study: Annotated[str, STUDY_ARGUMENT],
+    run: Annotated[str, typer.Option("--run", metavar="RUN", help="A run folder; its report is written again.")],
+    prices: Annotated[
+        str | None,
+        typer.Option("--prices", metavar="FILE", help="Your prices (TOML); kept with the run. The study's by default."),
+    ] = None,
+    of: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--of",
+            metavar="CANDIDATE=RUN",
+            help="Take a candidate's figures from another run, such as p6w=runs/on-my-raid5; the array there, where it "
+            "is not the only one, stands behind a colon.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Answer a study's rules of choice with the figures of a run, and with your prices.
+
+    Candidates, figures and rules are in the study's choice.toml.
+    """
+    from pathlib import Path
+
+    from raidlab.api import analyse, choice_of, others_of, published_beside, with_prices
+    from raidlab.choice import PRICES, choice_json, choice_text, load_choice, load_prices, make_choice
+    from raidlab.cli.terminal import printing, say
+    from raidlab.report import write_page
+    from raidlab.results import load_run
+    from raidlab.study import load_study
+
+    loaded = load_study(study)
+    plan = load_choice(loaded.file)
+    result = load_run(run)
+    if prices is not None:
+        with_prices(result, loaded, prices)
+    kept = result.folder / PRICES
+    held = load_prices(Path(kept), plan) if kept.is_file() else None
+    made = make_choice(plan, analyse(result), held, others_of(plan, of or []))
+    with printing():
+        print(choice_json(made) if as_json else choice_text(made), end="\n" if as_json else "")
+    if not of and choice_of(result, loaded) is not None:
+        say(f"report: {write_page(analyse(result), published_beside(result, loaded), made)}")

@@ -22,12 +22,15 @@ from markupsafe import Markup
 
 from raidlab.beside import Comparison as Published
 from raidlab.checks import SEVERITY, WARN, Finding, run_checks
+from raidlab.choice import Choice
 from raidlab.figures import Figure, make_figures
 from raidlab.figures.published import figures_of
 from raidlab.figures.style import FONT, ON_DARK
 from raidlab.figures.words import number
 from raidlab.metrics import METRICS, Analysis
+from raidlab.metrics.accesses import accesses_by_file
 from raidlab.report.cards import cards_of
+from raidlab.report.choice import shown_choice
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
 from raidlab.report.published import NAMED, NEAR, both, concluded, standing_of
 from raidlab.report.sections import shown, target_title, targets_of
@@ -38,7 +41,7 @@ NBSP = "\u00a0"
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_page(analysis: Analysis, published: Published | None = None) -> Path:
+def write_page(analysis: Analysis, published: Published | None = None, choice: Choice | None = None) -> Path:
     """Write the page and the figures into the run's folder; returns the page's path.
 
     Parameters
@@ -46,6 +49,8 @@ def write_page(analysis: Analysis, published: Published | None = None) -> Path:
     analysis : Analysis
     published : Comparison, optional
         The run beside what its study published.
+    choice : Choice, optional
+        The study's rules of choice, answered.
     """
     folder = analysis.run.folder
     figures = make_figures(analysis)
@@ -53,12 +58,16 @@ def write_page(analysis: Analysis, published: Published | None = None) -> Path:
     for figure in figures:
         figure.save(folder / FIGURES_FOLDER)
     page = folder / PAGE
-    page.write_text(render(analysis, figures, run_checks(analysis), published), encoding="utf-8")
+    page.write_text(render(analysis, figures, run_checks(analysis), published, choice), encoding="utf-8")
     return page
 
 
 def render(
-    analysis: Analysis, figures: list[Figure], findings: list[Finding], published: Published | None = None
+    analysis: Analysis,
+    figures: list[Figure],
+    findings: list[Finding],
+    published: Published | None = None,
+    choice: Choice | None = None,
 ) -> str:
     """The page's text.
 
@@ -68,6 +77,7 @@ def render(
     figures : list of Figure
     findings : list of Finding
     published : Comparison, optional
+    choice : Choice, optional
     """
     facts = analysis.run.facts
     published_figures = list(figures_of(published)) if published is not None else []
@@ -84,6 +94,8 @@ def render(
         },
         published=published,
         published_figures=[shown(one) for one in published_figures],
+        choice=shown_choice(choice) if choice is not None else None,
+        accesses=accesses_by_file(analysis),
         near=NEAR,
         named=NAMED,
         worst=[finding for finding in worst_first if SEVERITY[finding.verdict] >= SEVERITY[WARN]],

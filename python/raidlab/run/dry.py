@@ -57,8 +57,8 @@ def dry_problems(
 
     found: dict[Place, Problem] = {}
     for cell in _cells(loaded, target, seed=seed, quick=quick):
-        if cell.workload.streams is not None and cell.target not in MODELLED:
-            # Its ends would have to be opened.
+        if cell.array.is_mounted or (cell.workload.streams is not None and cell.target not in MODELLED):
+            # Its directories, or ends, would have to be opened.
             continue
         held = _ANY_TARGET_NS if cell.load.kind == "hold" else None
         own = loaded.geometry.own_devices.get(cell.array.name)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
@@ -23,6 +24,7 @@ from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
 from raidlab.run.far import FarMachine
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import Members, check_devices, check_places, live_members
+from raidlab.run.mounted import MountedFiles, mounted_files, on_live, runs_mounted, runs_raw
 from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.pool import PoolRunner
 from raidlab.run.progress import Progress, Silent
@@ -38,7 +40,7 @@ from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_
 from raidlab.study.check import count_leaves, engine_of, writes
 from raidlab.study.expand import NULL, expand_null
 from raidlab.study.grouped import Group, arranged, members_of
-from raidlab.study.schema import Live
+from raidlab.study.schema import Array, Live
 from raidlab.study.units import format_bytes
 
 # A busy host makes emulated disks late; a cell that says nothing for that is run again, so often at most.
@@ -93,26 +95,39 @@ class Execution:
     check_members: Callable[[Sequence[dict[str, Any]]], None] | None = None
     _live_member_bytes: int = 0
 
+    @cached_property
+    def live_loaded(self) -> LoadedStudy:
+        """The study as it is run on real members: whole files from directories if such are given."""
+        live = next((target for target in self.targets if target.is_live), None)
+        return on_live(self.loaded, len(live.places) if live is not None and live.kind == "directory" else 0)
+
     def outcomes(self) -> Generator[Outcome, None, None]:
         """Run, and yield each outcome when it is there."""
         with ExitStack() as made:
             live = next((target for target in self.targets if target.is_live), None)
             members: Members = []
-            if live is not None:
+            files: MountedFiles | None = None
+            if live is not None and runs_raw(self.live_loaded):
                 members = made.enter_context(live_members(live, self._member_count(), self._live_member_bytes))
                 self._make_ready(members)
+            if live is not None and runs_mounted(self.live_loaded) and self.status == "complete":
+                directories = [place.path for place in live.places if place.path is not None]
+                files = made.enter_context(
+                    mounted_files(self.live_loaded, directories, self.seed, self._live_member_bytes, quick=self.quick)
+                )
+                self._fill(files)
             for target in self.targets:
                 if self.status == "complete":
-                    yield from self._on(target, members)
+                    yield from self._on(target, members, files)
             note_state_after(self.live_members)
-            if live is not None and live.kind != "memory" and self.status == "complete":
+            if members and live is not None and live.kind != "memory" and self.status == "complete":
                 yield from self._null()
-            if live is not None and self.status == "complete":
+            if members and self.status == "complete":
                 self._witnessed(members)
 
-    def _on(self, target: Target, members: Members) -> Iterator[Outcome]:
+    def _on(self, target: Target, members: Members, files: MountedFiles | None) -> Iterator[Outcome]:
         if target.is_live:
-            return self._live(target, members)
+            return self._live(target, members, files)
         return self._emulated() if target.name == EMULATED else self._simulated(target)
 
     def _make_ready(self, members: Members) -> None:
@@ -127,7 +142,7 @@ class Execution:
         # What writes asks more of a device than what reads; a workload that must not write never does.
         boldest = max(study.workloads_on("live"), key=writes)
         found: dict[int, dict[str, Any]] = {}
-        for array in sorted(study.arrays_on("live"), key=lambda array: -self._leaves(array.name)):
+        for array in sorted(self._raw_arrays(), key=lambda array: -self._leaves(array.name)):
             positions = self._positions(array.name)
             if set(positions) <= set(found):
                 continue
@@ -160,10 +175,14 @@ class Execution:
             return
         anything = {"kind": "null", "size_bytes": self._live_member_bytes}
         problems = dry_problems(
-            self.loaded, "live", members=[anything], sector_bytes=sector_bytes, seed=self.seed, quick=self.quick
+            self.live_loaded, "live", members=[anything], sector_bytes=sector_bytes, seed=self.seed, quick=self.quick
         )
         if problems:
             raise InputError(problems)
+
+    def _raw_arrays(self) -> list[Array]:
+        """The arrays that real members make up; directories are nobody's members."""
+        return [array for array in self.loaded.study.arrays_on("live") if not array.is_mounted]
 
     def _positions(self, array: str) -> list[int]:
         """Which of the live members an array takes: the first, unless it lies over groups."""
@@ -174,6 +193,25 @@ class Execution:
         """How many live members there are."""
         arrangement = self.loaded.arrangement
         return self._widest("live") if arrangement is None else sum(len(group.members) for group in arrangement.groups)
+
+    def _fill(self, files: MountedFiles) -> None:
+        """Write the whole files that are to be read from directories, and note how and where they lie."""
+        try:
+            for sentence in files.fill(lambda: bool(self.stop())):
+                self.progress.note(sentence)
+        except CellFailedError as error:
+            said = _in_words_of_user(str(error))
+            if error.kind == "bad_input":
+                raise InputError([Problem("", "", said)]) from None
+            self.status, self.failure = "failed", said
+            return
+        except KeyboardInterrupt:
+            self.status = "interrupted"
+            return
+        found = [{**facts, **target_facts(facts["path"])} for facts in files.facts]
+        if self.check_members is not None:
+            self.check_members(found)
+        self.live_members = [*self.live_members, *found]
 
     def member_shape(self, target: str, array: str) -> tuple[int, int]:
         """Size and sector of an array's members on a target, in bytes."""
@@ -212,11 +250,14 @@ class Execution:
             if self._grouped(target):
                 self._arrange(self._grouped(target))
             if target.kind == "directory":
-                check_places(target, self._member_count(), self._live_member_bytes, self.progress.note)
+                raw = self._member_count() if runs_raw(self.live_loaded) else 0
+                mounted = len(target.places) if runs_mounted(self.live_loaded) else 0
+                check_places(target, raw + mounted, self._live_member_bytes, self.progress.note)
         found: dict[tuple[str, str], Problem] = {}
         for name, member, sector_bytes in self._tried():
+            loaded = self.live_loaded if name in ("live", NULL) else self.loaded
             for problem in dry_problems(
-                self.loaded, name, members=[member], sector_bytes=sector_bytes, seed=self.seed, quick=self.quick
+                loaded, name, members=[member], sector_bytes=sector_bytes, seed=self.seed, quick=self.quick
             ):
                 found.setdefault((problem.file, problem.where), problem)
         if found:
@@ -236,6 +277,8 @@ class Execution:
             self.loaded, arrangement = arranged(self.loaded, groups, self._live_member_bytes)
         except ValueError as error:
             raise InputError([Problem("", "--on", str(error))]) from None
+        # What followed from the arrays as they were is to be found anew.
+        self.__dict__.pop("live_loaded", None)
         reasons: dict[str, list[str]] = {}
         for array, reason in arrangement.left_out.items():
             reasons.setdefault(reason, []).append(array)
@@ -262,7 +305,10 @@ class Execution:
     def _check_asks(self, target: Target) -> None:
         """A target on which nothing of the study is run is refused."""
         engine, study = engine_of(target.name), self.loaded.study
-        if not (study.arrays_on(engine) and study.workloads_on(engine)):
+        asks = bool(study.arrays_on(engine) and study.workloads_on(engine))
+        if target.is_live:
+            asks = bool(runs_raw(self.live_loaded)) or runs_mounted(self.live_loaded)
+        if not asks:
             raise InputError.one(
                 "--on",
                 f"the study '{study.name}' has no array, or no workload, for it",
@@ -293,8 +339,9 @@ class Execution:
         return count_leaves(self.loaded.geometry.trees[array])
 
     def _widest(self, engine: str = "live") -> int:
-        """Members of the widest array that is run there."""
-        return max(self._leaves(array.name) for array in self.loaded.study.arrays_on(engine))
+        """Members of the widest array that is run there; directories are nobody's members."""
+        arrays = self.loaded.study.arrays_on(engine)
+        return max(self._leaves(array.name) for array in arrays if not array.is_mounted)
 
     def _simulated(self, target: Target) -> Iterator[Outcome]:
         geometry = self.loaded.geometry
@@ -337,7 +384,7 @@ class Execution:
 
     def _live_text(self, cell: Cell, members: Members, hold_target_ns: int | None = None, *, once: bool = False) -> str:
         return cell_request(
-            self.loaded,
+            self.live_loaded,
             cell,
             members=self._own_members(cell, members),
             sector_bytes=self._live_section.sector,
@@ -351,8 +398,10 @@ class Execution:
         positions = members_of(self.loaded, cell.target, cell.array.name)
         return members[: self._leaves(cell.array.name)] if positions is None else [members[one] for one in positions]
 
-    def _live(self, target: Target, members: Members) -> Iterator[Outcome]:
+    def _live(self, target: Target, members: Members, files: MountedFiles | None) -> Iterator[Outcome]:
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
+            if files is not None and cell.array.is_mounted:
+                return files.text(cell)
             return self._live_text(cell, members, hold_target_ns)
 
         places = ", ".join(_told(target))
@@ -361,7 +410,8 @@ class Execution:
 
     def _expanded(self, target: str) -> Expansion:
         """What is run on the clock: all, or all that needs no other machine where none is named."""
-        expansion = expand(self.loaded.study, target, seed=self.seed, quick=self.quick)
+        loaded = self.live_loaded if target == "live" else self.loaded
+        expansion = expand(loaded.study, target, seed=self.seed, quick=self.quick)
         if self.machine is not None:
             return expansion
         left_out = [cell for cell in expansion.cells if needs_machine(self.loaded, cell)]
@@ -371,7 +421,7 @@ class Execution:
 
     def _witnessed(self, members: Members) -> None:
         """Let the study's second tool measure too."""
-        arrays = [array.name for array in self.loaded.study.arrays_on("live")]
+        arrays = [array.name for array in self._raw_arrays()]
         firsts = {name: members[self._positions(name)[0]] for name in arrays}
         found = second_tool(
             self.loaded,
@@ -392,7 +442,7 @@ class Execution:
         memory: Members = [
             {"kind": "memory", "size_bytes": self._live_section.memory_member_size} for _ in range(self._widest("live"))
         ]
-        expansion = expand_null(self.loaded.study, seed=self.seed, quick=self.quick)
+        expansion = expand_null(self.live_loaded.study, seed=self.seed, quick=self.quick)
 
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
             return self._live_text(cell, memory, hold_target_ns)

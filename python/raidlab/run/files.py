@@ -263,7 +263,11 @@ def measure_files(request: FilesRequest, on_progress: Callable[[float], bool] | 
     CellFailedError, RefusedError
         Before anything is measured, with the engine's own sentence.
     """
-    answer = run_request(request.text(), on_progress)
+    return result_of(run_request(request.text(), on_progress))
+
+
+def result_of(answer: dict[str, Any]) -> FilesResult:
+    """The engine's answer with names."""
     fill, read, files = answer["fill"], answer["read"], answer["files"]
     histograms = {key: Histogram.of(read[key]) for key in ("open", "first_byte", "total")}
     return FilesResult(

@@ -32,6 +32,7 @@ _ROOM_WORDS = ("--on", "a smaller live.member_size (or live.quick.member_size wi
 
 _PREFIX = "raidlab-members-"
 _OWNER = "raidlab-owner"
+_WHOLE_FILES = "files-*/raidlab-files/*"
 
 Members = list[dict[str, Any]]
 Note = Callable[[str], None]
@@ -96,6 +97,14 @@ def member_files(
 
 
 @contextmanager
+def made_folders(directories: list[Path], option: str) -> Iterator[list[Path]]:
+    """A fresh folder of raidlab's own in each directory, removed with all that is in it."""
+    remove_abandoned(directories)
+    with ExitStack() as made:
+        yield [made.enter_context(_made_folder(option, directory)) for directory in directories]
+
+
+@contextmanager
 def _made_folder(option: str, directory: Path) -> Iterator[Path]:
     """A folder of raidlab's own, with its owner's lock, for as long as the context lasts."""
     missing = [place for place in (directory, *directory.parents) if not place.exists()]
@@ -139,10 +148,12 @@ def remove_abandoned(directories: list[Path], note: Note = _silent) -> None:
         for folder in sorted(directory.glob(f"{_PREFIX}*")):
             with suppress(OSError), (folder / _OWNER).open("rb") as owner:
                 fcntl.flock(owner.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                files = [*folder.glob("member-*.dat"), folder / _OWNER]
+                files = [*folder.glob("member-*.dat"), *folder.glob(_WHOLE_FILES), folder / _OWNER]
                 size_bytes = sum(file.stat().st_size for file in files)
                 for file in files:
                     file.unlink()
+                for made in (*folder.glob("files-*/raidlab-files"), *folder.glob("files-*")):
+                    made.rmdir()
                 folder.rmdir()
                 note(f"removed {folder}, left by a run that was killed ({format_bytes(size_bytes)})")
 

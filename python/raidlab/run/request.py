@@ -10,14 +10,16 @@ Invariants:
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
+from raidlab.run.members import device_bytes
 from raidlab.run.stream_cells import MODELLED, live_streams, simulated_streams, streams_of
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.expand import NULL, Budget, load_of
-from raidlab.study.schema import Amount, Modelled, Policy
+from raidlab.study.schema import Amount, FileSystem, HostCost, Policy
 from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, TraceReplay, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
@@ -79,6 +81,9 @@ def cell_request(
     # One request that has the members made ready asks nothing of a trace.
     if cell.workload.trace is None or once:
         request["workload"] = workload_text(cell.workload, sector_bytes)
+        if once and cell.workload.files is not None:
+            # Files are as long as they are, to the byte; a request is whole sectors.
+            request["workload"]["size"] = {"kind": "fixed", "bytes": sector_bytes}
     else:
         request["trace"] = trace_text(cell.workload.trace, loaded)
         request |= trace_amounts(cell.workload.trace, spent, quick=quick)
@@ -93,12 +98,15 @@ def cell_request(
         request |= data_path(section, cell.array, loaded.geometry.trees[cell.array.name], len(streams))
         if streams:
             request |= simulated_streams(loaded, cell, section, request.get("path", {}), sector_bytes, quick=quick)
-    if cell.workload.files is not None:
-        is_modelled = cell.target in MODELLED
-        member_bytes = loaded.geometry.device(cell.target, cell.array.name).capacity_bytes if is_modelled else 0
-        facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes) if member_bytes else {}
+    # One request that has the members made ready asks for no files.
+    if cell.workload.files is not None and not once:
+        member_bytes = _member_bytes(loaded, cell, members)
+        facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)
         section = study.original if cell.target == "original" else study.sim
-        request["files"] = files_text(cell.workload, section, int(facts.get("user_bytes", 0)))
+        # The work of a host is modelled where the host is.
+        host = section.host if section is not None and not live else None
+        system = study.file_system_on("live" if cell.target == NULL else cell.target)
+        request["files"] = files_text(cell.workload, system, host, int(facts["user_bytes"]))
     return json.dumps(request, sort_keys=True)
 
 
@@ -156,7 +164,21 @@ def direct_request(
     }
 
 
-def files_text(workload: Workload, section: Modelled | None, user_bytes: int) -> dict[str, Any]:
+def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[dict[str, Any]]) -> int:
+    """The size of an array's members, of which files fill a share."""
+    if cell.target in MODELLED:
+        return loaded.geometry.device(cell.target, cell.array.name).capacity_bytes
+    if cell.target == "emulated":
+        return loaded.geometry.devices["emulated"].capacity_bytes
+    # Block devices keep their own size.
+    sizes = [
+        int(member["size_bytes"]) if "size_bytes" in member else device_bytes("--on", Path(member["path"]))
+        for member in members
+    ]
+    return min(sizes)
+
+
+def files_text(workload: Workload, system: FileSystem | None, host: HostCost | None, user_bytes: int) -> dict[str, Any]:
     """Whole files in the engine's words."""
     files = workload.files
     assert files is not None, "the caller looked"
@@ -165,7 +187,6 @@ def files_text(workload: Workload, section: Modelled | None, user_bytes: int) ->
         text["total_bytes"] = int(files.fill * user_bytes)
     else:
         text["count"] = files.count
-    system = section.file_system if section is not None else None
     if system is not None:
         text["file_system"] = {
             "block_bytes": system.block,
@@ -180,8 +201,8 @@ def files_text(workload: Workload, section: Modelled | None, user_bytes: int) ->
             "inode_cache_blocks": system.inode_cache // system.block,
             "inode_update_s": None if system.inode_update is None else system.inode_update / 1e9,
         }
-    if section is not None and section.host is not None:
-        text["reading"] = {"open_us": section.host.file / 1000, "us_per_kib": section.host.file_per_kib / 1000}
+    if host is not None:
+        text["reading"] = {"open_us": host.file / 1000, "us_per_kib": host.file_per_kib / 1000}
     return text
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raidlab.histogram import Histogram
+from raidlab.run.mounted import answer_of_files
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.runner import Answer, Runner
 from raidlab.run.stream_cells import answer_of_streams
@@ -94,7 +95,7 @@ class Schedule:
         return None if done is None else self._outcome(str(done[0]), done[1])
 
     def _outcome(self, name: str, answer: Answer) -> CellOutcome:
-        self._answers[name] = answer = answer_of_streams(answer)
+        self._answers[name] = answer = answer_of_files(answer_of_streams(answer))
         return CellOutcome(self._cells[name], self._orders[name], answer)
 
     def _hold_by_adjusting(self) -> Iterator[Outcome]:

@@ -180,7 +180,8 @@ def _parse_trees(parts: Parts, geometry: Geometry, report: Report) -> None:
 
     for index, array in parts.arrays.items():
         try:
-            tree = json.loads(_core.parse_tree(array.tree))
+            # How many directories there are is only known when they are given.
+            tree = json.loads(_core.parse_tree("independent(1)" if array.is_mounted else array.tree))
         except _core.CellError as error:
             report(("array", index, "tree"), error.message, array.tree)
             geometry.broken.add(index)
@@ -321,6 +322,7 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
     _check_address(workload.address, (*place, "address"), report)
     if workload.count is not None and (workload.files is not None or workload.streams is not None):
         report((*place, "count"), "counts requests, and here are none", workload.count, "requests, or no count")
+    _check_mounted(workload, place, parts, report)
     if workload.files is not None:
         _check_files(workload, place, parts, report)
     if workload.trace is not None:
@@ -340,6 +342,13 @@ def _check_address(address: Address, place: Place, report: Report) -> None:
     if address.kind == "mixed" and address.sequential + address.local > 1 + 1e-9:
         accepted = f"at most {1 - address.sequential:g}: both shares together are at most 1"
         report((*place, "local"), f"and sequential = {address.sequential:g} are more than all", address.local, accepted)
+
+
+def _check_mounted(workload: Workload, place: Place, parts: Parts, report: Report) -> None:
+    mounted = {array.name for array in parts.arrays.values() if array.is_mounted}
+    for index, name in enumerate(workload.arrays or []):
+        if name in mounted and workload.files is None:
+            report((*place, "arrays", index), "is mounted: only whole files are read from it", name, "files = {...}")
 
 
 def _check_files(workload: Workload, place: Place, parts: Parts, report: Report) -> None:

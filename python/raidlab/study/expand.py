@@ -159,7 +159,7 @@ def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
     groups = {study.compare[0].group} if study.compare else {array.group for array in study.array}
     heaviest: dict[tuple[str, str], Cell] = {}
     for cell in expand(study, "live", seed=seed, quick=quick).cells:
-        if cell.workload.streams is not None:
+        if cell.workload.streams is not None or cell.workload.files is not None:
             # Members in memory are too small for their files; a study measures the stages of a path as streams.
             continue
         key = (cell.array.name, cell.workload.name)
@@ -174,6 +174,8 @@ def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:
 def is_run(array: Array, workload: Workload, target: str) -> bool:
     """Whether an array is run under a workload on a target."""
     is_asked = workload.arrays is None or array.name in workload.arrays
+    if array.is_mounted and workload.files is None:
+        return False
     return is_asked and array.runs_on(target) and workload.runs_on(target)
 
 

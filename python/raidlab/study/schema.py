@@ -31,6 +31,8 @@ from raidlab.study.words import (
 from raidlab.study.workload import Load, Workload
 
 PairPricing = Literal["queued", "head", "prepaid"]
+# A tree of as many separate volumes as directories are given.
+MOUNTED = "mounted"
 
 
 class PrimaryRead(Table):
@@ -93,7 +95,8 @@ class Array(Table):
     name: Name
     """How it is called in tables and figures."""
     tree: Line
-    """The arrangement, such as ``raid5(5, chunk=64KiB)``; ``raidlab layout`` draws it."""
+    """The arrangement, such as ``raid5(5, chunk=64KiB)``; ``raidlab layout`` draws it. ``mounted``: each directory
+    given to ``--on`` is a volume, whatever lies below it; whole files are read through its file system."""
     group: Name = "all"
     """The arrays it is compared with."""
     policy: Policy | None = None
@@ -114,8 +117,15 @@ class Array(Table):
     load: Load | None = None
     """A load of its own, such as one request outstanding for each of its volumes; the workload's when left out."""
 
+    @property
+    def is_mounted(self) -> bool:
+        """Whether its volumes are directories."""
+        return self.tree.strip() == MOUNTED
+
     def runs_on(self, engine: str) -> bool:
         """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
+        if self.is_mounted and engine != "live":
+            return False
         return (self.on is None or engine in self.on) and (self.device is None or engine in ("sim", "original"))
 
 
@@ -395,6 +405,8 @@ class Emulated(Table):
     """Ends of streams besides memory and the array: tape drives, another machine."""
     amounts: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The share of their bytes that streams move, in whole blocks."""
+    file_system: FileSystem | None = None
+    """What whole files are read through, as in ``[sim]``; that of ``[original]`` or ``[sim]`` when left out."""
     pair_pricing: Literal["queued", "head"] | None = None
     """How read-modify-write pairs are priced, for all arrays; as in ``[sim]`` when left out."""
     warmup: Amount = Amount(duration="2s")
@@ -483,6 +495,18 @@ class Study(Table):
         """The ends of streams there, besides memory and the array."""
         section: Modelled | Emulated | Live | None = getattr(self, target)
         return section.end if section is not None else []
+
+    def file_system_on(self, target: str) -> FileSystem | None:
+        """What whole files are read through on a target where they are extents of an array."""
+        if target in ("sim", "original"):
+            section: Modelled | None = getattr(self, target)
+            return section.file_system if section is not None else None
+        modelled = self.original or self.sim
+        inherited = modelled.file_system if modelled is not None else None
+        if target == "emulated":
+            return self.emulated.file_system or inherited
+        # Nothing of real members is changed where files are only read.
+        return None if inherited is None else inherited.model_copy(update={"inode_update": None})
 
     def pair_pricing(self, target: str, array: Array) -> PairPricing:
         """How read-modify-write pairs of an array are priced on a target of modelled disks."""

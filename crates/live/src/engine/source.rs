@@ -1,7 +1,8 @@
-//! Where requests come from: the offered load, drawn or recorded, or a sweep over all volumes.
+//! Where requests come from: the offered load, drawn or recorded, readers of whole files, or a sweep over all volumes.
 
 use crate::config::fraction;
 use crate::memory::Block;
+use raidlab_load::files::{FileLoad, FilesRecord};
 use raidlab_load::trace::{Replayed, TraceLoad};
 use raidlab_load::{Backlog, HoldReport, Limits, Load, LoadError, Recorder};
 use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
@@ -29,10 +30,11 @@ pub(crate) trait Source {
     fn fraction(&self, now: Instant, requests: u64) -> f64;
 }
 
-/// The clients of an array: what they ask is drawn, or was recorded.
+/// The clients of an array: what they ask is drawn, was recorded, or is what whole files need.
 pub(crate) enum Clients {
     Drawn(Load),
     Recorded(TraceLoad),
+    Readers(Box<FileLoad>),
 }
 
 impl Clients {
@@ -40,6 +42,7 @@ impl Clients {
         match self {
             Clients::Drawn(load) => load.recorder(),
             Clients::Recorded(load) => load.recorder(),
+            Clients::Readers(load) => load.recorder(),
         }
     }
 
@@ -47,6 +50,7 @@ impl Clients {
         match self {
             Clients::Drawn(load) => load.keep_histograms(),
             Clients::Recorded(load) => load.keep_histograms(),
+            Clients::Readers(load) => load.keep_histograms(),
         }
     }
 
@@ -54,28 +58,37 @@ impl Clients {
         match self {
             Clients::Drawn(load) => load.backlog(),
             Clients::Recorded(load) => load.backlog(),
+            Clients::Readers(_) => Backlog::default(),
         }
     }
 
     pub fn hold(&self) -> Option<HoldReport> {
         match self {
             Clients::Drawn(load) => load.hold(),
-            Clients::Recorded(_) => None,
+            Clients::Recorded(_) | Clients::Readers(_) => None,
         }
     }
 
     pub fn replayed(&self) -> Option<Replayed> {
         match self {
-            Clients::Drawn(_) => None,
             Clients::Recorded(load) => Some(load.replayed()),
+            Clients::Drawn(_) | Clients::Readers(_) => None,
+        }
+    }
+
+    /// What whole files asked for.
+    pub fn files(&self) -> Option<&FilesRecord> {
+        match self {
+            Clients::Readers(load) => Some(load.record()),
+            Clients::Drawn(_) | Clients::Recorded(_) => None,
         }
     }
 
     /// What ended them before their time.
     pub fn fault(&self) -> Option<&LoadError> {
         match self {
-            Clients::Drawn(_) => None,
             Clients::Recorded(load) => load.fault(),
+            Clients::Drawn(_) | Clients::Readers(_) => None,
         }
     }
 }
@@ -92,6 +105,13 @@ impl Source for Offered<'_> {
         match self.load {
             Clients::Drawn(load) => load.poll_request(now),
             Clients::Recorded(load) => load.poll_request(now),
+            Clients::Readers(load) => {
+                // The host is this machine: what it has to do for a file it does, and nothing stands for it.
+                while let Some((reader, _)) = load.poll_work() {
+                    load.handle_work_done(now, reader);
+                }
+                load.poll_request(now)
+            }
         }
     }
 
@@ -102,6 +122,8 @@ impl Source for Offered<'_> {
                 load.handle_done(now, tag, ok);
             }
             Clients::Recorded(load) => load.handle_done(now, tag, ok),
+            // What an array could not read has failed its cell by then.
+            Clients::Readers(load) => load.handle_done(now, tag),
         }
     }
 
@@ -110,6 +132,7 @@ impl Source for Offered<'_> {
         match &*self.load {
             Clients::Drawn(load) => load.poll_timeout(),
             Clients::Recorded(load) => load.poll_timeout(),
+            Clients::Readers(load) => load.poll_timeout(),
         }
     }
 
@@ -122,6 +145,7 @@ impl Source for Offered<'_> {
         match self.load {
             Clients::Drawn(load) => load.interrupt(now),
             Clients::Recorded(load) => load.interrupt(now),
+            Clients::Readers(load) => load.interrupt(now),
         }
     }
 

@@ -279,6 +279,11 @@ impl FileLoad {
         &self.recorder
     }
 
+    /// Keeps the response times of each second, which runs on the real clock are judged by.
+    pub fn keep_histograms(&mut self) {
+        self.recorder.keep_histograms();
+    }
+
     /// What they asked for.
     pub fn record(&self) -> &FilesRecord {
         &self.record

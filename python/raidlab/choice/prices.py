@@ -1,0 +1,56 @@
+"""The user's prices: a TOML file with the names that ``choice.toml`` of the study has under ``[price]``.
+
+Invariants:
+
+- A price that the file does not name stays the study's, and is told to be.
+- They are kept in the run's folder (``prices.toml``), so that a report can be written again with them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from raidlab.choice.plan import ChoicePlan, read_table
+from raidlab.errors import InputError
+from raidlab.study.find import did_you_mean
+from raidlab.study.words import Line, Table
+
+PRICES = "prices.toml"
+
+
+class Prices(Table):
+    """The file."""
+
+    currency: Line = ""
+    """What they are in; the study's when left out."""
+    dated: Line
+    """When they held, such as ``2026-11``: prices without a date say nothing."""
+    price: dict[str, Annotated[float, Field(gt=0)]]
+    """By the names of the study's own."""
+
+
+def load_prices(file: Path, plan: ChoicePlan) -> Prices:
+    """Read a file of prices.
+
+    Raises
+    ------
+    InputError
+        With the mistake.
+    """
+    prices: Prices = read_table(file, Prices)
+    for name in prices.price:
+        if name not in plan.price:
+            hint = did_you_mean(name, plan.price)
+            message = f"is no price of the study{hint}"
+            raise InputError.one(f"{file.name}: price", message, value=f"'{name}'", accepted=", ".join(plan.price))
+    return prices
+
+
+def keep_prices(folder: Path, file: Path) -> None:
+    """Keep a file of prices with a run."""
+    if file.resolve() != (folder / PRICES).resolve():
+        shutil.copyfile(file, folder / PRICES)

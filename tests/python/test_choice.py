@@ -1,0 +1,192 @@
+"""Rules of choice as data: figures, prices, what is borne out, and how far a price may move."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from raidlab.api import analyse, choice_of, run_study, with_prices, write_report
+from raidlab.choice import choice_json, choice_text, load_choice, load_prices, make_choice
+from raidlab.errors import InputError
+from raidlab.results import Run
+from raidlab.study import load_study
+
+STUDY = """
+name = "choose"
+title = "A disk or a mirror?"
+on = ["sim"]
+
+[[array]]
+name = "one"
+tree = "independent(1)"
+
+[[array]]
+name = "pair"
+tree = "raid1(2)"
+
+[[array]]
+name = "never run"
+tree = "raid0(3)"
+on = ["emulated"]
+
+[[workload]]
+name = "reads"
+read = 1.0
+size = "4KiB"
+
+[load]
+depths = [4]
+
+[policy]
+mirror_read = "round_robin"
+
+[sim]
+device = "hdd-7200"
+measure = { requests = 1000 }
+"""
+PLAN = """
+title = "Choice"
+currency = "EUR"
+dated = "2026-01"
+[price]
+disk = 100
+mirroring = 40
+[candidate]
+one = { array = "one", numbers = { disks = 1, mirrored = 0 } }
+pair = { array = "pair", numbers = { disks = 2, mirrored = 1 } }
+gone = { array = "never run", numbers = { disks = 3, mirrored = 0 } }
+[figure.speed]
+title = "speed"
+want = "most"
+measure = { kind = "metric", metric = "iops", workload = "reads", at = "maximum" }
+[figure.cost]
+title = "cost"
+unit = "EUR"
+want = "least"
+value = "disk * disks + mirrored * mirroring"
+[figure.worth]
+title = "worth"
+want = "most"
+value = "speed / cost"
+[[rule]]
+when = "Speed"
+says = "a pair"
+choose = ["pair"]
+by = "speed"
+[[rule]]
+when = "Worth"
+says = "a pair"
+choose = ["pair"]
+by = "worth"
+[[rule]]
+when = "Much worth"
+says = "whichever"
+choose = ["pair"]
+by = "worth"
+margin_percent = 50
+[[rule]]
+when = "A third"
+says = "it"
+choose = ["gone"]
+by = "speed"
+[[rule]]
+when = "Half"
+says = "half"
+holds = "about(speed_one, speed_pair / 2, 10) and mirroring < disk"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("choice")
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    (folder / "choice.toml").write_text(PLAN, encoding="utf-8")
+    return run_study(folder / "study.toml", out=folder / "runs")
+
+
+def _study(run: Run) -> Path:
+    return run.folder.parents[1] / "study.toml"
+
+
+def test_rules_are_answered_with_what_was_run(run: Run) -> None:
+    found = choice_of(run, _study(run))
+    assert found is not None
+    assert [judged.verdict for judged in found.judged] == [
+        "borne out",
+        "not borne out",
+        "no difference shown",
+        "not answered",
+        "borne out",
+    ]
+    assert found.missing == ["never run"]
+    assert {row.name: row.value("cost") for row in found.rows} == {"one": 100, "pair": 240}
+    text = choice_text(found)
+    assert "NOT BORNE OUT. one (" in text and "Prices (the study's own; EUR, 2026-01)" in text
+    assert json.loads(choice_json(found))["not_run"] == ["never run"]
+
+
+def test_how_far_a_price_may_move(run: Run) -> None:
+    found = choice_of(run, _study(run))
+    assert found is not None
+    turns = {(turn.figure, turn.price): turn for turn in found.turns}
+    # A pair is twice as fast at least when mirroring is free: it never becomes worth more.
+    assert ("worth", "disk") not in turns and ("cost", "mirroring") not in turns
+
+
+def test_the_users_prices_are_kept_and_told(run: Run, tmp_path: Path) -> None:
+    prices = tmp_path / "mine.toml"
+    prices.write_text('dated = "2026-11"\ncurrency = "CHF"\n[price]\ndisk = 50\n', encoding="utf-8")
+    with_prices(run, _study(run), prices)
+    found = choice_of(run, _study(run))
+    assert found is not None and (found.currency, found.dated, found.own_prices) == ("CHF", "2026-11", ("disk",))
+    assert found.prices == {"disk": 50, "mirroring": 40}
+    assert "yours, but mirroring of the study" in choice_text(found)
+    plan = load_choice(_study(run))
+    prices.write_text('dated = "2026-11"\n[price]\ndisks = 50\n', encoding="utf-8")
+    with pytest.raises(InputError, match="did you mean 'disk'"):
+        load_prices(prices, plan)
+    prices.write_text("[price]\ndisk = 50\n", encoding="utf-8")
+    with pytest.raises(InputError, match="dated"):
+        load_prices(prices, plan)
+
+
+def test_a_candidate_may_come_from_another_run(run: Run) -> None:
+    analysis = analyse(run)
+    found = make_choice(load_choice(_study(run)), analysis, others={"gone": (analysis, "one")})
+    rows = {row.name: row for row in found.rows}
+    assert rows["gone"].value("speed") == rows["one"].value("speed")
+    assert rows["gone"].value("cost") == 300
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('value = "speed / cost"', 'value = "speed / costs"', "did you mean 'cost'"),
+        ('choose = ["gone"]', 'choose = ["went"]', "is not known"),
+        ('by = "worth"\n[[', 'by = "wealth"\n[[', "is not known"),
+        ('holds = "about', 'by = "cost"\nholds = "about', "either by or holds"),
+        ('value = "disk * disks', 'measure = {}\nvalue = "disk * disks', "either measure or value"),
+    ],
+)
+def test_mistakes_of_a_plan_are_named(tmp_path: Path, old: str, new: str, told: str) -> None:
+    assert old in PLAN
+    (tmp_path / "choice.toml").write_text(PLAN.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=told):
+        load_choice(tmp_path / "study.toml")
+
+
+def test_the_report_ends_with_it(run: Run) -> None:
+    from raidlab.report import write_page
+
+    page = write_page(analyse(run), None, choice_of(run, _study(run))).read_text(encoding="utf-8")
+    assert "not borne out" in page and "A third" in page
+    assert write_report(run).is_file(), "a study that is not at hand by its name has no rules to ask"
+
+
+def test_the_rules_of_hauser1996_know_its_arrays() -> None:
+    loaded = load_study("hauser1996")
+    plan = load_choice(loaded.file)
+    assert {one.array for one in plan.candidate.values()} <= {array.name for array in loaded.study.array}
+    assert len(plan.rule) >= 6
