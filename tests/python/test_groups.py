@@ -255,6 +255,8 @@ def test_quantities_over_sizes_runs_and_amounts(run: Run) -> None:
     each = next(p for p in analyse(run).points if (p.array, p.workload) == ("whole", "read 4096"))
     alone = each.each_per_s("all_requests")
     assert spread == pytest.approx(100 * (max(alone) - min(alone)) / each.per_s("all_requests"))
+    shortest = _read(run, "runs", of="shortest", array="whole", workloads="read 4096")
+    assert shortest == pytest.approx(min(row["elapsed_ns"] for row in each.rows) / 1e9)
     settled = _read(run, "settles", array="whole", workloads="write 65536, *", within_percent=1e6)
     assert settled == pytest.approx(20 * 65536 / 1e6)
     assert _read(run, "settles", array="whole", workloads="write 65536, *", within_percent=1e-9) is None
