@@ -16,8 +16,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-RUN, PARSED, LEFT = "run", "parsed only", "not run"
-_FENCE = re.compile(r"(?:^<!-- (parsed only|not run): ([^\n]+) -->\n)?^```(\w+)[^\n]*\n(.*?)^```$", re.M | re.S)
+# A block with a title is a file of the source tree, shown by a recipe (test_recipes.py).
+RUN, PARSED, LEFT, FILE = "run", "parsed only", "not run", "file"
+_FENCE = re.compile(r"(?:^<!-- (parsed only|not run): [^\n]+ -->\n)?^```(\w+)([^\n]*)\n(.*?)^```$", re.M | re.S)
+_TITLE = re.compile(r'title="([^"]+)"')
 _SAVED = re.compile(r"(?:[Ss]ave|[Ww]rite) this (?:as|to) `([\w.-]+)`[^\n]*\n*\Z")
 
 
@@ -52,7 +54,8 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     found = []
     for match in _FENCE.finditer(text):
-        how, _, language, inside = match.groups()
-        saved = _SAVED.search(text[: match.start()])
-        found.append(Block(language, inside, how or RUN, saved[1] if saved else None))
+        how, language, head, inside = match.groups()
+        title = _TITLE.search(head)
+        saved = title or _SAVED.search(text[: match.start()])
+        found.append(Block(language, inside, how or (FILE if title else RUN), saved[1] if saved else None))
     return found

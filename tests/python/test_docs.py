@@ -12,7 +12,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +21,6 @@ import pytest
 
 from raidlab import _core
 from raidlab.results.tables import TABLES
-from raidlab.study import find_study, load_study
 from raidlab.study import schema as schema_of
 from raidlab.study import workload as workload_of
 
@@ -174,20 +172,3 @@ def test_commands_print_what_the_pages_show(command: str, output: str, studies: 
         env={**os.environ, "COLUMNS": "80"},
     )
     assert [line.rstrip() for line in done.stdout.strip().splitlines()] == output.strip().splitlines()
-
-
-def toml_blocks() -> Iterator[Any]:
-    for page in PAGES:
-        for number, block in enumerate(
-            re.findall(r"^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
-        ):
-            yield pytest.param(block, id=f"{page.relative_to(ROOT)}-{number}")
-
-
-@pytest.mark.parametrize("block", list(toml_blocks()))
-def test_toml_in_the_pages_is_what_it_says(block: str, tmp_path: Path) -> None:
-    document = tomllib.loads(block)
-    if "name" in document and "array" in document:
-        file = tmp_path / "study.toml"
-        file.write_text(block, encoding="utf-8")
-        load_study(str(find_study(str(file))))

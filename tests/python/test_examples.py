@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import typer
 
-from doc_blocks import LEFT, PAGES, PARSED, ROOT, RUN, Block, blocks_of, name_of
+from doc_blocks import FILE, LEFT, PAGES, PARSED, ROOT, RUN, Block, blocks_of, name_of
 from raidlab.cli.app import app
 from raidlab.results import Run
 from raidlab.sheet.facts import FactsFile
@@ -81,6 +81,8 @@ def run(command: list[str], place: Path) -> None:
 @pytest.mark.parametrize("page", with_blocks("bash"))
 def test_commands_of_a_page_run(page: Path, place: Path) -> None:
     for block in blocks_of(page):
+        if block.how == FILE:
+            continue
         if block.file is not None:
             (place / block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "text" and block.text.startswith("$ raidlab run "):
@@ -143,7 +145,7 @@ def toml_blocks() -> list[Any]:
     return [
         pytest.param(block, id=f"{name_of(page)}-{index}")
         for page in PAGES
-        for index, block in enumerate(one for one in blocks_of(page) if one.language == "toml")
+        for index, block in enumerate(one for one in blocks_of(page) if one.language == "toml" and one.how == RUN)
     ]
 
 
@@ -152,7 +154,7 @@ def test_toml_is_what_it_says(block: Block, place: Path) -> None:
     document = tomllib.loads(block.text)
     file = place / "study.toml"
     file.write_text(block.text, encoding="utf-8")
-    if document.get("kind") == "parameters":
+    if "parameter" in document:
         file.rename(place / "page.parameters.toml")
         load_parameters("page.parameters.toml", place / "study.toml")
     elif "box" in document:
@@ -163,10 +165,12 @@ def test_toml_is_what_it_says(block: Block, place: Path) -> None:
         Columns.model_validate(document)
     elif {"measure", "claim", "fit", "derived"} & document.keys():
         Quantities.model_validate({"target": "original", **document})
-    elif "array" in document:
+    elif "array" in document and "name" in document:
         load_study(file)
     else:
         base = tomllib.loads((ROOT / "studies" / "quickstart" / "study.toml").read_text(encoding="utf-8"))
         if document.keys() <= {"trace"}:
             document = {"workload": [{"name": "replayed", **document}]}
+        if "array" in document:
+            document["array"] = [*base["array"], *document["array"]]
         Study.model_validate({**base, **document})
