@@ -75,7 +75,7 @@ md-witness-write: setup ## The same, and keep md's figures for the quick test
 	$(BIN)/python tests/md-lab/witness.py --write
 
 site: setup ## The docs site, in site/: strict, without the network, and checked to need none
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 	$(BIN)/python docs/site/check.py site
 
 docs: ## API documentation of the crates, in target/doc
