@@ -144,3 +144,15 @@ def test_two_repeats_show_no_drift(small_run: Run, tmp_path: Path) -> None:
     throughputs = np.array([[1e8, 0.9e8]] * 2)
     assert list(order_drift.check(with_repeats(small_run, tmp_path / "two", throughputs))) == []
     assert list(order_drift.check(Analysis(small_run))) == []
+
+
+def test_the_best_of_all_steps_is_found_without_trying_each() -> None:
+    rng = np.random.default_rng(1)
+    for size in (5, 6, 7, 40, 200):
+        for step in (0.0, 5.0, 40.0):
+            seconds = rng.poisson(50, size).astype(float)
+            seconds[size // 3 :] += step
+            tried = [groups_p(np.split(seconds, [place])) for place in range(3, size - 2)]
+            known = [chance for chance in tried if chance is not None]
+            expected = len(known) * min(known) if known else None
+            assert not_steady._step_chance(seconds) == (pytest.approx(expected, rel=1e-6) if known else None)

@@ -5,7 +5,7 @@ A mean over a rate that falls says when the measurement ended, not how fast the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -31,10 +31,11 @@ _MOST_SPARSE = 10
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when five equal parts of a cell differ by more than the steady state allows, and by more than chance."""
+    seconds_of = analysis.run.snapshots.partition_by("cell", as_dict=True)
     for target in dict.fromkeys(point.target for point in analysis.points):
         # The depth of a held percentile is meant to move.
         points = [point for point in analysis.points if point.target == target and point.load != "hold"]
-        judged = [found for point in points for found in _judged(analysis, point)]
+        judged = [found for point in points for found in _judged(point, seconds_of)]
         if not judged:
             continue
         chances = holm([chance for *_, chance in judged])
@@ -71,10 +72,12 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         )
 
 
-def _judged(analysis: Analysis, point: Point) -> Iterator[tuple[Point, SteadyState, float]]:
+def _judged(
+    point: Point, seconds_of: Mapping[tuple[object, ...], pl.DataFrame]
+) -> Iterator[tuple[Point, SteadyState, float]]:
     """Each repeat that is long enough, with its state and the probability of such parts by chance."""
     for row in point.rows:
-        seconds = _measured_seconds(analysis, int(row["cell"]), int(row["elapsed_ns"]))
+        seconds = _measured_seconds(seconds_of.get((row["cell"],)), int(row["elapsed_ns"]))
         if seconds.size < _LEAST_SECONDS:
             continue
         parts = np.array_split(seconds, WINDOW)
@@ -90,19 +93,31 @@ def _chance(seconds: NDArray[np.float64]) -> float | None:
     A step within one of a few short parts widens that part, and hides among them; so all places of a step are tried,
     and the best is believed only as far as one of so many trials may be.
     """
-    places = range(_LEAST_SIDE, seconds.size - _LEAST_SIDE + 1)
-    steps = [groups_p(np.split(seconds, [place])) for place in places]
-    known = [chance for chance in steps if chance is not None]
     length = seconds.size // WINDOW
     parts = seconds[seconds.size - WINDOW * length :].reshape(WINDOW, length)
-    found = [groups_p(list(parts)), len(known) * min(known) if known else None]
+    found = [groups_p(list(parts)), _step_chance(seconds)]
     return min((chance for chance in found if chance is not None), default=None)
 
 
-def _measured_seconds(analysis: Analysis, cell: int, elapsed_ns: int) -> NDArray[np.float64]:
+def _step_chance(seconds: NDArray[np.float64]) -> float | None:
+    """The probability of the best of all steps, times their number; None where there is no room for one.
+
+    All steps divide the same values into two groups, so the least probable is that with most of their variance between
+    the groups: one sum over prefixes finds it.
+    """
+    places = np.arange(_LEAST_SIDE, seconds.size - _LEAST_SIDE + 1)
+    if places.size == 0:
+        return None
+    centred = seconds - seconds.mean()
+    before = np.cumsum(centred)[places - 1]
+    between = before**2 / places + before**2 / (seconds.size - places)
+    chance = groups_p(np.split(seconds, [int(places[np.argmax(between)])]))
+    return None if chance is None else places.size * chance
+
+
+def _measured_seconds(rows: pl.DataFrame | None, elapsed_ns: int) -> NDArray[np.float64]:
     """Requests completed in each whole second of the measuring window, seconds without any included."""
-    rows = analysis.run.snapshots.filter(pl.col("cell") == cell)
-    if rows.is_empty():
+    if rows is None or rows.is_empty():
         return np.zeros(0)
     ends = rows["time_ns"].to_numpy().astype(np.int64) // _SECOND_NS
     last = int(ends.max())

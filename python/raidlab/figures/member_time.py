@@ -44,7 +44,8 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
         rows: list[dict[str, Any]] = []
         names: list[str] = []
         for point in analysis.points:
-            idle = point.load == "closed" and point.depth == IDLE_DEPTH
+            # What was run only because a target is a multiple of it has nothing beside it.
+            idle = point.load == "closed" and point.depth == IDLE_DEPTH and point.is_swept
             if not idle or (point.target, point.group, point.workload) != (target, compare.group, workload.name):
                 continue
             times = {part: point.weighted_mean(part) for part in PARTS}
