@@ -188,6 +188,15 @@ def test_a_volume_that_is_there_is_one_member(loaded: LoadedStudy) -> None:
     assert set(found.left_out) == {"two interfaces", "three of it", "two arrays"}
 
 
+def test_a_part_of_a_group_too_small_for_its_level_is_not_made_otherwise(loaded: LoadedStudy) -> None:
+    _, found = arranged(loaded, _groups("p/a=3"), MEMBER_BYTES)
+    assert found.left_out["halves"] == "cannot be made of 1 member a volume"
+    _, found = arranged(loaded, _groups("p/a=4"), MEMBER_BYTES)
+    assert found.left_out["halves"] == "cannot be made of 2 members a volume"
+    _, found = arranged(loaded, _groups("p/a/0=1", "q/b/0=3"), MEMBER_BYTES)
+    assert found.left_out["two interfaces"] == "has volumes of one member beside volumes of several"
+
+
 def test_without_levels_each_volume_is_a_group(loaded: LoadedStudy) -> None:
     live = loaded.study.live.model_copy(update={"groups": []})
     plain = dataclasses.replace(loaded, study=loaded.study.model_copy(update={"live": live}))

@@ -115,7 +115,8 @@ def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) ->
         if array.runs_on(_LIVE):
             try:
                 volumes = _volumes(array, trees[array.name], levels, boxes)
-                tree = _with_width(trees[array.name], len(volumes[0]))
+                is_given = any(box.volumes for box in boxes.values())
+                tree = _with_width(trees[array.name], len(volumes[0]), is_given)
                 text = _judged(tree, member_bytes, loaded.study.live.sector)
             except _UnfitError as error:
                 left_out[array.name] = str(error)
@@ -165,6 +166,8 @@ def _volumes(
         own = None if array.of_group is not None else count_leaves(children[volume])
         found.append(_part(boxes[names[place]], "/".join(names[place]), number, own, array.of_group or 1))
     width = min(len(members) for members in found)
+    if width == 1 < max(len(members) for members in found):
+        raise _UnfitError("has volumes of one member beside volumes of several")
     return [members[:width] for members in found]
 
 
@@ -216,21 +219,24 @@ def _first(members: tuple[int, ...], begin: int, count: int, where: str) -> tupl
     return members[begin : begin + count]
 
 
-def _with_width(tree: dict[str, Any], width: int) -> dict[str, Any]:
-    """The tree with volumes of so many members; a volume of one is the member itself."""
+def _with_width(tree: dict[str, Any], width: int, is_given: bool) -> dict[str, Any]:
+    """The tree with volumes of so many members; ``is_given`` where the user has named the volumes as they are."""
     if tree["kind"] == "independent":
-        return {**tree, "children": [_volume(child, width) for child in tree["children"]]}
-    return _volume(tree, width)
+        return {**tree, "children": [_volume(child, width, is_given) for child in tree["children"]]}
+    return _volume(tree, width, is_given)
 
 
-def _volume(tree: dict[str, Any], width: int) -> dict[str, Any]:
+def _volume(tree: dict[str, Any], width: int, is_given: bool) -> dict[str, Any]:
+    """A volume of so many members; one that the user names as a single member is that member."""
     if count_leaves(tree) == width:
         return tree
-    children = tree.get("children", [])
-    if width == 1:
+    if width == 1 and is_given:
         return {"kind": "member"}
-    if not children or any("children" in child for child in children):
-        raise _UnfitError(f"cannot be made of {width} members a volume")
+    children = tree.get("children", [])
+    # One member of data beside parity is a mirror, and no member of data nothing.
+    least = tree["parities"] + 2 if tree["kind"] == "parity" else 2
+    if width < least or not children or any("children" in child for child in children):
+        raise _UnfitError(f"cannot be made of {width} member{'s' if width != 1 else ''} a volume")
     return {**tree, "children": [children[0]] * width}
 
 
