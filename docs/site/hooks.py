@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from notebooks import images_of, page_of  # noqa: E402 - the folder is no package
@@ -71,12 +71,10 @@ def on_files(files: Files, config: Any) -> Files:
     for file in sorted(DOCS.rglob("*.ipynb")):
         place = file.relative_to(DOCS).with_suffix("")
         notebook = json.loads(file.read_text(encoding="utf-8"))
-        files.append(File.generated(config, f"{place}.md", content=page_of(notebook, file.name, place.name)))
+        text = _links_made_inner(page_of(notebook, file.name, place.name), f"docs/{place}.md", f"{place}.md")
+        files.append(File.generated(config, f"{place}.md", content=text))
         for name, content in images_of(notebook, place.name):
             files.append(File.generated(config, f"{place.parent}/{name}", content=content))
-        # Left out as a page, and back again as a file to take along.
-        taken = File.generated(config, f"{place}.ipynb", content=file.read_bytes(), inclusion=InclusionLevel.INCLUDED)
-        files.append(taken)
     return files
 
 
@@ -100,6 +98,9 @@ def _links_made_inner(text: str, source: str, target: str) -> str:
             place = f"docs/{OUTSIDE[place]}"
         if not place.startswith("docs/"):
             return f"{words} (`{place}`)" if words.strip("`") != place else f"`{place}`"
+        # A notebook from elsewhere is its page; beside the page, it is the file to take along.
+        if "/" in path and place.endswith(".ipynb"):
+            place = f"{place.removesuffix('.ipynb')}.md"
         relative = posixpath.relpath(place.removeprefix("docs/"), posixpath.dirname(target) or ".")
         return f"{mark}[{words}]({relative}{hash_}{anchor})"
 
