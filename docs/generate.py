@@ -361,6 +361,9 @@ def main() -> int:
                 print(f"{page.relative_to(DOCS.parent)} is not up to date: run docs/generate.py")
             else:
                 page.write_text(filled(text), encoding="utf-8")
+    import man
+
+    stale += man.main()
     return 1 if stale and "--check" in sys.argv else 0
 
 

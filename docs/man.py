@@ -1,7 +1,7 @@
 """The man page, from the same application and tables as the reference of the command line.
 
-    .venv/bin/python docs/man.py            # write docs/man/raidlab.1
-    .venv/bin/python docs/man.py --check    # status 1 if it is not up to date
+    .venv/bin/python docs/generate.py            # writes docs/man/raidlab.1 too
+    .venv/bin/python docs/generate.py --check    # status 1 if it is not up to date
 
 Invariant: nothing on it is written by hand but its frame, so that it cannot say another thing than `--help`.
 """
@@ -86,6 +86,8 @@ def main() -> int:
     """Write the page, or check it."""
     is_current = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page()
     if "--check" in sys.argv:
+        if not is_current:
+            print("docs/man/raidlab.1 is not up to date: run docs/generate.py")
         return 0 if is_current else 1
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")

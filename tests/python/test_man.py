@@ -17,7 +17,7 @@ CLI = [sys.executable, "-c", "import sys; sys.argv[0] = 'raidlab'\nfrom raidlab.
 
 def test_the_man_page_is_up_to_date() -> None:
     checked = subprocess.run([sys.executable, str(ROOT / "docs" / "man.py"), "--check"], check=False)
-    assert checked.returncode == 0, "run docs/man.py"
+    assert checked.returncode == 0, "run docs/generate.py"
 
 
 @pytest.mark.parametrize("width", ["80n", "60n"])
