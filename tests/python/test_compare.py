@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,9 @@ import raidlab
 from raidlab.api import compare, run_study
 from raidlab.checks import INVALID, WARN, Finding, that_concern, words_of
 from raidlab.cli.app import app
-from raidlab.cli.compare import answer_words
 from raidlab.errors import EXIT_INVALID_RESULT, InputError
 from raidlab.metrics.repeat_figures import REPEAT_FIGURES
+from raidlab.report.differences import answer_words
 from raidlab.results import Run
 from raidlab.stats import Reason, compare_unpaired, corrected
 from raidlab.stats import compare as compare_pairs
@@ -302,6 +304,26 @@ def test_the_document_has_every_row(one: Run, other_seed: Run) -> None:
         assert row["found_percent"] > 0
     assert {mean["metric"] for mean in document["geometric_means"]} == {"throughput_mb_s", "response_time_ms_p90"}
     assert document["a"]["run"] == str(one.folder) and document["refused"] == []
+
+
+def test_the_page_says_what_the_terminal_says(one: Run, tmp_path: Path) -> None:
+    page = tmp_path / "comparison.html"
+    words = (f"{one.folder}:raid5", f"{one.folder}:raid10", "--per", "disk")
+    said = _said(*words, "--report", str(page))
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    for row in compare(one, one, arrays=("raid5", "raid10"), per="disk").rows:
+        words_of_row = answer_words(row.difference)
+        assert words_of_row in said and words_of_row in text
+    assert text.index("Throughput: B has more in") < text.index("<svg") < text.index("<table>")
+    figures = re.findall(r'<svg role="img" aria-label="[^"]*\d %[^"]*"', text)
+    # For throughput and for p90: reads, and both directions of the mix.
+    assert len(figures) == 2 * 3
+
+
+def test_a_page_that_cannot_be_written_is_one_clear_error(one: Run, tmp_path: Path) -> None:
+    words = [f"{one.folder}:raid5", f"{one.folder}:raid10", "--report", str(tmp_path / "none" / "it.html")]
+    with pytest.raises(InputError, match=r"--report: .*cannot be written"):
+        CliRunner().invoke(app, ["results", "compare", *words], catch_exceptions=False)
 
 
 def test_a_verdict_of_either_side_is_said_and_ends_the_program(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,19 +16,17 @@ from raidlab.cli.run_folders import RUNS, folder_of
 if TYPE_CHECKING:
     from raidlab.checks import Finding
     from raidlab.metrics.run_comparison import Compared, RunComparison, Side
-    from raidlab.stats import Answer, Difference
 
 EXAMPLES = """\b
 Examples:
   raidlab results compare before-2026-11-21-001 after-2026-11-21-001
   raidlab results compare last:raid5 last:raid10 --per disk
-  raidlab results compare runs/a runs/b --metric response_time_ms_p99 --json"""
+  raidlab results compare runs/a runs/b --metric response_time_ms_p99 --json
+  raidlab results compare before after --report comparison.html"""
 PER = ("array", "disk", "user_capacity")
 _WIDTH = 80
 # A's and B's figure, the answer, what could have been found; the rest is for the name.
 _VALUE, _ANSWER, _FINDS = 8, 29, 7
-# One repeat a side, where there is no interval.
-_SINGLE = 2
 _NAME = _WIDTH - 2 * (_VALUE + 1) - (_ANSWER + 2) - (_FINDS + 1)
 
 
@@ -59,6 +56,9 @@ def compare(
     ] = False,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the run folders are.")] = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Also write the comparison as a page (HTML).")
+    ] = None,
 ) -> None:
     """Compare B with A: by how much it differs, how surely, and what difference could have been found.
 
@@ -85,7 +85,21 @@ def compare(
             print(json.dumps(as_document(found, findings), indent=2))
         else:
             _print(found, findings)
+    if report is not None:
+        _write_report(found, findings, report)
     raise typer.Exit(code_of(finding for one in findings for finding in one))
+
+
+def _write_report(found: RunComparison, findings: list[list[Finding]], file: Path) -> None:
+    from raidlab.cli.terminal import say
+    from raidlab.errors import InputError
+    from raidlab.report.comparison import render_comparison
+
+    try:
+        file.write_text(render_comparison(found, findings), encoding="utf-8")
+    except OSError as error:
+        raise InputError.one("--report", f"cannot be written: {error.strerror}", value=f"'{file}'") from None
+    say(f"report: {file}")
 
 
 def _findings(found: RunComparison) -> list[list[Finding]]:
@@ -187,14 +201,16 @@ def _row_document(row: Compared) -> dict[str, Any]:
 
 
 def _print(found: RunComparison, findings: list[list[Finding]]) -> None:
+    from raidlab.report.differences import footnotes, how
+
     count = sum(1 for row in found.rows if row.difference.p is not None)
     per = "" if found.per == "array" else f"; rates per {found.per.replace('_', ' ')}"
     print(f"A  {found.a.words}\nB  {found.b.words}")
-    print(f"B against A{_how(count)}{per}")
+    print(f"B against A{how(count)}{per}")
     for kind in dict.fromkeys(row.figure.kind for row in found.rows):
         _print_figure(found, kind)
     print()
-    _say(" ".join(_footer(found)))
+    _say(" ".join(footnotes(found)))
     for note in found.notes:
         _say(f"NOTE {note}")
     for line in _verdicts(found, findings):
@@ -205,6 +221,8 @@ def _print(found: RunComparison, findings: list[list[Finding]]) -> None:
 
 def _print_figure(found: RunComparison, kind: str) -> None:
     """All rows of one figure, a line each, below a line for each array and workload."""
+    from raidlab.report.differences import mean_words, subject_of
+
     rows = [row for row in found.rows if row.figure.kind == kind]
     title = rows[0].figure.title
     print()
@@ -212,91 +230,28 @@ def _print_figure(found: RunComparison, kind: str) -> None:
         print(title)
         title = ""
     print(f"{title:<{_NAME}} {'A':>{_VALUE}} {'B':>{_VALUE}}  {'B against A':<{_ANSWER}} {'finds':>{_FINDS}}")
-    for subject in dict.fromkeys(_subject(row, found.rows) for row in rows):
+    for subject in dict.fromkeys(subject_of(row, found.rows) for row in rows):
         print(subject)
         for row in rows:
-            if _subject(row, found.rows) == subject:
+            if subject_of(row, found.rows) == subject:
                 _print_row(row)
     mean = found.geometric_means().get(kind)
     if mean is not None:
-        print(f"{'geometric mean of the ratios':<{_NAME + 2 * (_VALUE + 1)}}  {_mean_words(mean)}")
-
-
-def _subject(row: Compared, rows: list[Compared]) -> str:
-    """Where a figure comes from; the direction where its workload has both."""
-    arrays = row.a.array if row.a.array == row.b.array else f"{row.a.array} against {row.b.array}"
-    ways = {other.operation for other in rows if other.a.workload == row.a.workload} - {"all"}
-    way = f", {row.operation}s" if row.operation != "all" and len(ways) > 1 else ""
-    return f"{row.a.target}, {arrays}: {row.a.workload}{way}"
+        print(f"{'geometric mean of the ratios':<{_NAME + 2 * (_VALUE + 1)}}  {mean_words(mean)}")
 
 
 def _print_row(row: Compared) -> None:
+    from raidlab.report.differences import answer_words, four_digits, load_words, percent
+
     finds = row.difference.found_percent()
-    figures = " ".join(f"{_figure(value):>{_VALUE}}" for value in row.values)
-    tail = "-" if finds is None else f"{_percent(finds)} %"
-    name = f"  {_load(row.level)}"
+    figures = " ".join(f"{four_digits(value):>{_VALUE}}" for value in row.values)
+    tail = "-" if finds is None else f"{percent(finds)} %"
+    name = f"  {load_words(row.level)}"
     print(f"{name:<{_NAME}} {figures}  {answer_words(row.difference):<{_ANSWER}} {tail:>{_FINDS}}")
 
 
 def _say(text: str) -> None:
     print(textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False))
-
-
-def _load(level: str) -> str:
-    return level.replace("queue depth", "depth").replace(" requests/s offered", "/s")
-
-
-def answer_words(difference: Difference) -> str:
-    """What is to be said of a difference, in at most 29 characters."""
-    ratio = difference.ratio
-    if ratio.value is None:
-        return "nothing measured"
-    if difference.interval is None:
-        return f"{_signed(ratio.value)} %, {'single run' if ratio.n <= _SINGLE else 'too few repeats'}"
-    ends = difference.interval
-    if ends == (1, 1):
-        return "the same in every repeat"
-    if not difference.shown:
-        return f"none shown ({_signed(ends[0])} to {_signed(ends[1])} %)"
-    low, high = sorted(abs(100 * (end - 1)) for end in ends)
-    way = "more" if ratio.value > 1 else "less"
-    return f"{_percent(100 * abs(ratio.value - 1))} % {way} ({_percent(low)} to {_percent(high)})"
-
-
-def _mean_words(answer: Answer) -> str:
-    value = f"{_signed(answer.value or 1.0)} %"
-    return (
-        value
-        if answer.low is None or answer.high is None
-        else (f"{value} ({_signed(answer.low)} to {_signed(answer.high)})")
-    )
-
-
-def _how(count: int) -> str:
-    """How sure the lines are, for the heading."""
-    if count == 0:
-        return ", without intervals"
-    return " at 95 %" + (f", corrected for {count} comparisons (Holm)" if count > 1 else "")
-
-
-def _footer(found: RunComparison) -> Iterator[str]:
-    """What was done, and nothing of what was not."""
-    rows = found.rows
-    if any(len(part) > 1 for row in rows for part in row.each):
-        yield "A and B are geometric means of the repeats."
-    tested = [row for row in rows if row.difference.p is not None]
-    if len(tested) < len(rows):
-        lines = f"{len(rows) - len(tested)} of {len(rows)} lines have" if tested else "All lines have"
-        what = "these were not" if tested else "nothing was"
-        yield f"{lines} a single repeat on a side, which does not show how repeats differ: {what} tested."
-    if not tested:
-        return
-    yield _pairing(tested)
-    if len(tested) > 1:
-        yield "Intervals are as wide as the correction asks of their line, so that they agree with what is said."
-    if any(mean.interval is not None for mean in found.geometric_means().values()):
-        yield "That of a geometric mean of ratios is its own, not corrected."
-    yield "'finds' is the difference that so many repeats, spread as they are, find nine times of ten."
 
 
 def _verdicts(found: RunComparison, findings: list[list[Finding]]) -> Iterator[str]:
@@ -308,36 +263,3 @@ def _verdicts(found: RunComparison, findings: list[list[Finding]]) -> Iterator[s
         if words := words_of(own, (INVALID, WARN)):
             what = " (do not use its figures)" if words.startswith(INVALID) else ""
             yield f"CHECKS of {side}: {words}{what}"
-
-
-def _pairing(rows: list[Compared]) -> str:
-    """Which of the lines that were tested are of pairs, and why the others are not."""
-    others = [row for row in rows if not row.is_paired]
-    if not others:
-        return "Compared in pairs of repeats with the same requests."
-    unequal = sum(not row.is_equally_often for row in others)
-    reasons = [
-        *(["the repeats of A and B are not the same ones"] if unequal else []),
-        *(["their seeds differ, and so their requests"] if unequal < len(others) else []),
-    ]
-    lines = "Repeats" if len(others) == len(rows) else f"The repeats of {len(others)} of {len(rows)} lines"
-    pairs = "" if len(others) == len(rows) else ", the others in pairs of repeats with the same requests"
-    return f"{lines} were not compared in pairs (Welch): {' or '.join(reasons)}{pairs}."
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
-
-
-def _signed(ratio: float) -> str:
-    value = 100 * (ratio - 1)
-    shown = _percent(abs(value))
-    return shown if shown == "0.0" else f"{'-' if value < 0 else '+'}{shown}"
-
-
-def _figure(value: float) -> str:
-    """Four significant digits."""
-    if not math.isfinite(value) or value <= 0:
-        return "-"
-    digits = max(0, 3 - math.floor(math.log10(value)))
-    return f"{value:.{min(digits, 4)}f}"
