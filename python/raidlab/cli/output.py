@@ -26,8 +26,8 @@ from raidlab.study.workload import CopyStream
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
-# What is told also where it is as it should be: that files came from where they are said to have come from.
-_ALWAYS_TOLD = ("page_cache", "read_again", "zone_spread")
+# What is told also where it is as it should be: that files came from where they are said to, how accurate the meter is.
+_ALWAYS_TOLD = ("page_cache", "read_again", "zone_spread", "second_tool")
 VERDICT_STYLE = {"PASS": "green", "UNKNOWN": "dim", "WARN": "yellow", "INVALID": "bold red"}
 
 
