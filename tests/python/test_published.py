@@ -229,7 +229,7 @@ def test_parameters_say_where_they_come_from() -> None:
             assert parameter.why and set(parameter.to) <= known
 
 
-# What the model of the Amdahl misses, and why, is in `docs/internals/studies.md`.
+# What the model of the Amdahl misses, and why, is in `docs/internals/chen1990.md`.
 KNOWN_MISSES = {"c90-raid1-read-disk-time-saving", "c90-raid5-large-write-aligned"}
 
 
@@ -245,6 +245,9 @@ def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
         if row.verdict == "compared" and row.error is not None and row.id not in KNOWN_MISSES:
             limit = 4.0 if row.published.is_percent else 6.5
             assert abs(row.error) <= limit, f"{row.id}: {row.value} against {row.published.text}"
+    assert {row.verdict for row in comparison.conclusions} <= {"holds", "fails", "within the noise"}
+    drawn = {figure.key for figure in make_figures(analyse(run))}
+    assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
 
 
 def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
