@@ -117,6 +117,7 @@ def test_a_sheet_shows_what_is_there_and_what_is_not(folder: Path, run: Run) -> 
         "at least 40",
         "single run",
         "- price: -",
+        "- price: 5000\n",
         "50 USD a GB",
     ):
         assert part in text, part

@@ -78,7 +78,7 @@ def _box(box: BoxSheet, sheet: Sheet) -> list[str]:
     lines += _table([title for title, _ in shown], [[take(row) for _, take in shown] for row in rows])
     lines += ["", "Entered by hand:", ""]
     entered = box.facts.model_dump()
-    lines += [f"- {meaning}: {NOTHING if entered[key] is None else entered[key]}" for key, meaning in ASKED.items()]
+    lines += [f"- {meaning}: {_entered(entered[key])}" for key, meaning in ASKED.items()]
     lines += _value_for_money(box)
     return [*lines, ""]
 
@@ -106,7 +106,7 @@ def _side_by_side(sheet: Sheet) -> list[str]:
     for key, meaning in ASKED.items():
         entered = [box.facts.model_dump()[key] for box in sheet.boxes]
         if any(value is not None for value in entered):
-            rows.append([meaning, "", *(NOTHING if value is None else str(value) for value in entered)])
+            rows.append([meaning, "", *(_entered(value) for value in entered)])
     return [
         "## Side by side",
         "",
@@ -155,6 +155,11 @@ def _published(row: SheetRow) -> str:
 
 def _figure(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3g}"
+
+
+def _entered(value: str | float | None) -> str:
+    """What was entered by hand, as it was entered."""
+    return NOTHING if value is None else f"{value:.12g}" if isinstance(value, float) else value
 
 
 def _percent(value: float | None) -> str:
