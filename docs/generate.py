@@ -276,6 +276,35 @@ def device_kinds() -> list[str]:
     return [", ".join(f"`{kind}`" for kind in device.KINDS)]
 
 
+def device_files() -> list[str]:
+    """The devices that come with raidlab, by the names that a study gives them."""
+    from raidlab.study.device import load_device
+
+    rows = []
+    folder = DOCS.parent / "devices"
+    for file in sorted(folder.rglob("*.toml")):
+        name = str(file.relative_to(folder).with_suffix(""))
+        # Files of parameters belong to the hardware of a study, and are no devices.
+        if not name.endswith(".parameters"):
+            found = load_device(name, folder.parent / "study.toml").parameters
+            rows.append((f"`{name}`", f"`{found['kind']}`", str(found.get("description", ""))))
+    return table(("device", "kind", "what it is"), rows)
+
+
+def quantity_list() -> list[str]:
+    """The kinds of quantities of a study's `quantities.toml`."""
+    from raidlab import quantities
+
+    rows = [(f"`{kind}`", sentence(room)) for kind, room in quantity_rooms(quantities)]
+    return table(("kind", "what is taken from a run"), rows)
+
+
+def quantity_rooms(quantities: Any) -> list[tuple[str, Any]]:
+    """Kinds with their files, whose docstrings say what they are."""
+    rooms = {room.KIND.kind: room for room in vars(quantities).values() if hasattr(room, "KIND")}
+    return [(kind, rooms[kind]) for kind in quantities.KINDS]
+
+
 def columns() -> list[str]:
     """Every table of a run folder."""
     names = {pl.UInt32: "u32", pl.UInt64: "u64", pl.Float64: "f64", pl.String: "text", pl.Boolean: "bool"}
@@ -338,6 +367,8 @@ PARTS = {
     "checks": check_list,
     "figures": figure_list,
     "device_kinds": device_kinds,
+    "device_files": device_files,
+    "quantities": quantity_list,
     "columns": columns,
     "cli": cli,
     "exit_codes": exit_codes,
