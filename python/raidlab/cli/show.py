@@ -26,7 +26,7 @@ from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.report.answer import PER_WORDS, Clause
 from raidlab.report.cards import Card, cards_of
 from raidlab.report.page import verdict_counts
-from raidlab.report.published import NAMED, both, concluded, standing_of
+from raidlab.report.published import Standing, both, concluded, standing_in
 from raidlab.report.sections import target_title
 
 _WIDTH = 80
@@ -49,9 +49,13 @@ def print_report(analysis: Analysis, findings: list[Finding], published: Publish
     out = console()
     worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])
     _print_head(out, analysis)
-    if published is not None:
-        _print_published(out, analysis, published)
-    for card in cards_of(analysis, worst_first, has_published=published is not None):
+    standing = standing_in(published, findings)
+    conclusions = concluded(published) if published is not None else []
+    if standing is not None:
+        _print_published(out, standing)
+    for one in conclusions:
+        out.print(_wrapped(f"{target_title(analysis, one.target)}: {one.sentence}."))
+    for card in cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)):
         _print_card(out, card)
     blocks = Blocks.of(sys.stdout.encoding)
     for target in dict.fromkeys(point.target for point in analysis.points):
@@ -73,17 +77,13 @@ def _print_head(out: Console, analysis: Analysis) -> None:
         out.print(Text(f"The run was {facts['status']}; what was measured until then is shown.", "bold"))
 
 
-def _print_published(out: Console, analysis: Analysis, published: Published) -> None:
-    if published.published:
-        standing = standing_of(published)
-        out.print(Text("\nBeside what the study published", style="bold"))
-        out.print(_wrapped(f"{standing.headline} {standing.details}"))
-        for row in standing.misses[:NAMED]:
-            out.print(Text(f"  x {_cut(row.id, 34):<34} {_cut(both(row), 41)}"))
-        if len(standing.misses) > NAMED:
-            out.print(Text(f"  and {len(standing.misses) - NAMED} more: raidlab study compare", style="dim"))
-    for one in concluded(published):
-        out.print(_wrapped(f"{target_title(analysis, one.target)}: {one.sentence}."))
+def _print_published(out: Console, standing: Standing) -> None:
+    out.print(Text("\nBeside what the study published", style="bold"))
+    out.print(_wrapped(f"{standing.headline} {standing.details}"))
+    for row in standing.named:
+        out.print(Text(f"  x {_cut(row.id, 34):<34} {_cut(both(row), 41)}"))
+    if standing.named and len(standing.misses) > len(standing.named):
+        out.print(Text(f"  and {len(standing.misses) - len(standing.named)} more: raidlab study compare", style="dim"))
 
 
 def _print_card(out: Console, card: Card) -> None:

@@ -27,6 +27,8 @@ _ROW_STEP = 20
 _LEAST, _MOST = 80.0, 125.0
 # Beyond this span the axis is marked at 1, 2 and 5 times powers of ten.
 _WIDE_RATIO = 4
+# So many percent can be marked at every ten of them.
+_FEW_TENS = 60
 _WIDTH = PANEL_WIDTH - 60
 
 
@@ -74,9 +76,8 @@ def _said(row: Compared) -> str:
     if row.difference.interval is not None:
         low, high = (f"{_change(end):+.3g}" for end in row.difference.interval)
         change = f"{change} ({low} to {high})"
-    return (
-        f"{_name(row, with_arrays=True)}: {number(row.values[0])} to {number(row.values[1])}, {change}, {_verdict(row)}"
-    )
+    values = f"{number(row.values[1])} against {number(row.values[0])}"
+    return f"{_name(row, with_arrays=True)}: {values}, {change}, {_verdict(row)}"
 
 
 def _alt_text(rows: list[Compared]) -> str:
@@ -142,5 +143,6 @@ def _chart(rows: list[Compared], title: str, *, with_arrays: bool) -> Chart:
 def _ticks(least: float, most: float) -> list[float]:
     """Places to mark: 1, 2, 5 and ten times that over a wide span, tens over a narrow one."""
     if most / least <= _WIDE_RATIO:
-        return [float(tick) for tick in range(10 * math.ceil(least / 10), int(most) + 1, 10)]
+        step = 10 if most - least <= _FEW_TENS else 20
+        return [float(tick) for tick in range(step * math.ceil(least / step), int(most) + 1, step)]
     return [tick for tick in ticks_between([least, most]) if least <= tick <= most]

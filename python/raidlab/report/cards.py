@@ -80,7 +80,7 @@ def _has_no_redundancy(analysis: Analysis) -> bool:
 def _sureness(analysis: Analysis, answer: Answer) -> str:
     """How often it was run, where that says how far to trust a figure without an interval."""
     repeats = {len(point.rows) for point in analysis.points if point.target == answer.target and point.is_swept}
-    if answer.clauses and repeats == {1}:
+    if answer.clauses and analysis.run.study.compare and repeats == {1}:
         margin = f"{NOTHING_SHOWN_PERCENT:g} points"
         return f"One run each: no interval over repeats. What differs by less than {margin} is called level."
     return ""

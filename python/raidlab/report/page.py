@@ -32,7 +32,7 @@ from raidlab.metrics.accesses import accesses_by_file
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
-from raidlab.report.published import NAMED, NEAR, both, concluded, standing_of
+from raidlab.report.published import NEAR, both, concluded, standing_in
 from raidlab.report.sections import shown, target_title, targets_of
 
 PAGE = "report.html"
@@ -82,13 +82,15 @@ def render(
     facts = analysis.run.facts
     published_figures = list(figures_of(published)) if published is not None else []
     worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])
+    standing = standing_in(published, worst_first)
+    conclusions = concluded(published) if published is not None else []
     return fill(
         "page.html.j2",
         study=analysis.run.study,
         facts=facts,
-        cards=cards_of(analysis, worst_first, has_published=published is not None),
-        standing=standing_of(published) if published is not None and published.published else None,
-        conclusions=concluded(published) if published is not None else [],
+        cards=cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)),
+        standing=standing,
+        conclusions=conclusions,
         target_titles={
             target: target_title(analysis, target) for target in {point.target for point in analysis.points}
         },
@@ -97,7 +99,6 @@ def render(
         choice=shown_choice(choice) if choice is not None else None,
         accesses=accesses_by_file(analysis),
         near=NEAR,
-        named=NAMED,
         worst=[finding for finding in worst_first if SEVERITY[finding.verdict] >= SEVERITY[WARN]],
         targets=targets_of(analysis, figures, published),
         findings=worst_first,
@@ -131,7 +132,9 @@ def fill(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, percent=percent, groupby_kept=_grouped, strong=_strong, both=both)
+    environment.filters.update(
+        number=number, percent=percent, groupby_kept=_grouped, strong=_strong, both=both, kept=_kept
+    )
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return environment.get_template(template).render(
         style=Markup(f"{style}{chart_style()}"), script=Markup(script), **values
@@ -162,9 +165,14 @@ def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]
     return list(groups.items())
 
 
+def _kept(text: str) -> str:
+    """Text whose numbers are not parted from their units."""
+    return text.replace(" %", f"{NBSP}%")
+
+
 def _strong(figure: str) -> Markup:
     """A figure set off from its interval; a number is not parted from its unit."""
-    value, rest = re.split(r"(?=, | \(|; )", f"{figure.replace(' %', NBSP + '%')}, ", maxsplit=1)
+    value, rest = re.split(r"(?=, | \(|; )", f"{_kept(figure)}, ", maxsplit=1)
     return Markup("<b>{}</b>{}").format(value, rest.removesuffix(", "))
 
 

@@ -9,12 +9,15 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from raidlab.beside import MISS_PERCENT, MISS_POINTS, Comparison, Errors, Row, errors_of
 from raidlab.beside.conclude import NOISE
 from raidlab.beside.row import ARITHMETIC, FITTED
+from raidlab.checks import INVALID, Finding
+from raidlab.report.answer import listed
 
 # So many misses are named in the answer; the table below has all of them.
 NAMED = 5
@@ -28,7 +31,7 @@ class Standing:
     Attributes
     ----------
     headline : str
-        The answer.
+        The answer; that there is none, where a check says INVALID.
     details : str
         How large the errors are, and what parameters were fitted to.
     misses : list of Row
@@ -42,17 +45,26 @@ class Standing:
     misses: list[Row]
     errors: list[Errors]
 
+    @property
+    def named(self) -> list[Row]:
+        """The misses that the answer names; none where there is no answer."""
+        return self.misses[:NAMED] if self.details else []
 
-def standing_of(published: Comparison) -> Standing:
-    """Sum up a comparison.
+
+def standing_of(published: Comparison, broken: Sequence[str] = ()) -> Standing | None:
+    """Sum up a comparison; None where nothing that was run could be set beside what was printed.
 
     Parameters
     ----------
     published : Comparison
+    broken : sequence of str
+        The checks that say INVALID of the target that is compared: where there are any, there is no answer.
     """
     rows = [row for row in published.published if row.kind != ARITHMETIC]
     claims = [row for row in rows if row.verdict in ("holds", "fails")]
     figures = [row for row in rows if row.verdict == "compared" and row.error is not None]
+    if not claims and not figures:
+        return None
     failed = [row for row in claims if row.verdict == "fails"]
     missed = sorted((row for row in figures if row.is_miss), key=lambda row: -abs(row.error or 0.0))
     free = [row for row in figures if row.kind != FITTED]
@@ -65,13 +77,31 @@ def standing_of(published: Comparison) -> Standing:
         said.append(f"{_near(free)} of {len(free)} {word} figures lie within {NEAR} of the printed ones")
     elif fitted:
         said.append(f"{_near(fitted)} of {len(fitted)} figures that were fitted to lie within {NEAR}")
-    headline = "; ".join(said) or "Nothing of what the study published could be worked out from this run"
-    details = []
+    misses, errors = [*failed, *missed], errors_of(published.published)
+    if broken:
+        says = "says" if len(broken) == 1 else "say"
+        return Standing(f"No answer: {listed(broken)} {says} INVALID of what is compared.", "", misses, errors)
+    details = [] if free else ["No figure was predicted or measured."]
     if free:
         details.append(f"The median error of what was not fitted is {_medians(free)}.")
     if fitted and free:
         details.append(f"Of the figures that parameters were fitted to, {_near(fitted)} of {len(fitted)} lie as near.")
-    return Standing(f"{headline}.", " ".join(details), [*failed, *missed], errors_of(published.published))
+    return Standing(f"{'; '.join(said)}.", " ".join(details), misses, errors)
+
+
+def standing_in(published: Comparison | None, findings: Iterable[Finding]) -> Standing | None:
+    """Where a run stands, given what the checks say of it.
+
+    Parameters
+    ----------
+    published : Comparison or None
+    findings : iterable of Finding
+        Of the run.
+    """
+    if published is None:
+        return None
+    invalid = {one.check for one in findings if one.verdict == INVALID and one.target == published.target}
+    return standing_of(published, sorted(invalid))
 
 
 @dataclass(frozen=True)
@@ -119,5 +149,5 @@ def _medians(rows: list[Row]) -> str:
 def both(row: Row) -> str:
     """A miss with its two figures."""
     if row.value is None:
-        return "fails"
+        return f"fails: {row.published.text}" if row.published.text else "fails"
     return f"{row.value:.3g} against the printed {row.published.text} {row.published.unit}".strip()
