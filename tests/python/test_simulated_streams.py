@@ -131,6 +131,23 @@ def test_a_link_of_ones_own_limits_one_and_the_shared_one_limits_many(simulated:
     assert stations.height > 0, "each stream has its own"
 
 
+def test_rates_by_direction_are_those_of_the_streams(simulated: Run) -> None:
+    analysis = analyse(simulated)
+    kinds = ("streams_read_mb_s", "streams_write_mb_s")
+    for workload, depth in (("with tape", 1), ("alone", 3)):
+        index, point = next(
+            (index, point)
+            for index, point in enumerate(analysis.points)
+            if (point.array, point.workload, point.depth) == ("box", workload, depth)
+        )
+        rows = _streams(simulated, "box", workload, depth)
+        expected = [sum(_rate(row) for row in rows if row[end] == "array") for end in ("source", "sink")]
+        assert [analysis.values[index][kind] for kind in kinds] == pytest.approx(expected)
+        # A stream beside one that takes longer is not slower for it.
+        whole = point.per_s("all_bytes") / 1e6
+        assert sum(expected) >= whole * 0.999
+
+
 def test_rates_are_a_kind_of_quantity(simulated: Run) -> None:
     kind = KINDS["stream_rate"]
     source = Source(analyse(simulated), "sim", Path())

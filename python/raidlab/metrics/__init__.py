@@ -28,8 +28,8 @@ from raidlab.metrics import (
     relative_throughput_percent,
     response_time,
     storage_efficiency_percent,
+    stream_rates,
     task_time_ms,
-    throughput_by_direction,
     throughput_mb_s,
     throughput_per_disk_mb_s,
     write_amplification,
@@ -42,7 +42,7 @@ from raidlab.stats import mean_interval
 
 METRICS: tuple[Metric, ...] = (
     throughput_mb_s.METRIC,
-    *throughput_by_direction.METRICS,
+    *stream_rates.METRICS,
     throughput_per_disk_mb_s.METRIC,
     iops.METRIC,
     *response_time.METRICS,
