@@ -23,13 +23,14 @@ from raidlab.errors import InputError
 from raidlab.metrics import Analysis
 from raidlab.quantities import KINDS, NotThereError, Reading, Source
 from raidlab.stats import mean_interval
-from raidlab.study.expression import read
+from raidlab.study.expression import Expression, read
 
 Verdict = Literal["borne out", "no difference shown", "not borne out", "not answered"]
 # A price is looked at up to so many times higher and lower.
 _FARTHEST = 10.0
 _STEPS = 40
 _HALVINGS = 20
+_MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,8 @@ def _worked_out(
 
 
 def _first(rows: list[Row], figure: str, want: str) -> str | None:
+    if want == "neither":
+        return None
     known = [(value, row.name) for row in rows if (value := row.value(figure)) is not None]
     if not known:
         return None
@@ -277,8 +280,19 @@ def _by_expression(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mappin
         holds = bool(expression.value(known))
     except ValueError as error:
         return Judged(rule, "not answered", f"It cannot be worked out: {error}.")
-    figures = ", ".join(f"{name} = {known[name]:.4g}" for name in sorted(expression.names))
-    return Judged(rule, "borne out" if holds else "not borne out", f"{expression.text} with {figures}.")
+    return Judged(rule, "borne out" if holds else "not borne out", _worked(expression, known))
+
+
+def _worked(expression: Expression, known: Mapping[str, float]) -> str:
+    """An expression with its figures; of a comparison both sides, and of few names each."""
+    figures = ", ".join(f"{name} = {known[name]:,.4g}" for name in sorted(expression.names))
+    sides = expression.sides()
+    if sides is None:
+        return f"{expression.text}, with {figures}."
+    first, sign, second = sides
+    both = f"{first.value(known):.4g} {sign} {second.value(known):.4g}"
+    said = f"{expression.text}: {both if expression.value(known) else f'not {both}'}"
+    return f"{said}, with {figures}." if len(expression.names) <= _MOST_NAMED else f"{said}."
 
 
 def _told(row: Row, by: str, figure: ChoiceFigure) -> str:

@@ -40,8 +40,8 @@ class ChoiceFigure(Table):
     """How it is called."""
     unit: Line = ""
     """Its unit."""
-    want: Literal["least", "most"]
-    """Which end is better."""
+    want: Literal["least", "most", "neither"]
+    """Which end is better, if one is."""
     measure: dict[str, Any] | None = None
     """What is taken from a run, as in ``quantities.toml``, without ``array``: that is the candidate's."""
     value: Line | None = None
@@ -153,6 +153,8 @@ def _check_rule(index: int, rule: Rule, plan: ChoicePlan) -> None:
     _known(f"{place}.among", rule.among or [], plan.candidate)
     if rule.by is not None:
         _known(f"{place}.by", [rule.by], plan.figure)
+        if plan.figure[rule.by].want == "neither":
+            raise InputError.one(f"{CHOICE}: {place}.by", "has no better end", value=f"'{rule.by}'", accepted="another")
         if not rule.choose:
             raise InputError.one(f"{CHOICE}: {place}", "names nobody to choose", accepted="choose = [...]")
     if rule.holds is not None:

@@ -35,7 +35,7 @@ def choice_text(choice: Choice) -> str:
 def _table(choice: Choice) -> list[str]:
     shown = [(name, figure) for name, figure in choice.plan.figure.items() if figure.shown]
     first = max([len(row.array) for row in choice.rows], default=4) + 2
-    heads = [figure.title.split(",")[0][:_WIDTH] for _, figure in shown]
+    heads = [figure.title.partition(",")[0][:_WIDTH] for _, figure in shown]
     units = [figure.unit[:_WIDTH] for _, figure in shown]
     lines = [f"{'':<{first}}" + "".join(f" {text:>{_WIDTH}}" for text in line) for line in (heads, units)]
     for row in choice.rows:

@@ -15,6 +15,7 @@ from raidlab.figures import (
     bars,
     curves,
     member_time,
+    quantities,
     rate_over_time,
     relative_throughput,
     scan,
@@ -40,6 +41,7 @@ FIGURES = (
     sizes,
     amounts,
     two_tools,
+    quantities,
 )
 
 

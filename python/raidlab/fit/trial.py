@@ -22,6 +22,7 @@ from raidlab.run.request import cell_request
 from raidlab.run.runner import Runner
 from raidlab.study import Cell, LoadedStudy, load_study_text, make_cell
 from raidlab.study.device import moved_device
+from raidlab.study.expand import load_of
 from raidlab.study.expression import read
 from raidlab.study.mapping import Mapping as StudyMapping
 from raidlab.study.published import read_tables
@@ -49,6 +50,7 @@ class Trials:
         fit = self.mapping.quantities.fit
         assert fit is not None, "a study without a fit is refused before"
         self._quick = fit.quick
+        self._has_quick_depths = fit.quick_depths
         self._to = set(fit.to)
         self._cells = self._needed()
 
@@ -108,7 +110,20 @@ class Trials:
         if needs is None:
             message = "reads what only a search finds, which a fit does not run"
             raise InputError.one("quantities.toml: fit.to", message, value=f"'{measure}'")
-        return needs
+        return self._fewer(needs) if self._has_quick_depths else needs
+
+    def _fewer(self, needs: set[Need]) -> set[Need]:
+        """Of a sweep only the depths that ``--quick`` runs; what is read at one depth stays."""
+        study = self.loaded.study
+        arrays = {array.name: array for array in study.array}
+        works = {work.name: work for work in study.workload}
+        found: set[Need] = set()
+        for array, work in {(need[0], need[1]) for need in needs}:
+            mine = {need for need in needs if need[:2] == (array, work)}
+            quick = load_of(study, arrays[array], works[work]).quick_depths
+            kept = {need for need in mine if quick is not None and need[2].depth in quick}
+            found |= kept if len(mine) > 1 and len(kept) > 1 else mine
+        return found
 
     def _measures(self) -> list[Mapping[str, object]]:
         """Every measure of the figures the fit is held to."""

@@ -45,7 +45,7 @@ def shown_choice(choice: Choice) -> ShownChoice:
     return ShownChoice(
         title=choice.plan.title,
         note=choice.plan.note,
-        heads=[(figure.title, figure.unit) for _, figure in columns],
+        heads=[(figure.title.partition(",")[0], figure.unit) for _, figure in columns],
         rows=[
             (row.array, [(mark(choice, row, name), choice.best(name) == row.name) for name, _ in columns])
             for row in choice.rows

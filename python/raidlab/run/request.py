@@ -187,6 +187,8 @@ def files_text(workload: Workload, system: FileSystem | None, host: HostCost | N
         text["total_bytes"] = int(files.fill * user_bytes)
     else:
         text["count"] = files.count
+    if system is None and files.run is not None:
+        system = FileSystem()
     if system is not None:
         text["file_system"] = {
             "block_bytes": system.block,
@@ -194,7 +196,7 @@ def files_text(workload: Workload, system: FileSystem | None, host: HostCost | N
             "read_ahead_clusters": system.read_ahead_clusters,
             "direct_blocks": system.direct_blocks,
             "blocks_per_indirect": system.blocks_per_indirect,
-            "run_bytes": system.run,
+            "run_bytes": system.run if files.run is None else None if files.run == "whole" else files.run,
             "group_bytes": system.group,
             "group_header_blocks": system.group_header_blocks,
             "inodes_per_block": system.inodes_per_block,

@@ -55,6 +55,14 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
 _ORDERS: dict[type[ast.cmpop], int] = {ast.Lt: -1, ast.LtE: -1, ast.Gt: 1, ast.GtE: 1}
 
 
@@ -112,6 +120,19 @@ class Expression:
         True
         """
         return _judged(self._root, judge)
+
+    def sides(self) -> tuple[Expression, str, Expression] | None:
+        """Both sides of a single comparison, and its sign; None for anything else.
+
+        Examples
+        --------
+        >>> [part if isinstance(part, str) else part.text for part in read("a / 2 < max(b, c)").sides()]
+        ['a / 2', '<', 'max(b, c)']
+        """
+        root = self._root
+        if not isinstance(root, ast.Compare) or len(root.ops) != 1:
+            return None
+        return read(ast.unparse(root.left)), _SIGNS[type(root.ops[0])], read(ast.unparse(root.comparators[0]))
 
 
 def read(text: str) -> Expression:

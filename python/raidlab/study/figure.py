@@ -5,7 +5,7 @@ Invariant: data only; that a metric exists is looked after by whoever knows the 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -66,10 +66,10 @@ class StudyFigure(Table):
     """What the study calls it: a number, or a heading; used once."""
     title: Line
     """What it shows."""
-    draw: Literal["curves", "bars", "trade_off", "shares", "scan", "sizes", "amounts", "two_tools"]
+    draw: Literal["curves", "bars", "trade_off", "shares", "scan", "sizes", "amounts", "two_tools", "quantities"]
     """Curves over a load; bars at one load; a trade-off of a metric against response time; shares of a reference array,
     several beside one another; a scan over what workloads or arrays differ in; lines over the size of requests, or over
-    the amount moved; what ``live.second_tool`` measured beside raidlab."""
+    the amount moved; what ``live.second_tool`` measured beside raidlab; bars of a quantity, such as a slope."""
     metrics: Annotated[list[Line], Field(min_length=1, max_length=6)] = ["throughput_per_disk_mb_s"]
     """What is drawn: of bars parts that are stacked, else one metric; shares are of throughput per disk."""
     workloads: Annotated[list[Name], Field(min_length=1)]
@@ -84,6 +84,12 @@ class StudyFigure(Table):
     at: Literal["maximum", "heaviest", "target"] | Depth = "maximum"
     """Bars and scans: at the load of most throughput, at the heaviest, or at a depth; scans also at the held response
     time."""
+    measure: dict[str, Any] | None = None
+    """Quantities: what each bar is, as in ``quantities.toml``, without its ``array`` and ``workload``."""
+    axis: Line = ""
+    """Quantities: what the axis is called, with its unit."""
+    times: Annotated[float, Field(gt=0)] = 1.0
+    """Quantities: by what each is multiplied, for the study's unit."""
     mark: Line | None = None
     """Bars: a metric drawn as a stroke on each, such as what its parts should add up to."""
     against: Line = "response_time_ms_p90"

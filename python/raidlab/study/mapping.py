@@ -193,6 +193,8 @@ class Fit(Table):
     """What is left out in turn, to see how well the rest predicts it."""
     quick: bool = True
     """Whether each trial runs with the quick budget."""
+    quick_depths: bool = False
+    """Whether of sweeps only the depths of ``--quick`` are run."""
     note: Prose = ""
     """A remark for the reader."""
 

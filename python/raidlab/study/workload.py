@@ -241,6 +241,9 @@ class WholeFiles(Table):
     """Whether each file's size is drawn, or a table's shares are kept exactly."""
     lists: Few = 1
     """Disjoint lists that the files are dealt into, reader k reading list k; with 1 every reader reads all files."""
+    run: Bytes | Literal["whole"] | None = None
+    """The mean length of the runs in which their blocks lie side by side, or that they lie whole; that of the target's
+    file system when left out. Real file systems decide themselves."""
     order: Literal["once", "shuffled", "random"] = "shuffled"
     """A list is read once, again and again in an order shuffled anew, or drawn from with replacement."""
 

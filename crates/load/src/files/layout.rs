@@ -3,11 +3,13 @@
 //! Purpose: addresses that a Unix file system would give, without keeping the file system. Files are spread evenly over the
 //! groups in the order of their numbers, which says nothing of their sizes. In its group a file lies whole, or in runs that
 //! are strewn over it; the free space is evenly between them, so that a volume that is not full is used over its whole length
-//! all the same.
+//! all the same. A long file goes on in the next group after a quarter of one, so that none is used up by one file.
 //!
 //! Invariants:
 //! - A pure function of the sizes and the seed; where a file is broken does not depend on where others are.
 //! - Runs and inode blocks are disjoint and begin on a block.
+//!
+//! Reference: M. McKusick et al., *A fast file system for UNIX*, 1984; tunefs(8), `maxbpg`.
 
 use super::spec::FileSystemSpec;
 use crate::LoadError;
@@ -55,13 +57,17 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Puts a part into `group`, or the next one that has room; none if there is none.
-    fn hold(&mut self, group: u64, part: Part) -> Option<()> {
+    /// Puts a part into `group`, or the next one that has room; where none has room for all of it, as much as goes into
+    /// the one with most. The blocks put away: 0 where all is full.
+    fn hold(&mut self, group: u64, part: Part) -> u64 {
         let groups = self.room.len();
-        let found = (0..groups).map(|i| (group as usize + i) % groups).find(|&g| self.room[g] >= part.blocks)?;
-        self.room[found] -= part.blocks;
-        self.held[found].push(part);
-        Some(())
+        let in_turn = || (0..groups).map(|i| (group as usize + i) % groups);
+        let fits = in_turn().find(|&g| self.room[g] >= part.blocks);
+        let found = fits.or_else(|| in_turn().max_by_key(|&g| self.room[g])).expect("there is a group");
+        let blocks = part.blocks.min(self.room[found]);
+        self.room[found] -= blocks;
+        self.held[found].push(Part { blocks, ..part });
+        blocks
     }
 
     /// Lays out what each group holds, with equal gaps; strewn where files are broken.
@@ -116,10 +122,18 @@ pub fn place(
     let mut all = Groups { fs, first, room, held: vec![Vec::new(); groups as usize] };
     for (number, &size) in sizes.iter().enumerate() {
         let (file, group) = (number as u32, group_of(number));
-        for (run, blocks) in broken(fs, size, seed.named("runs").child(number as u64)).into_iter().enumerate() {
-            places[number].runs.push(Run { lba: 0, blocks });
-            let part = Part { file, run: run as u32, blocks };
-            all.hold(group, part).ok_or_else(|| does_not_fit(sizes, volume_bytes))?;
+        for (run, mut blocks) in broken(fs, size, seed.named("runs").child(number as u64)).into_iter().enumerate() {
+            // The runs of a broken file are strewn over its group, the parts of a whole one lie a group apart.
+            let group = if fs.run_bytes.is_none() { group + run as u64 } else { group };
+            while blocks > 0 {
+                let runs = &mut places[number].runs;
+                let held = all.hold(group, Part { file, run: runs.len() as u32, blocks });
+                if held == 0 {
+                    return Err(does_not_fit(sizes, volume_bytes));
+                }
+                runs.push(Run { lba: 0, blocks: held });
+                blocks -= held;
+            }
         }
     }
     all.lay(sector_bytes, seed.named("order"), &mut places);
@@ -129,7 +143,7 @@ pub fn place(
 /// The lengths of a file's runs, in blocks.
 fn broken(fs: &FileSystemSpec, size_bytes: u64, seed: Seed) -> Vec<u64> {
     let blocks = blocks_of(fs, size_bytes);
-    let Some(mean) = fs.run_bytes else { return if blocks > 0 { vec![blocks] } else { Vec::new() } };
+    let Some(mean) = fs.run_bytes else { return parts(blocks, most_in_group(fs)) };
     let chance = fs.block_bytes as f64 / mean;
     let (mut random, mut runs, mut length) = (seed.draws(), Vec::new(), 0);
     for block in 1..=blocks {
@@ -140,6 +154,17 @@ fn broken(fs: &FileSystemSpec, size_bytes: u64, seed: Seed) -> Vec<u64> {
         }
     }
     runs
+}
+
+/// Blocks that one file may have of a group before it goes on in another.
+fn most_in_group(fs: &FileSystemSpec) -> u64 {
+    // Inodes take a few blocks of a group, whose number is not known here.
+    let data = (fs.group_bytes / fs.block_bytes).saturating_sub(fs.group_header_blocks + 16);
+    (data / 4).max(1)
+}
+
+fn parts(blocks: u64, most: u64) -> Vec<u64> {
+    (0..blocks.div_ceil(most)).map(|part| most.min(blocks - part * most)).collect()
 }
 
 fn does_not_fit(sizes: &[u64], volume_bytes: u64) -> LoadError {
@@ -180,7 +205,19 @@ mod tests {
         let fs = FileSystemSpec { run_bytes: Some(3.0 * 8192.0), ..FileSystemSpec::default() };
         let runs: usize = (0..100).map(|i| broken(&fs, 10_000 * 8192, Seed::new(i)).len()).sum();
         assert!((1e6 / runs as f64 / 3.0 - 1.0).abs() < 0.02, "{runs}");
-        assert_eq!(broken(&FileSystemSpec { run_bytes: None, ..fs }, 10_000 * 8192, Seed::new(1)), [10_005]);
+    }
+
+    #[test]
+    fn a_long_file_goes_on_in_the_next_group() {
+        let fs = FileSystemSpec { run_bytes: None, ..FileSystemSpec::default() };
+        assert_eq!(broken(&fs, 80 * 8192, Seed::new(1)), [81], "with the indirect block");
+        assert_eq!(broken(&fs, 0, Seed::new(1)), [] as [u64; 0]);
+        let most = most_in_group(&fs);
+        assert_eq!(broken(&fs, 400 * 8192, Seed::new(1)), [most, most, 401 - 2 * most]);
+        // A third of the volume's 112 groups in files of two groups each: all find room, a group apart.
+        let places = place(&fs, &[12_000_000; 20], 700_000_000, 512, Seed::new(1)).expect("they fit");
+        let groups: Vec<u64> = places[0].runs.iter().map(|run| run.lba * 512 / fs.group_bytes).collect();
+        assert!(groups.windows(2).all(|two| two[1] == two[0] + 1), "{groups:?}");
     }
 
     #[test]
