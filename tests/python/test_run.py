@@ -142,7 +142,7 @@ def test_the_report_stands_on_its_own(small_run: Run) -> None:
     order = [
         answer.summary or answer.sentence[:40],
         answer.clauses[0].said,
-        "<figure>",
+        "<figure ",
         "<table>",
         "Can it be believed?",
     ]
