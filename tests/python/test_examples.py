@@ -23,6 +23,7 @@ import pytest
 import typer
 
 from doc_blocks import FILE, LEFT, PAGES, PARSED, ROOT, RUN, Block, blocks_of, name_of
+from raidlab.choice import load_choice
 from raidlab.cli.app import app
 from raidlab.results import Run
 from raidlab.sheet.facts import FactsFile
@@ -159,11 +160,14 @@ def test_toml_is_what_it_says(block: Block, place: Path) -> None:
         load_parameters("page.parameters.toml", place / "study.toml")
     elif "box" in document:
         FactsFile.model_validate(document)
+    elif {"rule", "candidate"} & document.keys():
+        file.rename(place / "choice.toml")
+        load_choice(file)
     elif isinstance(document.get("table"), dict):
         Columns.model_validate({"table": [{"file": "chart.csv", "key": {"chart": "chart"}, **document["table"]}]})
     elif "table" in document:
         Columns.model_validate(document)
-    elif {"measure", "claim", "fit", "derived"} & document.keys():
+    elif {"measure", "claim", "fit", "derived", "conclusion"} & document.keys():
         Quantities.model_validate({"target": "original", **document})
     elif "array" in document and "name" in document:
         load_study(file)
