@@ -86,7 +86,14 @@ memory_member_size = "2MiB"
 repeats = 2
 warmup = { requests = 1 }
 measure = { requests = 12 }
-second_tool = { arrays = ["whole"], workloads = ["read 65536"], pairs = 2 }
+
+
+[live.second_tool]
+arrays = ["whole"]
+workloads = ["read 65536"]
+pairs = 2
+warmup = { duration = "1ms" }
+measure = { duration = "30ms" }
 
 [[figure]]
 number = "Sizes"
@@ -227,6 +234,14 @@ def test_a_run_over_groups_keeps_how_its_arrays_lay(run: Run) -> None:
     # Nothing is discarded before it, and members in memory have no second tool.
     assert "two interfaces" not in set(run.cells["array"])
     assert "fio" in run.facts["second_tool"][0]["missing"]
+
+
+def test_without_groups_there_is_one(loaded: LoadedStudy, tmp_path: Path) -> None:
+    run = run_study(loaded, on=[f"{tmp_path}/members/"], out=tmp_path / "runs")
+    assert run.facts["status"] == "complete"
+    assert run.facts["groups"] == [{"names": ["0", "0"], "members": list(range(12))}]
+    assert set(run.facts["members_of"]) == {"whole", "halves", "three of it"}
+    assert not list(tmp_path.rglob("member-*.dat"))
 
 
 def test_a_complete_run_over_groups_is_only_read(run: Run) -> None:

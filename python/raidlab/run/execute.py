@@ -265,11 +265,20 @@ class Execution:
         self._say_formats()
 
     def _grouped(self, target: Target) -> tuple[Group, ...]:
-        """The groups of members, if that is how arrays are laid out; devices of a study that knows groups are one."""
+        """The groups of members, if that is how arrays are laid out; without any, a study that knows groups has one."""
         levels = self.loaded.study.live.groups
-        if target.groups or target.kind != "block" or not levels:
+        # Where a study is only checked there is no place yet, and every array counts.
+        is_checked = target.kind == "directory" and target.places[0].path is None
+        if target.groups or not levels or is_checked:
             return target.groups
-        return (Group(("0",) * len(levels), tuple(range(len(target.places)))),)
+        count = len(target.places) if target.kind == "block" else self._widest_of_one_group()
+        return (Group(("0",) * len(levels), tuple(range(count))),)
+
+    def _widest_of_one_group(self) -> int:
+        """Members of the widest array that asks for one place only: so many are made in directories and in memory."""
+        arrays = self.loaded.study.arrays_on("live")
+        alone = [array for array in arrays if all(not any(places) for places in array.placement.values())]
+        return max((self._leaves(array.name) for array in alone), default=self._widest())
 
     def _arrange(self, groups: tuple[Group, ...]) -> None:
         """Lay the study's arrays over groups of members, and say which cannot be."""
