@@ -22,6 +22,7 @@ from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
 from raidlab.run.dry import dry_problems
 from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
 from raidlab.run.far import FarMachine
+from raidlab.run.groups import groups_of, laid_over, places_told, unused_member
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import Members, check_devices, check_places, live_members
 from raidlab.run.mounted import MountedFiles, mounted_files, on_live, runs_mounted, runs_raw
@@ -39,7 +40,7 @@ from raidlab.run.targets import LivePlace, Target
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves, engine_of, writes
 from raidlab.study.expand import NULL, expand_null
-from raidlab.study.grouped import Group, arranged, members_of
+from raidlab.study.grouped import members_of
 from raidlab.study.schema import Array, Live
 from raidlab.study.units import format_bytes
 
@@ -162,7 +163,7 @@ class Execution:
                 return
             for position, facts in zip(positions, answer["facts"]["targets"], strict=True):
                 found[position] = {**(facts or {}), **target_facts((facts or {}).get("path"))}
-        known = [found.get(position) or _unused(member) for position, member in enumerate(members)]
+        known = [found.get(position) or unused_member(member) for position, member in enumerate(members)]
         self._refuse_small_requests(known)
         if self.check_members is not None:
             self.check_members(known)
@@ -240,15 +241,18 @@ class Execution:
             if target.kind == "memory":
                 self._live_member_bytes = live.memory_member_size
             if target.kind == "block":
-                self._live_member_bytes = check_devices(target, 0 if self._grouped(target) else self._widest())
+                self._live_member_bytes = check_devices(target, 0 if groups_of(self.loaded, target) else self._widest())
                 if any(writes(workload) for workload in self.loaded.study.workloads_on("live")):
                     target.refuse_writes()
             sample = self.loaded.sample_file()
             if sample is not None and not sample.is_file():
                 problem = self.loaded.problem(("live", "data"), "is no file", "a file with data of your own")
                 raise InputError([problem])
-            if self._grouped(target):
-                self._arrange(self._grouped(target))
+            groups = groups_of(self.loaded, target)
+            if groups:
+                self.loaded = laid_over(self.loaded, groups, self._live_member_bytes, self.progress.note)
+                # What followed from the arrays as they were is to be found anew.
+                self.__dict__.pop("live_loaded", None)
             if target.kind == "directory":
                 raw = self._member_count() if runs_raw(self.live_loaded) else 0
                 mounted = len(target.places) if runs_mounted(self.live_loaded) else 0
@@ -263,41 +267,6 @@ class Execution:
         if found:
             raise InputError(sorted(found.values(), key=lambda problem: (problem.line or 0, problem.where)))
         self._say_formats()
-
-    def _grouped(self, target: Target) -> tuple[Group, ...]:
-        """The groups of members, if that is how arrays are laid out; without any, a study that knows groups has one."""
-        levels = self.loaded.study.live.groups
-        # Where a study is only checked there is no place yet, and every array counts.
-        is_checked = target.kind == "directory" and target.places[0].path is None
-        if target.groups or not levels or is_checked:
-            return target.groups
-        count = len(target.places) if target.kind == "block" else self._widest_of_one_group()
-        return (Group(("0",) * len(levels), tuple(range(count))),)
-
-    def _widest_of_one_group(self) -> int:
-        """Members of the widest array that asks for one place only: so many are made in directories and in memory."""
-        arrays = self.loaded.study.arrays_on("live")
-        alone = [array for array in arrays if all(not any(places) for places in array.placement.values())]
-        return max((self._leaves(array.name) for array in alone), default=self._widest())
-
-    def _arrange(self, groups: tuple[Group, ...]) -> None:
-        """Lay the study's arrays over groups of members, and say which cannot be."""
-        try:
-            self.loaded, arrangement = arranged(self.loaded, groups, self._live_member_bytes)
-        except ValueError as error:
-            raise InputError([Problem("", "--on", str(error))]) from None
-        # What followed from the arrays as they were is to be found anew.
-        self.__dict__.pop("live_loaded", None)
-        reasons: dict[str, list[str]] = {}
-        for array, reason in arrangement.left_out.items():
-            reasons.setdefault(reason, []).append(array)
-        said = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
-        if not arrangement.members_of:
-            raise InputError.one(
-                "--on", f"no array can be laid over these groups: {said}", accepted="larger groups, or more"
-            )
-        if said:
-            self.progress.note(f"left out: {said}")
 
     def _say_formats(self) -> None:
         """Name the format of every trace whose first lines have told it: a guess is said."""
@@ -413,7 +382,7 @@ class Execution:
                 return files.text(cell)
             return self._live_text(cell, members, hold_target_ns)
 
-        places = ", ".join(_told(target))
+        places = ", ".join(places_told(target))
         runner = InlineRunner(self.stop, self.machine)
         return self._run(self._expanded("live"), runner, text_of, f"measuring on {places}")
 
@@ -495,18 +464,6 @@ def check_study(loaded: LoadedStudy) -> None:
     is_live = "live" in study.model_fields_set or any(engine_of(word) == "live" for word in study.default_targets)
     live = [Target("live", (LivePlace("directory"),))] if is_live else []
     Execution(loaded, [*modelled, *live], study.seed).prepare()
-
-
-def _told(target: Target) -> list[str]:
-    """The places of a target, or its groups with their number of members."""
-    if target.groups:
-        return [f"{'/'.join(group.names)} ({len(group.members)})" for group in target.groups]
-    return [str(place.path or place.kind) for place in target.places]
-
-
-def _unused(member: dict[str, Any]) -> dict[str, Any]:
-    """What is known of a member that no array has."""
-    return {"kind": member["kind"], "path": member.get("path"), "io": "unused", "disks": []}
 
 
 def _in_words_of_user(message: str) -> str:
