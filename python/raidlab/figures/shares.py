@@ -24,7 +24,10 @@ KIND = "shares"
 _BAR_STEP = 19
 # None of the colours that arrays have.
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F")
-_CAPTION = "Throughput per disk in percent of the reference. Strokes: 95 % intervals over repeats."
+_CAPTION = (
+    "Throughput per disk in percent of the reference; in brackets the storage efficiency. Strokes: 95 % intervals over"
+    " repeats."
+)
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
@@ -38,6 +41,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
         rows = [
             {
                 "array": array,
+                "place": _place(source, array, workload),
                 "series": series.name,
                 "rank": rank,
                 **span_of(found),
@@ -62,6 +66,12 @@ def _sure(reading: Reading) -> str:
     return f" (95 % interval {number(span['low'])} to {number(span['high'])})"
 
 
+def _place(source: Source, array: str, workload: str) -> str:
+    """An array beside how much of its disks is the user's."""
+    points = source.points_of(array, workload)
+    return f"{array} ({100 * points[0].rows[0]['storage_efficiency']:.0f} %)" if points else array
+
+
 def _share(source: Source, spec: StudyFigure, series: FigureSeries, array: str, workload: str) -> Reading | None:
     reference = spec.reference
     if reference is None or not source.points_of(array, workload):
@@ -80,12 +90,12 @@ def _share(source: Source, spec: StudyFigure, series: FigureSeries, array: str, 
 
 
 def _chart(rows: list[dict[str, Any]], spec: StudyFigure, title: str) -> Chart:
-    arrays = [name for name in spec.arrays if any(row["array"] == name for row in rows)]
+    arrays = list(dict.fromkeys(row["place"] for row in rows))
     series = [one.name for one in spec.series if any(row["series"] == one.name for row in rows)]
     most = max(100.0, *(row["high"] for row in rows))
     # Room at the right for the figures.
     scale = alt.Scale(domain=[0, most * 1.12], nice=False)
-    place = alt.Y("array:N", sort=arrays, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=160))
+    place = alt.Y("place:N", sort=arrays, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=160))
     within = alt.YOffset("series:N", sort=series)
     share = alt.X("value:Q", title=f"% of {spec.reference}", scale=scale, axis=alt.Axis(tickCount=6))
     colours = {one.name: _COLOURS[rank % len(_COLOURS)] for rank, one in enumerate(spec.series)}
