@@ -22,6 +22,7 @@ from raidlab.figures import (
     shares,
     sizes,
     throughput_against_p90,
+    total_time,
     trade_off,
     two_tools,
 )
@@ -42,6 +43,7 @@ FIGURES = (
     amounts,
     two_tools,
     quantities,
+    total_time,
 )
 
 

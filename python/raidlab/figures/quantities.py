@@ -56,7 +56,7 @@ def _row(spec: StudyFigure, line: Line, reading: Reading) -> dict[str, Any]:
     return {
         "line": line.name,
         **span,
-        "label": number(span["value"]),
+        "label": f"{span['value']:.3g}",
         "tip": f"{line.name}: {spec.axis} {number(span['value'])}{sure}",
     }
 

@@ -66,10 +66,13 @@ class StudyFigure(Table):
     """What the study calls it: a number, or a heading; used once."""
     title: Line
     """What it shows."""
-    draw: Literal["curves", "bars", "trade_off", "shares", "scan", "sizes", "amounts", "two_tools", "quantities"]
+    draw: Literal[
+        "curves", "bars", "trade_off", "shares", "scan", "sizes", "amounts", "two_tools", "quantities", "total_time"
+    ]
     """Curves over a load; bars at one load; a trade-off of a metric against response time; shares of a reference array,
     several beside one another; a scan over what workloads or arrays differ in; lines over the size of requests, or over
-    the amount moved; what ``live.second_tool`` measured beside raidlab; bars of a quantity, such as a slope."""
+    the amount moved; what ``live.second_tool`` measured beside raidlab; bars of a quantity, such as a slope;
+    the total time of several tasks, one after another and at once (the first workload alone, and the last's slope)."""
     metrics: Annotated[list[Line], Field(min_length=1, max_length=6)] = ["throughput_per_disk_mb_s"]
     """What is drawn: of bars parts that are stacked, else one metric; shares are of throughput per disk."""
     workloads: Annotated[list[Name], Field(min_length=1)]

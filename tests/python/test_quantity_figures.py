@@ -1,0 +1,112 @@
+"""Figures of quantities, and of the total time of several tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raidlab.api import analyse, run_study
+from raidlab.figures import Panel, make_figures, quantities, total_time
+from raidlab.metrics import Analysis
+
+STUDY = """
+name = "lines"
+title = "What each further one adds"
+on = ["sim"]
+
+[[array]]
+name = "one"
+tree = "independent(1)"
+
+[[array]]
+name = "three"
+tree = "raid0(3, chunk=64KiB)"
+
+[[array]]
+name = "elsewhere"
+tree = "raid0(4, chunk=64KiB)"
+on = ["emulated"]
+
+[[workload]]
+name = "reads"
+read = 1.0
+size = "4KiB"
+
+[load]
+depths = [1, 4, 8]
+
+[sim]
+device = "hdd-7200"
+measure = { requests = 800 }
+
+[[figure]]
+number = "1"
+title = "slopes"
+draw = "quantities"
+measure = { kind = "regression", of = "slope", metric = "response_time_ms_mean" }
+axis = "slope (s)"
+times = 0.001
+workloads = ["reads"]
+arrays = ["one", "three", "elsewhere"]
+
+[[figure]]
+number = "2"
+title = "no such quantity"
+draw = "quantities"
+measure = { kind = "nothing" }
+workloads = ["reads"]
+arrays = ["one"]
+
+[[figure]]
+number = "3"
+title = "total time"
+draw = "total_time"
+workloads = ["reads"]
+arrays = ["one", "three", "elsewhere"]
+"""
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    folder = tmp_path_factory.mktemp("figures")
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    return analyse(run_study(folder / "study.toml", out=folder / "runs"))
+
+
+def _rows(panel: Panel) -> list[dict[str, Any]]:
+    """The data of a chart, which stands with its layers, or above them where it is that of all."""
+    specification: dict[str, Any] = panel.chart.to_dict()
+    found: list[dict[str, Any]] = (specification.get("data") or specification["layer"][0]["data"])["values"]
+    return found
+
+
+def test_a_bar_is_the_quantity_of_its_array(analysis: Analysis) -> None:
+    [figure] = quantities.figures(analysis)
+    [panel] = figure.panels
+    rows = _rows(panel)
+    assert [row["line"] for row in rows] == ["one", "three"], "what was not run is left out"
+    points = {(point.array, point.depth): point for point in analysis.points}
+    rise = points["one", 8].rows[0]["all_response_mean_ns"] - points["one", 1].rows[0]["all_response_mean_ns"]
+    assert rows[0]["value"] == pytest.approx(rise / 1e9 / 7, rel=0.1)
+    assert rows[0]["value"] > rows[1]["value"]
+    assert "one" in panel.alt
+
+
+def test_total_time_is_that_of_one_and_what_each_further_one_adds(analysis: Analysis) -> None:
+    [figure] = total_time.figures(analysis)
+    [panel] = figure.panels
+    rows = _rows(panel)
+    of_one = {(row["how"], row["n"]): row["time"] for row in rows if row["line"] == "one"}
+    assert of_one["one after another", 10] == pytest.approx(10 * of_one["at once", 1])
+    added = of_one["at once", 3] - of_one["at once", 2]
+    assert of_one["at once", 10] == pytest.approx(of_one["at once", 1] + 9 * added)
+
+
+def test_both_are_drawn(analysis: Analysis, tmp_path: Path) -> None:
+    found = [figure for figure in make_figures(analysis) if figure.kind in ("quantities", "total_time")]
+    assert len(found) == 2
+    for figure in found:
+        assert all(path.stat().st_size > 1000 for path in figure.save(tmp_path))
+        figure.specifications()
