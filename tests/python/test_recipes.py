@@ -6,6 +6,7 @@ A block with a title is a new file; a ``diff`` is a change. What a recipe in Rus
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,27 +32,57 @@ analysis = analyse(sys.argv[1])
 """
 
 
-def applied(page: Path, tree: Path, *options: str) -> None:
-    """Follow a recipe in a tree; one line of context is enough, for lists grow."""
+def applied(page: Path, source: Path, target: Path | None = None) -> None:
+    """Follow a recipe: changes of the files of a tree, written into another (None: nowhere), and its new files."""
     for block in blocks_of(page):
         if block.language == "diff":
-            command = ["git", "apply", "-C1", *options, "-"]
-            done = subprocess.run(command, cwd=tree, input=block.text, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, f"{name_of(page)} does not fit the source any more: {done.stderr}"
-        elif block.how == FILE and block.file is not None and "--check" not in options and "/" in block.file:
-            (tree / block.file).write_text(block.text, encoding="utf-8")
+            for name, hunks in re.findall(r"^\+\+\+ b/(\S+)\n(.*?)(?=^--- |\Z)", block.text, re.M | re.S):
+                text = changed((source / name).read_text(encoding="utf-8"), hunks, f"{name_of(page)}: {name}")
+                if target is not None:
+                    (target / name).write_text(text, encoding="utf-8")
+        elif block.how == FILE and block.file is not None and "/" in block.file and target is not None:
+            (target / block.file).write_text(block.text, encoding="utf-8")
 
 
-@pytest.fixture(autouse=True)
-def _with_git() -> None:
-    if shutil.which("git") is None:
-        pytest.skip("git applies the changes")
+def changed(text: str, hunks: str, place: str) -> str:
+    """A text with the changes of a diff, each at the line before or after it, wherever that is now: lists grow."""
+    lines = text.splitlines()
+    moved = 0
+    for start, hunk in re.findall(r"^@@ -(\d+)[^\n]*\n(.*?)(?=^@@|\Z)", hunks, re.M | re.S):
+        at, before = int(start) - 1 + moved, None
+        rows = hunk.splitlines()
+        for index, row in enumerate(rows):
+            kind, line = row[:1], row[1:]
+            if kind == "+":
+                after = next((other[1:] for other in rows[index + 1 :] if other[:1] == " "), None)
+                found = nearest(lines, before, at)
+                # At the front of a hunk, or where what stood before it is gone: before what follows.
+                here = found + 1 if found is not None else nearest(lines, after, at)
+                assert here is not None, f"{place} has neither {before!r} nor {after!r} any more"
+                lines.insert(here, line)
+                at, moved = here, moved + 1
+            elif kind == "-":
+                found = nearest(lines, line, at)
+                assert found is not None, f"{place} has {line!r} no more"
+                del lines[found]
+                at, moved = found - 1, moved - 1
+                line = lines[at] if at >= 0 else None
+            else:
+                at = nearest(lines, line, at + 1) or at
+            before = line
+    return "\n".join(lines) + "\n"
+
+
+def nearest(lines: list[str], line: str | None, at: int) -> int | None:
+    """Where a line stands, the nearest to a place."""
+    places = [index for index, other in enumerate(lines) if other == line]
+    return min(places, key=lambda place: abs(place - at), default=None)
 
 
 @pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.stem)
 def test_a_recipe_fits_the_source(page: Path) -> None:
     assert any(block.language == "diff" for block in blocks_of(page))
-    applied(page, ROOT, "--check")
+    applied(page, ROOT)
     new = [block.file for block in blocks_of(page) if block.how == FILE and block.file and "/" in block.file]
     assert new or "policy" in page.stem
     assert not [file for file in new if (ROOT / file).exists()], "what a recipe adds is not there yet"
@@ -61,7 +92,7 @@ def test_a_recipe_fits_the_source(page: Path) -> None:
 def test_a_recipe_in_python_works(name: str, works: str, small_run: Run, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "python", tmp_path / "python", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "tests" / "python", tmp_path / "tests" / "python", ignore=shutil.ignore_patterns("fixtures"))
-    applied(ROOT / "docs" / "how-to" / name, tmp_path)
+    applied(ROOT / "docs" / "how-to" / name, tmp_path, tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "python")}
     command = [sys.executable, "-c", HEAD + works, str(small_run.folder)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
