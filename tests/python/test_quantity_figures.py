@@ -76,10 +76,9 @@ def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 
 def _rows(panel: Panel) -> list[dict[str, Any]]:
-    """The data of a chart, which stands with its layers, or above them where it is that of all."""
-    specification: dict[str, Any] = panel.chart.to_dict()
-    found: list[dict[str, Any]] = (specification.get("data") or specification["layer"][0]["data"])["values"]
-    return found
+    """The data of a chart, all layers of which show the same."""
+    first: list[dict[str, Any]] = next(iter(panel.chart.to_dict()["datasets"].values()))
+    return first
 
 
 def test_a_bar_is_the_quantity_of_its_array(analysis: Analysis) -> None:
