@@ -21,6 +21,8 @@ KIND = "relative_throughput"
 MODEL = "access-count model"
 HELD = "at equal p{percentile:g}"
 _BAR_STEP = 30
+# Beside the plot, where no interval runs through them, stand the figures of the bars.
+_WIDTH = PANEL_WIDTH - 46
 _UPRIGHT = "M-.13,-1.15H.13V1.15H-.13Z"
 
 
@@ -100,7 +102,7 @@ def _chart(comparison: Comparison) -> Chart:
     kinds = list(dict.fromkeys(mark["what"] for mark in marks))
     largest = max((item["percent"] for item in [*bars, *marks]), default=100.0)
     # An interval may be wider than what is worth drawing; it is cut at the edge of the panel.
-    edge = max(125.0, largest * 1.25)
+    edge = max(110.0, largest * 1.1)
     ranges = [{**item, "low": max(item["low"], 0.0), "high": min(item["high"], edge)} for item in ranges]
     place = alt.Y("array:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=140))
 
@@ -108,7 +110,6 @@ def _chart(comparison: Comparison) -> Chart:
         return alt.X(
             f"{field}:Q",
             title=f"% of {comparison.compare.reference}",
-            # Room at the right for the figure behind the longest bar.
             scale=alt.Scale(domain=[0, edge], nice=False),
             axis=alt.Axis(tickCount=5),
         )
@@ -120,7 +121,7 @@ def _chart(comparison: Comparison) -> Chart:
         description="tip:N",
     )
     text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False).encode(
-        x=alt.value(PANEL_WIDTH - 2), text="label:N"
+        x=alt.value(PANEL_WIDTH), text="label:N"
     )
     shape = alt.Shape(
         "what:N",
@@ -149,4 +150,4 @@ def _chart(comparison: Comparison) -> Chart:
         else []
     )
     chart = alt.LayerChart(layer=[drawn, *spans, *pointed, text])
-    return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=comparison.workload)
+    return chart.properties(width=_WIDTH, height=_BAR_STEP * max(len(names), 1), title=comparison.workload)
