@@ -218,3 +218,26 @@ def choice(
         print(choice_json(made) if as_json else choice_text(made), end="\n" if as_json else "")
     if not of and choice_of(result, loaded) is not None:
         say(f"report: {write_page(analyse(result), published_beside(result, loaded), made)}")
+
+
+@app.command("sizes")
+def sizes(
+    directory: Annotated[
+        str, typer.Argument(metavar="DIR", help="A directory; files below it are counted, not opened.")
+    ],
+    classes: Annotated[int, typer.Option("--classes", min=1, max=1000, help="How many sizes the table has.")] = 10,
+) -> None:
+    """Print the sizes of the files below a directory as a line for a study of whole files.
+
+    Each class stands for the same number of files, by its mean.
+    """
+    from pathlib import Path
+
+    from raidlab.cli.terminal import say
+    from raidlab.study.scan import scan_sizes
+
+    found = scan_sizes(Path(directory), classes)
+    print(found.toml())
+    mean = found.total_bytes / found.files
+    empty = f"; {found.empty} empty ones left out" if found.empty else ""
+    say(f"{found.files:,} files, {found.total_bytes / 1e6:,.1f} MB, mean {mean:,.0f} bytes{empty}")
