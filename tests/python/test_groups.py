@@ -253,6 +253,7 @@ def test_sizes_and_amounts_are_drawn(run: Run) -> None:
     assert [panel.title for panel in figures["Sizes"].panels] == ["read"]
     assert [panel.title for panel in figures["Amounts"].panels] == ["write"]
     assert "Tools" not in figures
+    assert all(any(letter.isdigit() for letter in panel.alt) for figure in figures.values() for panel in figure.panels)
     for figure in figures.values():
         assert figure.specifications()
 

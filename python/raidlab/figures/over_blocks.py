@@ -18,6 +18,7 @@ import altair as alt
 from raidlab.figures.figure import Chart, Panel, data_of
 from raidlab.figures.own import BY_KIND, axis_title
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.figures.words import number, of_lines
 from raidlab.metrics import Analysis, Metric, Point
 from raidlab.study.figure import StudyFigure
 from raidlab.study.workload import Workload
@@ -46,9 +47,16 @@ def panels(
     if metric is None:
         return
     for title, reads in (("read", True), ("write", False)):
-        rows = [row for workload, mark in found if (workload.read > 0) == reads for row in _row(mark, metric)]
+        rows = [row for workload, mark in found if (workload.read > 0) == reads for row in _row(mark, metric, x_title)]
         if rows:
-            yield Panel(title, _chart(rows, names, spec, metric, title, x_title))
+            yield Panel(title, _chart(rows, names, spec, metric, title, x_title), _alt_text(rows, metric, x_title))
+
+
+def _alt_text(rows: list[dict[str, Any]], metric: Metric, x_title: str) -> str:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in sorted(rows, key=lambda row: row["x"]):
+        lines.setdefault(row["line"], []).append((row["x"], row["value"]))
+    return of_lines(lines, x_title, axis_title([metric]))
 
 
 def sizes_of(analysis: Analysis, spec: StudyFigure) -> list[tuple[Workload, int]]:
@@ -68,12 +76,15 @@ def swept_point(analysis: Analysis, target: str, array: str, workload: str) -> P
     return max(mine, key=lambda point: point.level_value, default=None)
 
 
-def _row(mark: Mark, metric: Metric) -> Iterator[dict[str, Any]]:
+def _row(mark: Mark, metric: Metric, x_title: str) -> Iterator[dict[str, Any]]:
     value = metric.compute(mark.point, None)
     each = [metric.compute(replace(mark.point, rows=(row,)), None) for row in mark.point.rows]
     known = [one for one in each if one is not None]
     if value:
-        yield {"line": mark.line, "x": mark.x, "value": value, "low": min(known), "high": max(known)}
+        low, high = min(known), max(known)
+        runs = f" (runs {number(low)} to {number(high)})" if high > low else ""
+        tip = f"{mark.line}, {x_title} {number(mark.x)}: {metric.title} {number(value)} {metric.unit}{runs}"
+        yield {"line": mark.line, "x": mark.x, "value": value, "low": low, "high": high, "tip": tip}
 
 
 def _chart(
@@ -116,12 +127,12 @@ def _chart(
     )
     base = alt.Chart(data_of(rows)).encode(x=place, y=height, color=colour, order=alt.Order("x:Q"))
     spans = [row for row in rows if row["high"] > row["low"]]
-    strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.4, opacity=0.8)
-    layers: list[Any] = [base.mark_line(strokeWidth=1.8)]
+    strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.4, opacity=0.8, aria=False)
+    layers: list[Any] = [base.mark_line(strokeWidth=1.8, aria=False)]
     if spans:
         low = alt.Y("low:Q", title=axis_title([metric]))
         layers.append(strokes.encode(x=place, y=low, y2="high:Q", color=colour))
-    layers.append(base.mark_point(filled=True, size=45, opacity=1).encode(shape=shape))
+    layers.append(base.mark_point(filled=True, size=45, opacity=1).encode(shape=shape, description="tip:N"))
     return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=title)
 
 

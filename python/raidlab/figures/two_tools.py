@@ -15,9 +15,11 @@ from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.over_blocks import RUNS
 from raidlab.figures.own import own_key
 from raidlab.figures.style import COLOURS, PANEL_HEIGHT, PANEL_WIDTH, SHAPES
+from raidlab.figures.words import number, of_lines
 from raidlab.metrics import Analysis
 
 KIND = "two_tools"
+_TOOLS = ("raidlab", "fio")
 _PANELS = (("throughput_mb_s", "throughput (MB/s)"), ("processors_busy", "processors busy with the tool"))
 
 
@@ -28,16 +30,22 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
         mine = [one for one in found if one["array"] in spec.arrays and one["workload"] in spec.workloads]
         if spec.draw == KIND and mine:
             caption = " ".join(part for part in (RUNS, f"Both on {mine[0]['target']}.", spec.note) if part)
-            charts = [(title, _chart(mine, key, title)) for key, title in _PANELS]
-            made = tuple(Panel(title, chart) for title, chart in charts if chart is not None)
+            charts = [(title, _rows(mine, key, title)) for key, title in _PANELS]
+            made = tuple(Panel(title, _chart(rows, title), _alt_text(rows, title)) for title, rows in charts if rows)
             yield Figure(KIND, own_key(spec, "live"), f"{spec.number}: {spec.title}", caption, made)
 
 
-def _chart(found: list[dict[str, Any]], key: str, title: str) -> Chart | None:
-    rows = [row for one in found for tool in ("raidlab", "fio") for row in _row(one, tool, key)]
-    if not rows:
-        return None
-    names = ["raidlab", "fio"]
+def _rows(found: list[dict[str, Any]], key: str, title: str) -> list[dict[str, Any]]:
+    return [row for one in found for tool in _TOOLS for row in _row(one, tool, key, title)]
+
+
+def _alt_text(rows: list[dict[str, Any]], title: str) -> str:
+    lines = {tool: [(row["jobs"], row["value"]) for row in rows if row["tool"] == tool] for tool in _TOOLS}
+    return of_lines(lines, "jobs", title)
+
+
+def _chart(rows: list[dict[str, Any]], title: str) -> Chart:
+    names = list(_TOOLS)
     jobs = sorted({row["jobs"] for row in rows})
     place = alt.X(
         "jobs:Q",
@@ -51,15 +59,19 @@ def _chart(found: list[dict[str, Any]], key: str, title: str) -> Chart | None:
     base = alt.Chart(data_of(rows)).encode(x=place, y=height, color=colour)
     low = alt.Y("low:Q", title=title)
     layers: list[Any] = [
-        base.mark_line(strokeWidth=2),
-        alt.Chart(data_of(rows)).mark_rule(strokeWidth=1.4).encode(x=place, y=low, y2="high:Q", color=colour),
-        base.mark_point(filled=True, size=60, opacity=1).encode(shape=shape),
+        base.mark_line(strokeWidth=2, aria=False),
+        alt.Chart(data_of(rows))
+        .mark_rule(strokeWidth=1.4, aria=False)
+        .encode(x=place, y=low, y2="high:Q", color=colour),
+        base.mark_point(filled=True, size=60, opacity=1).encode(shape=shape, description="tip:N"),
     ]
     return alt.LayerChart(layer=layers).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
 
 
-def _row(one: dict[str, Any], tool: str, key: str) -> Iterator[dict[str, Any]]:
+def _row(one: dict[str, Any], tool: str, key: str, title: str) -> Iterator[dict[str, Any]]:
     values = [pair[tool][key] for pair in one["pairs"] if key in pair[tool]]
     if values:
         middle = statistics.median(values)
-        yield {"tool": tool, "jobs": one["depth"], "value": middle, "low": min(values), "high": max(values)}
+        low, high = min(values), max(values)
+        tip = f"{tool}, {one['depth']} jobs: {title} {number(middle)} (runs {number(low)} to {number(high)})"
+        yield {"tool": tool, "jobs": one["depth"], "value": middle, "low": low, "high": high, "tip": tip}
