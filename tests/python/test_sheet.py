@@ -126,6 +126,18 @@ def test_a_sheet_shows_what_is_there_and_what_is_not(folder: Path, run: Run) -> 
     assert document["boxes"][1]["entered"]["price"] == 5000
 
 
+def test_a_box_is_held_against_the_baseline_in_every_test(folder: Path, run: Run) -> None:
+    plan = load_plan(folder / "study.toml")
+    slow, fast = make_sheet(plan, boxes_of(analyse(run))).boxes
+    assert slow.against_baseline is None and fast.against_baseline == ([], 2)
+    text = sheet_markdown(make_sheet(plan, boxes_of(analyse(run))))
+    assert "The baseline, slow: matched in all 2." in text and "| matches slow |  | - | yes |" in text
+    turned = plan.model_copy(update={"baseline": "fast"})
+    assert make_sheet(turned, boxes_of(analyse(run))).boxes[0].against_baseline == (["one", "two, each"], 2)
+    patient = turned.model_copy(update={"baseline_within": 0.9})
+    assert make_sheet(patient, boxes_of(analyse(run))).boxes[0].against_baseline == ([], 2)
+
+
 def test_boxes_whose_intervals_meet_share_a_place() -> None:
     test = PlannedTest(name="one", measure={}, kind="discriminating")
     rows = {

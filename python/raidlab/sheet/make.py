@@ -48,6 +48,8 @@ class SheetRow:
         How often the tape stopped, a run.
     baseline_percent : float or None
         The result in percent of the baseline's.
+    behind_baseline : bool or None
+        Whether the baseline is ahead, told apart and by more than the plan allows; None where it has no result.
     loaded : float or None
         The result of a loaded run.
     published : float or None
@@ -64,6 +66,7 @@ class SheetRow:
     left_percent: float | None = None
     stops: float | None = None
     baseline_percent: float | None = None
+    behind_baseline: bool | None = None
     loaded: float | None = None
     published: float | None = None
 
@@ -84,6 +87,12 @@ class BoxSheet:
         if FAILS in verdicts:
             return FAILS
         return PASSES if verdicts and all(verdict == PASSES for verdict in verdicts) else UNDECIDED
+
+    @property
+    def against_baseline(self) -> tuple[list[str], int] | None:
+        """The tests in which it is behind the baseline, and of how many; None where there is no baseline beside it."""
+        rows = [row for row in self.rows if row.behind_baseline is not None and row.test.kind != "beside"]
+        return ([row.test.name for row in rows if row.behind_baseline], len(rows)) if rows else None
 
 
 @dataclass(frozen=True)
@@ -207,16 +216,24 @@ def _beside(
         return row
     better = sum(1 for other in boxes if is_ahead(found[other][index], row))
     alone = next((one.value for one in found[name] if one.test.name == row.test.alone), None)
-    base = found[plan.baseline][index].value if plan.baseline in found and plan.baseline != name else None
+    base_row = found[plan.baseline][index] if plan.baseline in found and plan.baseline != name else None
+    base = None if base_row is None else base_row.value
     return SheetRow(
         **{
             **row.__dict__,
             "rank": better + 1 if row.test.kind == "discriminating" and len(boxes) > 1 else None,
             "left_percent": 100 * row.value / alone if alone else None,
             "baseline_percent": 100 * row.value / base if base else None,
+            "behind_baseline": _is_behind(row, base_row, plan.baseline_within),
             "published": box.published.get(row.test.name),
         }
     )
+
+
+def _is_behind(row: SheetRow, base: SheetRow | None, within: float) -> bool | None:
+    if base is None or base.value is None or row.value is None:
+        return None
+    return is_ahead(base, row) and row.value < (1 - within) * base.value
 
 
 def is_ahead(one: SheetRow, other: SheetRow) -> bool:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from raidlab.errors import InputError
-from raidlab.study.words import Line, Name, Prose, Table
+from raidlab.study.words import Line, Name, Prose, Share, Table
 
 SHEET = "sheet.toml"
 
@@ -52,6 +52,8 @@ class SheetPlan(Table):
     unit: Line = "MB/s"
     baseline: Name | None = None
     """The box that each box must match in every test: plain disks under software RAID."""
+    baseline_within: Share = 0.01
+    """By how much of its result it may be missed: where something else limits both, they are alike."""
     note: Prose = ""
     """What stands at the head of a sheet."""
     test: Annotated[list[PlannedTest], Field(min_length=1)]

@@ -43,6 +43,7 @@ def sheet_json(sheet: Sheet) -> str:
                 "box": box.box,
                 "tree": box.tree,
                 "qualifies": box.qualifies,
+                "behind_baseline": None if box.against_baseline is None else box.against_baseline[0],
                 "tests": [row(one) for one in box.rows],
                 "entered": box.facts.model_dump(),
             }
@@ -72,7 +73,14 @@ def _box(box: BoxSheet, sheet: Sheet) -> list[str]:
         if title in ("test", "requires", sheet.plan.unit, "verdict")
         or any(take(row) not in ("", NOTHING) for row in box.rows)
     ]
-    lines = [f"## {box.box}", "", f"Arrangement: `{box.tree}`. Qualifying tests: {box.qualifies}.", ""]
+    head = f"Arrangement: `{box.tree}`. Qualifying tests: {box.qualifies}."
+    if (against := box.against_baseline) is not None:
+        behind, count = against
+        told = (
+            f"behind in {len(behind)} of {count} tests ({'; '.join(behind)})" if behind else f"matched in all {count}"
+        )
+        head += f" The baseline, {sheet.plan.baseline}: {told}."
+    lines = [f"## {box.box}", "", head, ""]
     # What was not run is told where the verdict on the box waits for it.
     rows = [row for row in box.rows if row.value is not None or row.test.kind == "qualifying"]
     lines += _table([title for title, _ in shown], [[take(row) for _, take in shown] for row in rows])
@@ -103,6 +111,10 @@ def _side_by_side(sheet: Sheet) -> list[str]:
         cells = [_figure(row.value) + (" *" if _is_best(row, each) else "") + _mark(row) for row in each]
         rows.append([test.name, _requirement(each[0]), *cells])
     rows.append(["qualifying tests", "", *(box.qualifies for box in sheet.boxes)])
+    against = [box.against_baseline for box in sheet.boxes]
+    if any(found is not None for found in against):
+        cells = [NOTHING if found is None else f"behind in {len(found[0])}" if found[0] else "yes" for found in against]
+        rows.append([f"matches {sheet.plan.baseline}", "", *cells])
     for key, meaning in ASKED.items():
         entered = [box.facts.model_dump()[key] for box in sheet.boxes]
         if any(value is not None for value in entered):
