@@ -30,6 +30,21 @@ def _percentile(percentile: float) -> Metric:
     )
 
 
+def _deviation_ms(point: Point) -> float | None:
+    deviation_ns = point.response.deviation_ns
+    return None if deviation_ns is None else deviation_ns / NS_PER_MS
+
+
+def _end(kind: str, percentile: float, word: str) -> Metric:
+    return Metric(
+        kind=f"response_time_ms_{kind}",
+        title=f"{word} response time",
+        unit="ms",
+        meaning=f"the {word} of all requests, to the resolution of the histogram",
+        compute=lambda point, reference: response_time_ms(point, percentile),
+    )
+
+
 METRICS = (
     _percentile(50),
     _percentile(90),
@@ -42,4 +57,13 @@ METRICS = (
         meaning="the mean over all requests, counted from their intended arrival",
         compute=lambda point, reference: response_time_ms_mean(point),
     ),
+    Metric(
+        kind="response_time_ms_sd",
+        title="standard deviation of response time",
+        unit="ms",
+        meaning="how far response times scatter about their mean, over all requests",
+        compute=lambda point, reference: _deviation_ms(point),
+    ),
+    _end("min", 0, "shortest"),
+    _end("max", 100, "longest"),
 )
