@@ -172,6 +172,7 @@ def test_summaries_keep_kinds_and_units_apart() -> None:
     [
         ('"raid10 > raid5"', '"raid10 > raid6"', "neither a measure nor a key"),
         ('value = "4 / 5"', 'value = "4 /"', "is no expression"),
+        ('holds = "raid10 > raid5"', 'holds = "raid10 ~ raid5"', "is written about"),
         ('not_evaluated = "nobody can"', 'not_evaluated = "x"\nvalue = "small"', "exactly one"),
         ('target = "sim"', 'target = "sim"\nspeed = 3', "speed"),
     ],
@@ -204,6 +205,18 @@ def test_the_command_line_compares_a_run(small_run: Run, small_folder: Path) -> 
     assert done.returncode == 2, "a claim without a mapping is bad input"
     assert "s-forgotten" in done.stdout and "is not mapped" in done.stdout
     assert (run / "comparison.csv").is_file()
+
+
+def test_a_run_that_has_nothing_to_compare_says_what_would(small_run: Run, small_folder: Path) -> None:
+    file = small_folder / "quantities.toml"
+    file.write_text(QUANTITIES.replace('target = "sim"', 'target = "original"'), encoding="utf-8")
+    runs = small_folder / "runs"
+    shutil.copytree(small_run.folder, runs / "run")
+    words = ["study", "compare", str(small_folder), "--out", str(runs), "--run", "last"]
+    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert "has no figures of 'original'" in done.stderr and "a run on sim" in done.stderr
+    assert "[conclusion.NAME]" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["chen1990", "uselton2000", "ou2007"])

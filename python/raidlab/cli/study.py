@@ -55,24 +55,34 @@ STUDY_ARGUMENT = typer.Argument(
 def compare(
     study: Annotated[str, STUDY_ARGUMENT],
     run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="A run folder; the study is run first when left out.")
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="A run folder, its name in --out, or 'last'; the study is run first when left out.",
+        ),
     ] = None,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where a new run folder is made.")] = "runs",
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where run folders are.")] = "runs",
     seed: Annotated[int | None, typer.Option("--seed", help="The root seed; the study's by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A short run: wider intervals.")] = False,
     all_rows: Annotated[bool, typer.Option("--all", help="Also list what is not evaluated.")] = False,
 ) -> None:
     """Set every published figure of a study beside what its own hardware gives in the simulator.
 
-    Prints value and error of each, medians and maxima, and writes comparison.csv into the run's folder.
+    Prints value and error of each, medians and maxima, and writes comparison.csv into the run's folder. The exit code
+    is 3 if a check says INVALID of the run.
     """
     import sys
+    from pathlib import Path
 
     from raidlab.api import analyse, choice_of, published_beside, run_study
     from raidlab.beside import FILE
+    from raidlab.checks import run_checks
     from raidlab.cli.comparison import print_comparison
+    from raidlab.cli.run import code_of
+    from raidlab.cli.run_folders import folder_of
     from raidlab.cli.terminal import printing, say
-    from raidlab.errors import EXIT_BAD_INPUT, EXIT_FAILED
+    from raidlab.errors import EXIT_BAD_INPUT, InputError
     from raidlab.report import write_page
     from raidlab.results import load_run
     from raidlab.run import progress_on
@@ -82,22 +92,32 @@ def compare(
     loaded = load_study(study)
     # What cannot be compared is not run first.
     mapping = load_mapping(loaded.file)
+    target = mapping.quantities.target
     if run is not None:
-        result = load_run(run)
+        result = load_run(folder_of(run, Path(out), "--run"))
     else:
-        target = mapping.quantities.target
         result = run_study(loaded, on=[target], out=out, seed=seed, quick=quick, progress=progress_on(sys.stderr))
     comparison = published_beside(result, loaded)
     if comparison is None:
-        say("nothing was measured")
-        raise typer.Exit(EXIT_FAILED)
+        targets = ", ".join(dict.fromkeys(result.cells["target"]))
+        raise InputError.one(
+            "--run",
+            f"has no figures of '{target}', which quantities.toml of the study compares",
+            value=f"a run on {targets or 'nothing'}",
+            accepted=f"a run on {target} or on real or emulated members; or conclusions ([conclusion.NAME]), which are "
+            "tested on every target",
+            file=str(result.folder),
+        )
+    analysis = analyse(result)
     with printing():
         print_comparison(comparison, all_rows=all_rows)
-    say(
-        f"written: {result.folder / FILE}; report: {write_page(analyse(result), comparison, choice_of(result, loaded))}"
-    )
+    say(f"written: {result.folder / FILE}; report: {write_page(analysis, comparison, choice_of(result, loaded))}")
     if comparison.errors:
         raise typer.Exit(EXIT_BAD_INPUT)
+    findings = run_checks(analysis)
+    if (code := code_of(findings)) != 0:
+        say("a check says INVALID of this run: do not use its figures (raidlab results show has the evidence)")
+    raise typer.Exit(code)
 
 
 @app.command("fit")

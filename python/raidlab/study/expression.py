@@ -148,7 +148,9 @@ def read(text: str) -> Expression:
     try:
         root = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"'{text}' is no expression") from None
+        # Studies are restated with "a ~ b"; here a function says it, so that it can say how near.
+        hint = f"; 'a ~ b' is written about(a, b, {ABOUT_PERCENT:g})" if "~" in text else ""
+        raise ValueError(f"'{text}' is no expression{hint}") from None
     names: set[str] = set()
     _check(root, names, text)
     return Expression(text, frozenset(names), root)
