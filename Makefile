@@ -40,14 +40,14 @@ test-python: setup
 lint: setup ## Formatting, clippy, ruff, mypy, and the direction of imports
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(BIN)/ruff check python tests benches
-	$(BIN)/ruff format --check python tests benches
+	$(BIN)/ruff check python tests benches docs
+	$(BIN)/ruff format --check python tests benches docs
 	$(BIN)/mypy
 
 format: setup ## Format all code
 	cargo fmt --all
-	$(BIN)/ruff format python tests benches
-	$(BIN)/ruff check --fix --quiet python tests benches
+	$(BIN)/ruff format python tests benches docs
+	$(BIN)/ruff check --fix --quiet python tests benches docs
 
 bench: setup ## Benchmarks of every crate, the simulator against queueing theory, and one table of speeds beside the aims
 	mkdir -p target && touch target/.bench-began

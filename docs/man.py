@@ -18,7 +18,8 @@ PAGE = DOCS / "man" / "raidlab.1"
 sys.path.insert(0, str(DOCS))
 
 ENVIRONMENT = {
-    "RAIDLAB_PARITY": "The parity kernels to use: naive, portable, avx2, avx512, gfni. The best the processor has by default.",
+    "RAIDLAB_PARITY": "The parity kernels to use: naive, portable, avx2, avx512, gfni. "
+    "The best the processor has by default.",
     "RAIDLAB_TRACEBACK": "Set to anything, it shows where an error arose, with the traceback.",
 }
 
@@ -41,7 +42,10 @@ def page() -> str:
         ".SH DESCRIPTION",
         _text(str(app.info.help)),
         ".PP",
-        _text("Results go to standard output, everything else to standard error. Reading is the default: a block device is written only if it is named in --destroy, and never while it is mounted or held."),
+        _text(
+            "Results go to standard output, everything else to standard error. Reading is the default: a block device "
+            "is written only if it is named in --destroy, and never while it is mounted or held."
+        ),
         ".SH COMMANDS",
     ]
     for name, command in _commands():

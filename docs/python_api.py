@@ -151,4 +151,4 @@ def _marked(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    return _marked(" ".join(text.split("\n\n")[0].split())).replace("|", "\\|")
+    return _marked(" ".join(text.split("\n\n", maxsplit=1)[0].split())).replace("|", "\\|")

@@ -2,8 +2,8 @@
 
     .venv/bin/python docs/site/check.py site
 
-Prints every reference to another host but plain links (`<a href>`, which a reader follows or not), and every reference to a
-file that is not there; status 1 if there is any.
+Prints every reference to another host but plain links (`<a href>`, which a reader follows or not), and every reference
+to a file that is not there; status 1 if there is any.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def problems_of(site: Path) -> list[str]:
                 found.append(f"{name}: fetches {reference}")
         # The page for what is not found is served from any folder, so that its links begin at the root.
         if name.name != "404.html":
-            found += [f"{name}: {link} is not there" for link in references.fetched + references.linked if _dead(page, link)]
+            found += [
+                f"{name}: {link} is not there" for link in references.fetched + references.linked if _dead(page, link)
+            ]
     for sheet in sorted(site.rglob("*.css")):
         for reference in styled(sheet.read_text(encoding="utf-8")):
             if ELSEWHERE.match(reference):
@@ -90,7 +92,9 @@ def main() -> int:
     site = Path(sys.argv[1])
     pages = len(list(site.rglob("*.html")))
     found = problems_of(site)
-    print("\n".join(found) if found else f"{site}: {pages} pages, nothing is fetched from elsewhere, no file is missing")
+    print(
+        "\n".join(found) if found else f"{site}: {pages} pages, nothing is fetched from elsewhere, no file is missing"
+    )
     return 1 if found or not pages else 0
 
 

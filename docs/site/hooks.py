@@ -18,7 +18,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from notebooks import images_of, page_of  # noqa: E402 - the folder is no package
+from notebooks import images_of, page_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
