@@ -41,8 +41,9 @@ def show(
     run: RunArgument, out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
     """Print a run as a report: the answer, plots, tables, checks; the exit code is 3 if a check says INVALID."""
-    from raidlab.api import analyse, published_again
+    from raidlab.api import analyse, choice_of, published_again, study_of
     from raidlab.checks import run_checks
+    from raidlab.choice import choice_text
     from raidlab.cli.output import print_json
     from raidlab.cli.show import print_report
     from raidlab.cli.terminal import printing
@@ -54,6 +55,10 @@ def show(
             print_json(analysis, findings)
         else:
             print_report(analysis, findings, published_again(analysis.run, keep=False))
+            study = study_of(analysis.run)
+            choice = choice_of(analysis.run, study) if study is not None else None
+            if choice is not None:
+                print(f"\n{choice_text(choice)}", end="")
     raise typer.Exit(code_of(findings))
 
 
