@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 from conftest import SMALL_STUDY
-from raidlab.api import run_study, write_report
+from raidlab.api import analyse, compare, run_study, write_report
+from raidlab.checks import run_checks
+from raidlab.report.comparison import render_comparison
+from raidlab.results import Run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
@@ -92,12 +95,29 @@ COUNT_SHIFTS = """
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report with two tables."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with two tables, of two repeats."""
     folder = tmp_path_factory.mktemp("browser")
     study = folder / "small.toml"
-    study.write_text(SMALL_STUDY + SECOND_TABLE, encoding="utf-8")
-    return write_report(run_study(study, out=folder / "runs"))
+    text = SMALL_STUDY.replace("measure = { requests = 1500 }", "measure = { requests = 1500 }\nrepeats = 2")
+    study.write_text(text + SECOND_TABLE, encoding="utf-8")
+    return run_study(study, out=folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def report(run: Run) -> Path:
+    """Its report."""
+    return write_report(run)
+
+
+@pytest.fixture(scope="module")
+def comparison(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of two of its arrays set against each other."""
+    page = tmp_path_factory.mktemp("compared") / "comparison.html"
+    findings = run_checks(analyse(run))
+    found = compare(run, run, arrays=("raid5", "raid10"), per="disk")
+    page.write_text(render_comparison(found, [findings, findings]), encoding="utf-8")
+    return page
 
 
 @pytest.fixture(scope="module")
@@ -233,3 +253,17 @@ def test_paper_has_everything_in_light_colours(browser: Any, report: Path) -> No
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert page.get_by_role("heading", name="One disk's space").is_visible()
         assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_comparison_is_such_a_page_too(browser: Any, comparison: Path, viewport: dict[str, int]) -> None:
+    with Opened(browser, comparison, viewport=viewport, color_scheme="dark") as opened:
+        page = opened.page
+        assert opened.asked == [comparison.as_uri()] and opened.complaints == []
+        assert page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
+        assert page.evaluate(TOO_FAINT) == []
+        assert page.evaluate(OVERLAPS) == []
+        mark = page.locator("svg.chart").first.locator("[aria-label*='depth 64']").first
+        mark.hover()
+        assert page.locator("#tip").inner_text() == mark.get_attribute("aria-label")
+        assert sum(page.evaluate("window.shifts")) == 0

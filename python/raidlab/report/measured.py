@@ -12,6 +12,7 @@ from raidlab.stats import mean_interval
 
 # A first screen holds so many lines; the table below has them all.
 _MOST = 12
+NS_PER_MS = 1e6
 
 
 def measured(analysis: Analysis) -> list[Answer]:
@@ -40,9 +41,9 @@ def measured(analysis: Analysis) -> list[Answer]:
 
 
 def _clause(point: Point) -> Clause:
-    where = f"{point.array}: {point.workload}"
+    where = f"{point.array}, {point.workload}"
     p90 = point.response.percentile_ns(90)
-    time = "" if p90 is None else f"90 % within {number(p90 / 1e6)} ms"
+    time = "" if p90 is None else f"90 % within {_time(p90)}"
     if point.is_open:
         return Clause(where, "none", point.level, time)
     rates = [rate / 1e6 for rate in point.each_per_s("all_bytes")]
@@ -50,3 +51,8 @@ def _clause(point: Point) -> Clause:
     sure = "" if interval is None else f" (95 % interval {number(interval[0])} to {number(interval[1])})"
     rate = number(point.per_s("all_bytes") / 1e6)
     return Clause(where, "none", point.level, f"{rate} MB/s{sure}; {time}".rstrip("; "))
+
+
+def _time(time_ns: float) -> str:
+    """A time in the unit in which it is readable."""
+    return f"{number(time_ns / 1e6)} ms" if time_ns >= NS_PER_MS else f"{number(time_ns / 1e3)} us"
