@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(broken(&fs, 0, Seed::new(1)), [] as [u64; 0]);
         let most = most_in_group(&fs);
         assert_eq!(broken(&fs, 400 * 8192, Seed::new(1)), [most, most, 401 - 2 * most]);
-        // A third of the volume's 112 groups in files of two groups each: all find room, a group apart.
+        // Twenty files of eight parts over 112 groups: all find room, each part a group further on.
         let places = place(&fs, &[12_000_000; 20], 700_000_000, 512, Seed::new(1)).expect("they fit");
         let groups: Vec<u64> = places[0].runs.iter().map(|run| run.lba * 512 / fs.group_bytes).collect();
         assert!(groups.windows(2).all(|two| two[1] == two[0] + 1), "{groups:?}");
