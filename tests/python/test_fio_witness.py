@@ -86,6 +86,8 @@ def test_both_run_in_alternation_and_all_is_recorded(tmp_path: Path) -> None:
     assert [command.split("(")[0].split()[0] for command in witness.commands].count("fio") == 3
     assert "rw=randrw\nrwmixread=50\nbs=4k\n" in witness.job
     assert "refill_buffers\n" in witness.job
+    # In huge pages, as raidlab's: large requests are not cut in two below the tool.
+    assert "iomem_align=2m\n" in witness.job
     assert [ratio.figure for ratio in witness.ratios()] == list(FIGURES)
     assert all(ratio.low and ratio.high and ratio.low <= ratio.high for ratio in witness.ratios())
     assert len({answer["seed"] for answer in witness.answers}) == 3
