@@ -35,7 +35,7 @@ test-rust:
 	cargo test --locked --workspace --exclude raidlab-py
 
 test-python: setup
-	$(BIN)/python -m pytest -q tests/golden tests/md-witness tests/python
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile tests/golden tests/md-witness tests/python
 
 lint: setup ## Formatting, clippy, ruff, mypy, and the direction of imports
 	cargo fmt --all --check
