@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from raidlab.measure.streams import StreamsAsked
     from raidlab.measure.turns import Turns
     from raidlab.run.streams import StreamsResult
+
+# Of a line in the terminal.
+_COLUMNS = 80
 
 EXAMPLES = """\b
 Examples:
@@ -113,7 +117,7 @@ def _table(rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
     for row in rows:
         label = row["stream"]
         if len(label) >= 34:
-            lines.append(label)
+            lines += textwrap.wrap(label, _COLUMNS, break_on_hyphens=False)
             label = ""
         share = row.get("together_percent")
         cells = [
