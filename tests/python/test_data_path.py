@@ -54,6 +54,17 @@ def test_the_bus_is_the_limit_of_a_deep_queue_and_nothing_of_a_shallow_one(run: 
     assert sum(part.share for part in parts_of(shallow)) < 1.5
 
 
+def test_a_member_with_several_servers_is_busy_when_all_of_them_are(tmp_path: Path) -> None:
+    text = STUDY.replace("write_us = 1000.0", "write_us = 1000.0, servers = 4")
+    text = text.replace("[1, 16]", "[1, 4, 64]").replace("only = [0, 1]", "only = []")
+    one, four, many = analyse(run_study(study(tmp_path, text), out=tmp_path / "runs")).points
+    members = [next(part for part in parts_of(point) if part.name == MEMBERS) for point in (one, four, many)]
+    # One request at a time keeps one of eight servers busy; the busier of two members has a little more of them.
+    assert members[0].share == pytest.approx(1 / 8, rel=0.1)
+    assert limit_of(parts_of(one)) is None and limit_of(parts_of(four)) is None
+    assert limit_of(parts_of(many)) == members[2] and members[2].share > 0.95
+
+
 def test_a_lone_request_pays_for_the_path(run: Run) -> None:
     shallow = analyse(run).points[0]
     # The disk, the bus quantum by quantum without a gap, the switch.

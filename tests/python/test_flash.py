@@ -1,8 +1,9 @@
-"""Flash drives in studies: what the tables say of their flash, the metric, the figure, the steady state."""
+"""Flash drives in studies: what the tables say of their flash, the metric, the figure, the steady state, the limit."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -11,8 +12,10 @@ import pytest
 from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.figures import make_figures
+from raidlab.metrics.utilisation import FLASH_PARTS, MEMBERS, SLOTS, limit_of, parts_of
 from raidlab.model import FORMS
-from raidlab.results import Run
+from raidlab.report.path import data_path
+from raidlab.results import Run, load_run
 
 STUDY = """
 name = "flash"
@@ -54,6 +57,7 @@ channel_mb_s = 400
 link_mb_s = 500
 spare_percent = 25
 cache_bytes = 65536
+placement = "PLACEMENT"
 initial = "INITIAL"
 
 [[compare]]
@@ -65,9 +69,10 @@ per = "disk"
 """
 
 
-def ran(folder: Path, initial: str, duration: str) -> Run:
+def ran(folder: Path, initial: str, duration: str, placement: str = "dynamic") -> Run:
     file = folder / "study.toml"
-    file.write_text(STUDY.replace("INITIAL", initial).replace("DURATION", duration), encoding="utf-8")
+    text = STUDY.replace("INITIAL", initial).replace("DURATION", duration).replace("PLACEMENT", placement)
+    file.write_text(text, encoding="utf-8")
     return run_study(file, out=folder / "runs", seed=1)
 
 
@@ -76,10 +81,11 @@ def amplification(run: Run) -> dict[str, float]:
     return dict(zip(table["array"], table["write_amplification"], strict=True))
 
 
-def test_a_new_drive_ends_where_a_steady_one_begins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("placement", ["dynamic", "by_address"])
+def test_a_new_drive_ends_where_a_steady_one_begins(tmp_path: Path, placement: str) -> None:
     (tmp_path / "fresh").mkdir()
     (tmp_path / "steady").mkdir()
-    fresh, steady = ran(tmp_path / "fresh", "fresh", "40s"), ran(tmp_path / "steady", "steady", "40s")
+    fresh, steady = (ran(tmp_path / initial, initial, "40s", placement) for initial in ("fresh", "steady"))
     expected = FORMS["flash_greedy"].value(spare_factor=1.25, units_per_block=32)
     for array, seen in amplification(steady).items():
         assert seen == pytest.approx(expected, rel=0.05), array
@@ -108,6 +114,14 @@ def test_every_byte_is_accounted_for(tmp_path: Path) -> None:
     assert "rate_over_time" not in {figure.kind for figure in make_figures(analyse(run))}
 
 
+def test_a_placement_that_is_none_is_refused() -> None:
+    from raidlab.model import cells
+
+    device = {**cells.flash(32, 50, 20, "greedy"), "placement": "anywhere"}
+    with pytest.raises(_core.CellError, match="accepted: dynamic or by_address"):
+        _core.run_cell(json.dumps(cells.cell(device, cells.MEMBER, cells.closed(1), requests=10)), None)
+
+
 def test_prepaid_pairs_are_refused() -> None:
     from raidlab.model import cells
 
@@ -116,3 +130,114 @@ def test_prepaid_pairs_are_refused() -> None:
     with pytest.raises(_core.CellError, match="no revolution") as refused:
         _core.run_cell(json.dumps({**cell, "pair_pricing": "prepaid"}), None)
     assert refused.value.key == "members[0].pair_pricing"
+
+
+# Two drives of four dies on two channels: 50 us to sense, 5 ns a byte over the channel, 2 ns a byte over the link.
+LIMITS = """
+name = "limits"
+title = "limits"
+array = [{ name = "pair", tree = "raid0(2, chunk=64KiB)" }]
+
+[[workload]]
+name = "small"
+read = 1.0
+size = "4KiB"
+address = "uniform"
+
+[[workload]]
+name = "large"
+read = 1.0
+size = "1MiB"
+address = "sequential"
+
+[load]
+depths = [1, 256]
+
+[sim]
+measure = { duration = "2s" }
+
+[sim.device]
+kind = "ssd"
+capacity_bytes = 67_108_864
+channels = 2
+dies_per_channel = 2
+pages_per_block = 32
+page_bytes = 16384
+read_us = 50
+program_us = 900
+erase_ms = 3
+channel_mb_s = 200
+link_mb_s = LINK
+spare_percent = 25
+queue_depth = 256
+initial = "filled"
+"""
+DIE, CHANNEL, LINK = FLASH_PARTS
+
+
+@pytest.fixture(scope="module", params=[500, 300])
+def limits(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, int]:
+    folder = tmp_path_factory.mktemp("limits")
+    file = folder / "study.toml"
+    file.write_text(LIMITS.replace("LINK", str(request.param)), encoding="utf-8")
+    return run_study(file, out=folder / "runs", seed=1), request.param
+
+
+def test_the_limit_of_flash_drives_is_the_part_that_is_busy(limits: tuple[Run, int]) -> None:
+    run, link_mb_s = limits
+    points = {(point.workload, point.depth): point for point in analyse(run).points}
+    found = {key: limit_of(parts_of(point)) for key, point in points.items()}
+    # A single small request waits for itself: for the sensing, then the channel, then the link.
+    assert found["small", 1] is None
+    # Two channels give 400 MB/s, four dies that sense and send 16 KiB in 132 us 497.
+    large = FLASH_PARTS[CHANNEL] if link_mb_s == 500 else FLASH_PARTS[LINK]
+    assert {key: part.name for key, part in found.items() if part and key[1] == 256} == {
+        ("small", 256): FLASH_PARTS[DIE],
+        ("large", 256): large,
+    }
+    rate = 2 * min(400, link_mb_s) * 1e6
+    assert points["large", 256].per_s("all_bytes") == pytest.approx(rate, rel=0.03)
+    path = data_path([points["small", 256], points["large", 256]])
+    assert path is not None and "the busiest die of a member in 1" in path.sentence
+    assert {MEMBERS} & set(path.parts) == set() and SLOTS in path.parts
+
+
+def test_busy_times_within_flash_drives_are_those_of_what_they_did(limits: tuple[Run, int]) -> None:
+    run, link_mb_s = limits
+    rows = run.members.join(run.cells.select("cell", "workload", "depth", "elapsed_ns"), on="cell")
+    for row in rows.iter_rows(named=True):
+        # What was on its way when the window closed: as many requests as were outstanding, at most.
+        slack = 0.001 + 2 * row["depth"] * 2**19 / row["read_bytes"] if row["workload"] == "large" else 0.01
+        assert row["servers"] == 256
+        assert row[LINK] == pytest.approx(row["read_bytes"] * 1e3 / link_mb_s, rel=slack)
+        # A share of two channels and of four dies, the busiest of which has somewhat more.
+        channel_ns = row["read_bytes"] * 5 / 2
+        assert channel_ns * (1 - slack) < row[CHANNEL] < channel_ns * (1.02 + slack)
+        pages = row["read_bytes"] / (4096 if row["workload"] == "small" else 16384)
+        die_ns = (pages * 50_000 + row["read_bytes"] * 5) / 4
+        assert die_ns * (1 - slack) < row[DIE] < die_ns * (1.04 + slack)
+        assert max(row[part] for part in FLASH_PARTS) <= row["elapsed_ns"]
+
+
+def test_folders_of_before_say_nothing_of_what_limits_a_flash_drive(limits: tuple[Run, int], tmp_path: Path) -> None:
+    run, _ = limits
+    copy = tmp_path / "old"
+    shutil.copytree(run.folder, copy)
+    facts = json.loads((copy / "run.json").read_text(encoding="utf-8"))
+    (copy / "run.json").write_text(json.dumps({**facts, "schema_version": 6, "tables": {}}), encoding="utf-8")
+    pl.read_parquet(copy / "members.parquet").drop("servers", *FLASH_PARTS).write_parquet(copy / "members.parquet")
+    assert all(parts_of(point) == [] for point in analyse(load_run(copy)).points)
+
+
+def test_emulated_flash_drives_say_what_simulated_ones_do() -> None:
+    from raidlab.model import cells
+
+    cell = cells.cell(cells.flash(32, 50, 20, "greedy"), cells.MEMBER, cells.closed(4), read_fraction=0.5, requests=500)
+    simulated = _core.run_cell(json.dumps(cell), None)["members"][0]
+    members = [{"kind": "emulated", "device": cell["members"][0]}]
+    answer = _core.run_cell(json.dumps({**cell, "engine": "live", "members": members, "speed": 20.0}), None)
+    emulated = answer["members"][0]
+    assert set(simulated) <= set(emulated)
+    assert emulated["servers"] == simulated["servers"]
+    assert emulated["flash_host_bytes"] == pytest.approx(emulated["write_bytes"], abs=8 * 4096)
+    assert 0 < emulated["flash_die_busy_ns"] <= answer["elapsed_ns"]

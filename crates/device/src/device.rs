@@ -270,18 +270,23 @@ impl Device {
         &self.totals
     }
 
-    /// Starts the totals anew, as at the end of a warm-up; touches nothing else.
-    pub fn reset_totals(&mut self) {
+    /// Operations it serves at the same time: its servers, or the commands at work in a flash drive.
+    pub fn servers(&self) -> usize {
+        self.servers
+    }
+
+    /// Starts the totals anew at `now`, as at the end of a warm-up; touches nothing else.
+    pub fn reset_totals(&mut self, now: Instant) {
         self.totals = Totals::default();
         if let Model::Ssd(ssd) = &mut self.model {
-            ssd.reset_totals();
+            ssd.reset_totals(now.as_ns());
         }
     }
 
-    /// What a flash drive wrote to its flash since the last reset; none of other devices.
-    pub fn flash(&self) -> Option<FlashTotals> {
-        match &self.model {
-            Model::Ssd(ssd) => Some(ssd.totals()),
+    /// What a flash drive did with its flash since the last reset, up to `now`; none of other devices.
+    pub fn flash(&mut self, now: Instant) -> Option<FlashTotals> {
+        match &mut self.model {
+            Model::Ssd(ssd) => Some(ssd.totals(now.as_ns())),
             _ => None,
         }
     }

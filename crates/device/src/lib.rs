@@ -42,4 +42,4 @@ pub use random::{RandomSpec, TimesSpec};
 pub use scheduler::SchedulerSpec;
 pub use service::{Completion, FlashTotals, IdleMean, Totals};
 pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};
-pub use ssd::{Initial, SsdSpec, Victim};
+pub use ssd::{Initial, Placement, SsdSpec, Victim};

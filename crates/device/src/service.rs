@@ -153,7 +153,7 @@ impl Totals {
     }
 }
 
-/// What a flash drive wrote to its flash since the last reset.
+/// What a flash drive did with its flash since the last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlashTotals {
     /// What the host wrote, in whole mapping units.
@@ -164,23 +164,18 @@ pub struct FlashTotals {
     pub padded_bytes: u64,
     /// Blocks erased, those of all planes of a die as one.
     pub erased_blocks: u64,
+    /// How long the busiest die sensed, programmed, erased or sent.
+    pub die_busy_ns: u64,
+    /// How long the busiest channel sent.
+    pub channel_busy_ns: u64,
+    /// How long the interface to the host was taken, in the direction that was busier.
+    pub link_busy_ns: u64,
 }
 
 impl FlashTotals {
     /// All bytes programmed, empty ones included.
     pub fn programmed_bytes(&self) -> u64 {
         self.host_bytes + self.moved_bytes + self.padded_bytes
-    }
-
-    /// What came on top of `before`.
-    #[must_use]
-    pub fn since(&self, before: &FlashTotals) -> FlashTotals {
-        FlashTotals {
-            host_bytes: self.host_bytes - before.host_bytes,
-            moved_bytes: self.moved_bytes - before.moved_bytes,
-            padded_bytes: self.padded_bytes - before.padded_bytes,
-            erased_blocks: self.erased_blocks - before.erased_blocks,
-        }
     }
 }
 

@@ -72,12 +72,12 @@ fn nothing_is_allocated_in_the_steady_state() {
         spec["zones"][0]["cylinders"] = 60.into();
         specs.push(serde_json::from_value(spec).unwrap());
     }
-    for cache_bytes in [0, 1 << 17] {
+    for (cache_bytes, placement) in [(0, "by_address"), (0, "dynamic"), (1 << 17, "by_address"), (1 << 17, "dynamic")] {
         // Small enough to be cleaned all the time, and read, written and padded by the same requests.
         specs.push(json(&format!(
             r#"{{"kind": "ssd", "capacity_bytes": 1048576, "channels": 2, "dies_per_channel": 2, "pages_per_block": 4,
                 "page_bytes": 8192, "read_us": 50, "program_us": 500, "erase_ms": 3, "channel_mb_s": 200, "link_mb_s": 500,
-                "spare_percent": 30, "cache_bytes": {cache_bytes}, "initial": "steady"}}"#
+                "spare_percent": 30, "cache_bytes": {cache_bytes}, "placement": "{placement}", "initial": "steady"}}"#
         )));
     }
     for spec in &specs {

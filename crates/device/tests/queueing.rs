@@ -29,7 +29,7 @@ fn one_server_serves_in_order_and_reports_waits() {
     assert_eq!(done[2].wait().as_ns(), 180_000);
     let totals = *device.totals();
     assert_eq!((totals.reads, totals.bytes(), totals.busy_ns, totals.wait_ns), (3, 1536, 300_000, 270_000));
-    device.reset_totals();
+    device.reset_totals(at(400_000));
     assert_eq!((device.totals().reads, device.in_flight()), (0, 0));
 }
 

@@ -79,7 +79,7 @@ pub use engine::{Account, Accounts};
 pub use error::LiveError;
 pub use lateness::Lateness;
 pub use result::{
-    ArrayInput, Check, EngineFacts, FailedMember, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
+    ArrayInput, Check, EngineFacts, FailedMember, Flash, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };
 pub use run::{check, check_files, check_trace, run, run_files, run_trace};
 pub use target::{DeviceFacts, EmulatedContent, EmulatedFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};

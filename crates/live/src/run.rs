@@ -325,6 +325,10 @@ impl Run<'_> {
             let outcome = engine.drive(&mut sweep(RequestKind::Write), Stage::Writing, observer);
             self.note(outcome);
         }
+        if let (true, Clients::Drawn(load)) = (self.goes_on(), &self.load) {
+            let foreseen = engine.foresee(load);
+            self.stopped_by = foreseen.err();
+        }
         if self.goes_on() {
             let mut offered = Offered { load: &mut self.load, limits: self.config.limits };
             let outcome = engine.drive(&mut offered, Stage::Running, observer);

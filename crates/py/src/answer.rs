@@ -148,6 +148,7 @@ fn totals_of(m: &MemberCounts) -> Option<Totals> {
 fn member<'py>(py: Python<'py>, m: &MemberResult) -> PyResult<Bound<'py, PyDict>> {
     let (out, t) = (PyDict::new(py), &m.totals);
     out.set_item("leaf", m.leaf)?;
+    out.set_item("servers", m.servers)?;
     for (key, value) in [
         ("reads", t.reads),
         ("writes", t.writes),
@@ -168,6 +169,9 @@ fn member<'py>(py: Python<'py>, m: &MemberResult) -> PyResult<Bound<'py, PyDict>
         out.set_item("flash_moved_bytes", flash.moved_bytes)?;
         out.set_item("flash_padded_bytes", flash.padded_bytes)?;
         out.set_item("flash_erased_blocks", flash.erased_blocks)?;
+        out.set_item("flash_die_busy_ns", flash.die_busy_ns)?;
+        out.set_item("flash_channel_busy_ns", flash.channel_busy_ns)?;
+        out.set_item("flash_link_busy_ns", flash.link_busy_ns)?;
     }
     Ok(out)
 }

@@ -14,7 +14,9 @@ pub struct MemberResult {
     pub leaf: LeafId,
     /// Its operations and the times they took.
     pub totals: Totals,
-    /// What it wrote to its flash, if it is a flash drive.
+    /// Operations it serves at the same time.
+    pub servers: usize,
+    /// What it did with its flash, if it is a flash drive.
     pub flash: Option<FlashTotals>,
 }
 

@@ -23,6 +23,7 @@ from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.study import Cell, HoldTask, LoadedStudy
 from raidlab.study.expand import NULL
+from raidlab.study.words import ENGINES
 
 if TYPE_CHECKING:
     from raidlab.results.resume import Unfinished
@@ -325,7 +326,7 @@ class Ranks:
     def __init__(self, loaded: LoadedStudy) -> None:
         self._arrays = {array.name: index for index, array in enumerate(loaded.study.array)}
         self._workloads = {workload.name: index for index, workload in enumerate(loaded.study.workload)}
-        self._targets = {name: index for index, name in enumerate(("sim", "original", "emulated", "live", NULL))}
+        self._targets = {name: index for index, name in enumerate((*ENGINES, NULL))}
         self._loads = {name: index for index, name in enumerate(("closed", "open", "hold", "trace"))}
 
     def of_cell(self, cell: Cell) -> list[float]:

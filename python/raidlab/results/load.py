@@ -214,7 +214,9 @@ class Run:
         with duckdb.connect() as connection:
             statements = connection.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                message = f"is {len(statements)} statements" if len(statements) > 1 else "asks for nothing"
+                message = {0: "asks for nothing", 1: "is no SELECT"}.get(
+                    len(statements), f"is {len(statements)} statements"
+                )
                 raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
             for name in TABLES:
                 file = self._file(name)

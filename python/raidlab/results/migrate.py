@@ -23,6 +23,7 @@ from raidlab.results.tables import (
     ACCOUNTS,
     DEVICE_COLUMNS,
     FILE_SIZE_COLUMNS,
+    FLASH_BUSY,
     FLASH_COUNTS,
     SCHEMA_VERSION,
     SNAPSHOT_HISTOGRAM_COLUMNS,
@@ -45,6 +46,7 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
     4: {"members": FLASH_COUNTS},
     5: {"accesses": tuple(ACCESS_COLUMNS), "file_sizes": tuple(FILE_SIZE_COLUMNS)},
     6: {"streams": tuple(STREAM_COLUMNS)},
+    7: {"members": ("servers", *FLASH_BUSY)},
 }
 _SQL_TYPES = {
     pl.UInt32: "UINTEGER",

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 OPERATIONS = ("all", "read", "write")
 TIMES = ("response", "service")
 # What a cell cost this machine: processor time of raidlab's threads, their switches, what the kernel's counters say
@@ -30,6 +30,8 @@ ACCOUNTS = {
 STAGES = ("host_cpu_ns", "accesses", "queue_ns", "overhead_ns", "disconnect_ns", "transfer_ns", "paired_ns")
 # What flash drives wrote to their flash; null for other members.
 FLASH_COUNTS = ("flash_host_bytes", "flash_moved_bytes", "flash_padded_bytes", "flash_erased_blocks")
+# How long the busiest part of its kind within a flash drive worked; null for other members.
+FLASH_BUSY = ("flash_die_busy_ns", "flash_channel_busy_ns", "flash_link_busy_ns")
 MEMBER_COUNTS = (
     "reads",
     "writes",
@@ -43,6 +45,8 @@ MEMBER_COUNTS = (
     "paired_ns",
     "wait_ns",
     *FLASH_COUNTS,
+    "servers",
+    *FLASH_BUSY,
 )
 
 SNAPSHOTS = ("time_ns", "requests", "bytes", "response_sum_ns")

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from raidlab.study.check import count_leaves
-from raidlab.study.schema import Array, Cache, Modelled, ParityStation, Station, Visit
+from raidlab.study.schema import Array
+from raidlab.study.target import Cache, Modelled, ParityStation, Station, Visit
 
 VOLUME = "volume"
 STREAM = "stream"

@@ -1,23 +1,40 @@
 //! The translation layer: where each logical unit lies, and how room is made for the next.
 //!
-//! Every die has one open block, which host writes and moved units fill page by page in the order in which they come.
-//! When little is left, a full block is chosen ([`Victim`]), what it still holds is moved, and it is erased. Moving goes
-//! on bit by bit with the writes that need the room, so that no write pays for a whole block.
+//! A page of what the host writes goes to the die that has the least to do when the page is begun, and to the next in turn
+//! of those that have as little ([`Placement::Dynamic`]); or each unit goes to the die that its address belongs to. Every
+//! die has one open block, which host writes and moved units fill page by page in the order in which they come. When
+//! little is left, a full block is chosen ([`Victim`]), what it still holds is moved within the die, and it is erased.
+//! Moving goes on bit by bit with the writes that need the room, so that no write pays for a whole block.
 //!
 //! The layer knows no time: what it makes the flash do goes to [`Orders`].
 //!
 //! Invariants:
 //! - `map` and `back` are inverse to each other: a logical unit has at most one physical one and back.
-//! - A block's count of valid units is the number of its entries in `back`.
+//! - A block's count of valid units is the number of its entries in `back`, and a die's that of its blocks. No die holds
+//!   more than it can clean ([`Geometry::most_held`]).
 //! - A victim is chosen while at least a block's worth of erased units is left; moving keeps such a pace that it ends
 //!   before they do: when the host (with what is padded) has written a block's worth less what the victim held and less
 //!   a page, all of it has been moved. So room never runs out, and cleaning a block never leaves less than before.
 //!
-//! Reference: P. Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012, whose setting this is.
+//! References: P. Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012, whose setting this is; A. Tavakkol,
+//! P. Mehrvarzy, M. Arjomand, H. Sarbazi-Azad, *Performance Evaluation of Dynamic Page Allocation Strategies in SSDs*, ACM
+//! TOMPECS 1(2), 2016, and Y. Jun and others, *We Ain't Afraid of No File Fragmentation*, FAST 2024, of placing by turns.
 
 use super::blocks::{Blocks, Victim};
 use super::geometry::{Geometry, NONE};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+
+/// Which die takes what the host writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// In turn, as pages are written; one that has more to do than another is passed over.
+    #[default]
+    Dynamic,
+    /// The one that the address belongs to, for good.
+    ByAddress,
+}
 
 /// What the translation layer makes the flash do.
 pub(crate) trait Orders {
@@ -27,6 +44,8 @@ pub(crate) trait Orders {
     fn program(&mut self, die: u32, host_units: u32);
     /// A block is erased.
     fn erase(&mut self, die: u32);
+    /// When a die would be done with all that it has to do.
+    fn done_at(&self, die: u32) -> u64;
 }
 
 /// For filling a drive in no time.
@@ -34,6 +53,9 @@ impl Orders for () {
     fn read(&mut self, _: u32, _: u32) {}
     fn program(&mut self, _: u32, _: u32) {}
     fn erase(&mut self, _: u32) {}
+    fn done_at(&self, _: u32) -> u64 {
+        0
+    }
 }
 
 /// What has been written to the flash, in units, and blocks erased.
@@ -46,6 +68,18 @@ pub(crate) struct Counts {
     pub erased: u64,
 }
 
+impl Counts {
+    /// What came on top of `before`.
+    pub fn since(&self, before: &Counts) -> Counts {
+        Counts {
+            host: self.host - before.host,
+            moved: self.moved - before.moved,
+            padded: self.padded - before.padded,
+            erased: self.erased - before.erased,
+        }
+    }
+}
+
 /// One die's work.
 #[derive(Debug, Clone)]
 struct Die {
@@ -54,6 +88,8 @@ struct Die {
     fill: u32,
     /// Units of the host's in the page that is not full yet.
     waiting: u32,
+    /// Valid units.
+    held: u32,
     /// Erased blocks.
     free: VecDeque<u32>,
     /// The block that is being cleaned, or none; its next page.
@@ -75,18 +111,23 @@ pub(crate) struct Ftl {
     back: Vec<u32>,
     blocks: Blocks,
     dies: Vec<Die>,
+    placement: Placement,
+    /// The die that the host's last unit went to, and whether the page it went to is full.
+    turn: u32,
+    turn_is_over: bool,
     pub counts: Counts,
 }
 
 impl Ftl {
     /// A drive on which nothing was ever written.
-    pub fn new(geometry: Geometry, victim: Victim) -> Self {
+    pub fn new(geometry: Geometry, victim: Victim, placement: Placement) -> Self {
         let die = |d: u32| {
             let first = d * geometry.blocks_per_die;
             Die {
                 open: first,
                 fill: 0,
                 waiting: 0,
+                held: 0,
                 free: (first + 1..first + geometry.blocks_per_die).collect(),
                 victim: NONE,
                 page: 0,
@@ -100,6 +141,9 @@ impl Ftl {
             back: vec![NONE; geometry.physical_units() as usize],
             blocks: Blocks::new(&geometry, victim),
             dies: (0..geometry.dies).map(die).collect(),
+            placement,
+            turn: geometry.dies - 1,
+            turn_is_over: true,
             counts: Counts::default(),
             geometry,
         }
@@ -115,32 +159,53 @@ impl Ftl {
         self.dies.iter_mut().for_each(|die| die.waiting = 0);
     }
 
-    /// The flash page a logical unit is read from; none where it was never written or is still in the drive's memory.
+    /// The die and the flash page a logical unit is read from; none where it was never written or is still in the drive's
+    /// memory.
     #[inline]
-    pub fn page_of(&self, unit: u32) -> Option<u32> {
+    pub fn page_of(&self, unit: u32) -> Option<(u32, u32)> {
         let physical = self.map[unit as usize];
         if physical == NONE {
             return None;
         }
-        let die = &self.dies[self.geometry.die_of(unit) as usize];
+        let holder = self.die_of(unit, physical);
+        let die = &self.dies[holder as usize];
         let end = die.open * self.geometry.units_per_block + die.fill;
         let in_memory = end - die.fill % self.geometry.units_per_page..end;
-        (!in_memory.contains(&physical)).then_some(physical / self.geometry.units_per_page)
+        (!in_memory.contains(&physical)).then_some((holder, physical / self.geometry.units_per_page))
+    }
+
+    /// The die that holds a unit; none where it was never written.
+    pub fn holder(&self, unit: u32) -> Option<u32> {
+        let physical = self.map[unit as usize];
+        (physical != NONE).then(|| self.die_of(unit, physical))
+    }
+
+    /// The die of a unit that lies there. An address tells before its place is known, where it may.
+    #[inline]
+    fn die_of(&self, unit: u32, physical: u32) -> u32 {
+        match self.placement {
+            Placement::Dynamic => self.geometry.die_of(physical),
+            Placement::ByAddress => self.geometry.die_of_address(unit),
+        }
     }
 
     /// The host writes a unit.
     #[inline]
     pub fn write(&mut self, unit: u32, orders: &mut impl Orders) {
-        let die = self.geometry.die_of(unit);
-        self.forget(die, unit);
+        self.forget(unit);
+        let die = match self.placement {
+            Placement::Dynamic => self.die_in_turn(orders),
+            Placement::ByAddress => self.geometry.die_of_address(unit),
+        };
         self.counts.host += 1;
+        self.dies[die as usize].held += 1;
         self.append(die, unit, 1, orders);
         self.collect(die, 1, orders);
     }
 
     /// The host needs a unit no longer.
     pub fn discard(&mut self, unit: u32) {
-        self.forget(self.geometry.die_of(unit), unit);
+        self.forget(unit);
         self.map[unit as usize] = NONE;
     }
 
@@ -158,12 +223,34 @@ impl Ftl {
     }
 
     #[inline]
-    fn forget(&mut self, die: u32, unit: u32) {
+    fn forget(&mut self, unit: u32) {
         let physical = self.map[unit as usize];
         if physical != NONE {
+            let die = self.die_of(unit, physical);
+            self.dies[die as usize].held -= 1;
             self.back[physical as usize] = NONE;
             self.blocks.lose(die, physical / self.geometry.units_per_block);
         }
+    }
+
+    /// The die for the host's next unit: the last one's while its page is not full, then another.
+    #[inline]
+    fn die_in_turn(&mut self, orders: &impl Orders) -> u32 {
+        if self.turn_is_over || self.dies[self.turn as usize].held >= self.geometry.most_held() {
+            (self.turn, self.turn_is_over) = (self.next_in_turn(orders), false);
+        }
+        self.turn
+    }
+
+    /// Of the dies that may hold more the one that is done first; of several the next in turn.
+    fn next_in_turn(&self, orders: &impl Orders) -> u32 {
+        let (most, after) = (self.geometry.most_held(), self.turn + 1);
+        let in_turn = (after..self.geometry.dies).chain(0..after);
+        let open = in_turn.filter(|&die| self.dies[die as usize].held < most);
+        let Some(next) = open.min_by_key(|&die| orders.done_at(die)) else {
+            unreachable!("all dies together hold more than the host can write")
+        };
+        next
     }
 
     /// Puts a unit behind what was written last; `host` is 1 for one of the host's, 0 for one that is moved.
@@ -189,6 +276,7 @@ impl Ftl {
     /// The open page is full, or as full as it will be.
     fn turn_page(&mut self, die: u32, orders: &mut impl Orders) {
         let state = &mut self.dies[die as usize];
+        self.turn_is_over |= die == self.turn;
         orders.program(die, std::mem::take(&mut state.waiting));
         if state.fill == self.geometry.units_per_block {
             self.blocks.list(die, state.open);

@@ -5,6 +5,8 @@ use raidlab_types::Seed;
 /// Counts what the flash is told, by die.
 #[derive(Default, Clone)]
 struct Told {
+    /// Who is done first: 0 all at once, 1 the lowest die, 2 the one that has programmed least, 3 another each time.
+    first: u8,
     programs: Vec<u64>,
     erases: Vec<u64>,
     host_units: u64,
@@ -31,6 +33,15 @@ impl Orders for Told {
     fn erase(&mut self, die: u32) {
         self.erases[die as usize] += 1;
     }
+
+    fn done_at(&self, die: u32) -> u64 {
+        match self.first {
+            0 => 0,
+            1 => u64::from(die),
+            2 => self.programs[die as usize],
+            _ => (self.host_units + u64::from(die)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32,
+        }
+    }
 }
 
 /// Everything the header promises, looked up one by one.
@@ -42,6 +53,7 @@ fn check(ftl: &Ftl, told: &Told, present: &[bool]) {
         assert_eq!(physical != NONE, present, "unit {unit} is there if it was written and not discarded");
         if present {
             assert_eq!(ftl.back[physical as usize], unit as u32, "unit {unit} is where it is said to be");
+            assert_eq!(ftl.holder(unit as u32), Some(g.die_of(physical)), "unit {unit} lies on the die that is said");
             held[(physical / g.units_per_block) as usize] += 1;
         }
     }
@@ -49,6 +61,9 @@ fn check(ftl: &Ftl, told: &Told, present: &[bool]) {
     assert_eq!(mapped, present.iter().filter(|&&p| p).count(), "no physical unit belongs to two");
     held.iter().enumerate().for_each(|(block, &held)| assert_eq!(ftl.blocks.valid(block as u32), held));
     for (d, die) in ftl.dies.iter().enumerate() {
+        let blocks = d * g.blocks_per_die as usize..(d + 1) * g.blocks_per_die as usize;
+        assert_eq!(held[blocks].iter().sum::<u32>(), die.held);
+        assert!(die.held <= g.most_held(), "die {d} can be cleaned");
         let left = die.free.len() as u32 * g.units_per_block + g.units_per_block - die.fill;
         assert!(left > 0, "die {d} has room");
         // The unit written last made the die clean: at least a block's worth is left, or is on its way.
@@ -96,11 +111,14 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_and_room_never_runs_out(
-        geometry in geometry(), fifo in any::<bool>(), patterns in proptest::collection::vec(0u8..5, 1..5),
+        geometry in geometry(), fifo in any::<bool>(), by_address in any::<bool>(), first in 0u8..4,
+        patterns in proptest::collection::vec(0u8..5, 1..5),
         pads in 0u64..12, discards in 0u64..4, seed in any::<u64>(),
     ) {
         let victim = if fifo { Victim::Fifo } else { Victim::Greedy };
-        let (mut ftl, mut told) = (Ftl::new(geometry, victim), Told::new(geometry.dies));
+        let placement = if by_address { Placement::ByAddress } else { Placement::Dynamic };
+        let (mut ftl, mut told) = (Ftl::new(geometry, victim, placement), Told::new(geometry.dies));
+        told.first = first;
         let units = geometry.logical_units();
         let mut present = vec![false; units as usize];
         let mut rng = Seed::new(seed).draws();
@@ -113,7 +131,7 @@ proptest! {
             for i in 0..400 {
                 let unit = place(pattern, i, units, &geometry, &mut rng);
                 if rng.below(24) < pads {
-                    ftl.pad(geometry.die_of(unit), &mut told);
+                    ftl.pad(ftl.holder(unit).unwrap_or(0), &mut told);
                 }
                 let discard = rng.below(12) < discards;
                 if discard {
@@ -122,6 +140,9 @@ proptest! {
                     ftl.write(unit, &mut told);
                 }
                 present[unit as usize] = !discard;
+                if by_address && !discard {
+                    prop_assert_eq!(ftl.holder(unit), Some(geometry.die_of_address(unit)));
+                }
                 if i % 37 == 0 {
                     check(&ftl, &told, &present);
                 }
@@ -134,7 +155,7 @@ proptest! {
 /// Small enough to follow: one die, four units a block, two of them a page.
 fn small(victim: Victim) -> (Ftl, Told) {
     let geometry = Geometry { dies: 1, units_per_page: 2, units_per_block: 4, blocks_per_die: 4, units_per_die: 8 };
-    let mut made = (Ftl::new(geometry, victim), Told::new(1));
+    let mut made = (Ftl::new(geometry, victim, Placement::Dynamic), Told::new(1));
     (0..8).for_each(|unit| made.0.write(unit, &mut made.1));
     made
 }
@@ -144,7 +165,52 @@ fn writes_fill_pages_and_blocks_in_order() {
     let (ftl, told) = small(Victim::Greedy);
     assert_eq!(ftl.map, [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!((told.programs[0], told.erases[0]), (4, 0));
-    assert_eq!((ftl.page_of(0), ftl.page_of(7)), (Some(0), Some(3)));
+    assert_eq!((ftl.page_of(0), ftl.page_of(7)), (Some((0, 0)), Some((0, 3))));
+}
+
+/// Three dies of pages of two units, on which so many units were written in order.
+fn three_dies(placement: Placement, blocks_per_die: u32, units: u32, told: &mut Told) -> Ftl {
+    let geometry = Geometry { dies: 3, units_per_page: 2, units_per_block: 4, blocks_per_die, units_per_die: 8 };
+    let mut ftl = Ftl::new(geometry, Victim::Greedy, placement);
+    (0..units).for_each(|unit| ftl.write(unit, told));
+    ftl
+}
+
+#[test]
+fn what_is_written_in_order_goes_round_the_dies_page_by_page() {
+    for placement in [Placement::Dynamic, Placement::ByAddress] {
+        let ftl = three_dies(placement, 4, 14, &mut Told::new(3));
+        let dies: Vec<u32> = (0..14).filter_map(|unit| ftl.holder(unit)).collect();
+        assert_eq!(dies, [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 0, 0]);
+    }
+}
+
+#[test]
+fn what_is_written_together_lies_together_whatever_its_addresses() {
+    let scattered = [0, 6, 12, 18];
+    let holders = |placement| {
+        let mut told = Told::new(3);
+        let mut ftl = three_dies(placement, 5, 24, &mut told);
+        scattered.iter().for_each(|&unit| ftl.write(unit, &mut told));
+        scattered.map(|unit| ftl.holder(unit).unwrap())
+    };
+    assert_eq!(holders(Placement::ByAddress), [0, 0, 0, 0]);
+    assert_eq!(holders(Placement::Dynamic), [0, 0, 1, 1]);
+}
+
+#[test]
+fn a_die_that_has_more_to_do_is_passed_over_and_a_full_one_too() {
+    let mut told = Told { first: 1, ..Told::new(3) };
+    let mut ftl = three_dies(Placement::Dynamic, 4, 0, &mut told);
+    // The lowest is always done first, until it holds two blocks, as much as can be cleaned.
+    (0..20).for_each(|unit| ftl.write(unit, &mut told));
+    let held: Vec<u32> = ftl.dies.iter().map(|die| die.held).collect();
+    assert_eq!(held, [8, 8, 4]);
+    // What is overwritten makes room where it was: for one unit, though the page has room for two.
+    for (unit, die) in [(9, 1), (3, 0), (10, 1), (17, 2)] {
+        ftl.write(unit, &mut told);
+        assert_eq!(ftl.holder(unit), Some(die), "unit {unit}");
+    }
 }
 
 #[test]
@@ -153,7 +219,7 @@ fn what_waits_for_its_page_to_fill_is_in_memory() {
     ftl.write(0, &mut told);
     assert_eq!(ftl.page_of(0), None);
     ftl.pad(0, &mut told);
-    assert_eq!((ftl.page_of(0), ftl.counts.padded), (Some(4), 1));
+    assert_eq!((ftl.page_of(0), ftl.counts.padded), (Some((0, 4)), 1));
     ftl.discard(0);
     assert_eq!(ftl.page_of(0), None);
     ftl.pad(0, &mut told);
@@ -188,7 +254,7 @@ fn greedy_moves_less_than_fifo() {
 fn moving_keeps_pace_with_writing() {
     // A block of 64 units of which 31 are valid: with a page of 1 the gain is 32, so nearly one is moved for each written.
     let geometry = Geometry { dies: 1, units_per_page: 1, units_per_block: 64, blocks_per_die: 4, units_per_die: 128 };
-    let (mut ftl, mut told) = (Ftl::new(geometry, Victim::Greedy), Told::new(1));
+    let (mut ftl, mut told) = (Ftl::new(geometry, Victim::Greedy, Placement::Dynamic), Told::new(1));
     (0..128).for_each(|unit| ftl.write(unit, &mut told));
     (0..33).for_each(|unit| ftl.discard(unit));
     (64..127).for_each(|unit| ftl.write(unit, &mut told));

@@ -1,7 +1,6 @@
 //! What a flash drive is made of, counted in mapping units.
 //!
-//! Invariants: addresses are `u32`s; a logical unit belongs to one die for good, and neighbours of a page belong to the
-//! same one, so that no die ever holds more than its share, whatever is written.
+//! Invariants: addresses are `u32`s; physical units are numbered block by block, and blocks die by die.
 
 /// Numbers of everything. A *page* and a *block* are those of all planes of a die together: they are programmed and
 /// erased as one.
@@ -12,7 +11,7 @@ pub(crate) struct Geometry {
     pub units_per_block: u32,
     /// With the one that is kept beyond capacity and spare, for the FTL to work with.
     pub blocks_per_die: u32,
-    /// Logical units that a die holds.
+    /// Logical units for each die: what one holds where all hold the same.
     pub units_per_die: u32,
 }
 
@@ -28,16 +27,21 @@ impl Geometry {
         u64::from(self.dies) * u64::from(self.blocks_per_die) * u64::from(self.units_per_block)
     }
 
-    /// The die of a group of neighbouring logical units, as many as a page holds.
+    /// The die of an address, where addresses belong to dies: groups of units, as many as a page holds, go round.
     #[inline]
-    pub fn die_of_group(&self, group: u32) -> u32 {
-        group % self.dies
+    pub fn die_of_address(&self, unit: u32) -> u32 {
+        unit / self.units_per_page % self.dies
     }
 
-    /// The die of a logical unit.
+    /// The die that a physical unit lies on.
     #[inline]
-    pub fn die_of(&self, unit: u32) -> u32 {
-        self.die_of_group(unit / self.units_per_page)
+    pub fn die_of(&self, physical: u32) -> u32 {
+        physical / (self.blocks_per_die * self.units_per_block)
+    }
+
+    /// Valid units that a die may hold, so that it can always be cleaned: a block for spare and one to work with are left.
+    pub fn most_held(&self) -> u32 {
+        (self.blocks_per_die - 2) * self.units_per_block
     }
 
     /// Flash over user data, the block kept for the FTL's work not counted: what write amplification depends on.

@@ -9,9 +9,11 @@
 //! Invariants:
 //! - Work of the backlogs begins in order of time over all dies, and of equal times the lower die goes first.
 //! - No die idles while its backlog holds work that is ready, once time has come that far.
+//! - A die is busy while it senses, programs, erases or sends; not while it waits for its channel, which then is.
 //! - Nothing is allocated for a command once the queues have grown.
 
 use super::ftl::Orders;
+use super::meter::Meter;
 use super::timeline::Timeline;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -36,6 +38,17 @@ enum Kind {
     Erase,
 }
 
+impl Timings {
+    /// What a die takes for something that waits for nothing.
+    fn of(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Read(units) => self.read + u64::from(units) * self.unit_transfer,
+            Kind::Program(_) => self.page_transfer + self.program,
+            Kind::Erase => self.erase,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Work {
     ready: u64,
@@ -46,6 +59,8 @@ struct Work {
 struct Die {
     free_at: u64,
     backlog: VecDeque<Work>,
+    /// What the backlog takes, waits for the channel not counted.
+    backlog_ns: u64,
     /// Units of the host's in the backlog, and when the last ones were programmed.
     host_units: u32,
     host_end: u64,
@@ -56,6 +71,8 @@ struct Die {
 pub(crate) struct Medium {
     timings: Timings,
     dies: Vec<Die>,
+    /// By die, when it worked.
+    meters: Vec<Meter>,
     /// By die: when the next work of its backlog would begin; never where there is none.
     starts: Vec<u64>,
     /// The least of them, and whose it is.
@@ -87,6 +104,7 @@ impl Medium {
         Medium {
             timings,
             dies: vec![Die::default(); dies as usize],
+            meters: vec![Meter::default(); dies as usize],
             starts: vec![u64::MAX; dies as usize],
             next: NEVER,
             channels: vec![Timeline::default(); channels as usize],
@@ -109,8 +127,8 @@ impl Medium {
     #[inline]
     pub fn read(&mut self, die: u32, from: u64, units: u32) -> u64 {
         let at = die as usize;
-        let sensed = from.max(self.dies[at].free_at) + self.timings.read;
-        let sent = self.send(at, sensed, u64::from(units) * self.timings.unit_transfer);
+        let start = from.max(self.dies[at].free_at);
+        let sent = self.sense(at, start, units);
         self.dies[at].free_at = sent;
         if self.starts[at] != u64::MAX {
             self.reschedule(at);
@@ -154,6 +172,30 @@ impl Medium {
         self.ready = at;
     }
 
+    /// How long the busiest die and the busiest channel worked since the totals were started, up to `now`.
+    pub fn busiest(&self, now: u64) -> (u64, u64) {
+        let dies = self.meters.iter().map(|meter| meter.busy(now)).max();
+        let channels = self.channels.iter().map(|channel| channel.busy(now)).max();
+        (dies.unwrap_or(0), channels.unwrap_or(0))
+    }
+
+    /// Starts the totals anew.
+    pub fn reset_busy(&mut self, now: u64) {
+        self.meters.iter_mut().for_each(|meter| meter.reset(now));
+        self.channels.iter_mut().for_each(|channel| channel.reset(now));
+    }
+
+    /// Senses a page from `start` on and sends `units` of it; returns when they have left.
+    #[inline]
+    fn sense(&mut self, at: usize, start: u64, units: u32) -> u64 {
+        let Timings { read, unit_transfer, .. } = self.timings;
+        let length = u64::from(units) * unit_transfer;
+        let sent = self.send(at, start + read, length);
+        self.meters[at].works(start, start + read);
+        self.meters[at].works(sent - length, sent);
+        sent
+    }
+
     #[inline]
     fn send(&mut self, die: usize, from: u64, length: u64) -> u64 {
         let channel = die % self.channels.len();
@@ -163,16 +205,25 @@ impl Medium {
     /// Begins the work that can begin the soonest of all backlogs.
     fn begin_next(&mut self) {
         let (start, at) = self.next;
+        let timings = self.timings;
         let Some(work) = self.dies[at].backlog.pop_front() else { unreachable!("a start stands for work") };
         let end = match work.kind {
-            Kind::Read(units) => {
-                self.send(at, start + self.timings.read, u64::from(units) * self.timings.unit_transfer)
+            Kind::Read(units) => self.sense(at, start, units),
+            Kind::Program(_) => {
+                let Timings { page_transfer, program, .. } = self.timings;
+                let sent = self.send(at, start, page_transfer);
+                self.meters[at].works(sent - page_transfer, sent + program);
+                sent + program
             }
-            Kind::Program(_) => self.send(at, start, self.timings.page_transfer) + self.timings.program,
-            Kind::Erase => start + self.timings.erase,
+            Kind::Erase => {
+                let end = start + self.timings.erase;
+                self.meters[at].works(start, end);
+                end
+            }
         };
         let die = &mut self.dies[at];
         die.free_at = end;
+        die.backlog_ns -= timings.of(work.kind);
         if let Kind::Program(units @ 1..) = work.kind {
             die.host_units -= units;
             die.host_end = end;
@@ -200,6 +251,7 @@ impl Medium {
     fn order(&mut self, die: u32, kind: Kind) {
         let at = die as usize;
         self.dies[at].backlog.push_back(Work { ready: self.ready, kind });
+        self.dies[at].backlog_ns += self.timings.of(kind);
         if self.starts[at] == u64::MAX {
             self.reschedule(at);
         }
@@ -218,6 +270,11 @@ impl Orders for Medium {
 
     fn erase(&mut self, die: u32) {
         self.order(die, Kind::Erase);
+    }
+
+    fn done_at(&self, die: u32) -> u64 {
+        let die = &self.dies[die as usize];
+        die.free_at.max(self.ready) + die.backlog_ns
     }
 }
 
@@ -268,13 +325,27 @@ mod tests {
     }
 
     #[test]
+    fn a_die_that_waits_for_its_channel_is_not_busy() {
+        let mut m = medium(2, 1, None);
+        m.read(0, 0, 4);
+        assert_eq!(m.read(1, 0, 4), 90);
+        // Both dies sense until 50 and send for 20; the second waits from 50 to 70.
+        assert_eq!((m.busiest(50), m.busiest(70)), ((50, 0), (70, 20)));
+        assert_eq!(m.meters[1].busy(70), 50);
+        m.reset_busy(80);
+        assert_eq!(m.busiest(100), (10, 10), "die 1 sends from 70 to 90");
+    }
+
+    #[test]
     fn moving_takes_the_channel_twice_and_erasing_not_at_all() {
         let mut m = medium(1, 1, Some(9));
         Orders::read(&mut m, 0, 3);
         Orders::program(&mut m, 0, 1);
         Orders::erase(&mut m, 0);
         assert_eq!(m.finish(0), 50 + 15 + 20 + 600);
+        assert_eq!(m.busiest(600), (600, 35));
         m.advance(700, 700);
+        assert_eq!(m.busiest(700), (700, 35), "erasing from 685 on");
         assert_eq!(m.read(0, 700, 1), 685 + 3000 + 55);
     }
 }

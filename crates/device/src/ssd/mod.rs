@@ -6,11 +6,12 @@
 //!
 //! - `spec`: the parameters; `geometry`: numbers of everything
 //! - `ftl` with `blocks`: where units lie, and cleaning; knows no time
-//! - `medium` with `timeline`: dies, channels, cache; knows no addresses
+//! - `medium` with `timeline` and `meter`: dies, channels, cache, and how busy they were; knows no addresses
 //! - `precondition`: what a drive has behind it at the start
 //!
 //! Invariants:
 //! - Commands begin in rising order of time, and none ends before it begins.
+//! - Totals are exact for every window: what dies, channels and the link do before its end counts, whoever waits for it.
 //! - A read ends when its last byte has crossed the link. A write ends when all its data are in the cache (on the flash
 //!   without one, or where it must be durable and the cache is not protected).
 //! - The tables are worked out with the first command, not before: a drive that is only asked for its size is cheap.
@@ -27,6 +28,7 @@ mod blocks;
 mod ftl;
 mod geometry;
 mod medium;
+mod meter;
 mod precondition;
 mod spec;
 mod timeline;
@@ -34,7 +36,8 @@ mod timeline;
 use crate::service::{FlashTotals, Service, Visit};
 use crate::DeviceError;
 pub use blocks::Victim;
-use ftl::Ftl;
+pub use ftl::Placement;
+use ftl::{Counts, Ftl};
 use medium::Medium;
 use raidlab_types::{OpKind, Seed};
 use spec::Works;
@@ -72,7 +75,7 @@ pub(crate) struct Ssd {
     /// When the last command began.
     clock: u64,
     /// What had been written when the totals were started.
-    before: FlashTotals,
+    before: Counts,
 }
 
 const READ: usize = 0;
@@ -92,7 +95,7 @@ impl Ssd {
             medium,
             links: [Timeline::default(), Timeline::default()],
             clock: 0,
-            before: FlashTotals::default(),
+            before: Counts::default(),
         }
     }
 
@@ -116,25 +119,34 @@ impl Ssd {
         }
     }
 
-    /// What was written to the flash since the totals were started.
-    pub fn totals(&self) -> FlashTotals {
-        self.written().since(&self.before)
-    }
-
-    /// Starts the totals anew.
-    pub fn reset_totals(&mut self) {
-        self.before = self.written();
-    }
-
-    fn written(&self) -> FlashTotals {
-        let counts = self.ftl.as_ref().map_or_else(Default::default, |ftl| ftl.counts);
+    /// What was written to the flash since the totals were started, and how busy its parts were up to `now`, which must
+    /// not lie before the last command.
+    pub fn totals(&mut self, now: u64) -> FlashTotals {
+        self.medium.advance(self.clock, now);
+        let counts = self.counts().since(&self.before);
         let bytes = |units: u64| units * self.works.unit_bytes;
+        let (die_busy_ns, channel_busy_ns) = self.medium.busiest(now);
         FlashTotals {
             host_bytes: bytes(counts.host),
             moved_bytes: bytes(counts.moved),
             padded_bytes: bytes(counts.padded),
             erased_blocks: counts.erased,
+            die_busy_ns,
+            channel_busy_ns,
+            link_busy_ns: self.links.iter().map(|link| link.busy(now)).max().unwrap_or(0),
         }
+    }
+
+    /// Starts the totals anew at `now`.
+    pub fn reset_totals(&mut self, now: u64) {
+        self.medium.advance(self.clock, now);
+        self.before = self.counts();
+        self.medium.reset_busy(now);
+        self.links.iter_mut().for_each(|link| link.reset(now));
+    }
+
+    fn counts(&self) -> Counts {
+        self.ftl.as_ref().map_or_else(Counts::default, |ftl| ftl.counts)
     }
 
     /// The visit of a command.
@@ -173,7 +185,7 @@ impl Ssd {
                 units += 1;
             }
             let ready = match page {
-                Some(_) => self.medium.read(works.geometry.die_of(first), from, units),
+                Some((die, _)) => self.medium.read(die, from, units),
                 None => from,
             };
             let stop = reached(units).min(asked.end());
@@ -200,7 +212,7 @@ impl Ssd {
             (sector, command) = (stop, 0);
         }
         if self.works.cache_units.is_none() || (asked.durable && !self.works.power_loss_protection) {
-            done = done.max(self.settle(asked, group_sectors));
+            done = done.max(self.settle(asked));
         }
         done
     }
@@ -214,7 +226,7 @@ impl Ssd {
             let unit = unit as u32;
             // The rest of a unit that is not overwritten as a whole must be read first.
             let ready = match ftl.page_of(unit) {
-                Some(_) if !is_whole => sent.max(self.medium.read(self.works.geometry.die_of(unit), from, 1)),
+                Some((die, _)) if !is_whole => sent.max(self.medium.read(die, from, 1)),
                 _ => sent,
             };
             taken = taken.max(self.medium.admit(ready));
@@ -224,16 +236,17 @@ impl Ssd {
     }
 
     /// Waits until a write is on the flash: pages that it does not fill are programmed as they are.
-    fn settle(&mut self, asked: &Asked, group_sectors: u64) -> u64 {
+    fn settle(&mut self, asked: &Asked) -> u64 {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
-        let groups = asked.lba / group_sectors..asked.end().div_ceil(group_sectors);
-        let dies = u64::from(self.works.geometry.dies);
-        let mut done = 0;
-        // No die needs to be asked twice.
-        for group in groups.start..groups.end.min(groups.start + dies) {
-            let die = self.works.geometry.die_of_group(group as u32);
-            ftl.pad(die, &mut self.medium);
-            done = done.max(self.medium.finish(die));
+        let (mut done, mut last) = (0, None);
+        for unit in asked.lba / self.works.unit_sectors..asked.end().div_ceil(self.works.unit_sectors) {
+            let holder = ftl.holder(unit as u32);
+            // What was written together mostly lies together.
+            if let Some(die) = holder.filter(|_| holder != last) {
+                ftl.pad(die, &mut self.medium);
+                done = done.max(self.medium.finish(die));
+            }
+            last = holder;
         }
         done
     }

@@ -4,17 +4,19 @@
 //! of one geometry: the state is kept, and each drive starts from a copy, on which it makes some writes of its own so
 //! that members of an array do not clean in step.
 //!
-//! Invariant: the state of a drive is a function of its geometry, victim choice, initial state and seed; that it is kept
+//! Without time no die has more to do than another, so pages that may go to any go to all in turn.
+//!
+//! Invariant: the state of a drive is a function of its geometry, victim choice, placement, initial state and seed; that it is kept
 //! changes nothing but how long it takes.
 
 use super::blocks::Victim;
-use super::ftl::Ftl;
+use super::ftl::{Ftl, Placement};
 use super::geometry::Geometry;
 use super::spec::{Initial, Works};
 use raidlab_types::{CounterRng, Seed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Key = (Geometry, Victim, Initial);
+type Key = (Geometry, Victim, Placement, Initial);
 
 /// The states that were asked for last.
 static KEPT: Mutex<Vec<(Key, Arc<Ftl>)>> = Mutex::new(Vec::new());
@@ -31,9 +33,9 @@ const OWN: u64 = 16;
 /// A drive as it is when the first operation comes.
 pub(crate) fn prepared(works: &Works, seed: Seed) -> Ftl {
     if works.initial == Initial::Fresh {
-        return Ftl::new(works.geometry, works.victim);
+        return Ftl::new(works.geometry, works.victim, works.placement);
     }
-    let mut ftl = Ftl::clone(&kept((works.geometry, works.victim, works.initial)));
+    let mut ftl = Ftl::clone(&kept((works.geometry, works.victim, works.placement, works.initial)));
     if works.initial == Initial::Steady {
         let units = u64::from(works.geometry.logical_units());
         overwrite(&mut ftl, &mut seed.named("precondition").draws(), units / OWN);
@@ -57,8 +59,8 @@ fn kept(key: Key) -> Arc<Ftl> {
     Arc::clone(&kept[kept.len() - 1].1)
 }
 
-fn worked_out((geometry, victim, initial): Key) -> Ftl {
-    let mut ftl = Ftl::new(geometry, victim);
+fn worked_out((geometry, victim, placement, initial): Key) -> Ftl {
+    let mut ftl = Ftl::new(geometry, victim, placement);
     (0..geometry.logical_units()).for_each(|unit| ftl.write(unit, &mut ()));
     if initial == Initial::Steady {
         settle(&mut ftl, u64::from(geometry.logical_units()));

@@ -1,6 +1,7 @@
 //! What a device file says of a flash drive, checked and compiled.
 
 use super::blocks::Victim;
+use super::ftl::Placement;
 use super::geometry::Geometry;
 use super::medium::{Medium, Timings};
 use super::timeline::Timeline;
@@ -73,6 +74,9 @@ pub struct SsdSpec {
     /// Which block is cleaned next.
     #[serde(default)]
     pub victim: Victim,
+    /// Which die takes what is written.
+    #[serde(default)]
+    pub placement: Placement,
     /// Work of the controller on a read before the flash is asked, in us.
     #[serde(default)]
     pub read_overhead_us: f64,
@@ -121,6 +125,7 @@ fn yes() -> bool {
 pub(crate) struct Works {
     pub geometry: Geometry,
     pub victim: Victim,
+    pub placement: Placement,
     pub initial: Initial,
     pub timings: Timings,
     pub channels: u32,
@@ -203,6 +208,7 @@ impl SsdSpec {
         Ok(Works {
             geometry,
             victim: self.victim,
+            placement: self.placement,
             initial: self.initial,
             timings,
             channels: self.channels,
@@ -314,7 +320,7 @@ impl SsdSpec {
 }
 
 impl Works {
-    /// When a read of neighbouring pages has arrived: each die sends its page when it has it.
+    /// When a read of pages that were written one after another has arrived: each die sends its page when it has it.
     fn idle_read(&self, bytes: u64) -> u64 {
         let mut medium = Medium::new(self.timings, self.geometry.dies, self.channels, None);
         let mut link = Timeline::default();
@@ -324,7 +330,7 @@ impl Works {
         for piece in 0..bytes.div_ceil(page) {
             let part = (bytes - piece * page).min(page);
             let units = part.div_ceil(self.unit_bytes) as u32;
-            let die = self.geometry.die_of_group(piece as u32);
+            let die = (piece % u64::from(self.geometry.dies)) as u32;
             let ready = medium.read(die, self.read_overhead, units);
             done = link.book(0, ready, command + self.link.transfer(part)).max(done);
             command = 0;

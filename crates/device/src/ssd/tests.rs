@@ -81,7 +81,7 @@ fn without_a_cache_a_write_is_over_when_it_is_on_the_flash() {
     let one = 7_000 + 1_000 + 8_192 + PAGE + 600_000;
     assert_eq!(took(&mut drive, OpKind::Write, 0, 8, 0), one);
     assert_eq!(spec("").idle_mean(OpKind::Write, 4096).unwrap().total().as_ns(), one);
-    assert_eq!(drive.totals().padded_bytes, 3 * 4096, "the rest of the page is lost");
+    assert_eq!(drive.totals(one).padded_bytes, 3 * 4096, "the rest of the page is lost");
 }
 
 #[test]
@@ -134,6 +134,66 @@ fn a_duplex_link_sends_while_it_receives() {
         took(&mut drive, OpKind::Read, 0, 8, 0)
     };
     assert!(ends(r#", "link_full_duplex": false"#) > ends(""));
+}
+
+/// Of the busiest die, channel and direction of the link, up to `now`.
+fn busy(drive: &mut Ssd, now: u64) -> [u64; 3] {
+    let totals = drive.totals(now);
+    [totals.die_busy_ns, totals.channel_busy_ns, totals.link_busy_ns]
+}
+
+#[test]
+fn what_a_read_takes_of_its_parts_is_exact_at_any_time() {
+    let mut drive = ssd(CACHED);
+    let one = took(&mut drive, OpKind::Read, 0, 8, 0);
+    // Sensed from 5,000 on, sent from 55,000 on, over the link from 75,480 on.
+    assert_eq!(busy(&mut drive, 5_000), [0, 0, 0]);
+    assert_eq!(busy(&mut drive, 30_000), [25_000, 0, 0]);
+    assert_eq!(busy(&mut drive, 60_000), [55_000, 5_000, 0]);
+    assert_eq!(busy(&mut drive, 80_000), [50_000 + UNIT, UNIT, 4_520]);
+    assert_eq!(busy(&mut drive, one), [50_000 + UNIT, UNIT, 9_192]);
+    // Two more of the same die: it works for both, the link's other direction for none.
+    took(&mut drive, OpKind::Read, 0, 8, 1_000_000);
+    took(&mut drive, OpKind::Read, 8, 8, 1_000_000);
+    assert_eq!(busy(&mut drive, 2_000_000), [3 * (50_000 + UNIT), 3 * UNIT, 3 * 9_192]);
+}
+
+#[test]
+fn a_window_has_what_was_done_within_it() {
+    let mut drive = ssd(CACHED);
+    // A page's worth: it is programmed when its last unit is there, and nobody waits for that.
+    let sent = took(&mut drive, OpKind::Write, 0, 32, 0);
+    assert_eq!(sent, 7_000 + 1_000 + 32_768);
+    drive.reset_totals(sent + 10_000);
+    assert_eq!(busy(&mut drive, sent + 10_000), [0, 0, 0]);
+    assert_eq!(busy(&mut drive, sent + PAGE), [PAGE - 10_000, PAGE - 10_000, 0]);
+    // Asked for or not, at the end of the window it is half done.
+    let half = sent + PAGE + 300_000;
+    assert_eq!(busy(&mut drive, half), [PAGE - 10_000 + 300_000, PAGE - 10_000, 0]);
+    drive.reset_totals(half);
+    assert_eq!(busy(&mut drive, 9_000_000), [300_000, 0, 0]);
+    assert_eq!(drive.totals(9_000_000).host_bytes, 0, "it was written before");
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let run = |look: bool| {
+        let mut drive = ssd(r#", "cache_bytes": 131072, "initial": "steady""#);
+        let mut rng = Seed::new(4).draws();
+        let mut now = 0;
+        let mut next = |i: u64| {
+            now += rng.below(60_000);
+            if look && i.is_multiple_of(7) {
+                drive.reset_totals(now);
+            } else if look && i % 7 == 3 {
+                drive.totals(now);
+            }
+            let kind = if rng.below(2) == 0 { OpKind::Read } else { OpKind::Write };
+            drive.serve(asked(kind, rng.below(2000) * 8, 8, now)).release
+        };
+        (0..20_000).map(&mut next).collect::<Vec<u64>>()
+    };
+    assert_eq!(run(true), run(false));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! from when it is ready, in pieces where others were booked before.
 //!
 //! Invariants: what is taken is apart, in order of time, and never touches; no time is free from when a transfer is ready
-//! until it ends; what has ended before the floor is forgotten.
+//! until it ends; what has ended before the floor is forgotten; busy time is exact up to any time from the floor on.
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,9 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timeline {
     taken: VecDeque<(u64, u64)>,
+    /// All that was ever booked, and how much of it was over when the totals were started.
+    booked: u64,
+    before: u64,
 }
 
 impl Timeline {
@@ -22,6 +25,7 @@ impl Timeline {
         while self.taken.front().is_some_and(|&(_, end)| end <= floor) {
             self.taken.pop_front();
         }
+        self.booked += length;
         match self.taken.back_mut() {
             // Mostly behind everything, or joined to the last.
             None => self.taken.push_back((from, from + length)),
@@ -30,6 +34,22 @@ impl Timeline {
             Some(_) => return self.fill_up(from, length),
         }
         from + length
+    }
+
+    /// How long it was busy since the totals were started, up to `now`, which lies not before the floor.
+    pub fn busy(&self, now: u64) -> u64 {
+        self.worked(now) - self.before
+    }
+
+    /// Starts the totals anew.
+    pub fn reset(&mut self, now: u64) {
+        self.before = self.worked(now);
+    }
+
+    /// All that was booked and is over by `now`.
+    fn worked(&self, now: u64) -> u64 {
+        let ahead = self.taken.iter().rev().take_while(|&&(_, end)| end > now);
+        self.booked - ahead.map(|&(start, end)| end - start.max(now)).sum::<u64>()
     }
 
     /// Takes the first `length` ns that are free from `from` on: with what lies between they become one stretch.
@@ -80,6 +100,22 @@ mod tests {
         assert_eq!(line.taken, [(0, 130)]);
         assert_eq!(line.book(130, 140, 1), 141);
         assert_eq!(line.taken, [(140, 141)]);
+    }
+
+    #[test]
+    fn busy_time_is_what_is_over_by_now() {
+        let mut line = Timeline::default();
+        for (from, length) in [(100, 20), (140, 20)] {
+            line.book(0, from, length);
+        }
+        assert_eq!([90, 110, 120, 130, 150, 200].map(|now| line.busy(now)), [0, 10, 20, 20, 30, 40]);
+        // In pieces around the second, of which ten have passed when the totals are started.
+        assert_eq!(line.book(110, 130, 20), 170);
+        line.reset(150);
+        assert_eq!([150, 160, 165, 500].map(|now| line.busy(now)), [0, 10, 15, 20]);
+        // What is over long since is forgotten, but stays counted.
+        line.book(400, 450, 5);
+        assert_eq!((line.taken.len(), line.busy(500)), (1, 25));
     }
 
     #[test]

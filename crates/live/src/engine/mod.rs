@@ -180,6 +180,9 @@ impl Engine {
     fn measure(&mut self, measuring: bool) {
         if measuring != self.measuring {
             self.measuring = measuring;
+            if let Some(spindles) = &mut self.spindles {
+                spindles.count(self.now, measuring);
+            }
             match measuring {
                 true => self.usage.window_opened(),
                 false => self.usage.window_closed(),
@@ -208,7 +211,7 @@ impl Engine {
         let of_disk = |leaf: LeafId| {
             let spindles = self.spindles.as_ref()?;
             // A disk that is not there does nothing, as in the simulator.
-            spindles.mechanics(leaf).or_else(|| self.targets[leaf as usize].is_none().then(Mechanics::default))
+            spindles.mechanics(leaf).or_else(|| self.targets[leaf as usize].is_none().then(|| Mechanics::of(1)))
         };
         self.counts.iter().map(|&counts| MemberCounts { mechanics: of_disk(counts.leaf), ..counts }).collect()
     }
@@ -277,8 +280,9 @@ impl Engine {
         let pulse = self.pace.real(PULSE);
         let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + pulse, Ended::AsPlanned);
         loop {
-            self.tick();
+            // At the time at which the source saw the window open or close, before the clock is read again.
             self.measure(source.is_measuring());
+            self.tick();
             self.reap();
             self.pump();
             self.deliver();

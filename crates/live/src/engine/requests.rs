@@ -8,18 +8,46 @@ use super::compute::Places;
 use super::ring::Ring;
 use super::{Engine, Slot};
 use crate::error::LiveError;
-use crate::memory::{Block, Pool, Use};
+use crate::memory::{Block, InUse, Pool, Use};
 use crate::result::{ArrayInput, FailedMember};
 use crate::target::Target;
-use raidlab_types::{OpId, Request, RequestError, RequestKind, RequestTag};
+use raidlab_load::Load;
+use raidlab_types::{Instant, OpId, Request, RequestError, RequestKind, RequestTag};
+use std::collections::VecDeque;
+
+/// How many of a load's requests are looked at beforehand, or twice its depth where that is more.
+const FORESEEN: usize = 4096;
 
 impl Engine {
+    /// Takes the memory that a closed loop will use before it runs. Its first requests are known: they are rehearsed as if
+    /// each ended in its turn. What a search or an open loop keeps in flight is not known beforehand.
+    pub fn foresee(&mut self, load: &Load) -> Result<(), LiveError> {
+        if load.hold().is_some() {
+            return Ok(());
+        }
+        let (mut load, mut in_flight, mut in_use) = (load.clone(), VecDeque::new(), InUse::none());
+        for _ in 0..FORESEEN.max(2 * load.depth() as usize) {
+            while let Some(Request { tag, kind, extent, .. }) = load.poll_request(Instant::ZERO) {
+                let bytes = extent.sectors as usize * self.sector_bytes;
+                in_use.take(bytes, purpose_of(kind));
+                in_flight.push_back((tag, bytes, purpose_of(kind)));
+            }
+            let Some((tag, bytes, purpose)) = in_flight.pop_front() else { break };
+            in_use.give_back(bytes, purpose);
+            load.handle_done(Instant::ZERO, tag, true);
+        }
+        let Engine { pool, ring, .. } = self;
+        let register = |start, len| ring.as_mut().and_then(|ring| ring.register(start, len));
+        pool.foresee(&in_use, register)
+            .map_err(|e| LiveError::io("workload.size", "memory", "taking what the load's requests need", &e))
+    }
+
     /// Takes a request: its memory, its content, its place in the table of what is expected. Memory that is `lent` holds
     /// its content already, and nothing is expected of it.
     pub(super) fn begin(&mut self, request: Request, lent: Option<Block>) {
         let Request { tag, volume, kind, extent, .. } = request;
         let bytes = extent.sectors as usize * self.sector_bytes;
-        let purpose = if kind == RequestKind::Write { Use::Write } else { Use::Any };
+        let purpose = purpose_of(kind);
         let block = match kind {
             RequestKind::Flush => None,
             _ if lent.is_some() => lent,
@@ -118,6 +146,14 @@ impl Engine {
         let members: Vec<String> = self.failed_members.iter().map(lost).collect();
         let message = format!("{error}; lost: {}", members.join(", "));
         self.fail(LiveError::Io { key: "members".into(), target: "the array".into(), errno: 0, message });
+    }
+}
+
+fn purpose_of(kind: RequestKind) -> Use {
+    if kind == RequestKind::Write {
+        Use::Write
+    } else {
+        Use::Any
     }
 }
 

@@ -20,9 +20,9 @@ use super::steal::Steal;
 use crate::config::Emulation;
 use crate::error::LiveError;
 use crate::lateness::Lateness;
-use crate::result::Mechanics;
+use crate::result::{Flash, Mechanics};
 use crate::target::{Store, Target};
-use raidlab_device::{Completion, Device};
+use raidlab_device::{Completion, Device, FlashTotals};
 use raidlab_load::Times;
 use raidlab_types::{Instant, LeafId, OpError, OpId, Operation, Seed};
 
@@ -60,6 +60,8 @@ pub(super) struct Spindles {
     free: u32,
     in_flight: usize,
     mechanics: Vec<Mechanics>,
+    /// By leaf, what flash drives did with their flash while it counted.
+    flash: Vec<Option<FlashTotals>>,
     late: Times,
     service_ns: u64,
     steal: Steal,
@@ -107,7 +109,8 @@ impl Spindles {
             visits: Vec::new(),
             free: NONE,
             in_flight: 0,
-            mechanics: vec![Mechanics::default(); fresh.len()],
+            mechanics: fresh.iter().map(|device| Mechanics::of(device.as_ref().map_or(1, Device::servers))).collect(),
+            flash: vec![None; fresh.len()],
             late: Times::new(),
             service_ns: 0,
             steal: Steal::default(),
@@ -206,6 +209,17 @@ impl Spindles {
         sum.overhead_ns += done.overhead.as_ns();
     }
 
+    /// It counts from `now` on, or until now.
+    pub fn count(&mut self, now: Instant, on: bool) {
+        for (device, flash) in self.devices.iter_mut().zip(&mut self.flash) {
+            match device {
+                Some(device) if on => device.reset_totals(now),
+                Some(device) => *flash = device.flash(now),
+                None => (),
+            }
+        }
+    }
+
     /// Watches what the machine's owner takes of it, from here on or until here.
     pub fn watch_steal(&mut self, on: bool) {
         self.steal.watch(on);
@@ -213,7 +227,8 @@ impl Spindles {
 
     /// What a member's disk did while it counted; none if it is no modelled disk.
     pub fn mechanics(&self, leaf: LeafId) -> Option<Mechanics> {
-        self.fresh[leaf as usize].as_ref().map(|_| self.mechanics[leaf as usize])
+        let flash = self.flash[leaf as usize].map(Flash::from);
+        self.fresh[leaf as usize].as_ref().map(|_| Mechanics { flash, ..self.mechanics[leaf as usize] })
     }
 
     /// How late completions were delivered while it counted.

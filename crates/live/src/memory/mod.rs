@@ -7,7 +7,7 @@ mod map;
 mod pool;
 
 pub(crate) use map::Mapping;
-pub(crate) use pool::{fill_random, Block, Pool, Use};
+pub(crate) use pool::{fill_random, Block, InUse, Pool, Use};
 
 /// Alignment of every block, and the unit of their sizes.
 pub(crate) const PAGE_BYTES: usize = 4096;

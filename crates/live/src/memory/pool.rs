@@ -4,7 +4,8 @@
 //! - A block is page-aligned and at least as long as asked for (the next power of two of pages).
 //! - Blocks for writes hold random bytes from the start and never receive what a read brings, so that what is written
 //!   stays incompressible; blocks for reads and scratch are shared, and hold anything.
-//! - Once as many blocks exist as are ever used together, nothing is mapped or allocated.
+//! - Once as many blocks exist as are ever used together, nothing is mapped or allocated. What can be foreseen is taken
+//!   before the load runs: filling 4 MiB takes milliseconds, in which no completion would be looked at.
 
 use super::{Mapping, PAGE_BYTES};
 use raidlab_types::{CounterRng, Seed};
@@ -112,6 +113,22 @@ impl Pool {
         self.free[block.purpose as usize][block.class as usize].push(block);
     }
 
+    /// Takes as many blocks as were in use together at the peak, and an eighth more, from the system now; no more than a
+    /// quarter of what may be taken, lest what only seems to be needed displaces what is.
+    pub fn foresee(&mut self, peak: &InUse, mut register: impl FnMut(*mut u8, usize) -> Option<u16>) -> io::Result<()> {
+        let least_left = self.left - self.left / 4;
+        for purpose in [Use::Write, Use::Any] {
+            for class in 0..CLASSES {
+                let blocks = peak.most[purpose as usize][class];
+                let wanted = if blocks == 0 { 0 } else { blocks + blocks / 8 + 1 };
+                while self.made[purpose as usize][class] < wanted && self.left > least_left {
+                    self.grow(class, purpose, &mut register)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn grow(
         &mut self,
         class: usize,
@@ -150,6 +167,31 @@ impl Pool {
     }
 }
 
+/// How many blocks of each purpose and class are in use together: now, and at most.
+#[derive(Debug, Clone)]
+pub(crate) struct InUse {
+    now: [[usize; CLASSES]; 2],
+    most: [[usize; CLASSES]; 2],
+}
+
+impl InUse {
+    pub fn none() -> InUse {
+        InUse { now: [[0; CLASSES]; 2], most: [[0; CLASSES]; 2] }
+    }
+
+    /// A block of at least so many bytes is taken.
+    pub fn take(&mut self, bytes: usize, purpose: Use) {
+        let (at, class) = (purpose as usize, class_of(bytes));
+        self.now[at][class] += 1;
+        self.most[at][class] = self.most[at][class].max(self.now[at][class]);
+    }
+
+    /// It is given back.
+    pub fn give_back(&mut self, bytes: usize, purpose: Use) {
+        self.now[purpose as usize][class_of(bytes)] -= 1;
+    }
+}
+
 fn class_of(bytes: usize) -> usize {
     bytes.div_ceil(PAGE_BYTES).max(1).next_power_of_two().trailing_zeros() as usize
 }
@@ -170,6 +212,37 @@ mod tests {
     #[test]
     fn classes_are_powers_of_two_of_pages() {
         assert_eq!([1, 4096, 4097, 8192, 12288, 1 << 20].map(class_of), [0, 0, 1, 1, 2, 8]);
+    }
+
+    #[test]
+    fn what_was_foreseen_is_there_and_nothing_else() {
+        let mut in_use = InUse::none();
+        for bytes in [3 << 20, 4 << 20, 8192] {
+            in_use.take(bytes, Use::Any);
+        }
+        in_use.give_back(3 << 20, Use::Any);
+        in_use.take(4 << 20, Use::Any);
+        let mut pool = Pool::new(Seed::new(1), 1 << 30);
+        let mut mapped = 0;
+        pool.foresee(&in_use, |_, len| {
+            mapped += len;
+            None
+        })
+        .expect("memory");
+        assert_eq!(mapped, 3 * (4 << 20) + (2 << 20), "two of 4 MiB at once and one more; a slab of 8 KiB");
+        for bytes in [4 << 20, 4 << 20, 4 << 20, 8192] {
+            pool.take(bytes, Use::Any, |_, _| panic!("it was foreseen")).expect("memory");
+        }
+        let mut grown = false;
+        pool.take(4096, Use::Write, |_, _| {
+            grown = true;
+            None
+        })
+        .expect("memory");
+        assert!(grown, "nobody said that anything would be written");
+        let mut small = Pool::new(Seed::new(1), 16 << 20);
+        small.foresee(&in_use, |_, _| None).expect("memory");
+        assert!(small.left >= 8 << 20, "a quarter, and the slab that reaches it: {} left", small.left);
     }
 
     #[test]

@@ -238,7 +238,8 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
 
     fn begin_measuring(&mut self) {
         self.measuring = true;
-        self.devices.iter_mut().for_each(Device::reset_totals);
+        let now = self.now;
+        self.devices.iter_mut().for_each(|device| device.reset_totals(now));
         if let Some(walks) = &mut self.walks {
             walks.reset_totals(self.now);
         }

@@ -5,9 +5,10 @@ use crate::offer::Offer;
 use crate::result::{MemberResult, SimResult, StationResult};
 use crate::station::Station;
 use crate::walks::Walks;
+use raidlab_device::Device;
 
 impl<L: Offer, O: Observer> Sim<'_, L, O> {
-    pub(super) fn result(self, interrupted: bool) -> SimResult {
+    pub(super) fn result(mut self, interrupted: bool) -> SimResult {
         let layout = self.array.layout();
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
         let station = |s: &Station| StationResult {
@@ -17,13 +18,15 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
             wait_ns: s.wait_ns,
             servers: s.servers(),
         };
+        let now = self.now;
+        let member = |(leaf, d): (usize, &mut Device)| MemberResult {
+            leaf: leaf as u32,
+            totals: *d.totals(),
+            servers: d.servers(),
+            flash: d.flash(now),
+        };
         SimResult {
-            members: self
-                .devices
-                .iter()
-                .enumerate()
-                .map(|(leaf, d)| MemberResult { leaf: leaf as u32, totals: *d.totals(), flash: d.flash() })
-                .collect(),
+            members: self.devices.iter_mut().enumerate().map(member).collect(),
             stations: self.walks.iter().flat_map(Walks::stations).map(station).collect(),
             hold: self.load.hold(),
             backlog: self.load.backlog(),
