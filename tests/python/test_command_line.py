@@ -22,6 +22,7 @@ from raidlab.cli.layout import layout
 from raidlab.cli.plan_io import plan_io
 from raidlab.errors import EXIT_BAD_INPUT, EXIT_INVALID_RESULT, InputError
 from raidlab.results import SCHEMA_VERSION, Run, load_run
+from raidlab.study.find import find_study
 
 PLAN: dict[str, Any] = {
     "write": None,
@@ -101,6 +102,16 @@ def test_where_no_folder_can_be_made_nothing_is_run(place: str, small_study: Pat
     with pytest.raises(InputError, match=f"--out: '{out}': no folder can be made there: .*; accepted: a directory"):
         run_study(small_study, on=["sim"], out=out)
     assert (tmp_path / "a file").read_text(encoding="utf-8") == "precious"
+
+
+def test_a_directory_that_is_no_study_is_said_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is a directory without a study\.toml"):
+        find_study(f"{tmp_path}/")
+
+
+def test_a_target_without_a_table_names_what_can_be_said(small_study: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"accepted: sim, emulated, memory, a directory, a block device$"):
+        run_study(small_study, on=["original"], out=tmp_path / "runs")
 
 
 @pytest.mark.parametrize(("given", "where"), [({"out": ""}, "--out"), ({"on": [""]}, "--on")])

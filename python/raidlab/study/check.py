@@ -21,7 +21,8 @@ from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import device_names, did_you_mean, looks_like_path
 from raidlab.study.places import Place
-from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy
+from raidlab.study.schema import Array, Compare, Policy
+from raidlab.study.target import Emulated, Live, Modelled
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import (
     ARRAY,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from raidlab.study.find import did_you_mean
 from raidlab.study.places import Place
-from raidlab.study.schema import Emulated, Live, Modelled
+from raidlab.study.target import Emulated, Live, Modelled
+from raidlab.study.words import ON_THE_CLOCK
 from raidlab.study.workload import ARRAY, MEMORY, CopyStream, Workload
-
-_ON_THE_CLOCK = ("emulated", "live")
 
 if TYPE_CHECKING:
     from raidlab.study.check import Parts, Report
@@ -94,9 +93,9 @@ def check_ends(parts: Parts, report: Report) -> None:
             place = (target, "end", index)
             if sum(part is not None for part in (end.tape, end.path, end.machine)) != 1:
                 report(place, "needs to be something", end.name, "one of tape, path, machine")
-            elif end.path is not None and target in _ON_THE_CLOCK:
+            elif end.path is not None and target in ON_THE_CLOCK:
                 report((*place, "path"), "stations are modelled", end.name, "a tape, or a machine")
-            elif end.machine is not None and target not in _ON_THE_CLOCK:
+            elif end.machine is not None and target not in ON_THE_CLOCK:
                 report((*place, "machine"), "there is no machine on a virtual clock", end.name, "a tape, or a path")
             if end.name in (ARRAY, MEMORY):
                 report((*place, "name"), "is an end of every target", end.name, "another name")

@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from raidlab.study.schema import Amount, Array, Emulated, Live, Modelled, Study
+from raidlab.study.schema import Array, Study
+from raidlab.study.target import Amount, Emulated, Live, Modelled
 from raidlab.study.workload import Hold, IdleMultiple, Load, Workload
 
 IDLE_DEPTH = 1

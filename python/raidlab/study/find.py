@@ -72,9 +72,8 @@ def find_study(name_or_file: str) -> Path:
         if path.is_file():
             return path
         if looks_like_path(name_or_file):
-            raise InputError.one(
-                "study", "there is no such file", value=f"'{name_or_file}'", accepted="a study file (TOML)"
-            )
+            message = "is a directory without a study.toml" if path.is_dir() else "there is no such file"
+            raise InputError.one("study", message, value=f"'{name_or_file}'", accepted="a study file (TOML)")
     names = study_names()
     if name_or_file in names:
         return names[name_or_file]

@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from raidlab.errors import InputError, Problem
+from raidlab.errors import Problem
 from raidlab.study.check import Geometry, Parts, Report, check_parts
 from raidlab.study.explain import explain
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import did_you_mean, find_study, parameter_names
 from raidlab.study.parameters import MARK, SECTIONS, Hardware, load_parameters, names_in, put_in
 from raidlab.study.places import Place, line_index, line_of, value_at, written
-from raidlab.study.schema import Array, Compare, Emulated, Live, Modelled, Policy, Study
+from raidlab.study.schema import Array, Compare, Policy, Study
+from raidlab.study.table_file import Reporter, parsed, shown_file, text_of
+from raidlab.study.target import Emulated, Live, Modelled
 from raidlab.study.workload import Load, TraceReplay, Workload
 
 if TYPE_CHECKING:
@@ -84,33 +86,12 @@ class LoadedStudy:
             place = place[:-1]
         value = value_at(document, place)
         return Problem(
-            file=_shown(self.file),
+            file=shown_file(self.file),
             where=written(place),
             message=message,
             value=None if value is None or isinstance(value, dict | list) else repr(value),
             accepted=accepted,
             line=line_of(line_index(self.text), place),
-        )
-
-
-@dataclass
-class _Reporter:
-    """Turns places in the parsed file into one-line problems with line numbers."""
-
-    file: str
-    lines: dict[Place, int]
-    problems: list[Problem] = field(default_factory=list)
-
-    def add(self, place: Place, message: str, value: object = None, accepted: str | None = None) -> None:
-        self.problems.append(
-            Problem(
-                file=self.file,
-                where=written(place),
-                message=message,
-                value=None if value is None else repr(value),
-                accepted=accepted,
-                line=line_of(self.lines, place),
-            )
         )
 
 
@@ -132,14 +113,7 @@ def load_study(name_or_file: str | Path) -> LoadedStudy:
         With every mistake found, one line each.
     """
     file = find_study(str(name_or_file))
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError([Problem(_shown(file), "", f"cannot be read: {error.strerror}")]) from None
-    except UnicodeDecodeError as error:
-        message = f"is not text (UTF-8) from byte {error.start} on"
-        raise InputError([Problem(_shown(file), "", message, accepted="a study file (TOML)")]) from None
-    return load_study_text(text, file)
+    return load_study_text(text_of(file, "a study file (TOML)"), file)
 
 
 def load_study_text(text: str, file: Path, moved: Mapping[str, float] | None = None) -> LoadedStudy:
@@ -147,16 +121,8 @@ def load_study_text(text: str, file: Path, moved: Mapping[str, float] | None = N
 
     ``moved`` puts other values in the place of parameters of its hardware, as a fit does.
     """
-    reporter = _Reporter(file=_shown(file), lines=line_index(text))
-    try:
-        document = tomllib.loads(text)
-    except RecursionError:
-        raise InputError([Problem(reporter.file, "", "is not valid TOML: nested too deeply")]) from None
-    except ValueError as error:
-        # Not only what TOML calls an error: a number of thousands of digits is one of Python's own.
-        message = f"is not valid TOML: {str(error).partition(';')[0]}"
-        raise InputError([Problem(file=reporter.file, where="", message=message)]) from None
-
+    reporter = Reporter(file=shown_file(file), lines=line_index(text))
+    document = parsed(text, file)
     hardware = _hardware(document, file, reporter.add, moved or {})
     document = put_in(document, {target: known.texts for target, known in hardware.items()})
     study: Study | None = None
@@ -167,9 +133,7 @@ def load_study_text(text: str, file: Path, moved: Mapping[str, float] | None = N
             reporter.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
 
     geometry = check_parts(_sound_parts(document), file, reporter.add)
-    if reporter.problems:
-        order = sorted(reporter.problems, key=lambda problem: (problem.line or 0, problem.where))
-        raise InputError(list(dict.fromkeys(order)))
+    reporter.complain()
     assert study is not None, "a file without problems is a valid study"
     return LoadedStudy(study=study, file=file, text=text, geometry=geometry, hardware=hardware)
 
@@ -248,11 +212,3 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         emulates_device="device" in table(document.get("emulated")),
         array_names=raw_names,
     )
-
-
-def _shown(file: Path) -> str:
-    """A short way to write a file: relative to the current directory when it lies below it."""
-    try:
-        return str(file.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(file)

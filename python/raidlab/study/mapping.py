@@ -9,19 +9,18 @@ Invariants:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from raidlab.errors import InputError, Problem
+from raidlab.errors import InputError
 from raidlab.study.expression import read
 from raidlab.study.find import did_you_mean
-from raidlab.study.places import line_index, line_of, written
 from raidlab.study.published import PublishedTable, number
+from raidlab.study.table_file import Reporter, read_table
 from raidlab.study.words import Line, Prose, Table
 
 QUANTITIES, COLUMNS = "quantities.toml", "columns.toml"
@@ -245,19 +244,6 @@ class Mapping:
         return self.folder / "published"
 
 
-@dataclass
-class _Reporter:
-    file: str
-    lines: dict[tuple[str | int, ...], int]
-    problems: list[Problem] = field(default_factory=list)
-
-    def add(
-        self, place: tuple[str | int, ...], message: str, value: str | None = None, accepted: str | None = None
-    ) -> None:
-        where, line = written(place), line_of(self.lines, place)
-        self.problems.append(Problem(self.file, where, message, value and f"'{value}'", accepted, line))
-
-
 def has_mapping(study_file: Path) -> bool:
     """Whether a study says what its published figures speak of."""
     return (study_file.parent / QUANTITIES).is_file()
@@ -275,40 +261,24 @@ def load_mapping(study_file: Path) -> Mapping:
     if not has_mapping(study_file):
         message = f"has no {QUANTITIES}, which says what its published figures speak of"
         raise InputError.one("study", message, value=f"'{study_file.parent.name}'", accepted="a published study")
-    quantities, reporter = _read(folder / QUANTITIES, Quantities)
-    if quantities is not None:
-        for name, claim in quantities.claim.items():
-            _check_claim(name, claim, quantities.measure, reporter)
-        for name, derived in quantities.derived.items():
-            _check_derived(name, derived, quantities.measure, reporter)
-        for name, conclusion in quantities.conclusion.items():
-            _check_expression(("conclusion", name, "holds"), conclusion.holds, quantities.measure, reporter)
-    columns, other = _read(folder / COLUMNS, Columns) if (folder / COLUMNS).is_file() else (Columns(), None)
-    if quantities is not None and columns is not None and other is not None:
-        for index, table in enumerate(columns.table):
-            _check_table(index, table, quantities.measure, other)
-    problems = [*reporter.problems, *(other.problems if other else [])]
-    if problems:
-        raise InputError(problems)
-    assert quantities is not None and columns is not None, "what cannot be read has been reported"
+    quantities, reporter = read_table(folder / QUANTITIES, Quantities)
+    for name, claim in quantities.claim.items():
+        _check_claim(name, claim, quantities.measure, reporter)
+    for name, derived in quantities.derived.items():
+        _check_derived(name, derived, quantities.measure, reporter)
+    for name, conclusion in quantities.conclusion.items():
+        _check_expression(("conclusion", name, "holds"), conclusion.holds, quantities.measure, reporter)
+    reporter.complain()
+    if not (folder / COLUMNS).is_file():
+        return Mapping(quantities, Columns(), folder)
+    columns, reporter = read_table(folder / COLUMNS, Columns)
+    for index, table in enumerate(columns.table):
+        _check_table(index, table, quantities.measure, reporter)
+    reporter.complain()
     return Mapping(quantities, columns, folder)
 
 
-def _read(file: Path, model: type[Any]) -> tuple[Any, _Reporter]:
-    reporter = _Reporter(f"{file.parent.name}/{file.name}", {})
-    try:
-        text = file.read_text(encoding="utf-8")
-        reporter.lines = line_index(text)
-        return model.model_validate(tomllib.loads(text)), reporter
-    except ValidationError as error:
-        for mistake in error.errors(include_url=False):
-            reporter.add(tuple(mistake["loc"]), mistake["msg"])
-    except (OSError, ValueError) as error:
-        reporter.add((), f"cannot be read: {error}")
-    return None, reporter
-
-
-def _check_claim(name: str, claim: ClaimQuantity, measures: Measures, reporter: _Reporter) -> None:
+def _check_claim(name: str, claim: ClaimQuantity, measures: Measures, reporter: Reporter) -> None:
     place = ("claim", name)
     said = [key for key in ("value", "holds", "not_evaluated") if getattr(claim, key) is not None]
     if len(said) != 1:
@@ -318,7 +288,7 @@ def _check_claim(name: str, claim: ClaimQuantity, measures: Measures, reporter: 
             _check_expression((*place, key), text, measures, reporter)
 
 
-def _check_derived(name: str, derived: Derived, measures: Measures, reporter: _Reporter) -> None:
+def _check_derived(name: str, derived: Derived, measures: Measures, reporter: Reporter) -> None:
     place = ("derived", name)
     if (derived.value is None) == (derived.holds is None):
         reporter.add(place, "needs an expression", accepted="either value or holds")
@@ -327,7 +297,7 @@ def _check_derived(name: str, derived: Derived, measures: Measures, reporter: _R
             _check_expression((*place, key), text, measures, reporter)
 
 
-def _check_table(index: int, table: TableColumns, measures: Measures, reporter: _Reporter) -> None:
+def _check_table(index: int, table: TableColumns, measures: Measures, reporter: Reporter) -> None:
     place = ("table", index)
     known = {*measures, *table.measure, *table.key}
     for name, column in table.column.items():
@@ -341,7 +311,7 @@ def _check_table(index: int, table: TableColumns, measures: Measures, reporter: 
         _check_expression((*place, "skip", line, "rows"), skip.rows, table.key, reporter)
 
 
-def _check_expression(place: tuple[str | int, ...], text: str, known: Iterable[str], reporter: _Reporter) -> None:
+def _check_expression(place: tuple[str | int, ...], text: str, known: Iterable[str], reporter: Reporter) -> None:
     try:
         names = read(text).names
     except ValueError as error:

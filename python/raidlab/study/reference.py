@@ -24,7 +24,7 @@ _HEAD = """\
 A study file is TOML. This page is made from the schema (`python -m raidlab.study.reference`); the commented example to
 start from is `studies/quickstart/study.toml`, and `raidlab study show FILE` checks a file without running it.
 
-- Sizes: {sizes}; KiB is 1024 and kB 1000.
+- Sizes: {sizes}; KiB is 1024 and kB 1000; a lone k is 1024, as in fio.
 - Times: {times}.
 - Unknown keys are errors.
 """

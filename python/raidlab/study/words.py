@@ -56,6 +56,9 @@ Few = Annotated[int, Field(ge=1, le=2**16, strict=True)]
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 Line = Annotated[str, AfterValidator(without_control)]
 Prose = Annotated[str, AfterValidator(_prose)]
+ENGINES = ("sim", "original", "emulated", "live")
+# Those whose time is the machine's.
+ON_THE_CLOCK = ("emulated", "live")
 Engines = Annotated[list[Literal["sim", "original", "emulated", "live"]], Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(without_control)]
 

@@ -1,0 +1,121 @@
+"""TOML files read as a table, with every mistake in its line: studies, and what stands beside them.
+
+Invariant: a file that cannot be read, is no TOML or has mistakes is an `InputError`, never anything else.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from raidlab.errors import InputError, Problem
+from raidlab.study.explain import explain
+from raidlab.study.places import Place, line_index, line_of, written
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass
+class Reporter:
+    """Turns places in a parsed file into one-line problems with line numbers."""
+
+    file: str
+    lines: dict[Place, int]
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, place: Place, message: str, value: object = None, accepted: str | None = None) -> None:
+        """Note a mistake."""
+        self.problems.append(
+            Problem(
+                file=self.file,
+                where=written(place),
+                message=message,
+                value=None if value is None else repr(value),
+                accepted=accepted,
+                line=line_of(self.lines, place),
+            )
+        )
+
+    def complain(self) -> None:
+        """Raise what was noted, in the order of the lines and each mistake once; nothing where nothing was.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.problems:
+            order = sorted(self.problems, key=lambda problem: (problem.line or 0, problem.where))
+            raise InputError(list(dict.fromkeys(order)))
+
+
+def shown_file(file: Path) -> str:
+    """A short way to write a file: relative to the current directory when it lies below it."""
+    try:
+        return str(file.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)
+
+
+def text_of(file: Path, accepted: str) -> str:
+    """The text of a file.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read or is no text; ``accepted`` says what should be there.
+    """
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError as error:
+        message = f"is not text (UTF-8) from byte {error.start} on"
+    raise InputError([Problem(shown_file(file), "", message, accepted=accepted)])
+
+
+def parsed(text: str, file: Path) -> dict[str, Any]:
+    """A TOML text as plain data.
+
+    Raises
+    ------
+    InputError
+        When it is no TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        message = "is not valid TOML: nested too deeply"
+    except ValueError as error:
+        # Not only what TOML calls an error: a number of thousands of digits is one of Python's own.
+        message = f"is not valid TOML: {str(error).partition(';')[0]}"
+    raise InputError([Problem(shown_file(file), "", message)])
+
+
+def read_table(file: Path, model: type[_Model]) -> tuple[_Model, Reporter]:
+    """A TOML file as a table, and where its further mistakes are noted.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+    model : type
+        The table's.
+
+    Raises
+    ------
+    InputError
+        With every mistake.
+    """
+    text = text_of(file, "a file of TOML")
+    reporter = Reporter(shown_file(file), line_index(text))
+    document = parsed(text, file)
+    try:
+        return model.model_validate(document), reporter
+    except ValidationError as error:
+        for mistake in explain(model, document, error):
+            reporter.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
+    reporter.complain()
+    raise AssertionError("a table that is not valid has a mistake")
