@@ -57,10 +57,10 @@ def targets(devices: list[str]) -> Words:
 
 
 @contextlib.contextmanager
-def loops(count: int, size: int, where: str) -> Iterator[list[str]]:
-    """So many loop devices over files of random bytes."""
+def loops(count: int, size: int, where: str, *, direct: bool = True) -> Iterator[list[str]]:
+    """So many loop devices over files of random bytes; past the page cache they have the sectors of the disk below."""
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(filled_loop(where, size)) for _ in range(count)]
+        yield [stack.enter_context(filled_loop(where, size, direct=direct)) for _ in range(count)]
 
 
 @contextlib.contextmanager
@@ -96,7 +96,8 @@ def for_hauser(where: str) -> Iterator[Words]:
 def for_uselton(where: str) -> Iterator[Words]:
     """Two interfaces with an array each, of six disks."""
     groups = ("fc0/box0", "fc1/box1")
-    with loops(6 * len(groups), 40 * MIB, where) as devices:
+    # Its requests begin at any sector of 512 bytes.
+    with loops(6 * len(groups), 40 * MIB, where, direct=False) as devices:
         words = []
         for at, group in enumerate(groups):
             words += ["--on", f"{group}={','.join(devices[6 * at : 6 * at + 6])}"]
@@ -106,14 +107,15 @@ def for_uselton(where: str) -> Iterator[Words]:
 @contextlib.contextmanager
 def for_jlab(where: str) -> Iterator[Words]:
     """A directory of the box, and a laboratory of network namespaces beside it."""
-    with file_systems(1, 1536 * MIB, where) as places, folder(where) as lab:
+    with file_systems(1, 4096 * MIB, where) as places, folder(where) as lab:
         yield ["--on", places[0], "--machine", f"lab:{lab}"]
 
 
 @contextlib.contextmanager
 def for_ou(where: str) -> Iterator[Words]:
     """Four drives."""
-    with loops(4, 256 * MIB, where) as devices:
+    # The File Server pattern has requests of 512 bytes.
+    with loops(4, 256 * MIB, where, direct=False) as devices:
         yield targets(devices)
 
 

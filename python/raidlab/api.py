@@ -39,11 +39,11 @@ from raidlab.run import (
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.study import LoadedStudy, load_study
 from raidlab.study.mapping import has_mapping, load_mapping
+from raidlab.study.words import ENGINES, ON_THE_CLOCK
 
 DEFAULT_OUT = "runs"
 # As in a study file: TOML's whole numbers end there.
 _LARGEST_SEED = 2**63 - 1
-_ON_THE_CLOCK = ("emulated", "live")
 
 
 def run_study(
@@ -263,6 +263,7 @@ def compare(
     b: Run | str | Path,
     *,
     arrays: tuple[str, str] | None = None,
+    targets: tuple[str, str] | None = None,
     metrics: Sequence[str] = DEFAULT_KINDS,
     per: str = "array",
     unequal_capacity: bool = False,
@@ -275,6 +276,8 @@ def compare(
         Runs or their folders.
     arrays : tuple of str, optional
         An array of A and one of B; by default arrays of the same name are compared.
+    targets : tuple of str, optional
+        A target of A and one of B, such as ``("sim", "emulated")``; by default targets of the same name are compared.
     metrics : sequence of str
         Of `raidlab.metrics.repeat_figures.REPEAT_FIGURES`.
     per : str
@@ -287,10 +290,9 @@ def compare(
     InputError
         When nothing of the two can be compared, with the reasons.
     """
-    names = arrays or (None, None)
+    parts = zip((a, b), arrays or (None, None), targets or (None, None), ("A", "B"), strict=True)
     sides = [
-        Side(run if isinstance(run, Run) else load_run(run), name, word)
-        for run, name, word in zip((a, b), names, ("A", "B"), strict=True)
+        Side(run if isinstance(run, Run) else load_run(run), array, word, target) for run, array, target, word in parts
     ]
     return compare_runs(*sides, kinds=metrics, per=per, unequal_capacity=unequal_capacity)
 
@@ -335,7 +337,7 @@ def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = 
     mapping = load_mapping(loaded.file)
     # What a study claims of its own hardware is also asked of real members, whose figures are measured, not predicted.
     # Its conclusions are asked of whatever it was run on.
-    is_published = bool({mapping.quantities.target, *_ON_THE_CLOCK} & set(run.cells["target"]))
+    is_published = bool({mapping.quantities.target, *ON_THE_CLOCK} & set(run.cells["target"]))
     if not is_published and not mapping.quantities.conclusion:
         return None
     comparison = compare_run(analyse(run), mapping, is_published=is_published)
@@ -481,10 +483,11 @@ def _check_sections(loaded: LoadedStudy, targets: list[Target]) -> None:
     """A target without its table in the study is refused before anything is made."""
     for target in targets:
         if not loaded.study.has_target(target.name):
-            having = [name for name in ("sim", "original", "emulated", "live") if loaded.study.has_target(name)]
+            words = {"live": "memory, a directory, a block device"}
+            having = [name for name in ENGINES if loaded.study.has_target(name)]
             raise InputError.one(
                 "--on",
                 f"the study '{loaded.study.name}' has no table [{target.name}]",
                 value=f"'{target.name}'",
-                accepted=", ".join(having),
+                accepted=", ".join(words.get(name, name) for name in having),
             )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from raidlab.checks import INVALID, Finding
+from raidlab.checks import INVALID, PASS, WARN, Finding
 from raidlab.metrics import Analysis, Comparison, Held, Row
 from raidlab.metrics.comparison import NEVER_EXCEEDED
 from raidlab.metrics.point import Point
 from raidlab.report import answers
+from raidlab.report.answer import Answer
 
 RATES = {"raid0": (100.0, 101.0, 99.0)}
 
@@ -28,12 +30,16 @@ def held(percent: float, bound: str = "between") -> Held:
     return Held(90, 20.0, percent, 4.0, percent, bound, (percent, percent * 1.001))
 
 
-def sentence(rows: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> str:
+def answer(rows: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> Answer:
     compare = SimpleNamespace(group="all", reference="raid0", per="disk")
     comparison = Comparison(cast(Any, compare), target, "small writes", "queue depth 8", tuple(rows))
     study = SimpleNamespace(compare=[compare])
     analysis = SimpleNamespace(comparisons=[comparison], run=SimpleNamespace(study=study))
-    return answers(cast(Analysis, analysis), findings)[0].sentence
+    return answers(cast(Analysis, analysis), findings)[0]
+
+
+def sentence(rows: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> str:
+    return answer(rows, target, findings).sentence
 
 
 def closed(**arrays: tuple[float, ...]) -> list[Row]:
@@ -55,6 +61,21 @@ def test_who_is_behind_the_reference_only_comes_closest() -> None:
 def test_a_noisy_best_keeps_up_at_most() -> None:
     text = sentence(closed(raid0=(100, 60, 140), raid10=(90, 70, 130), raid5=(10, 11, 9)))
     assert "raid10 keeps up in small writes" in text
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"), [((71, 20, 122), "may keep up"), ((130, 20, 240), "may lead"), ((98, 60, 136), "keeps up")]
+)
+def test_what_only_scatter_makes_level_is_not_said_to_keep_up(rates: tuple[float, ...], said: str) -> None:
+    text = sentence(closed(raid0=(100, 60, 140), raid10=rates, raid5=(1, 1.1, 0.9)))
+    assert f"raid10 {said} in small writes" in text
+
+
+def test_who_is_next_is_said_of_a_lone_workload() -> None:
+    raid0, raid10, raid5 = (100, 101, 99), (50, 51, 49), (30, 31, 29)
+    assert "; next is raid5 with 30 %)" in sentence(closed(raid0=raid0, raid10=raid10, raid5=raid5, raid6=(20, 21, 19)))
+    # Of those level with the best none is next.
+    assert "next" not in sentence(closed(raid0=raid0, raid10=raid10, raid1=(48, 49, 47)))
 
 
 def test_one_that_is_better_than_another_is_never_left_out_of_the_tie() -> None:
@@ -90,7 +111,17 @@ def test_an_invalid_target_answers_nothing() -> None:
     assert "No answer" not in sentence(closed(raid0=(100, 101), raid10=(150, 151)), findings=(other,))
 
 
-@pytest.mark.parametrize(("bound", "basis"), [("between", "at the same p90"), (NEVER_EXCEEDED, "at queue depth 8")])
+def test_members_on_one_device_are_said_before_anything_else() -> None:
+    rows = closed(raid0=(100, 101), raid10=(150, 151))
+    shared = Finding("shared_device", "live", WARN, "One device.", "Give more.")
+    assert "does not judge separate disks" in answer(rows, findings=(shared,)).caution
+    for other in (replace(shared, target="sim"), replace(shared, verdict=PASS), replace(shared, check="cache")):
+        assert answer(rows, findings=(other,)).caution == ""
+
+
+@pytest.mark.parametrize(
+    ("bound", "basis"), [("between", "at the same p90 of response time (20 ms)"), (NEVER_EXCEEDED, "at queue depth 8")]
+)
 def test_equal_response_time_is_claimed_only_where_it_was_met(bound: str, basis: str) -> None:
     reference = (100.0, 101.0, 99.0)
     rows = [

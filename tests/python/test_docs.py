@@ -154,21 +154,54 @@ def shown_commands() -> Iterator[Any]:
             if "[sim]" in block or "sim =" in block
         ]
         for command, output in re.findall(r"^```text\n\$ raidlab ([^\n]*)\n(.*?)^```$", text, re.M | re.S):
-            if command.startswith(("layout", "plan-io")) or (command.startswith("run ") and "error:" not in output):
+            own = command.startswith(("run ", "study show ")) and "error:" not in output
+            if command.startswith(("layout", "plan-io")) or own:
                 yield pytest.param(command, output, studies, id=f"{page.relative_to(ROOT)}-{command}")
+
+
+def raidlab(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command line on a terminal of 80 columns."""
+    return subprocess.run(
+        [sys.executable, "-c", "from raidlab.cli import main; main()", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "80"},
+    )
 
 
 @pytest.mark.parametrize(("command", "output", "studies"), list(shown_commands()))
 def test_commands_print_what_the_pages_show(command: str, output: str, studies: list[str], tmp_path: Path) -> None:
     words = shlex.split(command)
-    if words[0] == "run":
-        (tmp_path / words[1]).write_text(studies[0], encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", "from raidlab.cli import main; main()", *words],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "COLUMNS": "80"},
-    )
+    if words[0] in ("run", "study"):
+        (tmp_path / words[-1]).write_text(studies[0], encoding="utf-8")
+    done = raidlab(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert [line.rstrip() for line in done.stdout.strip().splitlines()] == output.strip().splitlines()
+
+
+def test_mistakes_are_told_as_the_tutorial_shows(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    study = re.findall(r"^```toml\n(.*?)^```$", page, re.M | re.S)[0]
+    wrong = study.replace("raid6(6,", "raid6(3,").replace("read = ", "reed = ")
+    (tmp_path / "wrong.toml").write_text(wrong, encoding="utf-8")
+    done = raidlab("run", "wrong.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"$ raidlab run wrong.toml\n{done.stderr}```" in page
+
+
+def test_arrays_are_compared_as_the_page_shows(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "choose-a-level.md").read_text(encoding="utf-8")
+    (tmp_path / "six-disks.toml").write_text(
+        re.findall(r"^```toml\n(.*?)^```$", page, re.M | re.S)[0], encoding="utf-8"
+    )
+    found = re.search(r"^```text\n\$ raidlab (results compare [^\n]*)\n(.*?)^```$", page, re.M | re.S)
+    assert found is not None
+    command, shown = found.groups()
+    for words in (["run", "six-disks.toml"], shlex.split(command)):
+        done = raidlab(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    # The page leaves lines out, and shows where.
+    for part in shown.split("...\n"):
+        assert part in done.stdout

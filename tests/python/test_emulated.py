@@ -233,8 +233,9 @@ def test_prepaid_pairs_cannot_be_emulated(tmp_path: Path) -> None:
         ([0], 100, 1, "PASS"),
     ],
 )
-def test_a_cell_that_was_late_for_a_moment_is_run_again_and_says_so(
-    late: list[int], median_ns: int, runs: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("speed", [None, 20.0])
+def test_a_cell_that_was_late_for_a_moment_is_run_again_slower_and_says_so(
+    late: list[int], median_ns: int, runs: int, verdict: str, speed: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -249,9 +250,13 @@ def test_a_cell_that_was_late_for_a_moment_is_run_again_and_says_so(
 
     monkeypatch.setattr("raidlab.run.runner.run_request", answer)
     runner = InlineRunner(StopFlag(), tries=3)
-    runner.submit("cell", "{}")
+    runner.submit("cell", "{}" if speed is None else json.dumps({"speed": speed}))
     done = runner.next_done()
-    assert done is not None and len(asked) == runs
+    assert done is not None and len(asked) == runs and runner.again == (runs > 1)
     check = done[1]["checks"][0]
-    again = f" Run {runs} times: the first {runs - 1} were late." if runs > 1 else ""
+    half = ", each at half the speed of the one before" if speed is not None else ""
+    first = "all of them" if verdict == "INVALID" else f"the first {runs - 1}"
+    again = f" Run {runs} times{half}: {first} were late." if runs > 1 else ""
+    speeds = [json.loads(request).get("speed") for request in asked]
+    assert speeds == [speed and speed / 2**number for number in range(runs)]
     assert (check["verdict"], check["evidence"]) == (verdict, f"so late.{again}")

@@ -197,3 +197,6 @@ def test_results_on_the_command_line(analysis: Analysis, tmp_path: Path) -> None
     assert str(tmp_path / "points.csv") in said("export", "last", "--to", str(tmp_path))
     for words in (["query", "last", "SELEKT"], ["show", "nosuch"], ["export", "last", "--format", "xls"]):
         assert isinstance(runner.invoke(app, ["results", *words, "--out", out]).exception, InputError)
+    for query, told in (("SELECT * FROM cell", 'Did you mean "cells"'), ("SELECT array, 1 FROM cells", "want quotes")):
+        refused = runner.invoke(app, ["results", "query", "last", query, "--out", out])
+        assert told in str(refused.exception) and "LINE 1" not in str(refused.exception)

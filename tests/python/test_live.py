@@ -49,7 +49,8 @@ def test_members_of_one_disk_are_said_to_share_it(live_run: Run) -> None:
     assert "generator_limited" in findings
     assert findings["single_run"].verdict == "WARN"
     text = write_page(analyse(live_run)).read_text(encoding="utf-8")
-    assert "Read the measured half with care." in text
+    assert "does not judge separate disks" in text[: text.index("<figure")], "before any figure"
+    assert '<span class="option">--on</span> /disk1/' in text
     assert all(point.disks == 1 for point in analyse(live_run).points)
 
 

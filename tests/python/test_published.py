@@ -6,6 +6,7 @@ import csv
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from raidlab.errors import InputError
 from raidlab.figures import make_figures
 from raidlab.figures.own import own_key
 from raidlab.quantities import KINDS
+from raidlab.report.published import standing_of
 from raidlab.results import Run
 from raidlab.study import load_study
 from raidlab.study.mapping import load_mapping
@@ -165,6 +167,16 @@ def test_summaries_keep_kinds_and_units_apart() -> None:
         ("fitted", "%"): (1, 9, 9, "c"),
         ("predicted", "pt"): (1, 1, 1, "d"),
     }
+
+
+def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: Path) -> None:
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+    own = standing_of(comparison)
+    assert own is not None and "figures lie within" in own.headline and own.errors
+    elsewhere = standing_of(replace(comparison, target="live"))
+    assert elsewhere is not None and elsewhere.headline == "1 of 2 published conclusions hold here."
+    assert "of its own hardware" in elsewhere.details and elsewhere.errors == []
+    assert [row.id for row in elsewhere.misses] == ["s-wrong"]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from raidlab.api import analyse, compare_with_published, published_beside, run_study, write_report
+from raidlab.checks import INVALID, Finding
 from raidlab.errors import InputError
 from raidlab.figures import make_figures
 from raidlab.metrics import Analysis
 from raidlab.model.slowest import mean_of_slowest, rotations
+from raidlab.report.published import concluded
 from raidlab.results import Run
 from raidlab.study import load_study
 from raidlab.study.expression import Margin, read
@@ -266,6 +268,15 @@ def test_conclusions_need_no_published_figures_and_are_in_the_report(run: Run, f
     assert "conclusion" not in (run.folder / "comparison.csv").read_text(encoding="utf-8").splitlines()[0]
     write_report(run)
     assert (run.folder / "report.html").is_file()
+
+
+def test_nothing_is_concluded_from_a_target_that_a_check_calls_invalid(run: Run, folder: Path) -> None:
+    beside = published_beside(run, folder / "study.toml", keep=False)
+    assert beside is not None
+    (sound,) = concluded(beside, [Finding("lateness", "live", INVALID, "Late.", "Slower.")])
+    assert len(sound.rows) == 4 and "of its conclusions hold" in sound.sentence
+    (broken,) = concluded(beside, [Finding("lateness", sound.target, INVALID, "Late.", "Slower.")])
+    assert broken.sentence == "No answer: lateness says INVALID: its conclusions are not judged" and not broken.rows
 
 
 def test_what_is_undecided_stays_so_unless_the_rest_decides() -> None:

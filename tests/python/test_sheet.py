@@ -180,7 +180,7 @@ def test_boxes_of_several_runs_stand_side_by_side(folder: Path, run: Run) -> Non
     ("old", "new", "told"),
     [
         ("at_least = 40\n", "", "goes with kind = 'qualifying'"),
-        ('alone = "one"', 'alone = "none"', "alone is no test"),
+        ('alone = "one"', 'alone = "none"', "alone: .none.: is no test"),
         ('kind = "beside"', 'kind = "odd"', "qualifying"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,18 @@ def test_bars_are_as_long_as_shares(small_run: Run) -> None:
 def test_a_terminal_without_blocks_gets_plain_characters(small_run: Run, encoding: str) -> None:
     text = _shown(small_run, PYTHONIOENCODING=encoding)
     assert "  raid0" in text and "####" in text and "\u2588" not in text
+
+
+def test_a_name_that_the_terminal_has_no_letters_for_is_no_failure(small_study: Path) -> None:
+    text = small_study.read_text(encoding="utf-8")
+    small_study.write_text(text.replace('title = "A small study"', 'title = "Zufällig 日"'), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "raidlab", "study", "show", str(small_study)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, b"Zuf?llig ?" in done.stdout) == (0, True), done.stderr
 
 
 def test_colours_say_nothing_of_their_own(small_run: Run) -> None:

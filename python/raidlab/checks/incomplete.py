@@ -11,6 +11,11 @@ from raidlab.study.expand import NULL
 NAME = "incomplete"
 
 
+def ended_words(status: str) -> str:
+    """How a run ended that did not reach its end: it was interrupted, or it failed."""
+    return "run was interrupted" if status == "interrupted" else f"run {status}"
+
+
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN for a run that was interrupted or failed."""
     facts = analysis.run.facts
@@ -20,12 +25,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     cells = analysis.run.cells.filter(analysis.run.cells["target"] != NULL)
     whole = cells.filter(~cells["interrupted"]).height
     cut = ", and what one measured that was cut short" if whole < cells.height else ""
-    ended = "was interrupted" if facts["status"] == "interrupted" else "failed"
     reason = f": {facts['failure']}" if facts.get("failure") else ""
     yield Finding(
         NAME,
         "run",
         WARN,
-        f"The run {ended}{reason}; of the cells, the {whole} run until then are shown{cut}.",
+        f"The {ended_words(facts['status'])}{reason}; of the cells, the {whole} run until then are shown{cut}.",
         "Go on with raidlab run --resume, or run it again.",
     )

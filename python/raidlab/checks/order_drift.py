@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from raidlab.checks.finding import PASS, WARN, Finding
 from raidlab.metrics import Analysis
 from raidlab.stats.drift import drift
+from raidlab.study.words import ON_THE_CLOCK
 
 NAME = "order_drift"
-_ON_THE_CLOCK = ("emulated", "live")
 _CHANCE = 0.01
 # Less than this from the first repeat to the last is nobody's worry, however certain.
 _SMALL_PERCENT = 2.0
@@ -22,7 +22,7 @@ _SMALL_PERCENT = 2.0
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when throughput rises or falls with the order of repeats, by 2 % or more and beyond chance."""
     for target in dict.fromkeys(point.target for point in analysis.points):
-        if target not in _ON_THE_CLOCK:
+        if target not in ON_THE_CLOCK:
             continue
         points = [point for point in analysis.points if point.target == target and point.is_swept]
         groups = []
@@ -39,7 +39,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"points; so much agreement comes by chance with a probability of {found.p:.2g}."
         )
         if found.p < _CHANCE and abs(total) >= _SMALL_PERCENT:
-            mend = "Let the machine and the target settle first (--warmup, precondition), and keep other work off it."
+            mend = "Let the machine and the target settle first (a longer warm-up), and keep other work off it."
             yield Finding(NAME, target, WARN, evidence, mend)
         else:
             yield Finding(NAME, target, PASS, evidence)

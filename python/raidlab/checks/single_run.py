@@ -11,10 +11,10 @@ from raidlab.checks.finding import PASS, WARN, Finding
 from raidlab.checks.knobs import knob
 from raidlab.metrics import Analysis
 from raidlab.stats import spread_percent
+from raidlab.study.words import ON_THE_CLOCK
 
 NAME = "single_run"
 _LARGE_SPREAD_PERCENT = 20.0
-_ON_THE_CLOCK = ("emulated", "live")
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -22,7 +22,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     for target in dict.fromkeys(point.target for point in analysis.points):
         points = [point for point in analysis.points if point.target == target and point.is_swept]
         repeats = min((len(point.rows) for point in points), default=0)
-        if repeats == 1 and target in _ON_THE_CLOCK:
+        if repeats == 1 and target in ON_THE_CLOCK:
             yield Finding(
                 NAME,
                 target,
@@ -42,7 +42,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 f"Each cell was run {repeats} times; the throughputs of its repeats range over {median:.1f} % of their "
                 f"mean in the median cell and {worst:.0f} % in the worst."
             )
-            if target in _ON_THE_CLOCK and worst > _LARGE_SPREAD_PERCENT:
+            if target in ON_THE_CLOCK and worst > _LARGE_SPREAD_PERCENT:
                 yield Finding(
                     NAME, target, WARN, evidence, "Measure longer, repeat more, and keep other work off the machine."
                 )

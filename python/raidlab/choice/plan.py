@@ -9,16 +9,17 @@ Invariants:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from raidlab.errors import InputError
 from raidlab.study.expression import read
 from raidlab.study.find import did_you_mean
+from raidlab.study.places import Place
+from raidlab.study.table_file import Reporter, read_table
 from raidlab.study.words import Line, Name, Prose, Table
 
 CHOICE = "choice.toml"
@@ -118,77 +119,61 @@ def load_choice(study_file: Path) -> ChoicePlan:
     Raises
     ------
     InputError
-        With the first mistake.
+        With every mistake.
     """
     file = study_file.parent / CHOICE
     if not file.is_file():
         message = f"has no {CHOICE}, which says what is chosen by what"
         raise InputError.one("study", message, value=f"'{file.parent.name}'", accepted="a study with rules of choice")
-    plan: ChoicePlan = read_table(file, ChoicePlan)
-    _check_figures(plan)
+    plan, reporter = read_table(file, ChoicePlan)
+    _check_figures(plan, reporter)
     for index, rule in enumerate(plan.rule):
-        _check_rule(index, rule, plan)
+        _check_rule(("rule", index), rule, plan, reporter)
     if plan.total_time is not None:
-        _known("total_time.candidates", plan.total_time.candidates, plan.candidate)
-        _known("total_time", [plan.total_time.alone, plan.total_time.each], plan.figure)
+        _known(("total_time", "candidates"), plan.total_time.candidates, plan.candidate, reporter)
+        _known(("total_time",), [plan.total_time.alone, plan.total_time.each], plan.figure, reporter)
+    reporter.complain()
     return plan
 
 
-def _check_figures(plan: ChoicePlan) -> None:
+def _check_figures(plan: ChoicePlan, reporter: Reporter) -> None:
     numbers = {name for candidate in plan.candidate.values() for name in candidate.numbers}
     before: set[str] = set()
     for name, figure in plan.figure.items():
         if (figure.measure is None) == (figure.value is None):
-            raise InputError.one(f"{CHOICE}: figure.{name}", "needs to come from somewhere: either measure or value")
+            reporter.add(("figure", name), "needs to come from somewhere", accepted="either measure or value")
         if figure.value is not None:
-            _check_expression(f"figure.{name}.value", figure.value, {*before, *plan.price, *numbers})
+            _check_expression(("figure", name, "value"), figure.value, {*before, *plan.price, *numbers}, reporter)
         before.add(name)
 
 
-def _check_rule(index: int, rule: Rule, plan: ChoicePlan) -> None:
-    place = f"rule[{index}]"
+def _check_rule(place: Place, rule: Rule, plan: ChoicePlan, reporter: Reporter) -> None:
     if (rule.by is None) == (rule.holds is None):
-        raise InputError.one(f"{CHOICE}: {place}", "needs something that decides: either by or holds")
-    _known(f"{place}.choose", rule.choose, plan.candidate)
-    _known(f"{place}.among", rule.among or [], plan.candidate)
+        reporter.add(place, "needs something that decides", accepted="either by or holds")
+    _known((*place, "choose"), rule.choose, plan.candidate, reporter)
+    _known((*place, "among"), rule.among or [], plan.candidate, reporter)
     if rule.by is not None:
-        _known(f"{place}.by", [rule.by], plan.figure)
-        if plan.figure[rule.by].want == "neither":
-            raise InputError.one(f"{CHOICE}: {place}.by", "has no better end", value=f"'{rule.by}'", accepted="another")
+        _known((*place, "by"), [rule.by], plan.figure, reporter)
+        if rule.by in plan.figure and plan.figure[rule.by].want == "neither":
+            reporter.add((*place, "by"), "has no better end", rule.by, "another figure")
         if not rule.choose:
-            raise InputError.one(f"{CHOICE}: {place}", "names nobody to choose", accepted="choose = [...]")
+            reporter.add(place, "names nobody to choose", accepted="choose = [...]")
     if rule.holds is not None:
         joined = {f"{figure}_{candidate}" for figure in plan.figure for candidate in plan.candidate}
-        _check_expression(f"{place}.holds", rule.holds, {*joined, *plan.price})
+        _check_expression((*place, "holds"), rule.holds, {*joined, *plan.price}, reporter)
 
 
-def _known(place: str, names: Iterable[str], known: Iterable[str]) -> None:
+def _known(place: Place, names: Iterable[str], known: Iterable[str], reporter: Reporter) -> None:
     listed = list(known)
     for name in names:
         if name not in listed:
-            hint = did_you_mean(name, listed)
-            raise InputError.one(
-                f"{CHOICE}: {place}", f"is not known{hint}", value=f"'{name}'", accepted=", ".join(listed)
-            )
+            reporter.add(place, f"is not known{did_you_mean(name, listed)}", name, ", ".join(listed))
 
 
-def _check_expression(place: str, text: str, known: set[str]) -> None:
+def _check_expression(place: Place, text: str, known: set[str], reporter: Reporter) -> None:
     try:
         names = read(text).names
     except ValueError as error:
-        raise InputError.one(f"{CHOICE}: {place}", str(error)) from None
-    _known(place, sorted(names), sorted(known))
-
-
-def read_table(file: Path, model: type[Any]) -> Any:
-    """A TOML file as a table, or one clear error."""
-    try:
-        return model.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        raise InputError.one(f"{file.name}: {place}", first["msg"]) from None
-    except OSError as error:
-        raise InputError.one(file.name, f"cannot be read: {error.strerror}", value=f"'{file}'") from None
-    except ValueError as error:
-        raise InputError.one(file.name, f"is not valid TOML: {error}", value=f"'{file}'") from None
+        reporter.add(place, str(error))
+        return
+    _known(place, sorted(names), sorted(known), reporter)

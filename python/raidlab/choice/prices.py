@@ -14,9 +14,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from raidlab.choice.plan import ChoicePlan, read_table
-from raidlab.errors import InputError
+from raidlab.choice.plan import ChoicePlan
 from raidlab.study.find import did_you_mean
+from raidlab.study.table_file import read_table
 from raidlab.study.words import Line, Table
 
 PRICES = "prices.toml"
@@ -39,14 +39,14 @@ def load_prices(file: Path, plan: ChoicePlan) -> Prices:
     Raises
     ------
     InputError
-        With the mistake.
+        With every mistake.
     """
-    prices: Prices = read_table(file, Prices)
+    prices, reporter = read_table(file, Prices)
     for name in prices.price:
         if name not in plan.price:
-            hint = did_you_mean(name, plan.price)
-            message = f"is no price of the study{hint}"
-            raise InputError.one(f"{file.name}: price", message, value=f"'{name}'", accepted=", ".join(plan.price))
+            message = f"is no price of the study{did_you_mean(name, plan.price)}"
+            reporter.add(("price", name), message, accepted=", ".join(plan.price))
+    reporter.complain()
     return prices
 
 

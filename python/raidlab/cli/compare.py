@@ -1,4 +1,4 @@
-"""``raidlab results compare``: two runs, or two arrays of runs, and what may be said of their difference."""
+"""``raidlab results compare``: two runs, or arrays or targets of runs, and what may be said of their difference."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ EXAMPLES = """\b
 Examples:
   raidlab results compare before-2026-11-21-001 after-2026-11-21-001
   raidlab results compare last:raid5 last:raid10 --per disk
+  raidlab results compare last@sim last@emulated
   raidlab results compare runs/a runs/b --metric response_time_ms_p99 --json
   raidlab results compare before after --report comparison.html"""
 PER = ("array", "disk", "user_capacity")
@@ -35,7 +36,8 @@ def compare(
         str,
         typer.Argument(
             metavar="A",
-            help="What is compared with: a run folder, its name in --out, or 'last'; with :ARRAY one array of it.",
+            help="What is compared with: a run folder, its name in --out, or 'last'; with :ARRAY one array of it, "
+            "with @TARGET what it has on that target, with @TARGET:ARRAY both.",
         ),
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="What is compared: the same.")],
@@ -107,14 +109,13 @@ def _findings(found: RunComparison) -> list[list[Finding]]:
     from raidlab.checks import run_checks, that_concern
     from raidlab.metrics import Analysis
 
-    targets = {row.a.target for row in found.rows}
-    runs = [found.a.run, found.b.run]
+    sides = ((found.a.run, {row.a.target for row in found.rows}), (found.b.run, {row.b.target for row in found.rows}))
     # Two arrays of one run are judged once.
-    of_a = run_checks(Analysis(runs[0]))
-    of_b = of_a if _is_one_run(found) else run_checks(Analysis(runs[1]))
+    of_a = run_checks(Analysis(found.a.run))
+    of_b = of_a if _is_one_run(found) else run_checks(Analysis(found.b.run))
     return [
         that_concern(own, targets, among=run.cells["target"].unique().to_list())
-        for run, own in zip(runs, (of_a, of_b), strict=True)
+        for (run, targets), own in zip(sides, (of_a, of_b), strict=True)
     ]
 
 
@@ -124,22 +125,32 @@ def _is_one_run(found: RunComparison) -> bool:
 
 
 def _side(words: str, out: Path, option: str) -> Side:
-    """A run, or an array of a run, by its name."""
+    """A run, or an array or a target of it, by its name."""
     from raidlab.errors import InputError
     from raidlab.metrics.run_comparison import Side
     from raidlab.results import load_run
     from raidlab.study.find import did_you_mean
 
-    run, _, array = words.rpartition(":")
-    # A folder's name may have a colon in it.
-    if not run or folder_of(words, out, option).is_dir():
-        return Side(load_run(folder_of(words, out, option)), None, words)
-    loaded = load_run(folder_of(run, out, option))
-    names = [one.name for one in loaded.study.array]
-    if array not in names:
-        message = f"the run has no such array{did_you_mean(array, names)}"
-        raise InputError.one(option, message, value=f"'{words}'", accepted=", ".join(names))
-    return Side(loaded, array, words)
+    name, target, array = _parts(words, out, option)
+    run = load_run(folder_of(name, out, option))
+    targets = sorted(run.cells["target"].unique().to_list())
+    for what, part, known in (("target", target, targets), ("array", array, [one.name for one in run.study.array])):
+        if part is not None and part not in known:
+            message = f"the run has no such {what}{did_you_mean(part, known)}"
+            raise InputError.one(option, message, value=f"'{words}'", accepted=", ".join(known))
+    return Side(run, array, words, target)
+
+
+def _parts(words: str, out: Path, option: str) -> tuple[str, str | None, str | None]:
+    """RUN, TARGET and ARRAY of RUN@TARGET:ARRAY; a folder's own name may have such signs in it."""
+
+    def cut(text: str, sign: str) -> tuple[str, str | None]:
+        head, _, tail = text.rpartition(sign)
+        return (text, None) if not head or folder_of(text, out, option).is_dir() else (head, tail)
+
+    rest, array = cut(words, ":")
+    name, target = cut(rest, "@")
+    return name, target, array
 
 
 def as_document(found: RunComparison, findings: list[list[Finding]]) -> dict[str, Any]:
@@ -164,6 +175,7 @@ def _side_document(side: Side, findings: list[Finding]) -> dict[str, Any]:
     return {
         "run": str(side.run.folder),
         "array": side.array,
+        "target": side.target,
         "seed": side.run.facts["seed"],
         "checks": [vars(finding) for finding in findings],
     }
@@ -173,7 +185,8 @@ def _row_document(row: Compared) -> dict[str, Any]:
     difference = row.difference
     ends = difference.interval or (None, None)
     return {
-        "target": row.a.target,
+        "target_a": row.a.target,
+        "target_b": row.b.target,
         "array_a": row.a.array,
         "array_b": row.b.array,
         "workload": row.a.workload,
@@ -258,7 +271,7 @@ def _verdicts(found: RunComparison, findings: list[list[Finding]]) -> Iterator[s
     """A line for each side of which a check says INVALID or WARN; `results show` has the evidence."""
     from raidlab.checks import INVALID, WARN, words_of
 
-    sides = ["A and B"] if _is_one_run(found) else ["A", "B"]
+    sides = ["A and B"] if _is_one_run(found) and findings[0] == findings[1] else ["A", "B"]
     for side, own in zip(sides, findings, strict=False):
         if words := words_of(own, (INVALID, WARN)):
             what = " (do not use its figures)" if words.startswith(INVALID) else ""

@@ -171,7 +171,8 @@ def _run(imported: Import, *, as_json: bool) -> int:
                 fio_output.print_notes([*imported.notes, *job_run.warnings])
     if job_run.status == "complete":
         return EXIT_OK
-    say(f"the run was {job_run.status}; what was measured until then is shown above")
+    ended = "was interrupted" if job_run.status == "interrupted" else job_run.status
+    say(f"the run {ended}; what was measured until then is shown above")
     if job_run.failure:
         say(f"error: {job_run.failure}")
     if job_run.status == "failed":

@@ -45,7 +45,7 @@ def far_machine(text: str, key: str | None, loaded: LoadedStudy | None) -> Itera
 
 def _link_mbit_s(loaded: LoadedStudy | None) -> float:
     """The rate that the study gives the links of its machine."""
-    from raidlab.study.schema import FarMachine
+    from raidlab.study.target import FarMachine
 
     sections = (loaded.study.live, loaded.study.emulated) if loaded is not None else ()
     said = [end.machine.link_mbit_s for section in sections for end in section.end if end.machine is not None]

@@ -18,11 +18,12 @@ from rich.text import Text
 from raidlab.checks import PASS, Finding
 from raidlab.metrics import Analysis, Comparison, Point, Row
 from raidlab.report.answer import PER_WORDS, answers
-from raidlab.report.sections import stream_rows, target_title
+from raidlab.report.sections import space_words, stream_rows, target_title
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
-from raidlab.study.workload import CopyStream
+from raidlab.study.words import ENGINES
+from raidlab.study.workload import CopyStream, Load
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
@@ -45,7 +46,8 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
     print_findings(out, findings)
     if analysis.run.study.compare:
         for answer in answers(analysis, findings):
-            out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(answer.sentence, style="not bold")))
+            said = f"{answer.caution} {answer.sentence}".strip()
+            out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(said, style="not bold")))
 
 
 def print_tables(out: Console, analysis: Analysis, target: str) -> None:
@@ -117,6 +119,8 @@ def _full(comparisons: list[Comparison]) -> Text:
     text.append(f"'vs {compare.reference}' is {PER_WORDS[compare.per]}", style="dim")
     if held is not None:
         text.append(f"; '=p{held.percentile:g}': the same where all keep one p{held.percentile:g}", style="dim")
+    if compare.equal == "members":
+        text.append(f"\nuser capacity in members: {space_words(comparisons)}", style="dim")
     return text.append("\n")
 
 
@@ -244,17 +248,30 @@ def print_studies() -> None:
     import tomllib
 
     out = console()
-    for name, file in study_names().items():
+    found = study_names()
+    width = max([14, *(len(name) + 2 for name in found)])
+    for name, file in found.items():
         try:
             title = str(tomllib.loads(file.read_text(encoding="utf-8")).get("title", ""))
         except (OSError, tomllib.TOMLDecodeError) as error:
             title = f"cannot be read: {error}"
-        out.print(Text(f"{name:<14}", style="bold").append(Text(title, style="not bold")))
+        out.print(Text(f"{name:<{width}}", style="bold").append(Text(title, style="not bold")))
 
 
 def streams_words(streams: list[CopyStream]) -> str:
     """The ends of streams, in a line."""
     return ", ".join(f"{stream.source} to {stream.sink}" for stream in streams)
+
+
+def _print_load(load: Load, of: str) -> None:
+    """The depths or rates of a study or of one of its workloads, and the response time that is held."""
+    out = console()
+    offered = "depths " + str(load.depths) if load.open is None else "rates/s " + str(load.open.rates_per_s)
+    out.print(f"load{of}: {offered}")
+    if load.hold is not None:
+        target = load.hold.target
+        at = format_time_ns(target) if isinstance(target, int) else f"{target.times_idle:g} x idle {target.of}"
+        out.print(f"hold{of}: p{load.hold.percentile:g} at {at}")
 
 
 def print_study(loaded: LoadedStudy) -> None:
@@ -281,13 +298,11 @@ def print_study(loaded: LoadedStudy) -> None:
         place = workload.address.kind if workload.streams is None else streams_words(workload.streams)
         workloads.add_row(workload.name, f"{workload.read:.0%}", f"{size['kind']}: {shown}", place)
     out.print(workloads)
-    load = study.load
-    out.print(f"load: {'depths ' + str(load.depths) if load.open is None else 'rates/s ' + str(load.open.rates_per_s)}")
-    if load.hold is not None:
-        target = load.hold.target
-        at = format_time_ns(target) if isinstance(target, int) else f"{target.times_idle:g} x idle {target.of}"
-        out.print(f"hold: p{load.hold.percentile:g} at {at}")
-    for name in ("sim", "original", "emulated", "live"):
+    _print_load(study.load, "")
+    for workload in study.workload:
+        if workload.load is not None:
+            _print_load(workload.load, f" of {workload.name}")
+    for name in ENGINES:
         if study.has_target(name):
             full, quick = (expand(study, name, seed=study.seed, quick=quick) for quick in (False, True))
             on = "by default" if name in {engine_of(word) for word in study.default_targets} else "when asked"

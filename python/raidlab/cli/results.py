@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import json
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ app = typer.Typer(help="List, show, query, compare and export what was run.", no
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the run folders are.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, its name in --out, or 'last'.")]
+_SELECT = 'a SELECT over the run\'s tables; the columns "array", "group" and "check" want quotes'
 EXAMPLES = """\b
 Examples:
   raidlab results query last 'SELECT "array", workload, sum(all_bytes) FROM cells GROUP BY ALL'
@@ -81,7 +83,9 @@ def query(
     try:
         frame = load_run(folder_of(run, out)).sql(sql)
     except duckdb.Error as error:
-        raise InputError.one("SQL", str(error).splitlines()[0], accepted="a SELECT over the run's tables") from None
+        # Behind an empty line it draws where in the query it stopped.
+        said = " ".join(takewhile(str.strip, str(error).splitlines()))
+        raise InputError.one("SQL", said, accepted=_SELECT) from None
     if as_json:
         print(json.dumps(frame.to_dicts(), indent=2, default=_plain))
     else:

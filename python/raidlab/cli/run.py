@@ -114,6 +114,7 @@ def run(
     """
     from raidlab.api import analyse, choice_of, published_beside, study_of, with_prices
     from raidlab.checks import run_checks
+    from raidlab.checks.incomplete import ended_words
     from raidlab.choice import choice_text
     from raidlab.cli.machine import far_machine
     from raidlab.cli.output import print_json, print_run
@@ -154,7 +155,7 @@ def run(
                     print(f"\n{choice_text(choice)}", end="")
     say(f"report: {page}")
     if result.facts["status"] != "complete":
-        say(f"the run was {result.facts['status']}; what was measured until then is kept")
+        say(f"the {ended_words(result.facts['status'])}; what was measured until then is kept")
         say_failure(result)
         say(f"the rest: raidlab run --resume {result.folder}")
     raise typer.Exit(exit_code(result, findings))

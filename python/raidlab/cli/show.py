@@ -19,6 +19,7 @@ from rich.text import Text
 
 from raidlab.beside import Comparison as Published
 from raidlab.checks import SEVERITY, Finding
+from raidlab.checks.incomplete import ended_words
 from raidlab.cli.blocks import Blocks
 from raidlab.cli.output import VERDICT_STYLE, console, print_findings, print_tables, short
 from raidlab.metrics import Analysis, Comparison, Point
@@ -50,7 +51,7 @@ def print_report(analysis: Analysis, findings: list[Finding], published: Publish
     worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])
     _print_head(out, analysis)
     standing = standing_in(published, findings)
-    conclusions = concluded(published) if published is not None else []
+    conclusions = concluded(published, worst_first)
     if standing is not None:
         _print_published(out, standing)
     for one in conclusions:
@@ -74,7 +75,7 @@ def _print_head(out: Console, analysis: Analysis) -> None:
     quick = ", quick: for a first look" if facts["quick"] else ""
     out.print(Text(f"{analysis.run.study.name}, {facts['times']['started'][:10]}, seed {facts['seed']}{quick}", "dim"))
     if facts["status"] != "complete":
-        out.print(Text(f"The run was {facts['status']}; what was measured until then is shown.", "bold"))
+        out.print(Text(f"The {ended_words(facts['status'])}; what was measured until then is shown.", "bold"))
 
 
 def _print_published(out: Console, standing: Standing) -> None:

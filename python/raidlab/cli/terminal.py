@@ -45,8 +45,10 @@ def mark_output() -> None:
         if old.fileno() != 1:
             return
         raw = _Output(old.fileno(), "wb", closefd=False)
+        # A study may have names that the terminal has no letters for.
+        errors = old.errors if old.encoding.lower() == "utf-8" else "replace"
         sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw), encoding=old.encoding, errors=old.errors, line_buffering=old.isatty()
+            io.BufferedWriter(raw), encoding=old.encoding, errors=errors, line_buffering=old.isatty()
         )
 
 

@@ -13,12 +13,14 @@ import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
-from raidlab.figures.style import INK, PANEL_WIDTH
+from raidlab.figures.style import INK, PANEL_WIDTH, label_room
 from raidlab.figures.words import number, of_bars
 from raidlab.metrics import Analysis, Point
 from raidlab.study.figure import StudyFigure
 
 KIND = "bars"
+# Longer names of parts stand below one another.
+_LONG_PART = 24
 _BAR_STEP = 26
 # One for a bar of one part; parts have colours that no array has.
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F", "#54278F", "#E3C27B")
@@ -100,7 +102,7 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, titl
             title=None,
             sort=parts,
             scale=alt.Scale(domain=parts, range=list(_COLOURS[: len(parts)])),
-            legend=alt.Legend(columns=2) if len(parts) > 1 else None,
+            legend=alt.Legend(columns=1 if max(map(len, parts)) > _LONG_PART else 2) if len(parts) > 1 else None,
         ),
         order=alt.Order("rank:Q"),
         description="tip:N",
@@ -113,4 +115,4 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, titl
         stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK, aria=False)
         layers.append(stroke.encode(y=place, x=alt.X("mark:Q", scale=scale)))
     chart = alt.LayerChart(layer=layers)
-    return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * len(names), title=title)
+    return chart.properties(padding=label_room(names), width=PANEL_WIDTH, height=_BAR_STEP * len(names), title=title)

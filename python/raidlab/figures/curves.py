@@ -12,10 +12,11 @@ from typing import Any
 
 import altair as alt
 
+from raidlab.figures.channels import columns_for, strokes, told_apart
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
-from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
-from raidlab.figures.words import number, of_lines
+from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
+from raidlab.figures.words import lines_in, number, of_lines
 from raidlab.metrics import Analysis, Metric
 from raidlab.study.figure import StudyFigure
 
@@ -49,10 +50,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
 
 
 def _alt_text(rows: list[dict[str, Any]], spec: StudyFigure, metric: Metric) -> str:
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in sorted(rows, key=lambda row: row["x"]):
-        lines.setdefault(row["line"], []).append((row["x"], row["value"]))
-    return of_lines(lines, X_TITLES[spec.x].removesuffix(_LOG), axis_title([metric]))
+    return of_lines(lines_in(rows, "x", "value"), X_TITLES[spec.x].removesuffix(_LOG), axis_title([metric]))
 
 
 def _rows(analysis: Analysis, spec: StudyFigure, target: str, line: Line, metric: Metric) -> Iterator[dict[str, Any]]:
@@ -98,12 +96,12 @@ def _foreign(analysis: Analysis, spec: StudyFigure) -> list[dict[str, Any]]:
 
 def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, metric: Metric, title: str) -> Chart:
     known = [*names, *dict.fromkeys(row["line"] for row in rows if not row["own"])]
-    colours, shapes = colours_of(known), shapes_of(known)
     shown = [name for name in known if any(row["line"] == name for row in rows)]
     over_depth = spec.x != "rate_per_s"
     scale = alt.Scale(type="log", base=2, nice=False, padding=10) if over_depth else alt.Scale(zero=False, padding=10)
     depths = sorted({row["x"] for row in rows})
-    legend = alt.Legend(columns=2 if any(len(name) > 18 for name in shown) else 3, labelLimit=380)
+    legend = alt.Legend(columns=columns_for(shown), labelLimit=380)
+    colour, shape = told_apart("line", known, shown, legend)
     place = alt.X(
         "x:Q",
         title=X_TITLES[spec.x],
@@ -113,32 +111,13 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, metr
     height = alt.Y(
         "value:Q", title=axis_title([metric]), scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5)
     )
-    colour = alt.Color(
-        "line:N",
-        title=None,
-        sort=shown,
-        scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
-        legend=legend,
-    )
-    shape = alt.Shape(
-        "line:N",
-        title=None,
-        sort=shown,
-        scale=alt.Scale(domain=shown, range=[shapes[name] for name in shown]),
-        legend=legend,
-    )
     layers: list[Any] = []
     for own in (True, False):
         part = [row for row in rows if row["own"] == own]
         if not part:
             continue
         base = alt.Chart(data_of(part)).encode(x=place, y=height, color=colour, order=alt.Order("x:Q"))
-        spans = [row for row in part if row["high"] > row["low"]]
-        if spans:
-            strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
-            layers.append(
-                strokes.encode(x=place, y=alt.Y("low:Q", title=axis_title([metric])), y2="high:Q", color=colour)
-            )
+        layers += strokes(part, place, axis_title([metric]), colour)
         dash: dict[str, Any] = {} if own else {"strokeDash": [5, 4]}
         layers.append(base.mark_line(strokeWidth=2 if own else 1.5, aria=False, **dash))
         layers.append(base.mark_point(filled=own, size=50, opacity=1).encode(shape=shape, description="tip:N"))

@@ -34,7 +34,8 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each table of the study and each target with simulated idle cells; a panel for each workload."""
     caption = (
         "Time of all members a request touches, added up, with one request outstanding. At random places, the less this"
-        " is, the more requests the same members can serve; sequential requests in flight together save part of it."
+        " is, the more requests the same members can serve; sequential requests in flight together save part of it, and"
+        " a write back that follows its read at once on an idle disk may have to seek again on a busy one."
     )
     return figure_per_table(analysis, KIND, "What one request costs the members", caption, _panels)
 

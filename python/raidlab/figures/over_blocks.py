@@ -15,10 +15,11 @@ from typing import Any
 
 import altair as alt
 
+from raidlab.figures.channels import columns_for, strokes, told_apart
 from raidlab.figures.figure import Chart, Panel, data_of
 from raidlab.figures.own import BY_KIND, axis_title
-from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
-from raidlab.figures.words import number, of_lines
+from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
+from raidlab.figures.words import lines_in, number, of_lines
 from raidlab.metrics import Analysis, Metric, Point
 from raidlab.study.figure import StudyFigure
 from raidlab.study.workload import Workload
@@ -53,10 +54,7 @@ def panels(
 
 
 def _alt_text(rows: list[dict[str, Any]], metric: Metric, x_title: str) -> str:
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in sorted(rows, key=lambda row: row["x"]):
-        lines.setdefault(row["line"], []).append((row["x"], row["value"]))
-    return of_lines(lines, x_title, axis_title([metric]))
+    return of_lines(lines_in(rows, "x", "value"), x_title, axis_title([metric]))
 
 
 def sizes_of(analysis: Analysis, spec: StudyFigure) -> list[tuple[Workload, int]]:
@@ -90,7 +88,6 @@ def _row(mark: Mark, metric: Metric, x_title: str) -> Iterator[dict[str, Any]]:
 def _chart(
     rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, metric: Metric, title: str, x_title: str
 ) -> Chart:
-    colours, shapes = colours_of(names), shapes_of(names)
     shown = [name for name in names if any(row["line"] == name for row in rows)]
     is_log = spec.scale == "log"
     places = [row["x"] for row in rows]
@@ -109,29 +106,11 @@ def _chart(
         scale=alt.Scale(type="log", nice=False, padding=8) if is_log else alt.Scale(zero=True, nice=True),
         axis=alt.Axis(values=_ticks(min(heights), max(heights)), format="~g") if is_log else alt.Axis(tickCount=5),
     )
-    columns = 2 if any(len(name) > 18 for name in shown) else 4
-    legend = alt.Legend(columns=columns, labelLimit=300)
-    colour = alt.Color(
-        "line:N",
-        title=None,
-        sort=shown,
-        scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
-        legend=legend,
-    )
-    shape = alt.Shape(
-        "line:N",
-        title=None,
-        sort=shown,
-        scale=alt.Scale(domain=shown, range=[shapes[name] for name in shown]),
-        legend=legend,
-    )
+    legend = alt.Legend(columns=columns_for(shown, most=4), labelLimit=300)
+    colour, shape = told_apart("line", names, shown, legend)
     base = alt.Chart(data_of(rows)).encode(x=place, y=height, color=colour, order=alt.Order("x:Q"))
-    spans = [row for row in rows if row["high"] > row["low"]]
-    strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.4, opacity=0.8, aria=False)
     layers: list[Any] = [base.mark_line(strokeWidth=1.8, aria=False)]
-    if spans:
-        low = alt.Y("low:Q", title=axis_title([metric]))
-        layers.append(strokes.encode(x=place, y=low, y2="high:Q", color=colour))
+    layers += strokes(rows, place, axis_title([metric]), colour)
     layers.append(base.mark_point(filled=True, size=45, opacity=1).encode(shape=shape, description="tip:N"))
     return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=title)
 

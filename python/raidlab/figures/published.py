@@ -16,7 +16,7 @@ import altair as alt
 from raidlab.beside import MISS_PERCENT, MISS_POINTS, Comparison, Row
 from raidlab.beside.row import ARITHMETIC, FITTED
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.figures.style import COLOURS, INK
+from raidlab.figures.style import COLOURS, INK, label_room
 from raidlab.figures.words import number
 from raidlab.study.published import number as printed_number
 
@@ -150,7 +150,9 @@ def _errors(rows: list[Row]) -> Chart:
                 )
             )
     chart = alt.LayerChart(layer=layers)
-    return chart.properties(width=_WIDTH, height=_ROW_STEP * len(tables), title="Every printed figure")
+    return chart.properties(
+        padding=label_room(tables), width=_WIDTH, height=_ROW_STEP * len(tables), title="Every printed figure"
+    )
 
 
 def _misses(rows: list[Row], title: str) -> Chart:
@@ -189,4 +191,6 @@ def _misses(rows: list[Row], title: str) -> Chart:
             x=alt.value(_WIDTH - 150), text="label:N"
         ),
     ]
-    return alt.LayerChart(layer=layers).properties(width=_WIDTH - 150, height=24 * len(rows), title=title)
+    return alt.LayerChart(layer=layers).properties(
+        padding=label_room([row.id for row in rows]), width=_WIDTH - 150, height=24 * len(rows), title=title
+    )

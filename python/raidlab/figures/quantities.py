@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import Line, lines_of, own_figures, source_of, span_of
-from raidlab.figures.style import COLOURS, INK, PANEL_WIDTH
+from raidlab.figures.style import COLOURS, INK, PANEL_WIDTH, label_room
 from raidlab.figures.words import number, of_bars
 from raidlab.metrics import Analysis
 from raidlab.quantities import KINDS, NotThereError, Reading, Source
@@ -76,4 +76,6 @@ def _chart(rows: list[dict[str, Any]], spec: StudyFigure, title: str) -> Chart:
         layers.append(strokes.encode(y=place, x=alt.X("low:Q", scale=scale), x2="high:Q"))
     text = alt.Chart(data_of(rows)).mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False)
     layers.append(text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N"))
-    return alt.LayerChart(layer=layers).properties(width=PANEL_WIDTH, height=_BAR_STEP * len(names), title=title)
+    return alt.LayerChart(layer=layers).properties(
+        padding=label_room(names), width=PANEL_WIDTH, height=_BAR_STEP * len(names), title=title
+    )

@@ -14,7 +14,7 @@ from typing import Any
 import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of, key_of
-from raidlab.figures.style import COLOURS, PANEL_WIDTH
+from raidlab.figures.style import COLOURS, PANEL_WIDTH, label_room
 from raidlab.figures.throughput_against_p90 import ticks_between
 from raidlab.figures.words import number
 from raidlab.metrics.run_comparison import Compared, RunComparison
@@ -58,9 +58,8 @@ def _subject(row: Compared, rows: list[Compared]) -> str:
 
 
 def _name(row: Compared, *, with_arrays: bool) -> str:
-    arrays = row.a.array if row.a.array == row.b.array else f"{row.b.array} against {row.a.array}"
     level = row.level.replace("queue depth", "depth").replace(" requests/s offered", "/s")
-    return f"{f'{arrays}, ' if with_arrays else ''}{level} ({row.a.target})"
+    return f"{f'{row.arrays}, ' if with_arrays else ''}{level} ({row.targets})"
 
 
 def _change(ratio: float) -> float:
@@ -137,7 +136,9 @@ def _chart(rows: list[Compared], title: str, *, with_arrays: bool) -> Chart:
             description="tip:N",
         )
     )
-    return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_ROW_STEP * len(names), title=title)
+    return alt.LayerChart(layer=layers).properties(
+        padding=label_room(names), width=_WIDTH, height=_ROW_STEP * len(names), title=title
+    )
 
 
 def _ticks(least: float, most: float) -> list[float]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import altair as alt
 
+from raidlab.figures.channels import columns_for, strokes, told_apart
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import BY_KIND, axis_title, own_figures, percent_of, reading_at, source_of, span_of
-from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.figures.words import number, of_lines
 from raidlab.metrics import Analysis, Metric
 from raidlab.quantities import Source
@@ -106,7 +107,6 @@ def crossing(first: list[tuple[float, float]], second: list[tuple[float, float]]
 
 def _chart(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigure, metric: Metric) -> Chart:
     names = [line.name for line in lines]
-    colours, shapes = colours_of(names), shapes_of(names)
     shown = [name for name in names if any(row["line"] == name for row in rows)]
     y_title = _y_title(lines, metric)
     is_log = spec.over in _LOG
@@ -122,11 +122,8 @@ def _chart(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigur
     )
     scale = alt.Scale(zero=True, nice=True)
     height = alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5))
-    legend = alt.Legend(columns=2 if any(len(name) > 18 for name in shown) else 3, labelLimit=380)
-    domain = alt.Scale(domain=shown, range=[colours[name] for name in shown])
-    colour = alt.Color("line:N", title=None, sort=shown, scale=domain, legend=legend)
-    marks = alt.Scale(domain=shown, range=[shapes[name] for name in shown])
-    shape = alt.Shape("line:N", title=None, sort=shown, scale=marks, legend=legend)
+    legend = alt.Legend(columns=columns_for(shown), labelLimit=380)
+    colour, shape = told_apart("line", names, shown, legend)
     drawn = [row for row in rows if row["line"] not in spec.flat]
     level = [row for name in spec.flat for row in _ends(rows, name, level=True)]
     straight = [row for name in shown if name not in spec.flat for row in _ends(rows, name, level=False)]
@@ -140,10 +137,7 @@ def _chart(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigur
         layers.append(base.mark_line(strokeWidth=2, aria=False))
     points = alt.Chart(data_of(rows)).encode(x=place, y=height, color=colour)
     layers.append(points.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, description="tip:N"))
-    spans = [row for row in rows if row["high"] > row["low"]]
-    if spans:
-        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
-        layers.append(strokes.encode(x=place, y=alt.Y("low:Q", title=y_title, scale=scale), y2="high:Q", color=colour))
+    layers += strokes(rows, place, y_title, colour, scale)
     layers += _crossed(rows, spec)
     return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=spec.title)
 

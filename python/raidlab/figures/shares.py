@@ -14,7 +14,7 @@ import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import own_figures, percent_of, reading_at, source_of, span_of
-from raidlab.figures.style import PANEL_WIDTH
+from raidlab.figures.style import PANEL_WIDTH, label_room
 from raidlab.figures.words import number, of_bars
 from raidlab.metrics import Analysis
 from raidlab.quantities import Reading, Source, access_count
@@ -119,4 +119,6 @@ def _chart(rows: list[dict[str, Any]], spec: StudyFigure, title: str) -> Chart:
         strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.5, aria=False)
         layers.append(strokes.encode(y=place, yOffset=within, x=alt.X("low:Q", scale=scale), x2="high:Q"))
     chart = alt.LayerChart(layer=layers)
-    return chart.properties(width=PANEL_WIDTH, height=_BAR_STEP * len(arrays) * len(series), title=title)
+    return chart.properties(
+        padding=label_room(arrays), width=PANEL_WIDTH, height=_BAR_STEP * len(arrays) * len(series), title=title
+    )

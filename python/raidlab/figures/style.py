@@ -50,6 +50,11 @@ def shapes_of(names: Sequence[str]) -> dict[str, str]:
     return {name: SHAPES[(index + index // len(COLOURS)) % len(SHAPES)] for index, name in enumerate(names)}
 
 
+def label_room(names: Sequence[str]) -> dict[str, int]:
+    """The padding of a panel with these names at its left: browsers draw letters wider than Vega measures them."""
+    return {"left": 5 + max(map(len, names), default=0), "top": 5, "right": 5, "bottom": 5}
+
+
 def configuration(ink: str) -> dict[str, Any]:
     """The Vega-Lite configuration for an ink, on whatever lies behind."""
     text = {"font": FONT, "color": ink}

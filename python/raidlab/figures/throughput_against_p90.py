@@ -12,10 +12,11 @@ from typing import Any
 
 import altair as alt
 
+from raidlab.figures.channels import told_apart
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.per_table import figure_per_table
-from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
-from raidlab.figures.words import number, of_lines
+from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
+from raidlab.figures.words import lines_in, number, of_lines
 from raidlab.metrics import Analysis
 from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.study.schema import Compare
@@ -50,9 +51,7 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
 
 
 def _alt_text(rows: list[dict[str, Any]], per: str, goal_ms: float | None) -> str:
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in sorted(rows, key=lambda row: row["level"]):
-        lines.setdefault(row["array"], []).append((row["p90_ms"], row["rate"]))
+    lines = lines_in(rows, "p90_ms", "rate", line="array", order="level")
     said = of_lines(lines, "the 90th percentile of response time in ms", _PER_WORDS[per])
     return said if goal_ms is None else f"{said} The target is {number(goal_ms)} ms."
 
@@ -80,8 +79,8 @@ def target_ms(analysis: Analysis, target: str, workload: str) -> float | None:
 
 
 def _chart(rows: list[dict[str, Any]], names: list[str], per: str, title: str, target_ms: float | None) -> Chart:
-    colours, shapes = colours_of(names), shapes_of(names)
     shown = [name for name in names if any(row["array"] == name for row in rows)]
+    colour, shape = told_apart("array", names, shown)
     base = alt.Chart(data_of(rows)).encode(
         x=alt.X(
             "p90_ms:Q",
@@ -90,20 +89,10 @@ def _chart(rows: list[dict[str, Any]], names: list[str], per: str, title: str, t
             axis=alt.Axis(values=ticks_between([row["p90_ms"] for row in rows]), format="~g", labelOverlap="greedy"),
         ),
         y=alt.Y("rate:Q", title=_PER_WORDS[per], scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5)),
-        color=alt.Color(
-            "array:N",
-            title=None,
-            sort=shown,
-            scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
-        ),
+        color=colour,
         order=alt.Order("level:Q"),
     )
-    points = base.mark_point(filled=True, size=55, opacity=1).encode(
-        shape=alt.Shape(
-            "array:N", title=None, sort=shown, scale=alt.Scale(domain=shown, range=[shapes[name] for name in shown])
-        ),
-        description="tip:N",
-    )
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(shape=shape, description="tip:N")
     layers: list[Any] = [base.mark_line(strokeWidth=2, aria=False), points]
     if target_ms is not None:
         mark = alt.Chart(data_of([{"p90_ms": target_ms}]))

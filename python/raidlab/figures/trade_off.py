@@ -11,11 +11,12 @@ from typing import Any
 
 import altair as alt
 
+from raidlab.figures.channels import strokes, told_apart
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
-from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.figures.throughput_against_p90 import target_ms, ticks_between
-from raidlab.figures.words import number, of_lines
+from raidlab.figures.words import lines_in, number, of_lines
 from raidlab.metrics import Analysis, Metric
 from raidlab.study.figure import StudyFigure
 
@@ -42,10 +43,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
 
 
 def _alt_text(rows: list[dict[str, Any]], spec: StudyFigure, height: Metric, along: Metric) -> str:
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in sorted(rows, key=lambda row: row["level"]):
-        lines.setdefault(row["line"], []).append((row["x"], row["value"]))
-    return of_lines(lines, axis_title([along]), _y_title(spec, height))
+    return of_lines(lines_in(rows, "x", "value", order="level"), axis_title([along]), _y_title(spec, height))
 
 
 def _y_title(spec: StudyFigure, height: Metric) -> str:
@@ -86,7 +84,6 @@ def _chart(
     title: str,
     mark: float | None,
 ) -> Chart:
-    colours, shapes = colours_of(names), shapes_of(names)
     shown = [name for name in names if any(row["line"] == name for row in rows)]
     y_title = _y_title(spec, height)
     place = alt.X(
@@ -96,12 +93,7 @@ def _chart(
         axis=alt.Axis(values=ticks_between([row["x"] for row in rows]), format="~g", labelOverlap="greedy"),
     )
     scale = alt.Scale(zero=True, nice=True)
-    colour = alt.Color(
-        "line:N", title=None, sort=shown, scale=alt.Scale(domain=shown, range=[colours[name] for name in shown])
-    )
-    shape = alt.Shape(
-        "line:N", title=None, sort=shown, scale=alt.Scale(domain=shown, range=[shapes[name] for name in shown])
-    )
+    colour, shape = told_apart("line", names, shown)
     base = alt.Chart(data_of(rows)).encode(
         x=place,
         y=alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5)),
@@ -113,10 +105,7 @@ def _chart(
         layers.append(
             alt.Chart(data_of([{"x": mark}])).mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="x:Q")
         )
-    spans = [row for row in rows if row["high"] > row["low"]]
-    if spans:
-        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
-        layers.append(strokes.encode(x=place, y=alt.Y("low:Q", title=y_title, scale=scale), y2="high:Q", color=colour))
+    layers += strokes(rows, place, y_title, colour, scale)
     layers.append(base.mark_line(strokeWidth=2, aria=False))
     layers.append(base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, description="tip:N"))
     return alt.LayerChart(layer=layers).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)

@@ -5,7 +5,11 @@ Invariant: what is said of a chart holds figures, not only names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# What rounds to 0.1 from below is written like it.
+_TENTH = 0.09995
 
 
 def number(value: float | None) -> str:
@@ -13,20 +17,30 @@ def number(value: float | None) -> str:
 
     Examples
     --------
-    >>> [number(value) for value in (None, 0.0123, 1.2345, 12.345, 123.45, 12345)]
-    ['-', '0.0123', '1.23', '12.3', '123', '12,345']
+    >>> [number(value) for value in (None, 0.0123, 0.09998, 1.2345, 12.345, 123.45, 12345)]
+    ['-', '0.0123', '0.10', '1.23', '12.3', '123', '12,345']
     """
     if value is None:
         return "-"
     if abs(value) >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3g}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= _TENTH else f"{value:.3g}"
 
 
 def of_bars(values: Mapping[str, str | float], what: str) -> str:
     """Bars in words: what they are, then each with its figure."""
     shown = (f"{name} {value if isinstance(value, str) else number(value)}" for name, value in values.items())
     return f"{what}: {', '.join(shown)}."
+
+
+def lines_in(
+    rows: Iterable[Mapping[str, Any]], x: str, y: str, *, line: str = "line", order: str | None = None
+) -> dict[str, list[tuple[float, float]]]:
+    """The points of each line of a chart's data, in the order of ``order`` (of ``x`` when left out)."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in sorted(rows, key=lambda row: row[order or x]):
+        lines.setdefault(row[line], []).append((row[x], row[y]))
+    return lines
 
 
 def of_lines(lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> str:

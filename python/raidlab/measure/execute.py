@@ -34,7 +34,7 @@ from raidlab.stats import half_width_percent
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL, PILOT, expand_null
-from raidlab.study.schema import Amount
+from raidlab.study.target import Amount
 from raidlab.study.units import format_bytes
 
 # More repeats than this show that no number will do.

@@ -15,7 +15,7 @@ from raidlab.measure.places import WHOLE
 from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, Subject
 from raidlab.run.request import amount_text, direct_request, policy_text
 from raidlab.study import Cell, LoadedStudy
-from raidlab.study.schema import Amount
+from raidlab.study.target import Amount
 
 Members = list[dict[str, Any]]
 

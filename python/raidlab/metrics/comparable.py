@@ -14,13 +14,13 @@ from raidlab.metrics.point import Point
 from raidlab.results import Run
 from raidlab.study.expand import expand
 from raidlab.study.units import format_bytes
+from raidlab.study.words import ON_THE_CLOCK
 from raidlab.study.workload import Load, Workload
 
 # Rounding to whole chunks and stripes loses a little; more than this is another capacity.
 _CAPACITY_TOLERANCE = 0.01
 # What of a workload says where and how hard it runs, and not what it does.
 _NOT_THE_WORK = {"arrays", "load"}
-_ON_THE_CLOCK = ("emulated", "live")
 _SWEEP = "sweep"
 _LOOPS = {"open": "an open loop", "closed": "a closed loop", "hold": "a held percentile", "trace": "time stamps"}
 
@@ -52,18 +52,24 @@ def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]
         yield f"another user capacity: {shown[0]} against {shown[1]}"
 
 
-def notes_of(a: Run, b: Run, targets: set[str]) -> Iterator[str]:
+def notes_of(a: Run, b: Run, targets: tuple[set[str], set[str]]) -> Iterator[str]:
     """What differs between two runs besides what is compared, a sentence each.
 
     Parameters
     ----------
     a, b : Run
-    targets : set of str
-        Those that are compared.
+    targets : tuple of set of str
+        Those of A and of B that are compared.
     """
-    for side, run in (("A", a), ("B", b)):
+    for side, run, own in (("A", a, targets[0]), ("B", b, targets[1])):
         if run.facts["status"] != "complete":
-            yield f"{side} is {run.facts['status']}: {_missing(run, targets)} are not there."
+            yield f"{side} is {run.facts['status']}: {_missing(run, own)} are not there."
+    on_the_clock = [own & set(ON_THE_CLOCK) for own in targets]
+    if targets[0] != targets[1] and not all(on_the_clock):
+        yield (
+            "One side is simulated, the other runs on the clock: what this host adds is in the difference, and on real "
+            "members what the model leaves out or gets wrong."
+        )
     if a.folder.resolve() == b.folder.resolve():
         return
     for key, word in (("raidlab", "by another raidlab"), ("host", "on another machine, or another kernel")):
@@ -73,7 +79,7 @@ def notes_of(a: Run, b: Run, targets: set[str]) -> Iterator[str]:
         yield f"{'A' if a.facts['quick'] else 'B'} was run with --quick: it measured less."
     if a.facts["devices"] != b.facts["devices"]:
         yield "The device models differ."
-    if targets & set(_ON_THE_CLOCK):
+    if all(on_the_clock):
         yield "A and B were measured at different times: what changed on the machine between is in the difference."
 
 

@@ -46,6 +46,9 @@ class Held:
         How the search ended.
     rates : tuple of float
         The throughput of each repeat, on the basis the study names; empty where a repeat missed the target.
+    relative_interval_percent : tuple of float or None
+        The 95 % interval of that throughput against the reference's, paired by repeat; None for a single run, and
+        where there is no share.
     """
 
     percentile: float
@@ -55,6 +58,7 @@ class Held:
     relative_percent: float | None
     bound: str | None
     rates: tuple[float, ...]
+    relative_interval_percent: tuple[float, float] | None = None
 
     @property
     def is_lower_bound(self) -> bool:
@@ -183,9 +187,14 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
     }
     bounds = {array: _bound(rows) for array, rows in by_array.items()}
     reference = None if bounds.get(compare.reference) == NEVER_EXCEEDED else per_basis.get(compare.reference)
+    rates = {
+        array: tuple(row["throughput_bytes_per_s"] / share_basis(points[array], compare.per) for row in by_array[array])
+        for array in per_basis
+    }
     held = {}
     for array, rows in by_array.items():
         rate, own = _rate(rows), per_basis.get(array)
+        has_interval = bool(reference) and bounds[array] != NEVER_EXCEEDED
         held[array] = Held(
             percentile=rows[0]["percentile"],
             target_ms=rows[0]["target_ns"] / 1e6,
@@ -193,9 +202,10 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
             depth=_mean(row["depth"] for row in rows),
             relative_percent=None if own is None or not reference else 100 * own / reference,
             bound=bounds[array],
-            rates=()
-            if rate is None
-            else tuple(row["throughput_bytes_per_s"] / share_basis(points[array], compare.per) for row in rows),
+            rates=rates.get(array, ()),
+            relative_interval_percent=_percent_interval(rates.get(array, ()), rates.get(compare.reference, ()))
+            if has_interval
+            else None,
         )
     return held
 

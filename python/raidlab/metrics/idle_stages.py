@@ -31,7 +31,8 @@ from raidlab.metrics.metric import Metric
 from raidlab.metrics.point import Point
 from raidlab.model.slowest import mean_of_slowest, rotations
 from raidlab.study.expand import IDLE_DEPTH
-from raidlab.study.schema import HostCost, Policy
+from raidlab.study.schema import Policy
+from raidlab.study.target import HostCost
 
 _REPLAYED = 20_000
 # What plans are made for: any member, cut as finely as studies cut requests.

@@ -1,9 +1,9 @@
-"""Two runs, or two arrays of runs, set against each other.
+"""Two runs, or two arrays or two targets of runs, set against each other.
 
 Invariants:
 
-- Compared is what was asked the same: points of one target, workload and load. What is not comparable is refused with
-  the reason, and never left out silently.
+- Compared is what was asked the same: points of one workload and load, of one target unless two were named. What is not
+  comparable is refused with the reason, and never left out silently.
 - Repeats are compared in pairs where both sides have the same ones, given the same requests (one seed); else all of
   them as they are. No repeat is left out.
 - What is shown of a side is the geometric mean of its repeats, so that the ratio is that of the two figures beside it.
@@ -35,11 +35,12 @@ _UNEQUAL = "--unequal-capacity compares them all the same, and --per user_capaci
 
 @dataclass(frozen=True)
 class Side:
-    """What is compared: a run, or one array of it."""
+    """What is compared: a run, or one array of it, or what it has on one target."""
 
     run: Run
     array: str | None
     words: str
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,16 @@ class Compared:
     def values(self) -> tuple[float, float]:
         """A's and B's, the geometric means of their repeats; the ratio is B's to A's."""
         return _mean_of(self.each[0]), _mean_of(self.each[1])
+
+    @property
+    def arrays(self) -> str:
+        """The array, or both where another was compared."""
+        return _against(self.a.array, self.b.array)
+
+    @property
+    def targets(self) -> str:
+        """The target, or both where another was compared."""
+        return _against(self.a.target, self.b.target)
 
     @property
     def is_equally_often(self) -> bool:
@@ -141,7 +152,7 @@ def compare_runs(
     Parameters
     ----------
     a, b : Side
-        Where both name an array, these two are compared; else the arrays of the same name.
+        Where both name an array, these two are compared; else the arrays of the same name. So with targets.
     kinds : sequence of str
         Of `REPEAT_FIGURES`.
     per : str
@@ -154,8 +165,9 @@ def compare_runs(
     InputError
         When nothing can be compared, with all reasons.
     """
-    if a.run.folder.resolve() == b.run.folder.resolve() and a.array == b.array:
-        raise InputError.one("B", "is A", value=f"'{b.words}'", accepted="another run, or another array as RUN:ARRAY")
+    if a.run.folder.resolve() == b.run.folder.resolve() and (a.array, a.target) == (b.array, b.target):
+        accepted = "another run, another array as RUN:ARRAY, or another target as RUN@TARGET"
+        raise InputError.one("B", "is A", value=f"'{b.words}'", accepted=accepted)
     refused: list[Refused] = []
     found: list[Compared] = []
     for one, other in _matched(a, b, refused, with_capacity=not unequal_capacity and per != "user_capacity"):
@@ -169,7 +181,8 @@ def compare_runs(
         )
     together = corrected({str(number): row.difference for number, row in enumerate(found)})
     rows = [replace(row, difference=together[str(number)]) for number, row in enumerate(found)]
-    notes = [*notes_of(a.run, b.run, {row.a.target for row in rows}), *_unequal(rows)]
+    targets = [{point.target for point in points} for points in zip(*((row.a, row.b) for row in rows), strict=True)]
+    notes = [*notes_of(a.run, b.run, (targets[0], targets[1])), *_unequal(rows)]
     return RunComparison(a, b, rows, refused, notes, per)
 
 
@@ -188,9 +201,7 @@ Points = list[Point]
 
 def _matched(a: Side, b: Side, refused: list[Refused], *, with_capacity: bool) -> Iterator[tuple[Points, Points]]:
     """The loads of A and of B under one workload on one target, where the two may be compared."""
-    nameless = a.array is not None and b.array is not None
-    of_a = _groups(a.run, a.array or b.array, nameless=nameless)
-    of_b = _groups(b.run, b.array or a.array, nameless=nameless)
+    of_a, of_b = _groups(a, b), _groups(b, a)
     for side, mine, theirs in ((a, of_a, of_b), (b, of_b, of_a)):
         refused += [Refused(_words(key), f"is only in {side.words}") for key in mine if key not in theirs]
     for key in (key for key in of_a if key in of_b):
@@ -202,24 +213,39 @@ def _matched(a: Side, b: Side, refused: list[Refused], *, with_capacity: bool) -
             yield of_a[key], of_b[key]
 
 
-def _groups(run: Run, array: str | None, *, nameless: bool) -> dict[tuple[str, str, str], Points]:
-    """The points of the sweep by target, array and workload."""
+def _groups(side: Side, other: Side) -> dict[tuple[str, str, str], Points]:
+    """The points of the sweep by target, array and workload.
+
+    A target or an array is no part of the key where both sides name theirs; where one does, it is meant of both.
+    """
+    target, array = side.target or other.target, side.array or other.array
+    has_targets, has_arrays = not (side.target and other.target), not (side.array and other.array)
     found: dict[tuple[str, str, str], Points] = {}
-    for point in points_of(run):
-        if point.is_swept and array in (None, point.array):
-            found.setdefault((point.target, "" if nameless else point.array, point.workload), []).append(point)
+    for point in points_of(side.run):
+        if point.is_swept and array in (None, point.array) and target in (None, point.target):
+            key = (point.target if has_targets else "", point.array if has_arrays else "", point.workload)
+            found.setdefault(key, []).append(point)
     return found
 
 
 def _words(key: tuple[str, str, str]) -> str:
     target, array, workload = key
-    return f"{target}: {f'{array}, ' if array else ''}{workload}"
+    return f"{f'{target}: ' if target else ''}{f'{array}, ' if array else ''}{workload}"
+
+
+def _words_of(a: Point, b: Point) -> str:
+    """What two points have in common, of target, array and workload."""
+    return _words((a.target if a.target == b.target else "", a.array if a.array == b.array else "", a.workload))
+
+
+def _against(a: str, b: str) -> str:
+    return a if a == b else f"{b} against {a}"
 
 
 def _swept(own: Points, other: Points, kinds: Sequence[str], per: str, refused: list[Refused]) -> Iterator[Compared]:
     """All figures at the loads that both have."""
     levels = {point.level: point for point in other}
-    what = _words((own[0].target, own[0].array if own[0].array == other[0].array else "", own[0].workload))
+    what = _words_of(own[0], other[0])
     common = [(point, levels[point.level]) for point in own if point.level in levels]
     if not common:
         loads = [", ".join(point.level for point in points) for points in (own, other)]
@@ -286,7 +312,7 @@ def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Comp
         return
     first = [rows[0] for rows in found]
     wants = [f"p{row['percentile']:g} at {row['target_ns'] / NS_PER_MS:.4g} ms" for row in first]
-    what = f"{_words((a.target, a.array if a.array == b.array else '', a.workload))}, {wants[0]}"
+    what = f"{_words_of(a, b)}, {wants[0]}"
     if first[0]["percentile"] != first[1]["percentile"] or not math.isclose(
         first[0]["target_ns"], first[1]["target_ns"], rel_tol=_TARGET_TOLERANCE
     ):

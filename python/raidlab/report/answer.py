@@ -6,6 +6,7 @@ Invariants:
 - The reference is a contender: an array is said to lead only when it is shown to be ahead of the reference too.
 - Differences within `NOTHING_SHOWN_PERCENT` points, or that repeats do not bear out (the paired 95 % interval of the
   ratio holds 1), are not called differences. Those level with the best are the ones ranked directly behind it.
+- Where members share a device that is said first, and nobody is called best.
 - Nothing is answered from a target that a check calls INVALID, from live cells that were run once, or from fewer than
   `LEAST_REQUESTS` requests.
 - Figures at an equal response time are preferred where every array met the target; the sentence says which it uses.
@@ -13,13 +14,14 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from raidlab.checks import INVALID, Finding
+from raidlab.checks import INVALID, WARN, Finding, shared_device
 from raidlab.metrics import Analysis, Comparison, Row
 from raidlab.metrics.point import OPEN_LOADS
 from raidlab.stats import differs, ratio_interval
+from raidlab.study.words import ON_THE_CLOCK
 
 NOTHING_SHOWN_PERCENT = 5.0
 # Of fewer, the 90th percentile has no upper end at 95 %: 0.9^36 is the first power below 2.5 %.
@@ -30,9 +32,15 @@ TARGET_WORDS = {
     "emulated": "Measured on emulated disks",
     "live": "Measured here",
 }
+SHARED = (
+    "The members have no devices of their own: this shows the work that each level causes here, and does not judge "
+    "separate disks."
+)
 PER_WORDS = {"disk": "per disk", "user_capacity": "per user capacity", "array": "for the whole array"}
 # What the best of the others does against the reference: ahead, level, behind.
 _VERBS = {"ahead": ("leads", "lead"), "level": ("keeps up", "keep up"), "behind": ("comes closest", "come closest")}
+# Level only because its repeats scatter: its figure is a margin or more above the reference's, or below.
+_UNSURE = {"above": "may lead", "below": "may keep up"}
 _ORDER = (*_VERBS, "none")
 
 
@@ -74,6 +82,8 @@ class Answer:
         The same workload by workload, in the order of the study; empty where there are no shares.
     others : str
         What is said of loads whose requests arrive by themselves.
+    caution : str
+        What has to be known before all of it; empty where it may be taken as it is.
     """
 
     target: str
@@ -83,15 +93,18 @@ class Answer:
     basis: str = ""
     clauses: tuple[Clause, ...] = ()
     others: str = ""
+    caution: str = ""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """One workload's best array, with those level with it, and where they stand against the reference."""
+    """One workload's best array, with those level with it, where they stand against the reference, and who is next."""
 
     level: tuple[str, ...]
     standing: str
+    percent: float
     figure: str
+    following: str
 
     @property
     def names(self) -> str:
@@ -99,6 +112,8 @@ class _Place:
 
     @property
     def said(self) -> str:
+        if self.standing == "level" and abs(self.percent - 100.0) >= NOTHING_SHOWN_PERCENT:
+            return f"{self.names} {_UNSURE['above' if self.percent > 100.0 else 'below']}"
         return f"{self.names} {_VERBS[self.standing][len(self.level) > 1]}"
 
 
@@ -127,23 +142,34 @@ def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[Answer]:
             found.setdefault(comparison.target, []).append(comparison)
     answered = []
     for target, comparisons in found.items():
-        broken = sorted(
-            {finding.check for finding in findings if finding.verdict == INVALID and finding.target == target}
-        )
+        broken = no_answer(findings, target)
         if broken:
-            says = "says" if len(broken) == 1 else "say"
-            answered.append(Answer(target, TARGET_WORDS[target], f"No answer: {listed(broken)} {says} INVALID."))
+            answered.append(Answer(target, TARGET_WORDS[target], f"{broken}."))
         else:
-            answered.append(_answer(target, comparisons))
+            answer = _answer(target, comparisons)
+            answered.append(replace(answer, caution=SHARED) if _shares_devices(findings, target) else answer)
     return answered
+
+
+def no_answer(findings: Iterable[Finding], target: str) -> str:
+    """Which checks say INVALID of a target, so that nothing is answered from it; empty where none does."""
+    broken = sorted({one.check for one in findings if one.verdict == INVALID and one.target == target})
+    return f"No answer: {listed(broken)} {'says' if len(broken) == 1 else 'say'} INVALID" if broken else ""
+
+
+def _shares_devices(findings: Sequence[Finding], target: str) -> bool:
+    return any((one.check, one.verdict, one.target) == (shared_device.NAME, WARN, target) for one in findings)
 
 
 def _answer(target: str, comparisons: list[Comparison]) -> Answer:
     closed = [comparison for comparison in comparisons if comparison.rows[0].point.load not in OPEN_LOADS]
     opened = [comparison for comparison in comparisons if comparison.rows[0].point.load in OPEN_LOADS]
     others = " ".join(_by_response(comparison) for comparison in opened)
-    on_the_clock = target in ("emulated", "live")
-    if closed and on_the_clock and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows):
+    if (
+        closed
+        and target in ON_THE_CLOCK
+        and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows)
+    ):
         once = "Each cell was run once, so no difference can be shown."
         return Answer(target, TARGET_WORDS[target], f"{once} {others}".strip())
     if not closed:
@@ -165,7 +191,9 @@ def _by_throughput(comparisons: list[Comparison]) -> _Shares:
             clauses.append(Clause(comparison.workload, "none", "too few requests to say", ""))
         elif isinstance(place, _Place):
             leaders.append(place)
-            clauses.append(Clause(comparison.workload, place.standing, place.said, place.figure))
+            # Of many workloads the line of each has room for the best alone.
+            following = place.following if len(comparisons) == 1 else ""
+            clauses.append(Clause(comparison.workload, place.standing, place.said, place.figure + following))
         elif place is not None:
             clauses.append(Clause(comparison.workload, "none", "no difference is shown", place))
     per = PER_WORDS[comparisons[0].compare.per]
@@ -206,9 +234,16 @@ def _summary(leaders: list[_Place], count: int, reference: str) -> str:
 def _basis(comparisons: list[Comparison], *, held: bool) -> str:
     row = comparisons[0].rows[0]
     if held and row.held is not None:
-        return f"at the same p{row.held.percentile:g} of response time"
+        # A multiple of an idle response is another time for each workload; the tables have them.
+        targets = {one.held.target_ms for comparison in comparisons for one in comparison.rows if one.held is not None}
+        time = f" ({_time(targets.pop())})" if len(targets) == 1 else ""
+        return f"at the same p{row.held.percentile:g} of response time{time}"
     loads = list(dict.fromkeys(comparison.load for comparison in comparisons))
     return f"at {loads[0]}" if len(loads) == 1 else "at the heaviest load of each sweep"
+
+
+def _time(ms: float) -> str:
+    return f"{ms:.3g} ms" if ms < 1000 else f"{ms:,.0f} ms"
 
 
 def _place(comparison: Comparison, *, held: bool) -> _Place | str | None:
@@ -221,8 +256,10 @@ def _place(comparison: Comparison, *, held: bool) -> _Place | str | None:
         return None
     top, best = ranked[0]
     level = [best.array]
+    following = ""
     for figure, row in ranked[1:]:
         if _is_behind((figure, row), (top, best), held=held):
+            following = f"; next is {row.array} with {figure:.0f} %"
             break
         level.append(row.array)
     shown = _is_behind((top, best), (100.0, reference), held=held)
@@ -230,7 +267,7 @@ def _place(comparison: Comparison, *, held: bool) -> _Place | str | None:
     if not shown and not ahead and len(level) == len(ranked):
         return f"{min(figure for figure, _ in known):.0f}-{max(figure for figure, _ in known):.0f} %"
     standing = "ahead" if ahead else "behind" if shown else "level"
-    return _Place(tuple(level), standing, _figure(top, best, reference, held=held))
+    return _Place(tuple(level), standing, top, _figure(top, best, reference, held=held), following)
 
 
 def _figure(percent: float, row: Row, reference: Row, *, held: bool) -> str:

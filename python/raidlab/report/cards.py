@@ -50,13 +50,17 @@ def cards_of(analysis: Analysis, findings: list[Finding], *, has_published: bool
 
 
 def _card(analysis: Analysis, answer: Answer, findings: list[Finding]) -> Card:
-    has_many = len(answer.clauses) > 1
+    has_many = len(answer.clauses) > 1 or bool(answer.caution and answer.clauses)
+    has_no_redundancy = _has_no_redundancy(analysis)
+    headline = (answer.summary or answer.sentence) if has_many else answer.sentence
+    if has_no_redundancy and not has_many and answer.basis:
+        headline = headline.replace(f"{answer.basis}:", f"{answer.basis}, which has no redundancy:", 1)
     return Card(
         title=target_title(analysis, answer.target),
-        headline=(answer.summary or answer.sentence) if has_many else answer.sentence,
+        headline=headline if not answer.caution else answer.caution if has_many else f"{answer.caution} {headline}",
         basis=answer.basis,
         clauses=answer.clauses if has_many else (),
-        has_no_redundancy=_has_no_redundancy(analysis),
+        has_no_redundancy=has_no_redundancy,
         others=answer.others if has_many else "",
         sureness=_sureness(analysis, answer),
         care=_care(findings, answer.target),
@@ -78,9 +82,13 @@ def _has_no_redundancy(analysis: Analysis) -> bool:
 
 
 def _sureness(analysis: Analysis, answer: Answer) -> str:
-    """How often it was run, where that says how far to trust a figure without an interval."""
+    """How often it was run, which says how far to trust an interval, or a figure without one."""
     repeats = {len(point.rows) for point in analysis.points if point.target == answer.target and point.is_swept}
     if answer.clauses and analysis.run.study.compare and repeats == {1}:
         margin = f"{NOTHING_SHOWN_PERCENT:g} points"
         return f"One run each: no interval over repeats. What differs by less than {margin} is called level."
+    if "interval" in answer.sentence:
+        listed = sorted(repeats)
+        number = f"{listed[0]} to {listed[-1]}" if len(listed) > 1 else f"{listed[0]}"
+        return f"Intervals are of {number} repeats of each cell."
     return ""

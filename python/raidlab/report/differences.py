@@ -17,10 +17,9 @@ _SINGLE = 2
 
 def subject_of(row: Compared, rows: list[Compared]) -> str:
     """Where a figure comes from; the direction where its workload has both."""
-    arrays = row.a.array if row.a.array == row.b.array else f"{row.a.array} against {row.b.array}"
     ways = {other.operation for other in rows if other.a.workload == row.a.workload} - {"all"}
     way = f", {row.operation}s" if row.operation != "all" and len(ways) > 1 else ""
-    return f"{row.a.target}, {arrays}: {row.a.workload}{way}"
+    return f"{row.targets}, {row.arrays}: {row.a.workload}{way}"
 
 
 def load_words(level: str) -> str:

@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from raidlab.beside import Comparison as Published
 from raidlab.checks import SEVERITY, WARN, Finding, run_checks
+from raidlab.checks.incomplete import ended_words
 from raidlab.choice import Choice
 from raidlab.figures import Figure, make_figures
 from raidlab.figures.published import figures_of
@@ -80,14 +81,15 @@ def render(
     choice : Choice, optional
     """
     facts = analysis.run.facts
-    published_figures = list(figures_of(published)) if published is not None else []
     worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])
     standing = standing_in(published, worst_first)
-    conclusions = concluded(published) if published is not None else []
+    conclusions = concluded(published, worst_first)
+    published_figures = list(figures_of(published)) if published is not None and standing and standing.errors else []
     return fill(
         "page.html.j2",
         study=analysis.run.study,
         facts=facts,
+        ended=ended_words(facts["status"]),
         cards=cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)),
         standing=standing,
         conclusions=conclusions,
@@ -133,7 +135,7 @@ def fill(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=number, percent=percent, groupby_kept=_grouped, strong=_strong, both=both, kept=_kept
+        number=number, percent=percent, groupby_kept=_grouped, strong=_strong, both=both, kept=_kept, options=_options
     )
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return environment.get_template(template).render(
@@ -168,6 +170,14 @@ def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]
 def _kept(text: str) -> str:
     """Text whose numbers are not parted from their units."""
     return text.replace(" %", f"{NBSP}%")
+
+
+def _options(text: str) -> Markup:
+    """Text whose options (``--on``) are not parted at their hyphens."""
+    parts = re.split(r"(?<!\S)(--[a-z-]+)", text)
+    return Markup("").join(
+        Markup('<span class="option">{}</span>').format(part) if index % 2 else part for index, part in enumerate(parts)
+    )
 
 
 def _strong(figure: str) -> Markup:

@@ -10,10 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from raidlab.metrics import Point
-from raidlab.metrics.utilisation import LIMIT_SHARE, Part, limit_of, parts_of
+from raidlab.metrics.utilisation import FLASH_PARTS, LIMIT_SHARE, MEMBERS, SLOTS, Part, limit_of, parts_of
 
 # Of so many parts at most a column each; what is busy least is left out first.
 _MOST_PARTS = 8
+# What a sentence says of parts that no study names.
+_WORDS = {
+    MEMBERS: "the busiest member",
+    FLASH_PARTS["flash_die_busy_ns"]: "the busiest die of a member",
+    FLASH_PARTS["flash_channel_busy_ns"]: "the busiest channel within a member",
+    FLASH_PARTS["flash_link_busy_ns"]: "the busiest link of a member to its host",
+    SLOTS: "the command slots of a member (its queue_depth)",
+}
 
 
 @dataclass(frozen=True)
@@ -87,4 +95,4 @@ def _sentence(rows: list[PathRow]) -> str:
 
 
 def _the(name: str) -> str:
-    return "the busiest member" if name == "members" else f"'{name}'"
+    return _WORDS.get(name, f"'{name}'")

@@ -16,11 +16,14 @@ from statistics import median
 from raidlab.beside import MISS_PERCENT, MISS_POINTS, Comparison, Errors, Row, errors_of
 from raidlab.beside.conclude import NOISE
 from raidlab.beside.row import ARITHMETIC, FITTED
-from raidlab.checks import INVALID, Finding
-from raidlab.report.answer import listed
+from raidlab.checks import Finding
+from raidlab.report.answer import no_answer
 
 # So many misses are named in the answer; the table below has all of them.
 NAMED = 5
+# Members of the user's: the study's hardware is another.
+ELSEWHERE = "live"
+_OF_ITS_OWN = "What it printed in figures is of its own hardware, and stands beside yours below."
 NEAR = f"{MISS_PERCENT:g}\u00a0% (percentages: {MISS_POINTS:g} points)"
 
 
@@ -51,18 +54,20 @@ class Standing:
         return self.misses[:NAMED] if self.details else []
 
 
-def standing_of(published: Comparison, broken: Sequence[str] = ()) -> Standing | None:
+def standing_of(published: Comparison, broken: str = "") -> Standing | None:
     """Sum up a comparison; None where nothing that was run could be set beside what was printed.
 
     Parameters
     ----------
     published : Comparison
-    broken : sequence of str
-        The checks that say INVALID of the target that is compared: where there are any, there is no answer.
+    broken : str
+        Why there is no answer: the checks that say INVALID of the target that is compared.
     """
     rows = [row for row in published.published if row.kind != ARITHMETIC]
     claims = [row for row in rows if row.verdict in ("holds", "fails")]
-    figures = [row for row in rows if row.verdict == "compared" and row.error is not None]
+    # What was printed of one hardware is no error of another.
+    is_elsewhere = published.target == ELSEWHERE
+    figures = [row for row in rows if row.verdict == "compared" and row.error is not None and not is_elsewhere]
     if not claims and not figures:
         return None
     failed = [row for row in claims if row.verdict == "fails"]
@@ -77,11 +82,10 @@ def standing_of(published: Comparison, broken: Sequence[str] = ()) -> Standing |
         said.append(f"{_near(free)} of {len(free)} {word} figures lie within {NEAR} of the printed ones")
     elif fitted:
         said.append(f"{_near(fitted)} of {len(fitted)} figures that were fitted to lie within {NEAR}")
-    misses, errors = [*failed, *missed], errors_of(published.published)
+    misses, errors = [*failed, *missed], [] if is_elsewhere else errors_of(published.published)
     if broken:
-        says = "says" if len(broken) == 1 else "say"
-        return Standing(f"No answer: {listed(broken)} {says} INVALID of what is compared.", "", misses, errors)
-    details = [] if free else ["No figure was predicted or measured."]
+        return Standing(f"{broken} of what is compared.", "", misses, errors)
+    details = [] if free else [_OF_ITS_OWN if is_elsewhere else "No figure was predicted or measured."]
     if free:
         details.append(f"The median error of what was not fitted is {_medians(free)}.")
     if fitted and free:
@@ -100,8 +104,7 @@ def standing_in(published: Comparison | None, findings: Iterable[Finding]) -> St
     """
     if published is None:
         return None
-    invalid = {one.check for one in findings if one.verdict == INVALID and one.target == published.target}
-    return standing_of(published, sorted(invalid))
+    return standing_of(published, no_answer(findings, published.target))
 
 
 @dataclass(frozen=True)
@@ -113,11 +116,23 @@ class Concluded:
     rows: list[Row]
 
 
-def concluded(published: Comparison) -> list[Concluded]:
-    """The study's conclusions, target by target: how many hold, and which do not."""
-    found = []
+def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list[Concluded]:
+    """The study's conclusions, target by target: how many hold, and which do not.
+
+    Parameters
+    ----------
+    published : Comparison or None
+    findings : sequence of Finding
+        Of the run: where a check says INVALID of a target, nothing is concluded from it.
+    """
+    found: list[Concluded] = []
+    if published is None:
+        return found
     for target in dict.fromkeys(row.figure for row in published.conclusions):
         rows = [row for row in published.conclusions if row.figure == target]
+        if broken := no_answer(findings, target):
+            found.append(Concluded(target, f"{broken}: its conclusions are not judged", []))
+            continue
         judged = [row for row in rows if row.verdict in ("holds", "fails", NOISE)]
         if not judged:
             found.append(Concluded(target, "none of its conclusions could be tested", rows))

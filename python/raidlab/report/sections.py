@@ -20,6 +20,7 @@ from raidlab.metrics import Analysis, Comparison, Point
 from raidlab.report.answer import PER_WORDS, TARGET_WORDS
 from raidlab.report.path import DataPath, data_path
 from raidlab.stats import mean_interval
+from raidlab.study.words import ON_THE_CLOCK
 
 # In pixels; a panel of a metric over the load is.
 _WIDE = 440
@@ -69,6 +70,7 @@ class Section:
     reference: str = ""
     per: str = ""
     equal: str = ""
+    space: str = ""
     figures: list[Shown] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     points: list[PointRow] = field(default_factory=list)
@@ -100,6 +102,13 @@ def target_title(analysis: Analysis, target: str) -> str:
     return f"{TARGET_WORDS[target]}: {name}"
 
 
+def space_words(comparisons: list[Comparison]) -> str:
+    """How many members' worth of user capacity each array of a table has."""
+    points = {row.array: row.point for comparison in comparisons for row in comparison.rows}
+    spaces = {array: point.members * point.rows[0]["storage_efficiency"] for array, point in points.items()}
+    return ", ".join(f"{array} {space:.3g}" for array, space in spaces.items())
+
+
 def targets_of(analysis: Analysis, figures: list[Figure], published: Published | None) -> list[Target]:
     """All targets of a run, each with its sections: the study's own figures, its tables, what is in no table."""
     found = []
@@ -122,7 +131,10 @@ def _own(analysis: Analysis, figures: list[Figure], target: str, published: Publ
     for spec in analysis.run.study.figure:
         figure = by_key.get(own_key(spec, target))
         if figure is not None:
-            found.append(shown(figure, [rows[name] for name in spec.claims if name in rows]))
+            claims = [rows[name] for name in spec.claims if name in rows]
+            # What was printed of boxes that are not here is nobody's news below each figure.
+            here = [row for row in claims if target not in ON_THE_CLOCK or row.verdict != "not evaluated"]
+            found.append(shown(figure, here))
     if found:
         yield Section(key_of("own", target), "The study's own figures", figures=found)
 
@@ -142,6 +154,7 @@ def _tables(analysis: Analysis, figures: list[Figure], target: str) -> Iterator[
                 reference=compare.reference,
                 per=PER_WORDS[compare.per],
                 equal=compare.equal,
+                space=space_words(mine),
                 figures=[
                     shown(figure) for figure in figures if figure.key == key_of(figure.kind, compare.group, target)
                 ],

@@ -41,7 +41,8 @@ from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_
 from raidlab.study.check import count_leaves, engine_of, writes
 from raidlab.study.expand import NULL, expand_null
 from raidlab.study.grouped import members_of
-from raidlab.study.schema import Array, Live
+from raidlab.study.schema import Array
+from raidlab.study.target import Live
 from raidlab.study.units import format_bytes
 
 # A busy host makes emulated disks late; a cell that says nothing for that is run again, so often at most.
@@ -153,10 +154,7 @@ class Execution:
             except RefusedError as error:
                 raise RefusedError(_in_words_of_user(str(error))) from None
             except CellFailedError as error:
-                said = _in_words_of_user(str(error))
-                if error.kind == "bad_input":
-                    raise InputError([Problem("", "", said)]) from None
-                self.status, self.failure = "failed", said
+                self._give_up(error)
                 return
             if answer.get("interrupted"):
                 self.status = "interrupted"
@@ -168,6 +166,13 @@ class Execution:
         if self.check_members is not None:
             self.check_members(known)
         self.live_members = known
+
+    def _give_up(self, error: CellFailedError) -> None:
+        """What could not be made ready ends the run; what was asked for wrongly is the user's to mend."""
+        said = _in_words_of_user(str(error))
+        if error.kind == "bad_input":
+            raise InputError([Problem("", "", said)]) from None
+        self.status, self.failure = "failed", said
 
     def _refuse_small_requests(self, members: Sequence[dict[str, Any]]) -> None:
         """Refuse requests that are no whole sectors of members whose sectors only opening them has told."""
@@ -185,9 +190,9 @@ class Execution:
         """The arrays that real members make up; directories are nobody's members."""
         return [array for array in self.loaded.study.arrays_on("live") if not array.is_mounted]
 
-    def _positions(self, array: str) -> list[int]:
+    def _positions(self, array: str, target: str = "live") -> list[int]:
         """Which of the live members an array takes: the first, unless it lies over groups."""
-        positions = members_of(self.loaded, "live", array)
+        positions = members_of(self.loaded, target, array)
         return list(range(self._leaves(array))) if positions is None else positions
 
     def _member_count(self) -> int:
@@ -201,10 +206,7 @@ class Execution:
             for sentence in files.fill(lambda: bool(self.stop())):
                 self.progress.note(sentence)
         except CellFailedError as error:
-            said = _in_words_of_user(str(error))
-            if error.kind == "bad_input":
-                raise InputError([Problem("", "", said)]) from None
-            self.status, self.failure = "failed", said
+            self._give_up(error)
             return
         except KeyboardInterrupt:
             self.status = "interrupted"
@@ -356,25 +358,22 @@ class Execution:
                 )
 
             title = f"emulating {model.name} at speed {self.loaded.study.emulated.speed:g}"
-            yield from self._run(
-                self._expanded(EMULATED), InlineRunner(self.stop, self.machine, _TRIES), text_of, title
-            )
+            runner = InlineRunner(self.stop, self.machine, _TRIES)
+            yield from self._run(self._expanded(EMULATED), runner, text_of, title)
+            if runner.again:
+                cells = "1 cell was" if runner.again == 1 else f"{runner.again} cells were"
+                self.progress.note(f"{cells} late and run again, each time at half the speed")
 
     def _live_text(self, cell: Cell, members: Members, hold_target_ns: int | None = None, *, once: bool = False) -> str:
         return cell_request(
             self.live_loaded,
             cell,
-            members=self._own_members(cell, members),
+            members=[members[one] for one in self._positions(cell.array.name, cell.target)],
             sector_bytes=self._live_section.sector,
             quick=self.quick,
             hold_target_ns=hold_target_ns,
             once=once,
         )
-
-    def _own_members(self, cell: Cell, members: Members) -> Members:
-        """The members of a cell's array, of all there are."""
-        positions = members_of(self.loaded, cell.target, cell.array.name)
-        return members[: self._leaves(cell.array.name)] if positions is None else [members[one] for one in positions]
 
     def _live(self, target: Target, members: Members, files: MountedFiles | None) -> Iterator[Outcome]:
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:

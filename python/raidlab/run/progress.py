@@ -75,8 +75,16 @@ class PlainLines:
         tenths = [done * 10 // max(self._total, 1) for done in (self._done - 1, self._done)]
         if tenths[1] > tenths[0] and now_s - self._spoke_s >= _PLAIN_LINE_EVERY_S:
             self._spoke_s = now_s
-            seconds = (now_s - self._began_s) / self._done * max(self._total - self._done, 0)
-            self._say(f"{self._title}: {self._done} of about {self._total} cells, {seconds:.0f} s left")
+            self._say(f"{self._title}: {self._where(now_s)}")
+
+    def _where(self, now_s: float) -> str:
+        """How far it is; nobody knows how many steps a search still takes that took more than was expected."""
+        if self._done == self._total:
+            return f"{self._done} of about {self._total} cells"
+        if self._done > self._total:
+            return f"{self._done} cells, about {self._total} were expected: searches take as many as they need"
+        seconds = (now_s - self._began_s) / self._done * (self._total - self._done)
+        return f"{self._done} of about {self._total} cells, {seconds:.0f} s left"
 
     def note(self, text: str) -> None:
         """Say it."""

@@ -19,7 +19,8 @@ from raidlab.run.members import device_bytes
 from raidlab.run.stream_cells import MODELLED, live_streams, simulated_streams, streams_of
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.expand import NULL, Budget, load_of
-from raidlab.study.schema import Amount, FileSystem, HostCost, Policy
+from raidlab.study.schema import Policy
+from raidlab.study.target import Amount, FileSystem, HostCost
 from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, TraceReplay, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits

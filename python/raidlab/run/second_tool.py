@@ -21,7 +21,7 @@ from raidlab.run.progress import Progress
 from raidlab.run.request import amount_text, direct_request
 from raidlab.run.witness import compare_with_fio
 from raidlab.study import Cell, LoadedStudy, expand
-from raidlab.study.schema import SecondTool
+from raidlab.study.target import SecondTool
 
 Found = dict[str, Any]
 # raidlab writes random bytes that it has made before, stamped so that no two requests are alike; to make them anew for

@@ -15,7 +15,7 @@ from raidlab.histogram import Histogram
 from raidlab.run.data_path import way
 from raidlab.study import Cell, LoadedStudy
 from raidlab.study.expand import NULL
-from raidlab.study.schema import End, FileSystem, Modelled
+from raidlab.study.target import End, FileSystem, Modelled
 from raidlab.study.workload import ARRAY, MEMORY, CopyStream
 
 # Files begin at multiples of this.

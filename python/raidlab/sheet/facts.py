@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from raidlab.errors import InputError
-from raidlab.sheet.plan import read_table
+from raidlab.study.table_file import read_table
 from raidlab.study.words import Line, Name, Table
 
 # What a sheet asks for, in its order, with what is meant.
@@ -68,9 +68,9 @@ def load_facts(file: Path) -> dict[str, BoxFacts]:
     Raises
     ------
     InputError
-        With the mistake.
+        With every mistake.
     """
-    read: FactsFile = read_table(file, FactsFile)
+    read, _ = read_table(file, FactsFile)
     return dict(read.box)
 
 

@@ -5,13 +5,13 @@ Invariant: data only; a test's measure is checked by its kind when it is read.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from raidlab.errors import InputError
+from raidlab.study.table_file import read_table
 from raidlab.study.words import Line, Name, Prose, Share, Table
 
 SHEET = "sheet.toml"
@@ -66,35 +66,18 @@ def load_plan(study_file: Path) -> SheetPlan:
     Raises
     ------
     InputError
-        With the mistake.
+        With every mistake.
     """
     file = study_file.parent / SHEET
     if not file.is_file():
         message = f"has no {SHEET}, which says what its tests require"
         raise InputError.one("study", message, value=f"'{file.parent.name}'", accepted="an acceptance test")
-    plan: SheetPlan = read_table(file, SheetPlan)
+    plan, reporter = read_table(file, SheetPlan)
     names = [test.name for test in plan.test]
-    for test in plan.test:
+    for index, test in enumerate(plan.test):
         if (test.kind == "qualifying") != (test.at_least is not None):
-            raise InputError.one(
-                f"{SHEET}: test '{test.name}'", "at_least goes with kind = 'qualifying', and only with it"
-            )
+            reporter.add(("test", index), f"of '{test.name}': at_least goes with kind = 'qualifying', and only with it")
         if test.alone is not None and test.alone not in names:
-            raise InputError.one(
-                f"{SHEET}: test '{test.name}'", "alone is no test", value=f"'{test.alone}'", accepted=", ".join(names)
-            )
+            reporter.add(("test", index, "alone"), "is no test", test.alone, ", ".join(names))
+    reporter.complain()
     return plan
-
-
-def read_table(file: Path, model: type[Any]) -> Any:
-    """A TOML file as a table, or one clear error."""
-    try:
-        return model.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        raise InputError.one(f"{file.name}: {place}", first["msg"]) from None
-    except OSError as error:
-        raise InputError.one(file.name, f"cannot be read: {error.strerror}", value=f"'{file}'") from None
-    except ValueError as error:
-        raise InputError.one(file.name, f"is not valid TOML: {error}", value=f"'{file}'") from None
