@@ -16,6 +16,7 @@ import pytest
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.witness import FIGURES, Pair, Witness, compare_with_fio, fio_version
+from verdicts import assert_ended
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 MIB = 1 << 20
@@ -174,7 +175,7 @@ def cli(*words: str) -> subprocess.CompletedProcess[str]:
 def test_measure_prints_both_and_the_ratio(tmp_path: Path) -> None:
     short = ("--file-size", "4MiB", "--runtime", "30ms", "--warmup", "1ms", "--repeats", "2", "--witness", "fio")
     shown = cli(f"{tmp_path}/", *short)
-    assert shown.returncode == 0, shown.stderr
+    assert_ended(shown.returncode, shown.stdout, shown.stderr, 0)
     assert "depth 32: raidlab beside fio-3" in shown.stdout
     assert [line.split()[0] for line in shown.stdout.splitlines()[3:8]] == ["IOPS", "MB/s", "p50", "p90", "p99"]
     assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
@@ -189,7 +190,7 @@ def test_measure_prints_both_and_the_ratio(tmp_path: Path) -> None:
 def test_an_open_loop_has_a_witness_too(tmp_path: Path) -> None:
     short = ("--file-size", "4MiB", "--runtime", "200ms", "--warmup", "1ms", "--repeats", "1", "--witness", "fio")
     shown = cli(f"{tmp_path}/", *short, "--rate", "500")
-    assert shown.returncode == 0, shown.stderr
+    assert_ended(shown.returncode, shown.stdout, shown.stderr, 0)
     assert "500/s: raidlab beside fio-3" in shown.stdout and "holds up the next arrival" in shown.stdout
 
 

@@ -18,6 +18,7 @@ from raidlab.measure.turns import CutShortError, Turns, in_turns
 from raidlab.measure.words import parse_counts, size_document
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Silent
+from verdicts import assert_ended
 
 CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()"]
 
@@ -26,7 +27,7 @@ def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [*CLI, *map(str, words)], capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "80"}
     )
-    assert done.returncode == code, done.stderr
+    assert_ended(done.returncode, done.stdout, done.stderr, code)
     assert "Traceback" not in done.stderr
     assert len([line for line in done.stderr.splitlines() if line.startswith("error:")]) == (0 if code in (0, 3) else 1)
     assert done.stdout.startswith("{") or max(map(len, done.stdout.splitlines()), default=0) <= 80
