@@ -135,7 +135,14 @@ def fill(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=number, percent=percent, groupby_kept=_grouped, strong=_strong, both=both, kept=_kept, options=_options
+        number=number,
+        percent=percent,
+        groupby_kept=_grouped,
+        strong=_strong,
+        both=both,
+        kept=_kept,
+        options=_options,
+        parted=_parted,
     )
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return environment.get_template(template).render(
@@ -178,6 +185,11 @@ def _options(text: str) -> Markup:
     return Markup("").join(
         Markup('<span class="option">{}</span>').format(part) if index % 2 else part for index, part in enumerate(parts)
     )
+
+
+def _parted(name: str) -> Markup:
+    """A name of several words that may be parted between them, and is not elsewhere where a column is narrow."""
+    return Markup("<wbr>").join(re.findall(r"[^_./-]+[_./-]*|[_./-]+", name))
 
 
 def _strong(figure: str) -> Markup:

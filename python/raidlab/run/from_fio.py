@@ -142,7 +142,8 @@ class JobFileRun:
             if lane.parts[0].kind == "null":
                 continue
             if not all(os.path.exists(part.path) for part in lane.parts):  # noqa: PTH110 - also for odd names
-                self.progress.note(f"[{lane.job.title}] making and filling {len(lane.parts)} file(s)")
+                files = "a file" if len(lane.parts) == 1 else f"{len(lane.parts)} files"
+                self.progress.note(f"[{lane.job.title}] making and filling {files}")
             once = {"load": {"kind": "closed", "depth": 1}, "workers": 1, "warmup": {}, "measure": {"requests": 1}}
             answer = self._ask(lane, {**lane.cell, **once})
             if answer.get("interrupted"):

@@ -66,7 +66,7 @@ class PlainLines:
         """Say what begins."""
         self._title, self._total, self._done = title, total, 0
         self._began_s = self._spoke_s = time.monotonic()
-        self._say(f"{title}: {total} cells to run")
+        self._say(f"{title}: {_cells(total)} to run")
 
     def advance(self) -> None:
         """Count, and say so now and then."""
@@ -80,11 +80,11 @@ class PlainLines:
     def _where(self, now_s: float) -> str:
         """How far it is; nobody knows how many steps a search still takes that took more than was expected."""
         if self._done == self._total:
-            return f"{self._done} of about {self._total} cells"
+            return f"{self._done} of about {_cells(self._total)}"
         if self._done > self._total:
             return f"{self._done} cells, about {self._total} were expected: searches take as many as they need"
         seconds = (now_s - self._began_s) / self._done * (self._total - self._done)
-        return f"{self._done} of about {self._total} cells, {seconds:.0f} s left"
+        return f"{self._done} of about {_cells(self._total)}, {seconds:.0f} s left"
 
     def note(self, text: str) -> None:
         """Say it."""
@@ -92,7 +92,7 @@ class PlainLines:
 
     def end(self) -> None:
         """Say how long it took."""
-        self._say(f"{self._title}: {self._done} cells in {time.monotonic() - self._began_s:.1f} s")
+        self._say(f"{self._title}: {_cells(self._done)} in {time.monotonic() - self._began_s:.1f} s")
 
     def _say(self, text: str) -> None:
         # A terminal that has closed, or a full disk behind standard error, is no reason to stop measuring.
@@ -161,3 +161,7 @@ class Bar:
 def progress_on(stream: TextIO = sys.stderr) -> Progress:
     """The display that suits a stream: a bar on a terminal, plain lines elsewhere."""
     return Bar(stream) if stream.isatty() else PlainLines(stream)
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
