@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from raidlab.formats.fio.cells import Settings, import_jobs
 from raidlab.formats.fio.options import load_job_file
 from raidlab.run.from_fio import JobFileRun, JobResult, by_job
@@ -90,7 +92,8 @@ def test_a_paced_job_keeps_its_rate(tmp_path: Path) -> None:
     text = "[j]\nioengine=null\nsize=1g\nrate_iops=2000\niodepth=8\nruntime=500ms\ntime_based\n"
     _, (job,) = run(written(tmp_path, text))
     assert job.lanes[0].answer["backlog"]["max_in_flight"] <= 8
-    assert 900 <= job.requests <= 1000
+    # Unpaced, nothing does millions a second. What other work on the machine held up before the window comes within it.
+    assert job.requests / job.lanes[0].elapsed_s == pytest.approx(2000, rel=0.1)
 
 
 def test_clones_that_read_one_file_in_order_each_read_all_of_it(tmp_path: Path) -> None:
