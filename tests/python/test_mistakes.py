@@ -191,6 +191,7 @@ def test_the_command_line_reports_them_and_returns_2(tmp_path: Path) -> None:
         ('name = "writes"', 'name = "wri\\ntes"', r"workload\[1\].name: 'wri\\ntes': has a control character"),
         ('device = "hdd-7200"', 'device = { kind = "fixed", name = "a\\u0007b" }', r"name has a control character"),
         ("read = 0.0", '"re\\u001bad" = 1\nread = 0.0', r"workload\[1\].re\\x1bad: unknown key"),
+        ('name = "writes"', f'name = "{"w" * 61}"', r"name: 'w.*': is too long; accepted: at most 60 letters"),
         ('tree = "raid5(5, chunk=64KiB)"', 'tree = "raid5:-3"', "a number of members is expected at '-3'"),
         (
             'device = "hdd-7200"',

@@ -58,7 +58,6 @@ _PLAIN = {
     "model_attributes_type": ("is not a table", "a table of keys"),
     "too_short": ("is empty", "at least one element"),
     "string_too_short": ("is empty", "some text"),
-    "string_too_long": ("is too long", "a shorter name"),
     "string_pattern_mismatch": ("is not a name", "small letters, digits and hyphens, such as 'my-study'"),
 }
 _SHARE_ACCEPTED = "a share from 0 (all writes) to 1 (all reads)"
@@ -126,6 +125,9 @@ def _explain_one(model: type[BaseModel], document: dict[str, Any], place: Place,
         plain = "text without control characters" if "control character" in message else None
         # A table that is wrong as a whole is too long to be shown.
         return Explanation(place, message, None if isinstance(value, dict) else value, plain or _accepted_for(key))
+    if kind in ("string_too_long", "too_long"):
+        units = "letters" if kind == "string_too_long" else "elements"
+        return Explanation(place, "is too long", value, f"at most {context['max_length']} {units}")
     message, accepted = _PLAIN.get(kind, (item["msg"][:1].lower() + item["msg"][1:], None))
     return Explanation(place, message, value, _accepted_for(key) or accepted)
 
