@@ -184,9 +184,10 @@ def test_precision_repeats_until_the_interval_is_narrow_or_says_so() -> None:
     found = document("null", "--precision", "0.01%", "--runtime", "20ms")
     assert found["results"][0]["repeats"] == 25, "nothing is that precise"
     assert any(finding["check"] == "precision" and finding["verdict"] == "WARN" for finding in found["checks"])
-    # Long enough for other work on the machine to slow all three alike.
-    wide = document("null", "--precision", "99%", "--runtime", "200ms")
-    assert wide["results"][0]["repeats"] == 3, "an interval of two values is none"
+    wide = document("null", "--precision", "99%", "--runtime", "200ms")["results"][0]
+    # Three, unless other work on the machine slowed one of them: an interval of two values is none.
+    assert 3 <= wide["repeats"] < 25
+    assert wide["iops_high"] - wide["iops_low"] <= 2 * 0.99 * wide["iops"]
 
 
 def test_a_kept_run_can_be_read_and_reported(file: Path, tmp_path: Path) -> None:
