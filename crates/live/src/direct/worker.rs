@@ -11,13 +11,14 @@
 //! - Memory named by a request in flight is not touched; the transport is dropped before the memory it knows.
 //! - A request that fails ends the run, after what is in flight has come back.
 
+mod completions;
+
 use super::result::RequestCounts;
-use super::shared::{Counted, Shared};
+use super::shared::Shared;
 use super::slots::Slots;
 use super::transport::Transport;
 use crate::content::Stamper;
 use crate::engine::clock::{Clock, PromptWakes};
-use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
 use crate::memory::{Block, Pool, Use};
 use crate::result::MemberCounts;
@@ -244,113 +245,6 @@ impl<'a> Worker<'a> {
             self.used = used.since(&self.opened);
         }
         self.shared.window_is(open);
-    }
-
-    /// Tells the load of all that has come back, each with a time of its own.
-    fn take_back(&mut self) {
-        for _ in 0..self.manner.batch {
-            let Some(tag) = self.at_once.pop_front() else { break };
-            self.finish(tag, true);
-        }
-        for _ in 0..self.manner.batch {
-            let Some((tag, result)) = self.transport.as_mut().and_then(Transport::reap) else { break };
-            self.came_back(tag, result);
-        }
-        while let Some(tag) = self.transport.as_mut().and_then(Transport::readmit) {
-            self.launch(tag);
-        }
-    }
-
-    #[inline]
-    fn came_back(&mut self, tag: u32, result: i64) {
-        if result < 0 {
-            return self.refused(tag, -result as i32);
-        }
-        if self.slots.get(tag).advance(result as u64) {
-            self.finish(tag, true);
-        } else {
-            self.short(tag, result as u64);
-        }
-    }
-
-    /// A transfer moved less than was asked: the rest is asked for, unless the target ends there.
-    #[cold]
-    fn short(&mut self, tag: u32, moved: u64) {
-        if moved > 0 {
-            return self.launch(tag);
-        }
-        let what = format!("it ends within {}: was it truncated?", self.bytes_of(tag));
-        self.fail(tag, 0, what);
-    }
-
-    #[cold]
-    fn refused(&mut self, tag: u32, errno: i32) {
-        let kind = self.slots.get(tag).kind();
-        if meaning(kind, errno) == Meaning::Again {
-            return self.launch(tag);
-        }
-        let error = io::Error::from_raw_os_error(errno);
-        let what = format!("{} {}: {}", verb(kind), self.bytes_of(tag), plain(&error));
-        self.fail(tag, errno, what);
-    }
-
-    fn bytes_of(&mut self, tag: u32) -> String {
-        let slot = self.slots.get(tag);
-        format!("{} bytes from byte {} on", slot.left, slot.offset)
-    }
-
-    /// A request that cannot be served ends the run. The first cause is the one worth telling.
-    fn fail(&mut self, tag: u32, errno: i32, message: String) {
-        let site = &self.sites[self.slots.get(tag).site as usize];
-        let error = LiveError::Io { key: site.key.clone(), target: site.name.clone(), errno, message };
-        self.failure.get_or_insert(error);
-        self.finish(tag, false);
-        self.stop();
-    }
-
-    fn stop(&mut self) {
-        self.shared.stop();
-        self.load.interrupt(self.now);
-    }
-
-    /// A request is over.
-    #[inline]
-    fn finish(&mut self, tag: u32, ok: bool) {
-        let now = self.read_clock();
-        let counted = match self.gate {
-            Gate::Own => self.load.handle_done(now, u64::from(tag), ok),
-            _ => self.finish_together(now, tag, ok),
-        };
-        if ok {
-            self.counts.completed += 1;
-        } else {
-            self.counts.failed += 1;
-        }
-        if counted {
-            let slot = self.slots.get(tag);
-            self.members[slot.site as usize].add(slot.kind(), slot.bytes, now.since(slot.issued).as_ns(), ok);
-        }
-    }
-
-    /// Tells the load of a request that is over, unless all workers together have had enough of them.
-    fn finish_together(&mut self, now: Instant, tag: u32, ok: bool) -> bool {
-        self.load.observe(now);
-        let window = self.shared.window();
-        let mut last = false;
-        if self.load.recorder().is_measuring() {
-            match window.count(now) {
-                Counted::Yes => {}
-                Counted::Last => last = true,
-                Counted::No => self.load.close_at(window.closes_at().unwrap_or(now)),
-            }
-        } else if self.gate == Gate::Shut {
-            window.warmed_up(now);
-        }
-        let counted = self.load.handle_done(now, u64::from(tag), ok);
-        if last {
-            self.load.close_at(now);
-        }
-        counted
     }
 
     /// Takes as many new requests as the load has and the batch allows; true if the load may have more.
