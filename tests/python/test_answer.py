@@ -8,12 +8,15 @@ from typing import Any, cast
 
 import pytest
 
+from raidlab.api import analyse
 from raidlab.checks import INVALID, PASS, WARN, Finding
 from raidlab.metrics import Analysis, Comparison, Held, Row
 from raidlab.metrics.comparison import NEVER_EXCEEDED
 from raidlab.metrics.point import Point
 from raidlab.report import answers
 from raidlab.report.answer import Answer
+from raidlab.report.cards import cards_of
+from raidlab.results import Run
 
 RATES = {"raid0": (100.0, 101.0, 99.0)}
 
@@ -30,16 +33,19 @@ def held(percent: float, bound: str = "between") -> Held:
     return Held(90, 20.0, percent, 4.0, percent, bound, (percent, percent * 1.001))
 
 
-def answer(rows: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> Answer:
+def answer(*tables: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> Answer:
     compare = SimpleNamespace(group="all", reference="raid0", per="disk")
-    comparison = Comparison(cast(Any, compare), target, "small writes", "queue depth 8", tuple(rows))
+    comparisons = [
+        Comparison(cast(Any, compare), target, f"small writes{' again' * index}", "queue depth 8", tuple(rows))
+        for index, rows in enumerate(tables)
+    ]
     study = SimpleNamespace(compare=[compare])
-    analysis = SimpleNamespace(comparisons=[comparison], run=SimpleNamespace(study=study))
+    analysis = SimpleNamespace(comparisons=comparisons, run=SimpleNamespace(study=study))
     return answers(cast(Analysis, analysis), findings)[0]
 
 
 def sentence(rows: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> str:
-    return answer(rows, target, findings).sentence
+    return answer(rows, target=target, findings=findings).sentence
 
 
 def closed(**arrays: tuple[float, ...]) -> list[Row]:
@@ -84,6 +90,22 @@ def test_one_that_is_better_than_another_is_never_left_out_of_the_tie() -> None:
     text = sentence(rows)
     assert "raid10 leads" in text
     assert "raid6" not in text
+
+
+def test_a_workload_that_only_one_array_ran_is_not_counted_among_those_compared() -> None:
+    both = closed(raid0=(100, 101, 99), raid10=(50, 51, 49))
+    summary = answer(both, both, closed(raid0=(100, 101, 99))).summary
+    assert summary == "Beside raid0, raid10 is best or as good as the best in 2 of 2 workloads."
+
+
+@pytest.mark.parametrize(("reference", "said"), [("raid0", ""), ("raid10", "raid0 has no redundancy.")])
+def test_arrays_that_lack_the_redundancy_of_the_reference_are_named(
+    small_run: Run, monkeypatch: pytest.MonkeyPatch, reference: str, said: str
+) -> None:
+    compare = small_run.study.compare[0].model_copy(update={"reference": reference})
+    monkeypatch.setitem(small_run.__dict__, "study", small_run.study.model_copy(update={"compare": [compare]}))
+    (card,) = cards_of(analyse(small_run), [], has_published=False)
+    assert (card.unprotected, card.has_no_redundancy) == (said, not said)
 
 
 def test_no_difference_is_an_answer() -> None:

@@ -179,6 +179,16 @@ def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: P
     assert [row.id for row in elsewhere.misses] == ["s-wrong"]
 
 
+def test_what_is_only_derived_is_no_published_conclusion(small_run: Run, small_folder: Path) -> None:
+    own = '[derived.own-order]\nholds = "raid5 > raid10"\n[fit]'
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", own), encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+    assert {row.id: row.verdict for row in comparison.published}["own-order"] == "fails"
+    standing = standing_of(comparison)
+    assert standing is not None and standing.headline.startswith("1 of 2 published conclusions hold here")
+    assert "own-order" not in {row.id for row in standing.misses}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

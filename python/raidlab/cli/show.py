@@ -98,8 +98,9 @@ def _print_card(out: Console, card: Card) -> None:
                 out.print(Text(line))
     if card.others:
         out.print(_wrapped(card.others))
-    if card.sureness:
-        out.print(_wrapped(card.sureness, style="dim"))
+    for line in (card.unprotected, card.sureness):
+        if line:
+            out.print(_wrapped(line, style="dim"))
     for verdict in ("INVALID", "WARN"):
         names = [finding.check for finding in card.care if finding.verdict == verdict]
         if names:

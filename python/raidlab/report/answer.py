@@ -198,9 +198,7 @@ def _by_throughput(comparisons: list[Comparison]) -> _Shares:
             clauses.append(Clause(comparison.workload, "none", "no difference is shown", place))
     per = PER_WORDS[comparisons[0].compare.per]
     basis = f"Throughput {per} {_basis(comparisons, held=held)}, as a share of {reference}"
-    return _Shares(
-        f"{basis}: {_joined(clauses)}.", basis, _summary(leaders, len(comparisons), reference), tuple(clauses)
-    )
+    return _Shares(f"{basis}: {_joined(clauses)}.", basis, _summary(leaders, len(clauses), reference), tuple(clauses))
 
 
 def _joined(clauses: list[Clause]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from raidlab.checks import SEVERITY, WARN, Finding
 from raidlab.metrics import Analysis
-from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers
+from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers, listed
 from raidlab.report.measured import measured
 from raidlab.report.sections import target_title
 
@@ -23,6 +23,7 @@ class Card:
     basis: str
     clauses: tuple[Clause, ...]
     has_no_redundancy: bool
+    unprotected: str
     others: str
     sureness: str
     care: list[Finding]
@@ -51,7 +52,9 @@ def cards_of(analysis: Analysis, findings: list[Finding], *, has_published: bool
 
 def _card(analysis: Analysis, answer: Answer, findings: list[Finding]) -> Card:
     has_many = len(answer.clauses) > 1 or bool(answer.caution and answer.clauses)
-    has_no_redundancy = _has_no_redundancy(analysis)
+    bare = _without_redundancy(analysis, answer.target)
+    reference = analysis.run.study.compare[0].reference if analysis.run.study.compare else ""
+    has_no_redundancy = reference in bare
     headline = (answer.summary or answer.sentence) if has_many else answer.sentence
     if has_no_redundancy and not has_many and answer.basis:
         headline = headline.replace(f"{answer.basis}:", f"{answer.basis}, which has no redundancy:", 1)
@@ -61,6 +64,7 @@ def _card(analysis: Analysis, answer: Answer, findings: list[Finding]) -> Card:
         basis=answer.basis,
         clauses=answer.clauses if has_many else (),
         has_no_redundancy=has_no_redundancy,
+        unprotected=_unprotected(bare) if answer.clauses and not has_no_redundancy else "",
         others=answer.others if has_many else "",
         sureness=_sureness(analysis, answer),
         care=_care(findings, answer.target),
@@ -72,13 +76,18 @@ def _care(findings: list[Finding], target: str) -> list[Finding]:
     return [finding for finding in findings if finding.target == target and SEVERITY[finding.verdict] >= SEVERITY[WARN]]
 
 
-def _has_no_redundancy(analysis: Analysis) -> bool:
-    """Whether the array that the first table refers to keeps nothing twice."""
-    if not analysis.run.study.compare:
-        return False
-    reference = analysis.run.study.compare[0].reference
-    point = next((point for point in analysis.points if point.array == reference), None)
-    return point is not None and float(point.rows[0]["storage_efficiency"]) >= 1.0
+def _without_redundancy(analysis: Analysis, target: str) -> list[str]:
+    """The arrays of the first table that keep nothing twice."""
+    compare = analysis.run.study.compare
+    of_table = [
+        point for point in analysis.points if compare and (point.group, point.target) == (compare[0].group, target)
+    ]
+    return list(dict.fromkeys(one.array for one in of_table if float(one.rows[0]["storage_efficiency"]) >= 1.0))
+
+
+def _unprotected(names: list[str]) -> str:
+    """What is to be known of those that do without what the reference has."""
+    return f"{listed(names)} {'has' if len(names) == 1 else 'have'} no redundancy." if names else ""
 
 
 def _sureness(analysis: Analysis, answer: Answer) -> str:

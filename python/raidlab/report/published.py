@@ -15,6 +15,7 @@ from statistics import median
 
 from raidlab.beside import MISS_PERCENT, MISS_POINTS, Comparison, Errors, Row, errors_of
 from raidlab.beside.conclude import NOISE
+from raidlab.beside.evaluate import DERIVED
 from raidlab.beside.row import ARITHMETIC, FITTED
 from raidlab.checks import Finding
 from raidlab.report.answer import no_answer
@@ -64,7 +65,8 @@ def standing_of(published: Comparison, broken: str = "") -> Standing | None:
         Why there is no answer: the checks that say INVALID of the target that is compared.
     """
     rows = [row for row in published.published if row.kind != ARITHMETIC]
-    claims = [row for row in rows if row.verdict in ("holds", "fails")]
+    # What is only derived was not published: it stands in the table.
+    claims = [row for row in rows if row.verdict in ("holds", "fails") and row.table != DERIVED]
     # What was printed of one hardware is no error of another.
     is_elsewhere = published.target == ELSEWHERE
     figures = [row for row in rows if row.verdict == "compared" and row.error is not None and not is_elsewhere]
