@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import polars as pl
 import pytest
 
 from raidlab.api import analyse
@@ -104,6 +105,9 @@ def test_arrays_that_lack_the_redundancy_of_the_reference_are_named(
 ) -> None:
     compare = small_run.study.compare[0].model_copy(update={"reference": reference})
     monkeypatch.setitem(small_run.__dict__, "study", small_run.study.model_copy(update={"compare": [compare]}))
+    # Where chunks do not divide a member, even RAID 0 leaves a little of it over.
+    rounded = pl.col("storage_efficiency") * (1 - 1e-6)
+    monkeypatch.setitem(small_run.__dict__, "cells", small_run.cells.with_columns(rounded))
     (card,) = cards_of(analyse(small_run), [], has_published=False)
     assert (card.unprotected, card.has_no_redundancy) == (said, not said)
 

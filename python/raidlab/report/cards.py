@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from raidlab.checks import SEVERITY, WARN, Finding
-from raidlab.metrics import Analysis
+from raidlab.metrics import Analysis, Point
 from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers, listed
 from raidlab.report.measured import measured
 from raidlab.report.sections import target_title
@@ -82,7 +82,12 @@ def _without_redundancy(analysis: Analysis, target: str) -> list[str]:
     of_table = [
         point for point in analysis.points if compare and (point.group, point.target) == (compare[0].group, target)
     ]
-    return list(dict.fromkeys(one.array for one in of_table if float(one.rows[0]["storage_efficiency"]) >= 1.0))
+    return list(dict.fromkeys(point.array for point in of_table if _keeps_nothing_twice(point)))
+
+
+def _keeps_nothing_twice(point: Point) -> bool:
+    # What is kept twice takes a member's space at least; chunks that do not divide a member leave far less over.
+    return float(point.rows[0]["storage_efficiency"]) > 1.0 - 0.5 / point.members
 
 
 def _unprotected(names: list[str]) -> str:
