@@ -85,7 +85,9 @@ def configuration(ink: str) -> dict[str, Any]:
             "columns": 3,
             "symbolSize": 90,
             "labelLimit": 220,
-            "columnPadding": 20,
+            # Text is measured in a narrow font here, and a reader's may be an eighth wider.
+            "columnPadding": 34,
+            "layout": {"bottom": {"margin": 34}},
         },
         "text": {"font": FONT, "color": ink, "fontSize": 12},
         "rule": {"color": ink},

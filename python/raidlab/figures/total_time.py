@@ -112,7 +112,12 @@ def _chart(rows: list[dict[str, Any]], names: list[str], unit: str) -> Chart:
             legend=alt.Legend(columns=1, labelLimit=380),
         ),
     )
-    dash = alt.StrokeDash("how:N", title=None, scale=alt.Scale(domain=[_AT_ONCE, _ALONE], range=[[1, 0], [5, 4]]))
+    dash = alt.StrokeDash(
+        "how:N",
+        title=None,
+        scale=alt.Scale(domain=[_AT_ONCE, _ALONE], range=[[1, 0], [5, 4]]),
+        legend=alt.Legend(columns=1),
+    )
     lines = base.mark_line(strokeWidth=2).encode(strokeDash=dash)
     # What is pointed at; the lines themselves carry no description.
     marks = base.mark_point(size=30, filled=True, opacity=0.9).encode(description="tip:N")
