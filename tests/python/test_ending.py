@@ -61,7 +61,11 @@ def _wait_for(what: str, found: Callable[[], object]) -> None:
 def _workers(process: subprocess.Popen[str]) -> list[int]:
     """The processes that simulate, by the command that Python starts them with."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    commands = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+    commands: dict[int, bytes] = {}
+    for child in map(int, children):
+        # Other children, which ask for the machine's facts, may be gone by now.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            commands[child] = Path(f"/proc/{child}/cmdline").read_bytes()
     return [child for child, command in commands.items() if b"spawn_main" in command]
 
 

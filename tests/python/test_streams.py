@@ -119,9 +119,11 @@ def test_the_page_about_files_and_streams_runs(tmp_path: Path) -> None:
 
 def test_an_early_end_keeps_what_was_measured() -> None:
     endless = Stream("endless", Tape(50), Null(), bytes=1 << 50)
-    result = measure_streams(StreamsRequest([endless]), lambda _share: False)
+    # Ended once something has arrived.
+    result = measure_streams(StreamsRequest([endless]), lambda share: share == 0)
     assert result.interrupted and 0 < result.bytes < 1 << 50
-    timed = measure_streams(StreamsRequest([endless], duration_s=0.2))
+    # Long enough for a machine that is busy with other things to move something.
+    timed = measure_streams(StreamsRequest([endless], duration_s=0.9))
     assert not timed.interrupted and timed.stopped_by is None
     assert timed.mb_s is not None and 0 < timed.mb_s <= 50
     assert float(timed.streams[0].series_mb_s.max()) < 60
