@@ -245,9 +245,10 @@ fn time_limits_and_interruption_are_in_the_runs_time() {
         ..config(Tree::raid1(2))
     };
     let result = run(&config);
-    // Five seconds of the disks' time; two disks serve a thousand a second each, and no more.
+    // Five seconds of the disks' time; two disks serve a thousand a second each, and no more, but for those of before
+    // that the engine sees together when it is late to open the window: all 16 in flight at most.
     assert!(result.elapsed >= Duration::from_ms(4000), "{:?}", result.elapsed);
-    let most = 2 * (result.elapsed.as_ns() / 1_000_000 + 1);
+    let most = 2 * (result.elapsed.as_ns() / 1_000_000 + 1) + 16;
     assert!(result.recorder.all().requests <= most, "{} of at most {most}", result.recorder.all().requests);
     assert_eq!(result.engine.speed, 100.0);
     let mut calls = 0;

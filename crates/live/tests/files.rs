@@ -119,7 +119,8 @@ fn stopping_keeps_what_was_measured() {
     let mut told = 0;
     let cell = LiveConfig { limits: long, ..over(&place, 2, 0.5) };
     let result = raidlab_live::run(&cell, &mut |progress| {
-        told += (progress.stage == Stage::Running) as u32;
+        // On a disk that is kept busy by others the first may take long.
+        told += (progress.stage == Stage::Running && progress.requests > 0) as u32;
         assert!((0.0..=1.0).contains(&progress.fraction));
         if told >= 3 {
             return ControlFlow::Break(());
@@ -139,7 +140,8 @@ fn a_file_cut_short_ends_the_run_with_one_sentence() {
     let long = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(600.0) } };
     let path = place.path("member1");
     let result = raidlab_live::run(&LiveConfig { limits: long, ..over(&place, 2, 1.0) }, &mut |progress| {
-        if progress.stage == Stage::Running {
+        // On a disk that is kept busy by others the first may take long.
+        if progress.stage == Stage::Running && progress.requests > 0 {
             let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
             file.set_len(0).expect("to cut it");
         }
@@ -156,15 +158,19 @@ fn a_file_cut_short_ends_the_run_with_one_sentence() {
 fn the_open_loop_keeps_its_rate_and_members_add_up() {
     let place = Place::new();
     let load = LoadSpec::Open { arrival: ArrivalSpec::Poisson { rate_per_s: 2000.0 }, max_in_flight: None };
-    let limits = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(1.0) } };
     let tree = Tree::parity(1, 3, 64 * KIB, Rotation::LeftSymmetric);
-    let cell = LiveConfig { load, limits, tree, ..over(&place, 3, 0.7) };
+    let cell = LiveConfig { load, limits: requests(2000), tree, ..over(&place, 3, 0.7) };
     let result = run(&cell);
     let all = result.recorder.all();
-    // A machine that is busy with other things falls behind; what it then has in flight has arrived all the same.
+    // None is admitted before its time: so many take a second, and 5 standard deviations of their gaps are 0.11 of it.
+    let opened = result.recorder.opened().expect("it opened at the first poll");
+    let closed_s = (opened + result.recorder.elapsed()).as_ns() as f64 / 1e9;
+    assert!(all.requests == 2000 && closed_s > 0.88, "{} requests in {closed_s} s at 2000/s", all.requests);
+    // A machine that is busy with other things falls behind, and perhaps only sees at last what has arrived in the last
+    // half second; what it has in flight has arrived too.
     let open = result.backlog.max_in_flight;
     let arrived = all.requests + open;
-    assert!(all.requests < 2400 && arrived > 1600, "{} and up to {open} in flight in a second at 2000/s", all.requests);
+    assert!(arrived as f64 > 1600.0 * (closed_s - 0.5), "{arrived} arrived in {closed_s} s at 2000/s");
     let (reads, writes) = result.members.iter().fold((0, 0), |(r, w), m| (r + m.reads, w + m.writes));
     // Of three members a small write reads the other data chunk, and writes data and parity; those in flight when the
     // window closes may have done all but the last of it.

@@ -117,7 +117,8 @@ fn a_disk_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
     // Somebody else takes all the room meanwhile.
     let mut taken = false;
     let result = files::run(&over(vec![at.clone()], 4096, 5000), &mut |progress| {
-        if progress.stage == Stage::Filling && !taken {
+        // Once the second file is being written, however long the first took.
+        if progress.stage == Stage::Filling && progress.fraction > 1.5 / 5000.0 && !taken {
             taken = true;
             let mut greedy = std::fs::File::create(at.join("greedy")).expect("a file of somebody else's");
             let block = vec![1; MIB as usize];

@@ -179,10 +179,11 @@ fn nothing_is_faster_than_a_tape() {
     assert_eq!(result.streams[0].bound_by(), "sink");
     assert_eq!(result.streams[1].bound_by(), "source");
     // Brought at a tenth of its rate, every block finds the tape standing, and the time of starting is lost each time.
-    let starved = StreamSpec { rate_mb_s: Some(2.5), bytes: Some(MIB), ..stream("starved", memory(), tape(25.0, 5.0)) };
+    // A machine that is busy brings some of them late and together, but for most of a second not all.
+    let starved = StreamSpec { rate_mb_s: Some(2.5), ..stream("starved", memory(), tape(25.0, 5.0)) };
     let result = run(&config(vec![starved]));
     let one = &result.streams[0];
-    assert!(one.sink.stops >= 1 && one.sink.stops <= 15, "{} stops", one.sink.stops);
+    assert!(one.sink.stops >= 1 && one.sink.stops <= 31, "{} stops", one.sink.stops);
 }
 
 #[test]
@@ -240,10 +241,10 @@ fn a_wrong_byte_in_what_arrived_is_found() {
     let path = place.path("sink");
     let cell = StreamsConfig {
         content: Content::Verify,
-        // Paced, so that the run lasts long enough to be looked at.
+        // Paced, so that the run lasts long enough to be looked at, also by a thread that has to wait for a processor.
         ..config(vec![StreamSpec {
-            rate_mb_s: Some(8.0),
-            bytes: Some(4 * MIB),
+            rate_mb_s: Some(4.0),
+            bytes: Some(8 * MIB),
             ..stream("spoiled", memory(), file(path.clone()))
         }])
     };
@@ -259,9 +260,9 @@ fn a_wrong_byte_in_what_arrived_is_found() {
         ControlFlow::Continue(())
     })
     .expect("it ran");
-    assert!(spoiled, "half a second is time enough to be told");
+    assert!(spoiled, "two seconds are time enough to be told");
     let verify = result.streams[0].verify.as_ref().expect("it was compared");
-    assert_eq!((verify.blocks_checked, verify.mismatch_count), (64, 1));
+    assert_eq!((verify.blocks_checked, verify.mismatch_count), (128, 1));
     assert_eq!(verify.mismatches, [3 * 64 * KIB]);
 }
 
@@ -269,20 +270,21 @@ fn a_wrong_byte_in_what_arrived_is_found() {
 fn a_source_that_is_cut_ends_the_run_with_one_sentence() {
     let place = Place::new();
     let path = place.path("source");
-    std::fs::write(&path, vec![1; 8 * MIB as usize]).expect("a source");
+    std::fs::write(&path, vec![1; 16 * MIB as usize]).expect("a source");
     for buffers in [1, 3] {
-        std::fs::File::options().write(true).open(&path).and_then(|f| f.set_len(8 * MIB)).expect("whole again");
+        std::fs::File::options().write(true).open(&path).and_then(|f| f.set_len(16 * MIB)).expect("whole again");
         let slow = StreamSpec {
             rate_mb_s: Some(8.0),
-            bytes: Some(8 * MIB),
+            bytes: Some(16 * MIB),
             buffers,
             ..stream("slow", file(path.clone()), memory())
         };
         let other = StreamSpec { bytes: Some(1 << 50), ..stream("other", memory(), tape(50.0, 0.0)) };
         let result = streams::run(&config(vec![other, slow]), &mut |progress| {
-            if progress.stage == Stage::Running {
+            // So much the slow one never has, so the other has begun; and the slow one may still read its first MiB.
+            if progress.stage == Stage::Running && progress.requests > 16 * MIB {
                 let source = std::fs::File::options().write(true).open(&path).expect("the source");
-                source.set_len(0).expect("to cut it");
+                source.set_len(MIB).expect("to cut it");
             }
             ControlFlow::Continue(())
         })
@@ -299,17 +301,22 @@ fn stopping_and_a_time_limit_keep_what_was_measured() {
     let place = Place::new();
     let endless = |to| StreamSpec { bytes: None, count: Some(1 << 40), ..stream("endless", tape(40.0, 0.0), to) };
     let cell = config(vec![endless(EndpointSpec::Null), endless(memory())]);
+    let mut told = 0;
     let result = streams::run(&cell, &mut |progress| {
         assert!((0.0..=1.0).contains(&progress.fraction));
-        if progress.requests > MIB {
+        told = progress.requests;
+        if told > MIB {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     })
     .expect("it ran");
     assert!(result.interrupted && result.stopped_by.is_none());
-    assert!(result.streams.iter().all(|s| s.bytes > 0 && s.bytes < 1 << 40));
-    let result = run(&StreamsConfig { duration_s: Some(0.3), ..cell });
+    // One of them may have had to wait for a processor; what was told is there.
+    assert!(result.streams.iter().map(|s| s.bytes).sum::<u64>() >= told);
+    assert!(result.streams.iter().all(|s| s.bytes < 1 << 40));
+    // Long enough for both to begin on a machine that is busy with other things.
+    let result = run(&StreamsConfig { duration_s: Some(1.0), ..cell });
     // What was begun is finished: no more than the tape gives until then, and the blocks under way.
     for one in &result.streams {
         assert!(one.bytes > 0 && one.bytes * 25 <= one.elapsed_ns + 25 * 64 * KIB, "{one:?}");

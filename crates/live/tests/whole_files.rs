@@ -331,7 +331,11 @@ fn limits_hold_over_all_readers_together() {
     let timed = FilesConfig { measure: FilesMeasure { files: None, duration_s: Some(0.2) }, ..cell };
     let result = run(&timed);
     let first = result.read.records.first().expect("some were read").start_ns;
-    assert!(result.read.records.iter().all(|r| r.start_ns - first <= 200_000_000), "none begun after the end");
+    // A reader that has to wait for a processor between leave and beginning begins one file late, and no more.
+    for reader in 0..3 {
+        let late = result.read.records.iter().filter(|r| r.reader == reader && r.start_ns - first > 200_000_000);
+        assert!(late.count() <= 1, "reader {reader} went on after the end");
+    }
 }
 
 #[test]
@@ -347,9 +351,11 @@ fn a_file_that_vanishes_ends_the_run_with_one_sentence() {
     for (what, sentence) in [("remove", "No such file or directory"), ("cut", "it ends after")] {
         let result = files::run(&cell, &mut |progress| {
             let path = here.join("raidlab-files/f00000005");
-            if progress.stage == Stage::Running && what == "remove" {
+            // Where two readers have begun more than two files, one has been read.
+            let has_read = progress.stage == Stage::Running && progress.requests > 2;
+            if has_read && what == "remove" {
                 let _ = std::fs::remove_file(&path);
-            } else if progress.stage == Stage::Running {
+            } else if has_read {
                 let _ = std::fs::File::options().write(true).open(&path).and_then(|file| file.set_len(10));
             }
             ControlFlow::Continue(())
@@ -381,7 +387,13 @@ fn stopping_keeps_what_was_measured() {
     let result = result.expect("it ran");
     assert!(result.interrupted && result.stopped_by.is_none() && result.read.records.len() >= 10);
     assert!(!here.join("raidlab-files").exists(), "cleaned up all the same");
-    let stopped = files::run(&FilesConfig { files: made(vec![here], 20_000), ..cell }, &mut |_| ControlFlow::Break(()));
+    // Once a thousandth is written, which is many files, however long the first took.
+    let stopped = files::run(&FilesConfig { files: made(vec![here], 20_000), ..cell }, &mut |progress| {
+        if progress.fraction > 0.001 {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
     let fill = stopped.expect("it ran").fill.expect("it had begun to write");
     assert!(!fill.records.is_empty() && fill.records.len() < 20_000);
 }
