@@ -35,7 +35,8 @@ def cell(target: dict[str, Any], **workload: Any) -> dict[str, Any]:
             "address": {"kind": "uniform", "align_bytes": 4096},
             **workload,
         },
-        "measure": {"duration_s": 0.05},
+        # Long enough for both tools to finish something on a disk or machine that is kept busy by others.
+        "measure": {"duration_s": 0.5},
     }
 
 
@@ -173,7 +174,7 @@ def cli(*words: str) -> subprocess.CompletedProcess[str]:
 
 @needs_fio
 def test_measure_prints_both_and_the_ratio(tmp_path: Path) -> None:
-    short = ("--file-size", "4MiB", "--runtime", "30ms", "--warmup", "1ms", "--repeats", "2", "--witness", "fio")
+    short = ("--file-size", "4MiB", "--runtime", "500ms", "--warmup", "1ms", "--repeats", "2", "--witness", "fio")
     shown = cli(f"{tmp_path}/", *short)
     assert_ended(shown.returncode, shown.stdout, shown.stderr, 0)
     assert "depth 32: raidlab beside fio-3" in shown.stdout
