@@ -99,17 +99,26 @@ def test_given_files_are_read_and_mistakes_name_their_key(tmp_path: Path) -> Non
 
 
 def test_a_file_that_vanishes_and_an_early_end_keep_what_was_measured(tmp_path: Path) -> None:
-    endless = FilesRequest(made(tmp_path), order="shuffled", duration_s=600)
+    def endless(place: Path) -> FilesRequest:
+        # Written before, however long that takes: what is told then is told of reading.
+        place.mkdir()
+        files = made(place, keep=True)
+        assert measure_files(FilesRequest(files, readers=0)).fill is not None
+        return FilesRequest(files, order="shuffled", measure_files=1_000_000)
+
+    def has_read(share: float) -> bool:
+        # Of files that were begun: from the second on, one has been read. All, while they are put out of the cache.
+        return 1 / 1_000_000 < share < 1
 
     def remove(share: float) -> bool:
-        if share > 0:
-            (tmp_path / "raidlab-files" / "f00000003").unlink(missing_ok=True)
+        if has_read(share):
+            (tmp_path / "one" / "raidlab-files" / "f00000003").unlink(missing_ok=True)
         return True
 
-    result = measure_files(endless, remove)
+    result = measure_files(endless(tmp_path / "one"), remove)
     assert result.stopped_by is not None and "f00000003: opening it: No such file" in result.stopped_by
     assert result.read.files > 0
-    result = measure_files(endless, lambda share: share == 0)
+    result = measure_files(endless(tmp_path / "other"), lambda share: not has_read(share))
     assert result.interrupted and result.stopped_by is None and result.read.files > 0
 
 
