@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from raidlab.api import analyse, compare_with_published
-from raidlab.beside import HEADER, Published, Row, compare_run, error_of, errors_of, write_csv
+from raidlab.beside import HEADER, Comparison, Published, Row, compare_run, error_of, errors_of, write_csv
 from raidlab.errors import InputError
 from raidlab.figures import make_figures
 from raidlab.figures.own import own_key
@@ -177,6 +177,22 @@ def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: P
     assert elsewhere is not None and elsewhere.headline == "1 of 2 published conclusions hold here."
     assert "of its own hardware" in elsewhere.details and elsewhere.errors == []
     assert [row.id for row in elsewhere.misses] == ["s-wrong"]
+
+
+def test_what_follows_from_a_fit_is_no_prediction_and_a_bound_is_no_figure(small_run: Run, small_folder: Path) -> None:
+    def comparison_of(quantities: str) -> Comparison:
+        (small_folder / "quantities.toml").write_text(quantities, encoding="utf-8")
+        claims = CLAIMS.replace("s-writes,throughput,range,,percent,15,35", "s-writes,throughput,range,,percent,15,")
+        (small_folder / "published" / "claims.csv").write_text(claims, encoding="utf-8")
+        return compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+
+    free = comparison_of(QUANTITIES)
+    standing = standing_of(free)
+    assert standing is not None and "; 1 of 1 printed bounds kept" in standing.headline
+    assert "predicted" not in standing.headline, "a bound alone predicts nothing"
+    bound = comparison_of(QUANTITIES.replace('to = ["relative"]', 'to = ["relative"]\nfollows = ["s-writes"]'))
+    assert {row.id: row.kind for row in bound.rows}["s-writes"] == "fitted"
+    assert bound.data_points == free.data_points, "what follows was not fitted to"
 
 
 def test_what_is_only_derived_is_no_published_conclusion(small_run: Run, small_folder: Path) -> None:

@@ -32,11 +32,14 @@ class Comparison:
         Of the hardware, each with its provenance; empty on real members.
     target : str
         The target whose figures stand beside the published ones.
+    follows : frozenset of str
+        Ids and tables of figures that follow from what was fitted to.
     """
 
     rows: list[Row]
     parameters: dict[str, Parameter]
     target: str
+    follows: frozenset[str] = frozenset()
 
     @property
     def fitted(self) -> list[str]:
@@ -61,7 +64,8 @@ class Comparison:
     @property
     def data_points(self) -> int:
         """How many figures the fit was held to."""
-        return sum(1 for row in self.rows if row.kind == "fitted" and row.verdict == "compared")
+        fitted = [row for row in self.rows if row.kind == "fitted" and row.verdict == "compared"]
+        return sum(1 for row in fitted if not {row.id, row.table} & self.follows)
 
 
 def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = True) -> Comparison:
@@ -79,14 +83,18 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
     target = target_of(analysis, mapping)
     parameters = parameters_of(analysis, target)
     fitted_to = {name for parameter in parameters.values() for name in parameter.to}
+    follows: set[str] = set()
     if mapping.quantities.fit is not None:
         fitted_to |= set(mapping.quantities.fit.to)
+        follows = set(mapping.quantities.fit.follows)
     is_model = target in analysis.run.facts["devices"]
-    evaluation = Evaluation(mapping, Source(analysis, target, mapping.published), fitted_to if is_model else set())
+    evaluation = Evaluation(
+        mapping, Source(analysis, target, mapping.published), fitted_to | follows if is_model else set()
+    )
     rows = list(evaluation.rows()) if is_published else []
     for name in dict.fromkeys(point.target for point in analysis.points):
         rows += conclusions_on(mapping, Source(analysis, name, mapping.published))
-    return Comparison(rows, parameters, target)
+    return Comparison(rows, parameters, target, frozenset(follows))
 
 
 def target_of(analysis: Analysis, mapping: Mapping) -> str:

@@ -37,7 +37,7 @@ class Evaluation:
     mapping : Mapping
     source : Source
     fitted_to : set of str
-        Ids and tables to which parameters of this hardware were fitted.
+        Ids and tables to which parameters of this hardware were fitted, and what follows from those.
     """
 
     mapping: StudyMapping

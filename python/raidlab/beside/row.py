@@ -49,6 +49,11 @@ class Published:
         return f"at least {self.low}" if self.low else f"at most {self.high}" if self.high else ""
 
     @property
+    def is_bound(self) -> bool:
+        """Whether only one end was printed, beyond which every value is right."""
+        return not self.value and bool(self.low) != bool(self.high)
+
+    @property
     def is_percent(self) -> bool:
         """Whether differences are points."""
         return any(self.unit == word or self.unit.startswith(f"{word} ") for word in _PERCENT_UNITS)

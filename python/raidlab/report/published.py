@@ -69,11 +69,14 @@ def standing_of(published: Comparison, broken: str = "") -> Standing | None:
     claims = [row for row in rows if row.verdict in ("holds", "fails") and row.table != DERIVED]
     # What was printed of one hardware is no error of another.
     is_elsewhere = published.target == ELSEWHERE
-    figures = [row for row in rows if row.verdict == "compared" and row.error is not None and not is_elsewhere]
-    if not claims and not figures:
+    compared = [row for row in rows if row.verdict == "compared" and row.error is not None and not is_elsewhere]
+    # A figure on the right side of a bound may be far from it, and is not near it.
+    bounds = [row for row in compared if row.published.is_bound]
+    figures = [row for row in compared if not row.published.is_bound]
+    if not claims and not compared:
         return None
     failed = [row for row in claims if row.verdict == "fails"]
-    missed = sorted((row for row in figures if row.is_miss), key=lambda row: -abs(row.error or 0.0))
+    missed = sorted((row for row in compared if row.is_miss), key=lambda row: -abs(row.error or 0.0))
     free = [row for row in figures if row.kind != FITTED]
     fitted = [row for row in figures if row.kind == FITTED]
     said = []
@@ -81,17 +84,22 @@ def standing_of(published: Comparison, broken: str = "") -> Standing | None:
         said.append(f"{len(claims) - len(failed)} of {len(claims)} published conclusions hold here")
     if free:
         word = "measured" if free[0].kind == "measured" else "predicted"
-        said.append(f"{_near(free)} of {len(free)} {word} figures lie within {NEAR} of the printed ones")
+        said.append(
+            f"{_near(free)} of {len(free)} {word} figures lie within {NEAR} of the printed ones, rounding apart"
+        )
     elif fitted:
-        said.append(f"{_near(fitted)} of {len(fitted)} figures that were fitted to lie within {NEAR}")
+        said.append(f"{_near(fitted)} of {len(fitted)} figures that were fitted to lie within {NEAR}, rounding apart")
+    if bounds:
+        said.append(f"{_near(bounds)} of {len(bounds)} printed bounds kept")
     misses, errors = [*failed, *missed], [] if is_elsewhere else errors_of(published.published)
     if broken:
         return Standing(f"{broken} of what is compared.", "", misses, errors)
     details = [] if free else [_OF_ITS_OWN if is_elsewhere else "No figure was predicted or measured."]
     if free:
-        details.append(f"The median error of what was not fitted is {_medians(free)}.")
+        details.append(f"Their median error is {_medians(free)}.")
     if fitted and free:
-        details.append(f"Of the figures that parameters were fitted to, {_near(fitted)} of {len(fitted)} lie as near.")
+        near = f"{_near(fitted)} of {len(fitted)}"
+        details.append(f"Of those that parameters were fitted to, or that follow from them, {near} lie as near.")
     return Standing(f"{'; '.join(said)}.", " ".join(details), misses, errors)
 
 
@@ -140,7 +148,7 @@ def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list
             found.append(Concluded(target, "none of its conclusions could be tested", rows))
             continue
         held = sum(row.verdict == "holds" for row in judged)
-        said = [f"{held} of {len(judged)} of its conclusions hold"]
+        said = [f"{held} of {len(judged)} conclusions that are tested on any hardware hold"]
         for verdict, word in (("fails", "what fails"), (NOISE, "within the noise")):
             names = [row.id for row in judged if row.verdict == verdict]
             if names:
@@ -166,5 +174,6 @@ def _medians(rows: list[Row]) -> str:
 def both(row: Row) -> str:
     """A miss with its two figures."""
     if row.value is None:
-        return f"fails: {row.published.text}" if row.published.text else "fails"
+        printed = f"{row.published.text} {row.published.unit}".strip()
+        return f"fails: {printed}" if row.published.text else "fails"
     return f"{row.value:.3g} against the printed {row.published.text} {row.published.unit}".strip()

@@ -188,6 +188,8 @@ class Fit(Table):
     """The parameters of the hardware, or ``device.key`` of its device file, each with its bounds."""
     to: list[Line]
     """Ids of claims, names of tables."""
+    follows: list[Line] = []
+    """Ids of claims and of rows, names of tables, that follow from those: not fitted to, and no predictions either."""
     leave_out: Literal["table", "row", "claim"] = "claim"
     """What is left out in turn, to see how well the rest predicts it."""
     quick: bool = True
