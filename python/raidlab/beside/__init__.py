@@ -34,17 +34,20 @@ class Comparison:
         The target whose figures stand beside the published ones.
     follows : frozenset of str
         Ids and tables of figures that follow from what was fitted to.
+    of_device : tuple of str
+        What the target's device says of itself that was fitted.
     """
 
     rows: list[Row]
     parameters: dict[str, Parameter]
     target: str
     follows: frozenset[str] = frozenset()
+    of_device: tuple[str, ...] = ()
 
     @property
     def fitted(self) -> list[str]:
-        """The names of the parameters that were fitted."""
-        return [name for name, parameter in self.parameters.items() if parameter.status == "fitted"]
+        """The names of the parameters that were fitted, the device's last."""
+        return [*(name for name, parameter in self.parameters.items() if parameter.status == "fitted"), *self.of_device]
 
     @property
     def errors(self) -> list[Row]:
@@ -94,7 +97,12 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
     rows = list(evaluation.rows()) if is_published else []
     for name in dict.fromkeys(point.target for point in analysis.points):
         rows += conclusions_on(mapping, Source(analysis, name, mapping.published))
-    return Comparison(rows, parameters, target, frozenset(follows))
+    return Comparison(rows, parameters, target, frozenset(follows), _fitted_of_device(analysis, target))
+
+
+def _fitted_of_device(analysis: Analysis, target: str) -> tuple[str, ...]:
+    said = (analysis.run.facts["devices"].get(target) or {}).get("provenance", {})
+    return tuple(f"device.{name}" for name, one in said.items() if one.get("status") == "fitted")
 
 
 def target_of(analysis: Analysis, mapping: Mapping) -> str:

@@ -73,7 +73,8 @@ def _counts(comparison: Comparison) -> str:
     if comparison.errors:
         parts.append(f"{len(comparison.errors)} ERRORS in the mapping")
     fitted = f"{len(comparison.fitted)} fitted parameters against {comparison.data_points} data points"
-    return f"{'; '.join(parts)}\n{fitted}; {len(comparison.parameters) - len(comparison.fitted)} published or assumed\n"
+    others = sum(parameter.status != "fitted" for parameter in comparison.parameters.values())
+    return f"{'; '.join(parts)}\n{fitted}; {others} published or assumed\n"
 
 
 def print_parameters(title: str, parameters: Mapping[str, Parameter]) -> None:
