@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from raidlab.beside import Comparison as Published
+from raidlab.beside.conclude import NOISE
 from raidlab.checks import SEVERITY, WARN, Finding, run_checks
 from raidlab.checks.incomplete import ended_words
 from raidlab.choice import Choice
@@ -33,12 +34,14 @@ from raidlab.metrics.accesses import accesses_by_file
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
-from raidlab.report.published import NEAR, both, concluded, standing_in
+from raidlab.report.published import NEAR, Concluded, both, concluded, standing_in
 from raidlab.report.sections import shown, target_title, targets_of
 
 PAGE = "report.html"
 FIGURES_FOLDER = "figures"
 NBSP = "\u00a0"
+# A space between a number and what it counts.
+_UNIT = re.compile(r"(?<=\d) (?=(?:[um]?s|µs|min|h|[KMGT]i?B(?:/s)?|[KMG]bit/s|IOPS|IO/s|pt|points?|percent|times)\b)")
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -93,6 +96,7 @@ def render(
         cards=cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)),
         standing=standing,
         conclusions=conclusions,
+        has_intervals=_has_intervals(conclusions),
         target_titles={
             target: target_title(analysis, target) for target in {point.target for point in analysis.points}
         },
@@ -174,9 +178,15 @@ def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]
     return list(groups.items())
 
 
+def _has_intervals(conclusions: Iterable[Concluded]) -> bool:
+    """Whether any conclusion was judged by more than one run: the notes of the others say so."""
+    notes = [row.note for one in conclusions for row in one.rows if row.verdict in ("holds", "fails", NOISE)]
+    return not notes or any("without an interval" not in note for note in notes)
+
+
 def _kept(text: str) -> str:
     """Text whose numbers are not parted from their units."""
-    return text.replace(" %", f"{NBSP}%")
+    return _UNIT.sub(NBSP, text.replace(" %", f"{NBSP}%"))
 
 
 def _options(text: str) -> Markup:
@@ -189,7 +199,7 @@ def _options(text: str) -> Markup:
 
 def _parted(name: str) -> Markup:
     """A name of several words that may be parted between them, and is not elsewhere where a column is narrow."""
-    return Markup("<wbr>").join(re.findall(r"[^_./-]+[_./-]*|[_./-]+", name))
+    return Markup("<wbr>").join(re.findall(r"[^_./:,-]+[_./:,-]*|[_./:,-]+", name))
 
 
 def _strong(figure: str) -> Markup:
