@@ -7,6 +7,7 @@ over the span sample every zone; a scan samples as far as it comes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import floor, log10
 
 from raidlab.checks.finding import PASS, WARN, Finding
 from raidlab.checks.knobs import knob
@@ -36,7 +37,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         fewest, point = min(touched, key=lambda pair: pair[0])
         few = sum(1 for parts, _ in touched if parts < _LEAST_PARTS)
         if not few:
-            yield Finding(NAME, target, PASS, f"Every workload touched at least {fewest} tenths of the span.")
+            told = "all" if fewest == _PARTS else f"at least {fewest} tenths"
+            yield Finding(NAME, target, PASS, f"Every workload touched {told} of the span.")
             continue
         told = f"{fewest} tenth{'' if fewest == 1 else 's'}"
         share = point.total("all_bytes") / len(point.rows) / max(int(point.rows[0]["user_bytes"]), 1)
@@ -45,7 +47,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             target,
             WARN,
             f"{few} of {len(touched)} points touched less than {_LEAST_PARTS} tenths of the span; {point.workload} "
-            f"({point.array}, {point.level}) moved {share:.1%} of it a run and touched {told}.",
+            f"({point.array}, {point.level}) moved {_percent(share)} of it a run and touched {told}.",
             knob(
                 analysis,
                 f"Raise measure of [{target}], or scan in several streams (address = {{ kind = 'sequential', "
@@ -61,6 +63,20 @@ def _has_places(analysis: Analysis, target: str) -> bool:
     if target == "live":
         return any(member["kind"] not in ("memory", "null") for member in analysis.run.live_members())
     return analysis.run.facts["devices"].get(target, {}).get("kind") not in _PLACELESS
+
+
+def _percent(share: float) -> str:
+    """A share by two digits, however small: a run of a large disk may touch a millionth of it.
+
+    Examples
+    --------
+    >>> _percent(0.2268), _percent(0.004), _percent(0.0000312), _percent(1.5)
+    ('23 %', '0.4 %', '0.0031 %', '150 %')
+    """
+    percents = 100 * share
+    digits = 1 - floor(log10(percents)) if percents > 0 else 0
+    text = f"{percents:.{max(digits, 0)}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
 def tenths(point: Point, workload: Workload) -> int | None:

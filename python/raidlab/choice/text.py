@@ -71,7 +71,7 @@ def turn_lines(choice: Choice) -> list[str]:
     for turn in choice.turns:
         title = choice.plan.figure[turn.figure].title
         lines.append(
-            f"By {title} {arrays[turn.instead]} comes before {arrays[turn.first]} once {turn.price} is "
+            f"By {title}: {arrays[turn.instead]} comes before {arrays[turn.first]} once {turn.price} is "
             f"{choice.prices[turn.price] * turn.factor:,.5g} ({100 * (turn.factor - 1):+.0f} %)."
         )
     return lines
