@@ -16,8 +16,9 @@ import altair as alt
 from raidlab.figures.figure import data_of
 from raidlab.figures.style import colours_of, shapes_of
 
-# Names longer than this do not stand three in a row below a panel.
-_LONG_NAME = 18
+# Names longer than the first do not stand three in a row below a panel, longer than the second not even two. Text is
+# measured in a narrow font: these leave room for a reader's, which may be an eighth wider.
+_LONG_NAME, _LONGER_NAME = 14, 26
 
 
 def told_apart(
@@ -34,7 +35,9 @@ def told_apart(
     shown : sequence of str
         Those of them that the chart shows.
     legend : altair.Legend, optional
+        When left out, one with as many columns as the names leave room for.
     """
+    legend = alt.Legend(columns=columns_for(shown)) if legend is alt.Undefined else legend
     colours, shapes = colours_of(names), shapes_of(names)
     order = list(shown)
 
@@ -50,7 +53,8 @@ def told_apart(
 
 def columns_for(shown: Sequence[str], most: int = 3) -> int:
     """How many names of a legend stand side by side."""
-    return 2 if any(len(name) > _LONG_NAME for name in shown) else most
+    longest = max(map(len, shown), default=0)
+    return 1 if longest > _LONGER_NAME else 2 if longest > _LONG_NAME else most
 
 
 def strokes(

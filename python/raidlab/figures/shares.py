@@ -22,6 +22,8 @@ from raidlab.study.figure import FigureSeries, StudyFigure
 
 KIND = "shares"
 _BAR_STEP = 19
+# Longer names of shares stand below one another: a reader's font may be wider than the one text is measured in.
+_LONG_NAME = 20
 # None of the colours that arrays have.
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F")
 _CAPTION = (
@@ -104,7 +106,7 @@ def _chart(rows: list[dict[str, Any]], spec: StudyFigure, title: str) -> Chart:
         title=None,
         sort=series,
         scale=alt.Scale(domain=series, range=[colours[name] for name in series]),
-        legend=alt.Legend(columns=2),
+        legend=alt.Legend(columns=1 if max(map(len, series)) > _LONG_NAME else 2, labelLimit=300),
     )
     base = alt.Chart(data_of(rows))
     layers: list[Any] = [
