@@ -10,6 +10,7 @@ from raidlab.api import analyse, compare_with_published, published_beside, run_s
 from raidlab.checks import INVALID, Finding
 from raidlab.errors import InputError
 from raidlab.figures import make_figures
+from raidlab.figures.held_points import woven
 from raidlab.metrics import Analysis
 from raidlab.model.slowest import mean_of_slowest, rotations
 from raidlab.report.published import concluded
@@ -226,6 +227,26 @@ def test_trade_offs_are_in_percent_of_their_own_maximum(run: Run) -> None:
     best = {str(row["line"]): row["value"] for row in rows if "line" in row and row["level"] == 16}
     assert best == {"raid0": 100.0, "raid5": 100.0}
     assert any("line" not in row and row["x"] for row in rows), "the target is marked"
+
+
+def test_what_is_held_stands_on_the_target(run: Run) -> None:
+    analysis = analyse(run)
+    comparison = next(one for one in analysis.comparisons if one.workload == "chunk, 0 % reads")
+    row = next(row for row in comparison.rows if row.array == "raid5")
+    assert row.held is not None and row.held.rates
+    figure = next(one for one in make_figures(analysis) if one.kind == "throughput_against_p90")
+    panel = next(one for one in figure.panels if one.title == "chunk, 0 % reads")
+    found = [one for values in panel.chart.to_dict()["datasets"].values() for one in values]
+    held = next(one for one in found if one.get("array") == "raid5" and "held at a p90" in one["tip"])
+    assert held["p90_ms"] == row.held.target_ms
+    assert held["rate"] == pytest.approx(sum(row.held.rates) / len(row.held.rates) / 1e6)
+    assert "Held at the target: " in panel.alt and "diamonds" in figure.caption
+
+
+def test_a_line_passes_through_what_is_held_only_in_order() -> None:
+    loads = [{"line": "a", "level": level, "x": x} for level, x in ((1, 10.0), (4, 20.0), (16, 90.0))]
+    between, beyond, unknown = ({"line": "a", "level": level, "x": 50.0} for level in (6.5, 2, None))
+    assert woven(loads, [between, beyond, unknown], "line", "x") == [*loads, between]
 
 
 def test_shares_stand_beside_the_models(run: Run) -> None:

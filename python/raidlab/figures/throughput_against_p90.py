@@ -1,7 +1,7 @@
 """Throughput against the 90th percentile of response time: what an array gives, and what it makes one wait for it.
 
 Each line is one array; its points are the loads of the sweep, lightest first. Up and to the left is better. A dashed
-line marks the response-time target of the study, where it has one.
+line marks the response-time target of the study, where it has one, and diamonds on it what was held there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import altair as alt
 
 from raidlab.figures.channels import told_apart
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
+from raidlab.figures.held_points import diamonds, held_point, in_words, with_target, woven
 from raidlab.figures.per_table import figure_per_table
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.figures.words import lines_in, number, of_lines
@@ -22,6 +23,7 @@ from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.study.schema import Compare
 
 KIND = "throughput_against_p90"
+_PERCENTILE = 90
 # Beyond this span of an axis only the powers of ten are marked.
 _WIDE_RATIO = 2000
 _PER_WORDS = {"disk": "MB/s per disk", "user_capacity": "MB/s per TB of user capacity", "array": "MB/s"}
@@ -30,10 +32,8 @@ _PER_SCALE = {"disk": 1.0, "user_capacity": 1e12, "array": 1.0}
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each table of the study and each target; a panel for each workload."""
-    caption = (
-        "Each point is one load of the sweep, lightest at the left; up and to the left is better."
-        " The dashed line is the response-time target."
-    )
+    text = "Each point is one load of the sweep, lightest at the left; up and to the left is better."
+    caption = with_target(text, analysis)
     return figure_per_table(analysis, KIND, "Throughput against response time", caption, _panels)
 
 
@@ -43,11 +43,27 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
         rows = list(_rows(analysis, compare, target, workload.name))
         if rows:
             goal_ms = target_ms(analysis, target, workload.name)
+            held = list(_held(analysis, compare, target, workload.name))
             yield Panel(
                 workload.name,
-                _chart(rows, names, compare.per, workload.name, goal_ms),
-                _alt_text(rows, compare.per, goal_ms),
+                _chart(rows, held, names, compare.per, workload.name, goal_ms),
+                _alt_text(rows, compare.per, goal_ms) + in_words(held, "array", "rate"),
             )
+
+
+def _held(analysis: Analysis, compare: Compare, target: str, workload: str) -> Iterator[dict[str, Any]]:
+    """What arrays hold, where it is the percentile of this figure that is held."""
+    points = {
+        point.array: point
+        for point in analysis.points
+        if point.is_swept and (point.target, point.group, point.workload) == (target, compare.group, workload)
+    }
+    for array, point in points.items():
+        held = held_point(analysis, target, array, workload)
+        if held is not None and held.percentile == _PERCENTILE:
+            rate = held.mb_s / share_basis(point, compare.per) * _PER_SCALE[compare.per]
+            row = held.row(array, rate, _PER_WORDS[compare.per])
+            yield {"array": array, "p90_ms": held.target_ms, "rate": rate, **row}
 
 
 def _alt_text(rows: list[dict[str, Any]], per: str, goal_ms: float | None) -> str:
@@ -78,22 +94,30 @@ def target_ms(analysis: Analysis, target: str, workload: str) -> float | None:
     return None
 
 
-def _chart(rows: list[dict[str, Any]], names: list[str], per: str, title: str, target_ms: float | None) -> Chart:
+def _chart(
+    rows: list[dict[str, Any]],
+    held: list[dict[str, Any]],
+    names: list[str],
+    per: str,
+    title: str,
+    target_ms: float | None,
+) -> Chart:
     shown = [name for name in names if any(row["array"] == name for row in rows)]
     colour, shape = told_apart("array", names, shown)
-    base = alt.Chart(data_of(rows)).encode(
-        x=alt.X(
-            "p90_ms:Q",
-            title="90th percentile of response time (ms, log scale)",
-            scale=alt.Scale(type="log", nice=False, padding=12),
-            axis=alt.Axis(values=ticks_between([row["p90_ms"] for row in rows]), format="~g", labelOverlap="greedy"),
-        ),
-        y=alt.Y("rate:Q", title=_PER_WORDS[per], scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5)),
-        color=colour,
-        order=alt.Order("level:Q"),
+    place = alt.X(
+        "p90_ms:Q",
+        title="90th percentile of response time (ms, log scale)",
+        scale=alt.Scale(type="log", nice=False, padding=12),
+        axis=alt.Axis(values=ticks_between([row["p90_ms"] for row in rows]), format="~g", labelOverlap="greedy"),
     )
-    points = base.mark_point(filled=True, size=55, opacity=1).encode(shape=shape, description="tip:N")
-    layers: list[Any] = [base.mark_line(strokeWidth=2, aria=False), points]
+    height = alt.Y("rate:Q", title=_PER_WORDS[per], scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5))
+    lines = alt.Chart(data_of(woven(rows, held, "array", "p90_ms"))).mark_line(strokeWidth=2, aria=False)
+    points = alt.Chart(data_of(rows)).mark_point(filled=True, size=55, opacity=1)
+    layers: list[Any] = [
+        lines.encode(x=place, y=height, color=colour, order=alt.Order("level:Q")),
+        points.encode(x=place, y=height, color=colour, shape=shape, description="tip:N"),
+        *diamonds(held, place, height, colour),
+    ]
     if target_ms is not None:
         mark = alt.Chart(data_of([{"p90_ms": target_ms}]))
         layers.insert(0, mark.mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="p90_ms:Q"))

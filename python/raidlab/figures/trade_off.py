@@ -1,7 +1,7 @@
 """A metric against response time, one line an array, its points the loads of a sweep: what is won for what is waited.
 
 Up and to the left is better. With `of_maximum` a line is in percent of its own greatest value, which shows how soon it
-comes near it. The dashed line is the response-time target, where the workload has one.
+comes near it. The dashed line is the response-time target, where the workload has one; diamonds on it: what was held.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import altair as alt
 
 from raidlab.figures.channels import strokes, told_apart
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
+from raidlab.figures.held_points import diamonds, held_point, in_words, with_target, woven
+from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures, source_of
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.figures.throughput_against_p90 import target_ms, ticks_between
 from raidlab.figures.words import lines_in, number, of_lines
@@ -21,12 +22,14 @@ from raidlab.metrics import Analysis, Metric
 from raidlab.study.figure import StudyFigure
 
 KIND = "trade_off"
-_CAPTION = "Each point is one load of the sweep; up and to the left is better. Dashed: the response-time target."
+_CAPTION = "Each point is one load of the sweep; up and to the left is better."
+# What is held at a target is a throughput: these are it, of so much of the array.
+_THROUGHPUTS = {"throughput_mb_s", "throughput_per_disk_mb_s"}
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, _CAPTION, _panels)
+    yield from own_figures(analysis, KIND, with_target(_CAPTION, analysis), _panels)
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
@@ -35,19 +38,22 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
         return
     for workload in spec.workloads:
         lines = lines_of(spec, workload)
-        rows = [row for line in lines for row in _rows(analysis, spec, target, line, height, along)]
+        found = [(line, mine) for line in lines if (mine := _rows(analysis, spec, target, line, height, along))]
+        rows = [row for _, mine in found for row in mine]
         if rows:
             mark = target_ms(analysis, target, workload) if along.unit == "ms" else None
-            chart = _chart(rows, [line.name for line in lines], spec, height, along, workload, mark)
-            yield Panel(workload, chart, _alt_text(rows, spec, height, along))
+            held = [one for line, mine in found for one in _held(analysis, spec, target, line, mine, height, along)]
+            chart = _chart(rows, held, [line.name for line in lines], spec, height, along, workload, mark)
+            yield Panel(workload, chart, _alt_text(rows, spec, height, along) + in_words(held, "line", "value"))
 
 
 def _alt_text(rows: list[dict[str, Any]], spec: StudyFigure, height: Metric, along: Metric) -> str:
-    return of_lines(lines_in(rows, "x", "value", order="level"), axis_title([along]), _y_title(spec, height))
+    what = f"{height.title}, {_y_title(spec, height)}" if spec.of_maximum else _y_title(spec, height)
+    return of_lines(lines_in(rows, "x", "value", order="level"), axis_title([along]), what)
 
 
 def _y_title(spec: StudyFigure, height: Metric) -> str:
-    return f"{height.title}, % of its own maximum" if spec.of_maximum else axis_title([height])
+    return "% of its own maximum" if spec.of_maximum else axis_title([height])
 
 
 def _rows(
@@ -64,7 +70,7 @@ def _rows(
         what = f"{height.title} {number(value)} {height.unit} at {along.title} {number(x)} {along.unit}"
         tip = f"{line.name}, {point.level}: {what}"
         row = {"line": line.name, "level": point.level_value, "x": x, "value": value, "low": low, "high": high}
-        rows.append({**row, "tip": tip})
+        rows.append({**row, "absolute": value, "tip": tip})
     most = max((row["value"] for row in rows), default=0.0)
     if spec.of_maximum and most:
         shares = [{key: 100 * row[key] / most for key in ("value", "low", "high")} for row in rows]
@@ -75,8 +81,32 @@ def _rows(
     return rows
 
 
+def _held(
+    analysis: Analysis,
+    spec: StudyFigure,
+    target: str,
+    line: Line,
+    rows: list[dict[str, Any]],
+    height: Metric,
+    along: Metric,
+) -> Iterator[dict[str, Any]]:
+    """What the line's array holds, in the measure of its other points; none where something else is held or drawn."""
+    held = held_point(analysis, target, line.array, line.workload) if height.kind in _THROUGHPUTS else None
+    if held is None or along.kind != f"response_time_ms_p{held.percentile:g}":
+        return
+    disks = source_of(analysis, target).points_of(line.array, line.workload)[0].disks
+    value = held.mb_s / (disks if height.kind == "throughput_per_disk_mb_s" else 1)
+    row = {"line": line.name, "x": held.target_ms, "value": value, **held.row(line.name, value, height.unit)}
+    most = max(one["absolute"] for one in rows)
+    if spec.of_maximum and most:
+        share = 100 * value / most
+        row |= {"value": share, "tip": f"{row['tip']}, {share:.0f} % of its maximum"}
+    yield row
+
+
 def _chart(
     rows: list[dict[str, Any]],
+    held: list[dict[str, Any]],
     names: list[str],
     spec: StudyFigure,
     height: Metric,
@@ -94,18 +124,16 @@ def _chart(
     )
     scale = alt.Scale(zero=True, nice=True)
     colour, shape = told_apart("line", names, shown)
-    base = alt.Chart(data_of(rows)).encode(
-        x=place,
-        y=alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5)),
-        color=colour,
-        order=alt.Order("level:Q"),
-    )
+    upright = alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5))
     layers: list[Any] = []
     if mark is not None:
         layers.append(
             alt.Chart(data_of([{"x": mark}])).mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="x:Q")
         )
     layers += strokes(rows, place, y_title, colour, scale)
-    layers.append(base.mark_line(strokeWidth=2, aria=False))
-    layers.append(base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, description="tip:N"))
+    joined = alt.Chart(data_of(woven(rows, held, "line", "x"))).mark_line(strokeWidth=2, aria=False)
+    layers.append(joined.encode(x=place, y=upright, color=colour, order=alt.Order("level:Q")))
+    points = alt.Chart(data_of(rows)).mark_point(filled=True, size=50, opacity=1)
+    layers.append(points.encode(x=place, y=upright, color=colour, shape=shape, description="tip:N"))
+    layers += diamonds(held, place, upright, colour)
     return alt.LayerChart(layer=layers).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
