@@ -12,9 +12,12 @@ from raidlab.api import analyse, compare_with_published, run_study, write_report
 from raidlab.checks import PASS, UNKNOWN, WARN, run_checks
 from raidlab.errors import InputError
 from raidlab.figures import make_figures
+from raidlab.figures.bars import labels_of
+from raidlab.figures.channels import columns_for
 from raidlab.results import Run
 from raidlab.results.foreign import read_foreign
 from raidlab.study import load_study
+from raidlab.study.figure import StudyFigure
 
 STUDY = """
 name = "volumes"
@@ -257,6 +260,25 @@ def test_figures_are_drawn_under_the_studys_names(run: Run, tmp_path: Path) -> N
                 ET.fromstring(file.read_text(encoding="utf-8"))
     lines = str(figures["Figure 1: reads"].specifications())
     assert "two, uneven" in lines and "foreign" not in lines
+
+
+@pytest.mark.parametrize(
+    ("metrics", "labels"),
+    [
+        (["streams_read_mb_s", "streams_write_mb_s"], {"both": "5.7 + 18.2", "one": "9.6"}),
+        (["host_requests_percent", "host_parity_percent"], {"both": "23.9", "one": "9.6"}),
+    ],
+)
+def test_rates_over_different_times_are_not_added_up(metrics: list[str], labels: dict[str, str]) -> None:
+    keys = {"number": "1", "title": "t", "draw": "bars", "metrics": metrics, "workloads": ["w"], "arrays": []}
+    values = {"both": (5.68, 18.2), "one": (0.0, 9.62)}
+    rows = [{"line": name, "value": value} for name, both in values.items() for value in both]
+    assert labels_of(rows, list(values), StudyFigure.model_validate(keys)) == labels
+
+
+def test_long_names_stand_in_fewer_columns() -> None:
+    names = ("raid0", "one on each of two", "two 11+p in two arrays, two interfaces")
+    assert [columns_for(names[:count], most=4) for count in (0, 1, 2, 3)] == [4, 4, 2, 1]
 
 
 def _depths(run: Run, title: str, line: str) -> set[float]:

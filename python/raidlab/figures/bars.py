@@ -1,7 +1,8 @@
 """Metrics at one load as bars, one an array; several metrics are parts of one whole, stacked.
 
 The load is the one of most throughput, the heaviest, or a depth; it stands beside the figure. A further metric may be
-marked on each bar, such as what its parts should add up to.
+marked on each bar, such as what its parts should add up to. Parts that are rates over different times have no sum: the
+figure beside the bar gives each.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import altair as alt
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
 from raidlab.figures.style import INK, PANEL_WIDTH, label_room
-from raidlab.figures.words import number, of_bars
+from raidlab.figures.words import alike, number, of_bars
 from raidlab.metrics import Analysis, Point
 from raidlab.study.figure import StudyFigure
 
@@ -22,6 +23,10 @@ KIND = "bars"
 # Longer names of parts stand below one another.
 _LONG_PART = 24
 _BAR_STEP = 26
+# Rates of streams, each over the time to its own end: nothing ever went as fast as they add up to.
+_OVER_OWN_TIMES = {"streams_read_mb_s", "streams_write_mb_s"}
+# The widest letter of a figure, and the gap between it and a bar, in pixels.
+_LETTER, _LABEL_GAP = 8, 14
 # One for a bar of one part; parts have colours that no array has.
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F", "#54278F", "#E3C27B")
 
@@ -42,9 +47,20 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
                 names.append(line.name)
                 rows += found
         if rows:
-            whole = {name: sum(row["value"] for row in rows if row["line"] == name) for name in names}
             metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
-            yield Panel(workload, _chart(rows, names, spec, workload), of_bars(whole, axis_title(metrics)))
+            labels = labels_of(rows, names, spec)
+            yield Panel(workload, _chart(rows, labels, spec, workload), of_bars(labels, axis_title(metrics)))
+
+
+def labels_of(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure) -> dict[str, str]:
+    """The figure beside each bar: what its parts add up to, or each of those that have no sum; all alike."""
+    parts = {name: [row["value"] for row in rows if row["line"] == name] for name in names}
+    if not _OVER_OWN_TIMES.issuperset(spec.metrics):
+        parts = {name: [sum(values)] for name, values in parts.items()}
+    decimals = alike(value for values in parts.values() for value in values)
+    return {
+        name: " + ".join(f"{value:,.{decimals}f}" for value in values if value) or "0" for name, values in parts.items()
+    }
 
 
 def _chosen(analysis: Analysis, spec: StudyFigure, target: str, line: Line) -> Point | None:
@@ -65,9 +81,7 @@ def _parts(spec: StudyFigure, line: Line, point: Point) -> list[dict[str, Any]]:
     values = [metric.compute(point, None) for metric in metrics]
     if not values or None in values:
         return []
-    whole = sum(value or 0.0 for value in values)
     mark = BY_KIND[spec.mark].compute(point, None) if spec.mark in BY_KIND else None
-    label = f"{whole:.0f}" if whole >= 10 else f"{whole:.1f}"
     interval = interval_of(point, metrics[0]) if len(metrics) == 1 else None
     sure = "" if interval is None else f" (95 % interval {number(interval[0])} to {number(interval[1])})"
     return [
@@ -76,7 +90,6 @@ def _parts(spec: StudyFigure, line: Line, point: Point) -> list[dict[str, Any]]:
             "part": metric.title,
             "rank": rank,
             "value": value,
-            "label": label,
             "mark": mark,
             "tip": f"{line.name}, {point.level}: {metric.title} {number(value)} {metric.unit}{sure}",
         }
@@ -84,14 +97,16 @@ def _parts(spec: StudyFigure, line: Line, point: Point) -> list[dict[str, Any]]:
     ]
 
 
-def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, title: str) -> Chart:
+def _chart(rows: list[dict[str, Any]], labels: dict[str, str], spec: StudyFigure, title: str) -> Chart:
+    names = list(labels)
     metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
     parts = [metric.title for metric in metrics]
     most = max(sum(row["value"] for row in rows if row["line"] == name) for name in names)
     marked = [row for row in rows if row["rank"] == 0 and row["mark"] is not None]
     most = max(most, *(row["mark"] for row in marked)) if marked else most
     # Room at the right for the figure behind the longest bar.
-    scale = alt.Scale(domain=[0, most * 1.15 or 1.0], nice=False)
+    room = (max(map(len, labels.values())) * _LETTER + _LABEL_GAP) / PANEL_WIDTH
+    scale = alt.Scale(domain=[0, most * max(1.25, 1 / (1 - room)) or 1.0], nice=False)
     place = alt.Y("line:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200))
     bar = alt.Chart(data_of(rows)).mark_bar(height=16, opacity=0.9)
     drawn = bar.encode(
@@ -107,7 +122,7 @@ def _chart(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure, titl
         order=alt.Order("rank:Q"),
         description="tip:N",
     )
-    ends = [row for row in rows if row["rank"] == 0]
+    ends = [{"line": name, "label": label} for name, label in labels.items()]
     text = alt.Chart(data_of(ends)).mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False)
     labels = text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N")
     layers: list[Any] = [drawn, labels]

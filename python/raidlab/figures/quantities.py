@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.own import Line, lines_of, own_figures, source_of, span_of
 from raidlab.figures.style import COLOURS, INK, PANEL_WIDTH, label_room
-from raidlab.figures.words import number, of_bars
+from raidlab.figures.words import alike, number, of_bars
 from raidlab.metrics import Analysis
 from raidlab.quantities import KINDS, NotThereError, Reading, Source
 from raidlab.study.figure import StudyFigure
@@ -56,16 +56,17 @@ def _row(spec: StudyFigure, line: Line, reading: Reading) -> dict[str, Any]:
     return {
         "line": line.name,
         **span,
-        "label": f"{span['value']:.3g}",
         "tip": f"{line.name}: {spec.axis} {number(span['value'])}{sure}",
     }
 
 
 def _chart(rows: list[dict[str, Any]], spec: StudyFigure, title: str) -> Chart:
     names = [row["line"] for row in rows]
+    decimals = alike(row["value"] for row in rows)
+    rows = [{**row, "label": f"{row['value']:,.{decimals}f}"} for row in rows]
     least, most = (pick(row[end] for row in rows) for pick, end in ((min, "low"), (max, "high")))
     # Room at the right for the figure behind the longest bar; an intercept may be negative.
-    scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * 1.18, 0.0) or 1.0], nice=False)
+    scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * 1.25, 0.0) or 1.0], nice=False)
     place = alt.Y("line:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=220))
     along = alt.X("value:Q", title=spec.axis, scale=scale, axis=alt.Axis(tickCount=5))
     bar = alt.Chart(data_of(rows)).mark_bar(height=16, opacity=0.9, color=COLOURS[0])

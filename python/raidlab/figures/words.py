@@ -5,6 +5,7 @@ Invariant: what is said of a chart holds figures, not only names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,21 @@ def number(value: float | None) -> str:
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= _TENTH else f"{value:.3g}"
+
+
+def alike(values: Iterable[float]) -> int:
+    """With how many decimals numbers side by side are written: three digits of the greatest, two of the least.
+
+    Examples
+    --------
+    >>> [alike(values) for values in ([41, 36.1], [0.12, 0.116], [1200, 640], [120, 5.7], [0])]
+    [1, 3, 0, 1, 0]
+    """
+    sizes = [abs(value) for value in values if value]
+    if not sizes:
+        return 0
+    decimals = max(0, 2 - math.floor(math.log10(max(sizes))))
+    return decimals + 1 if min(sizes) * 10.0**decimals < 10 else decimals
 
 
 def of_bars(values: Mapping[str, str | float], what: str) -> str:
