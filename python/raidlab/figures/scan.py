@@ -123,7 +123,9 @@ def _chart(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigur
     scale = alt.Scale(zero=True, nice=True)
     height = alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5))
     legend = alt.Legend(columns=columns_for(shown), labelLimit=380)
-    colour, shape = told_apart("line", names, shown, legend)
+    # Arrays come first, so that they look as in the other figures whatever lies between them here.
+    arrays = {array for line in lines for array in line.arrays}
+    colour, shape = told_apart("line", sorted(names, key=lambda name: name not in arrays), shown, legend)
     drawn = [row for row in rows if row["line"] not in spec.flat]
     level = [row for name in spec.flat for row in _ends(rows, name, level=True)]
     straight = [row for name in shown if name not in spec.flat for row in _ends(rows, name, level=False)]
