@@ -261,6 +261,15 @@ def test_shares_stand_beside_the_models(run: Run) -> None:
     assert shares["raid5", "here"]["low"] < shares["raid5", "here"]["high"], "three repeats have an interval"
 
 
+def test_captions_speak_of_intervals_only_where_there_are_repeats(run: Run, folder: Path, tmp_path: Path) -> None:
+    def caption(run: Run) -> str:
+        return next(one.caption for one in make_figures(analyse(run)) if one.title == "Figure 3: shares")
+
+    assert "intervals over repeats" in caption(run)
+    quick = run_study(folder / "study.toml", out=tmp_path, quick=True)
+    assert "intervals" not in caption(quick) and "One run each" in caption(quick)
+
+
 def test_scans_lie_over_what_differs(run: Run) -> None:
     mix = _rows(run, "Figure 4: mix")
     assert {row["x"] for row in mix if row.get("line") == "raid5"} == {0, 50, 100}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from raidlab.figures.figure import Figure, Panel
 from raidlab.figures.over_blocks import RUNS, Mark, kib, panels, sizes_of, swept_point
-from raidlab.figures.own import own_figures
+from raidlab.figures.own import of_repeats, own_figures
 from raidlab.metrics import Analysis
 from raidlab.study.figure import StudyFigure
 from raidlab.study.workload import Workload
@@ -21,7 +21,7 @@ _MB = 1e6
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target."""
-    yield from own_figures(analysis, KIND, RUNS, _panels)
+    yield from own_figures(analysis, KIND, of_repeats(analysis, RUNS), _panels)
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:

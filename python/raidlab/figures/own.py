@@ -20,6 +20,7 @@ from raidlab.stats import mean_interval
 from raidlab.study.figure import StudyFigure
 
 OWN = "own"
+ONE_RUN = "One run each: no interval."
 BY_KIND: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
 Panels = Callable[[Analysis, StudyFigure, str], Iterable[Panel]]
@@ -64,6 +65,11 @@ def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> 
             if made:
                 text = " ".join(part for part in (caption, spec.note) if part)
                 yield Figure(kind, own_key(spec, target), f"{spec.number}: {spec.title}", text, made)
+
+
+def of_repeats(analysis: Analysis, words: str) -> str:
+    """What a caption says of intervals over repeats: the words where there are repeats, else that there are none."""
+    return words if any(len(point.rows) > 1 for point in analysis.points) else ONE_RUN
 
 
 def interval_of(point: Point, metric: Metric) -> tuple[float, float] | None:

@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.figures.own import own_figures, percent_of, reading_at, source_of, span_of
+from raidlab.figures.own import of_repeats, own_figures, percent_of, reading_at, source_of, span_of
 from raidlab.figures.style import PANEL_WIDTH, label_room
 from raidlab.figures.words import number, of_bars
 from raidlab.metrics import Analysis
@@ -26,15 +26,13 @@ _BAR_STEP = 19
 _LONG_NAME = 20
 # None of the colours that arrays have.
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F")
-_CAPTION = (
-    "Throughput per disk in percent of the reference; in brackets the storage efficiency. Strokes: 95 % intervals over"
-    " repeats."
-)
+_CAPTION = "Throughput per disk in percent of the reference; in brackets the storage efficiency."
+_STROKES = "Strokes: 95 % intervals over repeats."
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, _CAPTION, _panels)
+    yield from own_figures(analysis, KIND, f"{_CAPTION} {of_repeats(analysis, _STROKES)}", _panels)
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:

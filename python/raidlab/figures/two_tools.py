@@ -13,7 +13,7 @@ import altair as alt
 
 from raidlab.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.figures.over_blocks import RUNS
-from raidlab.figures.own import own_key
+from raidlab.figures.own import ONE_RUN, own_key
 from raidlab.figures.style import COLOURS, PANEL_HEIGHT, PANEL_WIDTH, SHAPES
 from raidlab.figures.words import number, of_lines
 from raidlab.metrics import Analysis
@@ -29,7 +29,8 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     for spec in analysis.run.study.figure:
         mine = [one for one in found if one["array"] in spec.arrays and one["workload"] in spec.workloads]
         if spec.draw == KIND and mine:
-            caption = " ".join(part for part in (RUNS, f"Both on {mine[0]['target']}.", spec.note) if part)
+            runs = RUNS if any(len(one["pairs"]) > 1 for one in mine) else ONE_RUN
+            caption = " ".join(part for part in (runs, f"Both on {mine[0]['target']}.", spec.note) if part)
             charts = [(title, _rows(mine, key, title)) for key, title in _PANELS]
             made = tuple(Panel(title, _chart(rows, title), _alt_text(rows, title)) for title, rows in charts if rows)
             yield Figure(KIND, own_key(spec, "live"), f"{spec.number}: {spec.title}", caption, made)
