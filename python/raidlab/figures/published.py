@@ -2,12 +2,13 @@
 
 Each mark is one printed figure: at 0 it agrees to half of its last digit. Those that parameters were fitted to are
 hollow, misses are orange diamonds; arithmetic, which needs no run, is left out. Below, each miss in percent of what was
-printed, which stands at 100.
+printed, which stands at 100. What lies beyond a panel is a triangle at its edge that points outwards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -30,6 +31,8 @@ _EDGE = 30.0
 _MOST = 14
 _JITTER_STEPS = 7
 _PRINTED = 100.0
+# By the side on which a mark lies beyond its panel.
+_OUTWARDS = {-1: "triangle-left", 1: "triangle-right"}
 
 
 def figures_of(comparison: Comparison) -> Iterator[Figure]:
@@ -47,14 +50,28 @@ def figures_of(comparison: Comparison) -> Iterator[Figure]:
         said = "; ".join(_both(row) for row in missed[:_MOST])
         title = "The misses" if len(missed) <= _MOST else f"The {_MOST} largest of {len(missed)} misses"
         panels.append(Panel(title, _misses(missed[:_MOST], title), f"Here against printed: {said}."))
-    yield Figure(
-        KIND,
-        KIND,
-        "Printed beside what comes out here",
-        f"One mark a figure, by table: how far it lies beyond half of its last printed digit. Near is within"
-        f" {MISS_PERCENT:g} %, of percentages within {MISS_POINTS:g} points; hollow marks were fitted to.",
-        tuple(panels),
-    )
+    yield Figure(KIND, KIND, "Printed beside what comes out here", _caption(rows, missed[:_MOST]), tuple(panels))
+
+
+def _caption(rows: list[Row], missed: list[Row]) -> str:
+    said = [
+        "One mark a figure, by table: how far it lies beyond half of its last printed digit. Near is within"
+        f" {MISS_PERCENT:g} %, of percentages within {MISS_POINTS:g} points; hollow marks were fitted to."
+    ]
+    if missed:
+        said.append("Misses are in percent of what was printed, without the allowance of half a digit.")
+    if any(_beyond(row.error or 0.0, -_EDGE, _EDGE) for row in rows) or any(map(_share_beyond, missed)):
+        said.append("Triangles at an edge lie beyond it.")
+    return " ".join(said)
+
+
+def _beyond(value: float, low: float, high: float) -> int:
+    """On which side of a panel a value lies: -1, 1, or 0 within it."""
+    return (value > high) - (value < low)
+
+
+def _share_beyond(row: Row) -> int:
+    return _beyond(_share(row) or 0.0, 0.0, 2 * _PRINTED)
 
 
 def _size(row: Row) -> float:
@@ -109,6 +126,7 @@ def _errors(rows: list[Row]) -> Chart:
                 "verdict": verdict,
                 "tip": _tip(row),
                 "fit": is_fitted,
+                "beyond": _beyond(row.error or 0.0, -_EDGE, _EDGE),
             }
         )
     most = max(MISS_PERCENT * 1.4, *(abs(one["error"]) for one in data)) * 1.05
@@ -125,29 +143,23 @@ def _errors(rows: list[Row]) -> Chart:
     layers: list[Any] = [
         alt.Chart(data_of([{"error": 0}])).mark_rule(aria=False, opacity=0.6).encode(x=axis),
     ]
-    for is_fitted in (True, False):
-        mine = [one for one in data if one["fit"] == is_fitted]
+    colour, shape = (
+        channel(
+            "verdict:N",
+            title=None,
+            scale=alt.Scale(domain=verdicts, range=[looks[one][which] for one in verdicts]),
+            legend=legend,
+        )
+        for which, channel in enumerate((alt.Color, alt.Shape))
+    )
+    offset = alt.YOffset("spread:Q", scale=alt.Scale(domain=[-1, _JITTER_STEPS]))
+    for is_fitted, side in product((True, False), (0, *_OUTWARDS)):
+        mine = [one for one in data if (one["fit"], one["beyond"]) == (is_fitted, side)]
         if mine:
             marks = alt.Chart(data_of(mine)).mark_point(filled=not is_fitted, size=60, opacity=0.85)
+            looking = alt.ShapeValue(_OUTWARDS[side]) if side else shape
             layers.append(
-                marks.encode(
-                    x=axis,
-                    y=place,
-                    yOffset=alt.YOffset("spread:Q", scale=alt.Scale(domain=[-1, _JITTER_STEPS])),
-                    color=alt.Color(
-                        "verdict:N",
-                        title=None,
-                        scale=alt.Scale(domain=verdicts, range=[looks[one][0] for one in verdicts]),
-                        legend=legend,
-                    ),
-                    shape=alt.Shape(
-                        "verdict:N",
-                        title=None,
-                        scale=alt.Scale(domain=verdicts, range=[looks[one][1] for one in verdicts]),
-                        legend=legend,
-                    ),
-                    description="tip:N",
-                )
+                marks.encode(x=axis, y=place, yOffset=offset, color=colour, shape=looking, description="tip:N")
             )
     chart = alt.LayerChart(layer=layers)
     return chart.properties(
@@ -165,6 +177,7 @@ def _misses(rows: list[Row], title: str) -> Chart:
             "printed": _PRINTED,
             "tip": _tip(row),
             "label": f"{number(row.value)} / {row.published.text}",
+            "shape": _OUTWARDS.get(_share_beyond(row), "diamond"),
         }
         for row, share in zip(rows, shares, strict=True)
     ]
@@ -184,8 +197,8 @@ def _misses(rows: list[Row], title: str) -> Chart:
     layers = [
         base.mark_rule(strokeWidth=1.5, opacity=0.6, aria=False).encode(x=at("printed"), x2="share:Q"),
         base.mark_point(filled=False, size=60, color=INK, aria=False).encode(x=at("printed")),
-        base.mark_point(filled=True, size=80, shape="diamond", color=COLOURS[1], opacity=1).encode(
-            x=at("share"), description="tip:N"
+        base.mark_point(filled=True, size=80, color=COLOURS[1], opacity=1).encode(
+            x=at("share"), shape=alt.Shape("shape:N", scale=None, legend=None), description="tip:N"
         ),
         base.mark_text(align="right", baseline="middle", fontSize=11, aria=False).encode(
             x=alt.value(_WIDTH - 150), text="label:N"
