@@ -305,6 +305,9 @@ def in_words_of(subject: Subject, message: str) -> str:
     >>> from raidlab.measure.places import Place
     >>> in_words_of(Subject("total", "direct", "", (Place("a", "file", 1), Place("b", "file", 1))), "targets[1]: gone")
     "TARGET: 'b': gone"
+    >>> made = Subject("total", "direct", "", (Place("d", "directory", 1, path=Path("/d")),))
+    >>> in_words_of(made, "targets[0].path: /d/raidlab-members-x/member-00.dat: was taken away: No such file")
+    "TARGET: 'd': was taken away: No such file"
     """
     key, colon, rest = message.partition(": ")
     for name in ("targets[", "members["):
@@ -318,6 +321,9 @@ def in_words_of(subject: Subject, message: str) -> str:
 def _without_path(message: str, place: Place) -> str:
     """The engine names a target by its path; the user has just been told it."""
     for path in {str(place.path), str(place.path.resolve())} if place.path is not None else ():
+        if place.kind == "directory" and message.startswith(f"{path}/"):
+            # Of the files that raidlab made in it he knows nothing.
+            message = message.partition(": ")[2] or message
         for start in (f"{path}: ", f"{path} "):
             message = message.removeprefix(start)
     return message

@@ -53,7 +53,11 @@ fn open_if_there(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) ->
         Ok(found) if !found.is_file() => {
             Err(LiveError::bad(path_key(key), format!("{} is not a regular file", path.display())))
         }
-        Ok(_) => open_existing(path, size_bytes, key, intent).map(Some),
+        Ok(_) => match open_existing(path, size_bytes, key, intent) {
+            // Removed since it was looked at.
+            Err(LiveError::Io { errno: libc::ENOENT, .. }) => Ok(None),
+            opened => opened.map(Some),
+        },
     }
 }
 
