@@ -17,12 +17,13 @@ from itertools import pairwise
 from typing import Any
 
 import altair as alt
+import polars as pl
 
 from raidlab.figures.figure import data_of
 from raidlab.figures.style import INK
 from raidlab.figures.words import number
 from raidlab.metrics import Analysis
-from raidlab.metrics.comparison import ALWAYS_EXCEEDED, NEVER_EXCEEDED
+from raidlab.metrics.comparison import NEVER_EXCEEDED, bound_of, mean_known, mean_rate
 
 _CAPTION = "Dashed: the response-time target; diamonds on it: what the search held there."
 
@@ -59,20 +60,17 @@ def with_target(caption: str, analysis: Analysis) -> str:
 
 def held_point(analysis: Analysis, target: str, array: str, workload: str) -> HeldPoint | None:
     """What an array holds; None where it was not searched, or the target was missed or never reached."""
-    rows = [
-        row
-        for row in analysis.run.holds.iter_rows(named=True)
-        if (row["target"], row["array"], row["workload"]) == (target, array, workload)
-    ]
-    rates = [row["throughput_bytes_per_s"] for row in rows]
-    if not rows or None in rates or any(row["bound"] in (ALWAYS_EXCEEDED, NEVER_EXCEEDED) for row in rows):
+    holds = analysis.run.holds
+    is_mine = (pl.col("target") == target) & (pl.col("array") == array) & (pl.col("workload") == workload)
+    rows = holds.filter(is_mine).to_dicts()
+    rate = mean_rate(rows)
+    if rate is None or bound_of(rows) == NEVER_EXCEEDED:
         return None
-    depths = [row["depth"] for row in rows]
     return HeldPoint(
         target_ms=rows[0]["target_ns"] / 1e6,
         percentile=rows[0]["percentile"],
-        mb_s=sum(rates) / len(rates) / 1e6,
-        depth=None if None in depths else sum(depths) / len(depths),
+        mb_s=rate / 1e6,
+        depth=mean_known(row["depth"] for row in rows),
     )
 
 
@@ -99,7 +97,53 @@ def woven(
     return [*rows, *(one for one in found if fits(one))]
 
 
-def diamonds(found: Sequence[dict[str, Any]], place: alt.X, height: alt.Y, colour: alt.Color) -> list[Any]:
+def layers_of(
+    rows: Sequence[dict[str, Any]],
+    held: Sequence[dict[str, Any]],
+    fields: tuple[str, str],
+    places: tuple[alt.X, alt.Y],
+    told: tuple[alt.Color, alt.Shape],
+    target_ms: float | None,
+    *,
+    size: int,
+    below: Sequence[Any] = (),
+) -> list[Any]:
+    """The layers of a chart over response time: the target's line, what lies below the lines, lines, points, diamonds.
+
+    Parameters
+    ----------
+    rows, held : sequence of dict
+        The data of the loads and of the held points, with ``level`` and ``tip``.
+    fields : tuple of str
+        What of the data names the line, and what is along the axis.
+    places : tuple
+        Where a point stands, along and upwards.
+    told : tuple
+        The colour and the shape of each line.
+    target_ms : float or None
+        The response-time target, where there is one.
+    size : int
+        Of the points.
+    below : sequence, optional
+        Layers between the target's line and the lines.
+    """
+    (line, along), (place, height), (colour, shape) = fields, places, told
+    layers: list[Any] = []
+    if target_ms is not None:
+        mark = alt.Chart(data_of([{along: target_ms}]))
+        layers.append(mark.mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x=f"{along}:Q"))
+    lines = alt.Chart(data_of(woven(rows, held, line, along))).mark_line(strokeWidth=2, aria=False)
+    points = alt.Chart(data_of(list(rows))).mark_point(filled=True, size=size, opacity=1)
+    return [
+        *layers,
+        *below,
+        lines.encode(x=place, y=height, color=colour, order=alt.Order("level:Q")),
+        points.encode(x=place, y=height, color=colour, shape=shape, description="tip:N"),
+        *_diamonds(held, place, height, colour),
+    ]
+
+
+def _diamonds(found: Sequence[dict[str, Any]], place: alt.X, height: alt.Y, colour: alt.Color) -> list[Any]:
     """The held points as a layer, rimmed so that none is taken for a load's; none where nothing is held."""
     if not found:
         return []

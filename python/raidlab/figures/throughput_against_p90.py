@@ -13,8 +13,8 @@ from typing import Any
 import altair as alt
 
 from raidlab.figures.channels import told_apart
-from raidlab.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.figures.held_points import diamonds, held_point, in_words, with_target, woven
+from raidlab.figures.figure import Chart, Figure, Panel
+from raidlab.figures.held_points import held_point, in_words, layers_of, with_target
 from raidlab.figures.per_table import figure_per_table
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.figures.words import lines_in, number, of_lines
@@ -103,7 +103,7 @@ def _chart(
     target_ms: float | None,
 ) -> Chart:
     shown = [name for name in names if any(row["array"] == name for row in rows)]
-    colour, shape = told_apart("array", names, shown)
+    told = told_apart("array", names, shown)
     place = alt.X(
         "p90_ms:Q",
         title="90th percentile of response time (ms, log scale)",
@@ -111,17 +111,8 @@ def _chart(
         axis=alt.Axis(values=ticks_between([row["p90_ms"] for row in rows]), format="~g", labelOverlap="greedy"),
     )
     height = alt.Y("rate:Q", title=_PER_WORDS[per], scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5))
-    lines = alt.Chart(data_of(woven(rows, held, "array", "p90_ms"))).mark_line(strokeWidth=2, aria=False)
-    points = alt.Chart(data_of(rows)).mark_point(filled=True, size=55, opacity=1)
-    layers: list[Any] = [
-        lines.encode(x=place, y=height, color=colour, order=alt.Order("level:Q")),
-        points.encode(x=place, y=height, color=colour, shape=shape, description="tip:N"),
-        *diamonds(held, place, height, colour),
-    ]
-    if target_ms is not None:
-        mark = alt.Chart(data_of([{"p90_ms": target_ms}]))
-        layers.insert(0, mark.mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="p90_ms:Q"))
-    chart = alt.LayerChart(layer=[*layers])
+    layers = layers_of(rows, held, ("array", "p90_ms"), (place, height), told, target_ms, size=55)
+    chart = alt.LayerChart(layer=layers)
     return chart.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
 
 

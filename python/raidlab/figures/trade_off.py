@@ -12,8 +12,8 @@ from typing import Any
 import altair as alt
 
 from raidlab.figures.channels import strokes, told_apart
-from raidlab.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.figures.held_points import diamonds, held_point, in_words, with_target, woven
+from raidlab.figures.figure import Chart, Figure, Panel
+from raidlab.figures.held_points import held_point, in_words, layers_of, with_target
 from raidlab.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures, source_of
 from raidlab.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.figures.throughput_against_p90 import target_ms, ticks_between
@@ -125,15 +125,6 @@ def _chart(
     scale = alt.Scale(zero=True, nice=True)
     colour, shape = told_apart("line", names, shown)
     upright = alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5))
-    layers: list[Any] = []
-    if mark is not None:
-        layers.append(
-            alt.Chart(data_of([{"x": mark}])).mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="x:Q")
-        )
-    layers += strokes(rows, place, y_title, colour, scale)
-    joined = alt.Chart(data_of(woven(rows, held, "line", "x"))).mark_line(strokeWidth=2, aria=False)
-    layers.append(joined.encode(x=place, y=upright, color=colour, order=alt.Order("level:Q")))
-    points = alt.Chart(data_of(rows)).mark_point(filled=True, size=50, opacity=1)
-    layers.append(points.encode(x=place, y=upright, color=colour, shape=shape, description="tip:N"))
-    layers += diamonds(held, place, upright, colour)
+    below = strokes(rows, place, y_title, colour, scale)
+    layers = layers_of(rows, held, ("line", "x"), (place, upright), (colour, shape), mark, size=50, below=below)
     return alt.LayerChart(layer=layers).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)

@@ -183,9 +183,9 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
     per_basis = {
         array: rate / share_basis(points[array], compare.per)
         for array, rows in by_array.items()
-        if (rate := _rate(rows)) is not None
+        if (rate := mean_rate(rows)) is not None
     }
-    bounds = {array: _bound(rows) for array, rows in by_array.items()}
+    bounds = {array: bound_of(rows) for array, rows in by_array.items()}
     reference = None if bounds.get(compare.reference) == NEVER_EXCEEDED else per_basis.get(compare.reference)
     rates = {
         array: tuple(row["throughput_bytes_per_s"] / share_basis(points[array], compare.per) for row in by_array[array])
@@ -193,13 +193,13 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
     }
     held = {}
     for array, rows in by_array.items():
-        rate, own = _rate(rows), per_basis.get(array)
+        rate, own = mean_rate(rows), per_basis.get(array)
         has_interval = bool(reference) and bounds[array] != NEVER_EXCEEDED
         held[array] = Held(
             percentile=rows[0]["percentile"],
             target_ms=rows[0]["target_ns"] / 1e6,
             throughput_mb_s=None if rate is None else rate / 1e6,
-            depth=_mean(row["depth"] for row in rows),
+            depth=mean_known(row["depth"] for row in rows),
             relative_percent=None if own is None or not reference else 100 * own / reference,
             bound=bounds[array],
             rates=rates.get(array, ()),
@@ -210,7 +210,7 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
     return held
 
 
-def _bound(rows: list[dict[str, Any]]) -> str | None:
+def bound_of(rows: list[dict[str, Any]]) -> str | None:
     """How the searches of all repeats ended: the one word that limits what may be said of them."""
     words = [row["bound"] for row in rows]
     return next((word for word in (ALWAYS_EXCEEDED, NEVER_EXCEEDED) if word in words), words[0])
@@ -221,13 +221,14 @@ def _percent_interval(own: tuple[float, ...], reference: tuple[float, ...]) -> t
     return None if interval is None else (100 * interval[0], 100 * interval[1])
 
 
-def _rate(rows: list[dict[str, Any]]) -> float | None:
+def mean_rate(rows: list[dict[str, Any]]) -> float | None:
     """The mean rate over repeats; None when in one of them even a single request at a time misses the target."""
     if any(row["bound"] == ALWAYS_EXCEEDED for row in rows):
         return None
-    return _mean(row["throughput_bytes_per_s"] for row in rows)
+    return mean_known(row["throughput_bytes_per_s"] for row in rows)
 
 
-def _mean(values: Iterator[float | None]) -> float | None:
+def mean_known(values: Iterator[float | None]) -> float | None:
+    """The mean of those that are known; None where none is."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
