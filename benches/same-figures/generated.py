@@ -1,7 +1,7 @@
 """Fifty small studies that between them use every level, device, policy, path, trace and stream of the simulator.
 
-Purpose: a change of how raidlab is built must not change what it computes, and five published studies do not reach every
-corner. Each study here is made from its number alone.
+Purpose: a change of how raidlab is built must not change what it computes, and five published studies do not reach
+every corner. Each study here is made from its number alone.
 
 Invariants:
 
