@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ MIB = 1 << 20
 CLI = [sys.executable, "-m", "raidlab"]
 # Above every cell of this script; what takes longer hangs.
 _TIMEOUT_S = 300
+# Until a program that serves a device does so.
+_START_S = 20.0
 BLKIO = Path("/sys/fs/cgroup/blkio")
 CPU = Path("/sys/fs/cgroup/cpu")
 
@@ -78,6 +81,45 @@ def filled_loop(where: str, size: int = 128 * MIB, *, direct: bool = True) -> It
     """A loop device over a file of random bytes."""
     with folder(where) as place, loop(random_file(place / "disk", size), direct=direct) as device:
         yield device
+
+
+@contextlib.contextmanager
+def liar(**lies: float) -> Iterator[str]:
+    """A loop device over a device that lies: what it may be told is in ``SETTINGS`` of `liar.py`."""
+    for tool in ("nbdkit", "nbdfuse", "fusermount3"):
+        if shutil.which(tool) is None:
+            raise UnavailableError(f"{tool} is not installed")
+    with folder("/tmp") as place:
+        (place / "seen").mkdir()
+        socket, seen = place / "socket", place / "seen" / "disk"
+        words = ["nbdkit", "-f", "-U", str(socket), "python", str(Path(__file__).with_name("liar.py"))]
+        words += [f"{key}={value}" for key, value in lies.items()]
+        with _daemon(words, socket), _daemon(["nbdfuse", str(seen), "--unix", str(socket)], seen):
+            try:
+                with loop(seen) as device:
+                    yield device
+            finally:
+                subprocess.run(["fusermount3", "-u", str(seen.parent)], check=False, capture_output=True)
+
+
+@contextlib.contextmanager
+def _daemon(words: list[str], sign: Path) -> Iterator[None]:
+    """A program that stays in the foreground, once the file that tells that it serves is there; ended afterwards."""
+    program = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        until = time.monotonic() + _START_S
+        while not sign.exists():
+            if program.poll() is not None or time.monotonic() > until:
+                program.kill()
+                raise UnavailableError(f"{words[0]}: {program.communicate()[1].strip() or 'does not begin to serve'}")
+            time.sleep(0.02)
+        yield
+    finally:
+        program.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            program.communicate(timeout=10)
+        program.kill()
+        program.wait()
 
 
 @contextlib.contextmanager
