@@ -1,8 +1,8 @@
 """Does raidlab still compute what it computed before: a digest of every column of every table of many simulated runs.
 
 Purpose: a change that is to alter no figure is held to that. The five published studies on the models of their
-hardware, `quickstart` on its simulated disk, and fifty generated studies (`generated.py`) are run with seed 1, `--quick`; each
-column of each table becomes a digest, kept in `digests.json`.
+hardware, `quickstart` on its simulated disk, and fifty generated studies (`generated.py`) are run with seed 1,
+`--quick`; each column of each table becomes a digest, kept in `digests.json`.
 
     python benches/same-figures/run.py             # compare with what is kept
     python benches/same-figures/run.py --write     # keep what comes out now, with the reason in the commit
