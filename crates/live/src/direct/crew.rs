@@ -27,7 +27,7 @@ use crate::usage::{Accounting, Devices};
 use raidlab_load::{Backlog, Load, Recorder, SizeSpec};
 use raidlab_types::{Instant, Seed};
 use std::ops::ControlFlow;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
 
@@ -76,7 +76,7 @@ impl<'a> Crew<'a> {
         if stopped {
             self.shared.stop();
         }
-        let sites: Vec<Vec<Site>> = self.shares.iter().map(|share| self.sites(share)).collect();
+        let sites: Vec<Vec<Site<'_>>> = self.shares.iter().map(|share| self.sites(share)).collect();
         let start = Start::new(loads.len());
         let mut devices = Devices::below(self.targets.iter().map(|t| &t.facts).enumerate());
         let run = std::thread::scope(|scope| -> Result<_, LiveError> {
@@ -100,7 +100,7 @@ impl<'a> Crew<'a> {
     }
 
     /// The life of a worker.
-    fn work(&self, number: usize, load: Load, sites: &[Site], start: &Start) -> Option<Outcome> {
+    fn work(&self, number: usize, load: Load, sites: &[Site<'_>], start: &Start) -> Option<Outcome> {
         let (worker, failed) = match self.set_up(number, load, sites) {
             Ok(worker) => (Some(worker), None),
             Err(error) => (None, Some(error)),
@@ -111,15 +111,15 @@ impl<'a> Crew<'a> {
         outcome
     }
 
-    fn sites(&self, share: &Share) -> Vec<Site> {
+    fn sites(&self, share: &Share) -> Vec<Site<'a>> {
         let site = |(i, part): (usize, &Part)| {
             let target = &self.targets[part.target];
             let sectors = part.of_span(self.parts[part.target], &self.config.workload, self.sector_bytes);
             let reach = match &target.store {
                 // Emulated ones are refused before anything is opened.
                 Store::Null | Store::Emulated(..) => Reach::Null,
-                Store::Memory(mapping) => Reach::Memory(mapping.as_ptr()),
-                Store::Fd(file) => Reach::File(i as u32, file.as_raw_fd()),
+                Store::Memory(mapping) => Reach::Memory(mapping),
+                Store::Fd(file) => Reach::File(i as u32, file.as_fd()),
             };
             let (target, key, name) = (part.target as u32, target.key.clone(), target.name());
             Site { target, first_lba: sectors.first, reach, key, name }
@@ -128,7 +128,7 @@ impl<'a> Crew<'a> {
     }
 
     /// A worker with all it needs. To be called in the thread that will drive it: a ring belongs to its thread.
-    fn set_up<'w>(&'w self, number: usize, load: Load, sites: &'w [Site]) -> Result<Worker<'w>, LiveError> {
+    fn set_up<'w>(&'w self, number: usize, load: Load, sites: &'w [Site<'w>]) -> Result<Worker<'w>, LiveError> {
         let config = self.config;
         if !config.cpus.is_empty() {
             bind(config.cpus[number % config.cpus.len()])?;
@@ -161,8 +161,8 @@ impl<'a> Crew<'a> {
     }
 
     /// The way to files and devices; none where there are none.
-    fn transport(&self, sites: &[Site], depth: u32) -> Result<Option<Transport>, LiveError> {
-        let fd_of = |site: &Site| if let Reach::File(_, fd) = site.reach { fd } else { -1 };
+    fn transport(&self, sites: &[Site<'_>], depth: u32) -> Result<Option<Transport>, LiveError> {
+        let fd_of = |site: &Site<'_>| if let Reach::File(_, fd) = site.reach { fd.as_raw_fd() } else { -1 };
         let fds: Vec<RawFd> = sites.iter().map(fd_of).collect();
         if fds.iter().all(|&fd| fd < 0) {
             return Ok(None);
@@ -192,7 +192,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Reads a sector of each file and device by polling, so that one that cannot is found before the load begins.
-    fn try_polling(&self, ring: &mut Ring, sites: &[Site]) -> Result<(), LiveError> {
+    fn try_polling(&self, ring: &mut Ring, sites: &[Site<'_>]) -> Result<(), LiveError> {
         for site in sites {
             let Reach::File(index, _) = site.reach else { continue };
             let offset = site.first_lba * u64::from(self.sector_bytes);

@@ -8,6 +8,7 @@
 //! - Threads end before this is dropped, so no memory is written to after that.
 
 use super::slots::Slot;
+use crate::memory::Lent;
 use raidlab_types::Duration;
 use std::collections::VecDeque;
 use std::io;
@@ -26,13 +27,9 @@ struct Job {
     tag: u32,
     fd: RawFd,
     writes: bool,
-    start: *mut u8,
-    len: usize,
-    offset: i64,
+    memory: Lent,
+    offset: libc::off_t,
 }
-
-// SAFETY: the memory it names is nobody else's until the job has come back.
-unsafe impl Send for Job {}
 
 #[derive(Default)]
 struct Jobs {
@@ -75,11 +72,17 @@ impl Threads {
         self.in_flight
     }
 
-    pub fn start(&mut self, tag: u32, slot: &Slot, fd: RawFd) {
+    /// Gives what is left of a request to the next thread that is free.
+    ///
+    /// # Safety
+    /// The slot's memory stays valid and untouched until the tag comes back from [`Self::reap`], and the descriptor open.
+    pub unsafe fn start(&mut self, tag: u32, slot: &Slot, fd: RawFd) {
         let Slot { start, offset, left, writes, .. } = *slot;
-        let len = left.min(crate::engine::ring::MOST_BYTES) as usize;
+        let offset = libc::off_t::try_from(offset).expect("targets end below 2^63 bytes");
+        // SAFETY: the caller's promise.
+        let memory = unsafe { Lent::new(start, left.min(crate::engine::ring::MOST_BYTES) as usize) };
         self.in_flight += 1;
-        lock(&self.desk.jobs).queue.push_back(Job { tag, fd, writes, start, len, offset: offset as i64 });
+        lock(&self.desk.jobs).queue.push_back(Job { tag, fd, writes, memory, offset });
         self.desk.job_there.notify_one();
     }
 
@@ -145,7 +148,8 @@ fn next(desk: &Desk) -> Option<Job> {
 
 /// Bytes moved, or minus an error number.
 fn carry_out(job: &Job) -> i64 {
-    let Job { fd, writes, start, len, offset, .. } = *job;
+    let Job { fd, writes, memory, offset, .. } = *job;
+    let (start, len) = (memory.as_ptr(), memory.len());
     // SAFETY: whoever started the job keeps the memory until it comes back, and the descriptor open.
     let moved = unsafe {
         match writes {

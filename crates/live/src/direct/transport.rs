@@ -50,7 +50,7 @@ impl Transport {
     /// Starts what is left of a request on the file of this index and descriptor.
     ///
     /// # Safety
-    /// The slot's memory stays valid and untouched until the tag comes back from [`Self::reap`].
+    /// The slot's memory stays valid and untouched until the tag comes back from [`Self::reap`], and the descriptor open.
     #[inline]
     pub unsafe fn start(&mut self, tag: u32, slot: &Slot, (index, fd): (u32, RawFd)) -> io::Result<()> {
         match &mut self.way {
@@ -66,7 +66,8 @@ impl Transport {
                 unsafe { ring.push(&entry.user_data(u64::from(tag))) }
             }
             Way::Threads(threads) => {
-                threads.start(tag, slot, fd);
+                // SAFETY: the caller's promise.
+                unsafe { threads.start(tag, slot, fd) };
                 Ok(())
             }
         }

@@ -20,14 +20,14 @@ use super::transport::Transport;
 use crate::content::Stamper;
 use crate::engine::clock::{Clock, PromptWakes};
 use crate::error::{plain, LiveError};
-use crate::memory::{Block, Pool, Use};
+use crate::memory::{Block, Mapping, Pool, Use};
 use crate::result::MemberCounts;
 use crate::usage::Usage;
 use raidlab_load::Load;
 use raidlab_types::{Duration, Instant, Request, RequestKind};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Longest wait for completions: how late an interruption may be noticed.
 const LONGEST_WAIT: Duration = Duration::from_ms(100);
@@ -36,12 +36,12 @@ const WATCHFUL: Duration = Duration::from_us(60);
 
 /// Where a volume of the worker's load is.
 #[derive(Debug, Clone)]
-pub(super) struct Site {
+pub(super) struct Site<'t> {
     /// Number of the target.
     pub target: u32,
     /// First sector of the target that belongs to it.
     pub first_lba: u64,
-    pub reach: Reach,
+    pub reach: Reach<'t>,
     /// Key and name of the target, for sentences.
     pub key: String,
     pub name: String,
@@ -49,19 +49,14 @@ pub(super) struct Site {
 
 /// How a target is reached.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Reach {
+pub(super) enum Reach<'t> {
     /// Completes at once.
     Null,
-    /// Memory from here on.
-    Memory(*mut u8),
+    /// Memory, of which each worker has its own part.
+    Memory(&'t Mapping),
     /// Index among the registered files, and descriptor.
-    File(u32, RawFd),
+    File(u32, BorrowedFd<'t>),
 }
-
-// SAFETY: a mapping of the targets', which outlive all workers; each worker has its own part of it.
-unsafe impl Send for Reach {}
-// SAFETY: as above; a shared reference gives no more than the address.
-unsafe impl Sync for Reach {}
 
 /// How it goes about it.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +88,7 @@ pub(super) struct Worker<'a> {
     now: Instant,
     shared: &'a Shared,
     manner: Manner,
-    sites: &'a [Site],
+    sites: &'a [Site<'a>],
     /// Before `pool`, so that it is dropped before the memory it knows.
     transport: Option<Transport>,
     pool: Pool,
@@ -128,7 +123,7 @@ pub(super) struct Outcome {
 impl<'a> Worker<'a> {
     pub fn new(
         mut load: Load,
-        sites: &'a [Site],
+        sites: &'a [Site<'a>],
         transport: Option<Transport>,
         (pool, stamper): (Pool, Stamper),
         manner: Manner,
@@ -138,7 +133,7 @@ impl<'a> Worker<'a> {
         if manner.shares_window {
             load.keep_shut();
         }
-        let member = |site: &Site| MemberCounts { leaf: site.target, ..MemberCounts::default() };
+        let member = |site: &Site<'_>| MemberCounts { leaf: site.target, ..MemberCounts::default() };
         Worker {
             load,
             clock: Clock::start(),
@@ -282,6 +277,7 @@ impl<'a> Worker<'a> {
                 }
             }
         };
+        assert!(block.len() as u64 >= bytes, "a request of {bytes} bytes with memory for {}", block.len());
         let slot = self.slots.get(tag);
         (slot.start, slot.registered) = (block.as_ptr(), block.registered);
         (slot.offset, slot.left, slot.bytes) = (lba * sector_bytes, bytes, bytes);
@@ -294,10 +290,11 @@ impl<'a> Worker<'a> {
         }
         match site.reach {
             Reach::Null => self.at_once.push_back(tag),
-            Reach::Memory(first) => {
-                // SAFETY: the load keeps requests within the volume, which is this part of the mapping; no block lies in it.
+            Reach::Memory(mapping) => {
+                let there = mapping.at(lba * sector_bytes, bytes as usize);
+                // SAFETY: so many bytes are there and in the block, and no block lies in a mapping. The load keeps requests
+                // within the volume, which is this worker's part of the mapping.
                 unsafe {
-                    let there = first.add((lba * sector_bytes) as usize);
                     let (from, to) = if writes { (block.as_ptr(), there) } else { (there, block.as_ptr()) };
                     std::ptr::copy_nonoverlapping(from, to, bytes as usize);
                 }
@@ -330,8 +327,9 @@ impl<'a> Worker<'a> {
         let slot = self.slots.get(tag);
         let Reach::File(index, fd) = self.sites[slot.site as usize].reach else { return };
         let Some(transport) = &mut self.transport else { return };
-        // SAFETY: a slot's block stays its own, and is touched again only when the tag has come back.
-        let result = unsafe { transport.start(tag, slot, (index, fd)) };
+        // SAFETY: a slot's block stays its own, and is touched again only when the tag has come back; the targets, whose
+        // descriptor it is, outlive all workers.
+        let result = unsafe { transport.start(tag, slot, (index, fd.as_raw_fd())) };
         self.check(result);
     }
 

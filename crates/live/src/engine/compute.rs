@@ -4,24 +4,41 @@ use raidlab_array::plan::{Input, Segment};
 use raidlab_array::{ComputeKind, ComputeWork, Space};
 use raidlab_parity::{combine_raw, gf, pq_raw, xor_raw, MAX_INPUTS};
 
+/// Memory of a window: its first byte, and how many sectors it holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub start: *mut u8,
+    pub sectors: u64,
+}
+
+impl Place {
+    /// No memory.
+    pub const NONE: Place = Place { start: std::ptr::null_mut(), sectors: 0 };
+}
+
 /// Where the memory of a window lies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places {
-    pub user: *mut u8,
-    pub scratch: *mut u8,
+    pub user: Place,
+    pub scratch: Place,
     pub sector_bytes: usize,
 }
 
 impl Places {
-    /// The first byte of a piece.
+    /// The first byte of `sectors` sectors from sector `offset` on.
+    ///
+    /// # Panics
+    /// When they do not lie within the memory that is there.
     #[inline]
-    pub fn at(&self, space: Space, offset: u32) -> *mut u8 {
-        let base = match space {
+    pub fn at(&self, space: Space, offset: u32, sectors: u32) -> *mut u8 {
+        let place = match space {
             Space::User => self.user,
             Space::Scratch => self.scratch,
             Space::Discard => unreachable!("what is dropped is neither computed from nor to"),
         };
-        base.wrapping_add(offset as usize * self.sector_bytes)
+        let end = u64::from(offset) + u64::from(sectors);
+        assert!(end <= place.sectors, "sector {end} of a window's memory, which has {}", place.sectors);
+        place.start.wrapping_add(offset as usize * self.sector_bytes)
     }
 }
 
@@ -36,8 +53,7 @@ impl Combiner {
     /// Carries out `work`.
     ///
     /// # Safety
-    /// `places` are those of the plan's request and window, long enough for it, and nothing else touches the memory of
-    /// its inputs and outputs.
+    /// `places` are those of the plan's request and window, and nothing else touches the memory of its inputs and outputs.
     pub unsafe fn run(&mut self, work: &ComputeWork<'_>, places: Places) {
         for segment in work.segments {
             // SAFETY: passed on to the caller.
@@ -51,7 +67,7 @@ impl Combiner {
         let mut count = 0;
         for (k, output) in segment.outputs.iter().enumerate() {
             if let Some((space, offset)) = output {
-                (outputs[count], wanted[count]) = (places.at(*space, *offset), k);
+                (outputs[count], wanted[count]) = (places.at(*space, *offset, segment.sectors), k);
                 count += 1;
             }
         }
@@ -60,21 +76,22 @@ impl Combiner {
         }
         let (outputs, wanted) = (&outputs[..count], &wanted[..count]);
         let len = segment.sectors as usize * places.sector_bytes;
+        let at = |input: &Input| places.at(input.space, input.offset, segment.sectors).cast_const();
         if inputs.len() <= MAX_INPUTS {
-            self.collect(inputs, wanted, places, |_| true);
+            self.collect(inputs, wanted, at, |_| true);
             // SAFETY: passed on to the caller.
             return unsafe { self.sum(kind, outputs, len) };
         }
         // More than one call takes. Inputs that are outputs too go first, before they are overwritten.
         let is_output = |pointer: *const u8| outputs.contains(&pointer.cast_mut());
-        self.collect(inputs, wanted, places, is_output);
+        self.collect(inputs, wanted, at, is_output);
         let first = self.inputs.len();
-        let mut rest = inputs.iter().filter(|i| !is_output(places.at(i.space, i.offset))).peekable();
+        let mut rest = inputs.iter().filter(|i| !is_output(at(i))).peekable();
         let mut started = first > 0;
         while rest.peek().is_some() {
             // Room for the sums so far.
             let room = MAX_INPUTS - count - self.inputs.len();
-            rest.by_ref().take(room).for_each(|input| self.add(input, wanted, places));
+            rest.by_ref().take(room).for_each(|input| self.add(input, wanted, at(input)));
             // SAFETY: passed on to the caller; an output that is an input is that very memory.
             unsafe { self.sum(ComputeKind::Recover, outputs, len) };
             started = true;
@@ -92,17 +109,24 @@ impl Combiner {
         self.coefficients.iter_mut().for_each(Vec::clear);
     }
 
-    fn add(&mut self, input: &Input, wanted: &[usize], places: Places) {
-        self.inputs.push(places.at(input.space, input.offset));
+    fn add(&mut self, input: &Input, wanted: &[usize], start: *const u8) {
+        self.inputs.push(start);
         for (list, &k) in self.coefficients.iter_mut().zip(wanted) {
             list.push(input.coefficients[k]);
         }
     }
 
-    fn collect(&mut self, inputs: &[Input], wanted: &[usize], places: Places, keep: impl Fn(*const u8) -> bool) {
+    /// Lists the inputs that `keep` takes; `at` says where each begins.
+    fn collect(
+        &mut self,
+        inputs: &[Input],
+        wanted: &[usize],
+        at: impl Fn(&Input) -> *const u8,
+        keep: impl Fn(*const u8) -> bool,
+    ) {
         self.clear();
-        for input in inputs.iter().filter(|i| keep(places.at(i.space, i.offset))) {
-            self.add(input, wanted, places);
+        for input in inputs.iter().filter(|input| keep(at(input))) {
+            self.add(input, wanted, at(input));
         }
     }
 
@@ -125,4 +149,21 @@ impl Combiner {
 /// Whether the coefficients are those of P and Q over the blocks in their order.
 fn is_pq(first: &[u8], second: &[u8]) -> bool {
     first.iter().all(|&c| c == 1) && second.iter().enumerate().all(|(i, &c)| c == gf::exp(i))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lies_within_a_window_has_an_address() {
+        let mut memory = [0_u8; 4 * 512];
+        let user = Place { start: memory.as_mut_ptr(), sectors: 4 };
+        let places = Places { user, scratch: Place::NONE, sector_bytes: 512 };
+        assert_eq!(places.at(Space::User, 3, 1), user.start.wrapping_add(3 * 512));
+        for (space, offset, sectors) in [(Space::User, 3, 2), (Space::User, u32::MAX, 1), (Space::Scratch, 0, 1)] {
+            let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| places.at(space, offset, sectors)));
+            assert!(asked.is_err(), "{sectors} sectors from {offset} on of {space:?}");
+        }
+    }
 }

@@ -4,11 +4,11 @@
 //! - A request has one block from its beginning to its end; a window keeps its scratch for the next window of its number.
 //! - Blocks are taken before the array hears of the request, so no operation ever lacks its memory.
 
-use super::compute::Places;
+use super::compute::{Place, Places};
 use super::ring::Ring;
 use super::{Engine, Slot};
 use crate::error::LiveError;
-use crate::memory::{Block, InUse, Pool, Use};
+use crate::memory::{Block, InUse, Lent, Pool, Use};
 use crate::result::{ArrayInput, FailedMember};
 use crate::target::Target;
 use raidlab_load::Load;
@@ -44,18 +44,20 @@ impl Engine {
 
     /// Takes a request: its memory, its content, its place in the table of what is expected. Memory that is `lent` holds
     /// its content already, and nothing is expected of it.
-    pub(super) fn begin(&mut self, request: Request, lent: Option<Block>) {
+    pub(super) fn begin(&mut self, request: Request, lent: Option<Lent>) {
         let Request { tag, volume, kind, extent, .. } = request;
         let bytes = extent.sectors as usize * self.sector_bytes;
         let purpose = purpose_of(kind);
         let block = match kind {
             RequestKind::Flush => None,
-            _ if lent.is_some() => lent,
+            _ if lent.is_some() => lent.map(Block::lent),
             _ => match take(&mut self.pool, &mut self.ring, bytes, purpose) {
                 Ok(block) => Some(block),
                 Err(error) => return self.fail(error),
             },
         };
+        let there = lent.map(|lent| lent.len()).or(block.map(|block| block.len()));
+        assert!(there.is_none_or(|there| bytes <= there), "a request of {bytes} bytes with memory for {there:?}");
         if lent.is_some() {
             debug_assert!(self.verifier.is_none(), "what is lent is compared by whoever lends it");
         } else if let (RequestKind::Write, Some(block)) = (kind, block) {
@@ -132,9 +134,15 @@ impl Engine {
                 }
             }
         }
-        let start = |block: Option<Block>| block.map_or(std::ptr::null_mut(), |b| b.as_ptr());
-        let user = self.slots[tag as usize].and_then(|slot| slot.block);
-        Some(Places { user: start(user), scratch: start(self.scratch[part]), sector_bytes: self.sector_bytes })
+        // A request's block was found long enough for it when it began, the window's scratch just now.
+        let place = |block: Block, sectors| Place { start: block.as_ptr(), sectors };
+        let user = self.slots[tag as usize].and_then(|slot| Some(place(slot.block?, slot.request.extent.sectors)));
+        let scratch = self.scratch[part].map(|block| place(block, u64::from(sectors)));
+        Some(Places {
+            user: user.unwrap_or(Place::NONE),
+            scratch: scratch.unwrap_or(Place::NONE),
+            sector_bytes: self.sector_bytes,
+        })
     }
 
     #[cold]

@@ -1,7 +1,7 @@
 //! Where requests come from: the offered load, drawn or recorded, readers of whole files, or a sweep over all volumes.
 
 use crate::config::fraction;
-use crate::memory::Block;
+use crate::memory::Lent;
 use raidlab_load::files::{FileLoad, FilesRecord};
 use raidlab_load::trace::{Replayed, TraceLoad};
 use raidlab_load::{Backlog, HoldReport, Limits, Load, LoadError, Recorder};
@@ -13,7 +13,7 @@ pub(crate) trait Source {
     fn poll_request(&mut self, now: Instant) -> Option<Request>;
     /// Memory of the request just polled, where that is not the engine's: then the engine makes no content either. It stays
     /// valid and nobody else's until the request has ended, or the engine is gone.
-    fn lent(&self, _tag: RequestTag) -> Option<Block> {
+    fn lent(&self, _tag: RequestTag) -> Option<Lent> {
         None
     }
     /// A request has ended.

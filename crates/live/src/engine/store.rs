@@ -11,6 +11,7 @@ use super::ring::Ring;
 use super::Engine;
 use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
+use crate::memory::Mapping;
 use crate::result::{FailedMember, TracedOperation};
 use crate::target::{Kept, Store};
 use raidlab_array::{Piece, Space};
@@ -42,9 +43,8 @@ impl Engine {
         match self.targets[operation.leaf as usize].as_ref().map(|target| &target.store) {
             Some(Store::Fd(_)) => self.launch(operation, places),
             Some(Store::Memory(mapping)) => {
-                let member = mapping.as_ptr();
-                // SAFETY: the array keeps operations within the member, and the places are the plan's.
-                unsafe { copy(&operation, self.array.pieces(operation.id), places, member) };
+                // SAFETY: the places are the plan's, whose operations wait for each other where they share memory.
+                unsafe { copy(&operation, self.array.pieces(operation.id), places, mapping) };
                 self.done(&operation, 0, Ok(()));
             }
             Some(Store::Null) => self.done(&operation, 0, Ok(())),
@@ -66,7 +66,7 @@ impl Engine {
             Kept::Nothing => Ok(()),
             Kept::Memory(mapping) => {
                 // SAFETY: as for a member in memory.
-                unsafe { copy(&operation, pieces, places, mapping.as_ptr()) };
+                unsafe { copy(&operation, pieces, places, mapping) };
                 Ok(())
             }
             // SAFETY: the same places.
@@ -117,8 +117,8 @@ impl Engine {
         for piece in self.array.pieces(operation.id) {
             let len = piece.sectors as usize * self.sector_bytes;
             match piece.space {
-                Space::User => flight.add(places.at(piece.space, piece.offset), len, user),
-                Space::Scratch => flight.add(places.at(piece.space, piece.offset), len, scratch),
+                Space::User => flight.add(places.at(piece.space, piece.offset, piece.sectors), len, user),
+                Space::Scratch => flight.add(places.at(piece.space, piece.offset, piece.sectors), len, scratch),
                 Space::Discard => add_sink(flight, sink.as_ptr(), len, sink.registered),
             }
         }
@@ -239,26 +239,30 @@ fn add_sink(flight: &mut Flight, sink: *mut u8, mut len: usize, registered: Opti
 /// Carries out an operation on a member in memory.
 ///
 /// # Safety
-/// `member` holds the operation's sectors, `places` the memory its pieces name, and nothing else touches either.
-unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: *mut u8) {
-    let mut at = member.wrapping_add(operation.extent.lba as usize * places.sector_bytes);
-    match operation.kind {
-        OpKind::Flush => return,
-        OpKind::Discard | OpKind::WriteZeroes => {
-            // SAFETY: within the member.
-            return unsafe { at.write_bytes(0, operation.extent.sectors as usize * places.sector_bytes) };
-        }
-        OpKind::Read | OpKind::Write => {}
+/// Nothing else touches the memory that `places` name, nor the operation's sectors of the member.
+unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: &Mapping) {
+    if operation.kind == OpKind::Flush {
+        return;
+    }
+    let sector_bytes = places.sector_bytes;
+    let mut left = operation.extent.sectors as usize * sector_bytes;
+    let mut at = member.at(operation.extent.lba * sector_bytes as u64, left);
+    if let OpKind::Discard | OpKind::WriteZeroes = operation.kind {
+        // SAFETY: `left` bytes of the member begin there.
+        return unsafe { at.write_bytes(0, left) };
     }
     for piece in pieces {
-        let len = piece.sectors as usize * places.sector_bytes;
+        let len = piece.sectors as usize * sector_bytes;
+        assert!(len <= left, "the pieces of an operation are longer than it: {len} bytes where {left} are left");
         if piece.space != Space::Discard {
-            let memory = places.at(piece.space, piece.offset);
+            let memory = places.at(piece.space, piece.offset, piece.sectors);
             let (from, to) = if operation.kind == OpKind::Read { (at, memory) } else { (memory, at) };
-            // SAFETY: the caller's memory; a member never overlaps a buffer.
+            // SAFETY: `len` bytes are left of the member's, and as many are there in memory; a member never overlaps a
+            // buffer.
             unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
         }
         at = at.wrapping_add(len);
+        left -= len;
     }
 }
 
@@ -278,8 +282,8 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
     for piece in pieces {
         let len = bytes(u64::from(piece.sectors));
         if piece.space != Space::Discard {
-            let memory = places.at(piece.space, piece.offset);
-            // SAFETY: the caller's memory, which nothing else touches.
+            let memory = places.at(piece.space, piece.offset, piece.sectors);
+            // SAFETY: so many bytes are there, and nothing else touches them.
             let memory = unsafe { std::slice::from_raw_parts_mut(memory, len as usize) };
             match operation.kind {
                 OpKind::Read => file.read_exact_at(memory, at)?,

@@ -35,6 +35,17 @@ impl Mapping {
         self.start.as_ptr()
     }
 
+    /// First of `bytes` bytes from byte `offset` on.
+    ///
+    /// # Panics
+    /// When they do not lie within the mapping.
+    #[inline]
+    pub fn at(&self, offset: u64, bytes: usize) -> *mut u8 {
+        let fits = usize::try_from(offset).is_ok_and(|offset| offset <= self.len && bytes <= self.len - offset);
+        assert!(fits, "{bytes} bytes from byte {offset} on lie beyond a mapping of {} bytes", self.len);
+        self.as_ptr().wrapping_add(offset as usize)
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.len
@@ -51,5 +62,21 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new` and is unmapped once.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bytes_within_a_mapping_have_an_address() {
+        let mapping = Mapping::new(8192).expect("memory");
+        assert_eq!(mapping.at(4096, 4096), mapping.as_ptr().wrapping_add(4096));
+        assert_eq!(mapping.at(8192, 0), mapping.as_ptr().wrapping_add(8192));
+        for (offset, bytes) in [(4096, 4097), (8193, 0), (u64::MAX, 1), (1, usize::MAX)] {
+            let asked = std::panic::catch_unwind(|| mapping.at(offset, bytes));
+            assert!(asked.is_err(), "{bytes} bytes from {offset} on");
+        }
     }
 }

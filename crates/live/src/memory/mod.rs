@@ -3,9 +3,11 @@
 //! Purpose: page-aligned blocks for requests and scratch, taken once and used again for ever, in memory that io_uring
 //! knows beforehand (registered) where the limit on locked memory allows.
 
+mod lent;
 mod map;
 mod pool;
 
+pub(crate) use lent::Lent;
 pub(crate) use map::Mapping;
 pub(crate) use pool::{fill_random, Block, InUse, Pool, Use};
 

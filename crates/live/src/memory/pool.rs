@@ -7,7 +7,7 @@
 //! - Once as many blocks exist as are ever used together, nothing is mapped or allocated. What can be foreseen is taken
 //!   before the load runs: filling 4 MiB takes milliseconds, in which no completion would be looked at.
 
-use super::{Mapping, PAGE_BYTES};
+use super::{Lent, Mapping, PAGE_BYTES};
 use raidlab_types::{CounterRng, Seed};
 use std::io;
 
@@ -38,10 +38,10 @@ pub(crate) struct Block {
 
 impl Block {
     /// Memory of somebody else's, aligned as members need it, that no pool ever takes back.
-    pub fn lent(start: *mut u8, bytes: usize) -> Block {
-        // The longest class that is certainly there.
-        let class = (bytes / PAGE_BYTES).max(1).ilog2() as u8;
-        Block { start, class, purpose: Use::Any, is_lent: true, registered: None }
+    pub fn lent(lent: Lent) -> Block {
+        // The longest class that is certainly there, if that is a page.
+        let class = (lent.len() / PAGE_BYTES).max(1).ilog2() as u8;
+        Block { start: lent.as_ptr(), class, purpose: Use::Any, is_lent: true, registered: None }
     }
 
     /// First byte.
@@ -268,7 +268,8 @@ mod tests {
         assert_eq!((large.len(), large.registered), (8 << 20, Some(9)));
         assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "no more than it may");
         let mut theirs = Mapping::new(3 * PAGE_BYTES).expect("memory");
-        let lent = Block::lent(theirs.bytes_mut().as_mut_ptr(), theirs.len());
+        // SAFETY: it is there until the end of this test, and nobody touches it.
+        let lent = Block::lent(unsafe { Lent::new(theirs.bytes_mut().as_mut_ptr(), theirs.len()) });
         assert_eq!(lent.len(), 2 * PAGE_BYTES, "never more than there is");
         pool.give_back(lent);
         assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "and never the pool's");

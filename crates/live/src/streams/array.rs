@@ -16,7 +16,7 @@ use super::result::ArrayResult;
 use crate::config::{Content, Emulation, LiveConfig, Stage};
 use crate::engine::{Engine, Source};
 use crate::error::LiveError;
-use crate::memory;
+use crate::memory::Lent;
 use crate::run::open_array;
 use crate::target::{Target, TargetSpec};
 use raidlab_array::{Array, Layout, MemberState};
@@ -83,16 +83,6 @@ fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
     }
 }
 
-/// Memory of a request, on its way to the hub.
-#[derive(Debug, Clone, Copy)]
-struct Lent {
-    start: *mut u8,
-    bytes: usize,
-}
-
-// SAFETY: the port that lends it waits until the hub has done with it.
-unsafe impl Send for Lent {}
-
 /// What a port asks.
 #[derive(Debug, Clone, Copy)]
 struct Job {
@@ -116,25 +106,28 @@ pub(super) struct Port {
 
 impl Port {
     pub fn read(&self, block: Block, bytes: &mut [u8]) -> io::Result<()> {
-        self.call(RequestKind::Read, block.offset, bytes.as_mut_ptr(), bytes.len())
+        // SAFETY: the caller's own for as long as this call lasts.
+        self.call(RequestKind::Read, block.offset, unsafe { Lent::new(bytes.as_mut_ptr(), bytes.len()) })
     }
 
     pub fn write(&self, block: Block, bytes: &[u8]) -> io::Result<()> {
-        // Written from, never to.
-        self.call(RequestKind::Write, block.offset, bytes.as_ptr().cast_mut(), bytes.len())
+        // SAFETY: borrowed by the caller for as long as this call lasts; a write reads it, and never writes to it.
+        self.call(RequestKind::Write, block.offset, unsafe { Lent::new(bytes.as_ptr().cast_mut(), bytes.len()) })
     }
 
     pub fn flush(&self) -> io::Result<()> {
-        self.call(RequestKind::Flush, 0, std::ptr::null_mut(), 0)
+        self.call(RequestKind::Flush, 0, Lent::NONE)
     }
 
-    /// The memory is borrowed by the caller for as long as this call lasts.
-    fn call(&self, kind: RequestKind, offset: u64, start: *mut u8, bytes: usize) -> io::Result<()> {
+    /// Sends a request and waits for its end, or for that of the engine, which has then let go of all memory.
+    fn call(&self, kind: RequestKind, offset: u64, lent: Lent) -> io::Result<()> {
         let gone = || io::Error::other("the array has stopped");
-        let lba = (self.offset_bytes + offset) / self.sector_bytes;
-        let extent = Extent::new(lba, bytes as u64 / self.sector_bytes);
+        let (first, bytes) = (self.offset_bytes + offset, lent.len() as u64);
+        let whole = first.is_multiple_of(self.sector_bytes) && bytes.is_multiple_of(self.sector_bytes);
+        assert!(whole, "{bytes} bytes at byte {first} are no whole sectors of {} bytes", self.sector_bytes);
+        let extent = Extent::new(first / self.sector_bytes, bytes / self.sector_bytes);
         let Port { number: port, volume, .. } = *self;
-        self.jobs.send(Job { port, kind, volume, extent, lent: Lent { start, bytes } }).map_err(|_| gone())?;
+        self.jobs.send(Job { port, kind, volume, extent, lent }).map_err(|_| gone())?;
         match self.answers.recv() {
             Ok(true) => Ok(()),
             Ok(false) => Err(io::Error::other("the array has lost what was there")),
@@ -255,15 +248,15 @@ impl Source for Exchange {
             }
         };
         let Job { port, kind, volume, extent, lent } = job;
-        self.outstanding[port as usize] = Some(lent);
+        let before = self.outstanding[port as usize].replace(lent);
+        assert!(before.is_none(), "port {port} asks while it waits for an answer");
         self.under_way += 1;
         self.active = now;
         Some(Request { tag: u64::from(port), volume, kind, extent, force_unit_access: false })
     }
 
-    fn lent(&self, tag: RequestTag) -> Option<memory::Block> {
-        let lent = self.outstanding[tag as usize].filter(|lent| lent.bytes > 0)?;
-        Some(memory::Block::lent(lent.start, lent.bytes))
+    fn lent(&self, tag: RequestTag) -> Option<Lent> {
+        self.outstanding[tag as usize].filter(|lent| lent.len() > 0)
     }
 
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {

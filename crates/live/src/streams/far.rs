@@ -11,7 +11,7 @@
 use super::pace::Time;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// How long a call waits before it looks whether the run has been stopped.
@@ -27,15 +27,21 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Takes a copy of a connected descriptor.
+    /// Takes a copy of a connected descriptor. A cell names it by a number, which may be that of anything or of nothing:
+    /// what is no TCP connection is refused, and left as it was.
     pub fn new(descriptor: RawFd) -> io::Result<Connection> {
-        if descriptor < 0 {
+        // SAFETY: a number that is no open descriptor is an error of this call, and no memory is involved.
+        let copy = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0) };
+        if copy < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just made, and nobody else's.
+        let copy = unsafe { OwnedFd::from_raw_fd(copy) };
+        if kind_of_socket(copy.as_fd())? != libc::SOCK_STREAM {
             return Err(io::Error::from(ErrorKind::NotConnected));
         }
-        // SAFETY: borrowed for this call only; a number that is no open descriptor is an error of `dup`.
-        let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        let stream = TcpStream::from(borrowed.try_clone_to_owned()?);
-        // What is not connected, or no socket, has no far end.
+        let stream = TcpStream::from(copy);
+        // What is not connected, or of another family, has no far end on another machine.
         stream.peer_addr()?;
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(LOOK))?;
@@ -79,6 +85,22 @@ impl Connection {
     }
 }
 
+/// SOCK_STREAM or another; what is no socket is an error.
+fn kind_of_socket(descriptor: BorrowedFd<'_>) -> io::Result<libc::c_int> {
+    let mut kind: libc::c_int = 0;
+    let mut bytes = std::mem::size_of_val(&kind) as libc::socklen_t;
+    // SAFETY: `kind` takes an integer, which is what the system gives, and `bytes` says how long it is.
+    let result = unsafe {
+        let at = (&raw mut kind).cast();
+        libc::getsockopt(descriptor.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TYPE, at, &raw mut bytes)
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    assert_eq!(bytes as usize, std::mem::size_of_val(&kind), "the system gave another type");
+    Ok(kind)
+}
+
 /// Whether to try again after a call that did nothing.
 fn go_on(error: io::Error, since_ns: u64, time: Time<'_>) -> io::Result<()> {
     match error.kind() {
@@ -94,8 +116,8 @@ fn go_on(error: io::Error, since_ns: u64, time: Time<'_>) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::engine::Clock;
-    use std::net::TcpListener;
-    use std::os::fd::AsRawFd;
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     fn pair() -> (TcpStream, TcpStream) {
@@ -145,8 +167,15 @@ mod tests {
     #[test]
     fn what_is_no_connection_is_refused() {
         let file = std::fs::File::open("/dev/null").expect("a file");
-        for descriptor in [-1, file.as_raw_fd()] {
+        let (here, _there) = UnixStream::pair().expect("two ends");
+        let (near, far) = (UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("127.0.0.1:0"));
+        let (near, far) = (near.expect("a port"), far.expect("a port"));
+        near.connect(far.local_addr().expect("its address")).expect("datagrams need no answer");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let numbers = [file.as_raw_fd(), here.as_raw_fd(), near.as_raw_fd(), listener.as_raw_fd()];
+        for descriptor in [-1, RawFd::MAX].into_iter().chain(numbers) {
             assert!(Connection::new(descriptor).is_err(), "{descriptor}");
         }
+        near.send(b"still here").expect("what was refused is as it was");
     }
 }

@@ -1,0 +1,36 @@
+//! Memory that one thread lends to another until that has answered.
+
+/// An address and a length that may go to another thread. Safe code can do nothing with it but look at the numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lent {
+    start: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: sending it sends two numbers. Whoever reads or writes there does so in unsafe code, by the promise of `Lent::new`.
+unsafe impl Send for Lent {}
+
+impl Lent {
+    /// No memory, for requests that move none.
+    pub const NONE: Lent = Lent { start: std::ptr::null_mut(), bytes: 0 };
+
+    /// Lends `bytes` bytes from `start` on.
+    ///
+    /// # Safety
+    /// Until the thread that it is sent to has answered, or has ended, the memory stays valid and nobody else touches it;
+    /// if the request only reads it (a write to a disk), others may read it too.
+    pub unsafe fn new(start: *mut u8, bytes: usize) -> Lent {
+        debug_assert!(!start.is_null() || bytes == 0);
+        Lent { start, bytes }
+    }
+
+    /// First byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+}
