@@ -23,6 +23,7 @@ from rigs import (
     filled_loop,
     folder,
     group,
+    loop,
     random_file,
     sh,
     zram,
@@ -77,6 +78,14 @@ def sparse_file() -> Checks:
         with (place / "hole").open("wb") as file:
             file.truncate(256 * MIB)
         return checks("measure", place / "hole", *SHORT)
+
+
+def reserved_blocks() -> Checks:
+    """A loop device over a file whose blocks are reserved and were never written."""
+    with folder(DISK) as place:
+        sh("fallocate", "-l", str(128 * MIB), str(place / "reserved"))
+        with loop(place / "reserved") as device:
+            return checks("measure", device, *SHORT)
 
 
 def first_tenth_scanned() -> Checks:
@@ -351,6 +360,7 @@ CHEATS = [
     Cheat("the same throttle, before measuring", "throttling", "WARN", limited_loop_before),
     Cheat("the same second load, before measuring", "background_load", "WARN", load_before),
     Cheat("a file system that compresses", "compression", "WARN", compressing_btrfs),
+    Cheat("blocks that were never written", "sparse", "INVALID", reserved_blocks),
     Cheat("the first tenth by --span", "short_stroke", "WARN", first_tenth_asked),
     Cheat("a target as fast as the generator", "generator_limited", "WARN", meter_as_limit),
     Cheat("a quota on the processor", "throttling", "WARN", slow_generator),

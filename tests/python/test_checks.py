@@ -80,10 +80,12 @@ def verdict(module: Any, facts: Member) -> str:
     """The verdict of a check about one target by itself, with a sentence and, unless it passes, what to do."""
     (finding,) = module.check_target(facts)
     assert finding.check == module.NAME and finding.evidence.endswith(".")
-    assert (finding.mend == "") == (finding.verdict in ("PASS", "UNKNOWN"))
+    # What is unknown may come with what would tell.
+    assert finding.verdict == "UNKNOWN" or (finding.mend == "") == (finding.verdict == "PASS")
     return str(finding.verdict)
 
 
+UNCOUNTED = {"name": "f", "size_bytes": 100, "stored_bytes": None}
 PAIR = {"ratio": 1.6, "low": 1.4, "high": 1.8, "pairs": 5}
 SAME = {"ratio": 1.0, "low": 0.9, "high": 1.1, "pairs": 5}
 AGAIN = {**SAME, "bytes": 80 * MIB, "part_bytes": 16 * MIB, "moved_share": 1.0, "disks": ["sda"]}
@@ -103,6 +105,8 @@ ZRAM = {"stack": [{"name": "zram0", "numbers": "253:0", "compresses": "zstd"}], 
         (sparse, {"allocation": {"places": [{"name": "f", "size_bytes": 100, "stored_bytes": 70}]}}, "WARN"),
         (sparse, {"allocation": {"places": [{"name": "f", "size_bytes": 100, "stored_bytes": 0}]}}, "INVALID"),
         (sparse, {"allocation": {"unknown": "it cannot be looked at"}}, "UNKNOWN"),
+        (sparse, {"allocation": {"places": [UNCOUNTED]}}, "PASS"),
+        (sparse, {"allocation": {"places": [UNCOUNTED]}, "content": {"blocks": 64, "zero": 64}}, "UNKNOWN"),
         (compression, {}, "PASS"),
         (compression, {"compressible_pair": SAME}, "PASS"),
         (compression, {"compressible_pair": PAIR}, "WARN"),
@@ -274,6 +278,11 @@ def test_bytes_at_the_devices_against_bytes_asked(
     assert only(list(cache.check(analysis))).verdict == of_cache
     finding = only(list(background_load.check(analysis)))
     assert finding.verdict == of_load, finding.evidence
+
+
+def test_a_cache_is_not_known_where_the_kernel_does_not_count(small_run: Run, tmp_path: Path) -> None:
+    finding = only(list(cache.check(live(small_run, tmp_path / "run", [member()]))))
+    assert finding.verdict == "UNKNOWN" and "no counters of sda" in finding.evidence and "iostats" in finding.mend
 
 
 def test_a_figure_at_its_limit_is_the_limit(small_run: Run, tmp_path: Path) -> None:

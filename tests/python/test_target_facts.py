@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from raidlab.probe.read_again import read_bytes
 from raidlab.probe.watched import counters, watch
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.machine_facts import MachineWatch, machine_facts
+from raidlab.run.placement import unwritten_bytes
 from raidlab.run.target_facts import allocation, content, limits, settings, signature, target_facts
 from raidlab.run.target_facts.stack import Layer, layer_facts, stack_below
 
@@ -196,3 +198,29 @@ def test_facts_of_what_is_there(tmp_path: Path) -> None:
     assert {"disks", "volumes", "stack", "settings", "limits", "allocation", "signature", "content"} == set(facts)
     assert facts["content"]["blocks"] == 64
     assert target_facts(None) == {"disks": [], "volumes": [], "stack": []}
+
+
+def test_what_was_reserved_and_never_written_is_not_stored(tmp_path: Path) -> None:
+    file = tmp_path / "reserved"
+    with file.open("wb") as opened:
+        opened.write(os.urandom(MIB))
+        opened.flush()
+        try:
+            os.posix_fallocate(opened.fileno(), 0, 4 * MIB)
+        except OSError as error:
+            pytest.skip(f"no fallocate here: {error}")
+    if unwritten_bytes(file) in (None, 0):
+        pytest.skip("the file system tells of no extents, or writes what it reserves")
+    (place,) = allocation.fact(file, [], sources(tmp_path))["places"]
+    assert (place["stored_bytes"], place["unwritten_bytes"]) == (MIB, 3 * MIB)
+
+
+def test_a_file_system_that_counts_no_blocks_says_nothing_of_holes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "data"
+    file.write_bytes(os.urandom(MIB))
+    nothing = SimpleNamespace(st_mode=file.stat().st_mode, st_size=MIB, st_blocks=0)
+    monkeypatch.setattr(Path, "stat", lambda self, **_: nothing)
+    (place,) = allocation.fact(file, [], sources(tmp_path))["places"]
+    assert place["stored_bytes"] is None

@@ -154,10 +154,7 @@ impl Devices {
     }
 
     fn read(&self) -> BTreeMap<String, Moved> {
-        let stat = |numbers: &String| {
-            let text = fs::read_to_string(Path::new("/sys/dev/block").join(numbers).join("stat")).ok()?;
-            Some((numbers.clone(), moved(&text)?))
-        };
+        let stat = |numbers: &String| Some((numbers.clone(), counted(&Path::new("/sys/dev/block").join(numbers))?));
         self.below.keys().filter_map(stat).collect()
     }
 
@@ -231,6 +228,17 @@ fn of_btrfs(numbers: &str) -> Vec<(String, String)> {
     found.find(|devices| devices.iter().any(|(own, _)| own == numbers)).unwrap_or_default()
 }
 
+/// Bytes read and written so far by the device with this directory in sysfs; none where the kernel was told not to count,
+/// for then its figures stand still while data move.
+fn counted(node: &Path) -> Option<Moved> {
+    let disk = if node.join("partition").exists() { node.join("..") } else { node.to_path_buf() };
+    let off = fs::read_to_string(disk.join("queue/iostats")).is_ok_and(|text| text.trim() == "0");
+    if off {
+        return None;
+    }
+    moved(&fs::read_to_string(node.join("stat")).ok()?)
+}
+
 /// Bytes read and written, from the text of a device's `stat`.
 fn moved(text: &str) -> Option<Moved> {
     let fields: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -247,6 +255,19 @@ mod tests {
             "     100        1      800       20       30        2      240       10        0       30       30\n";
         assert_eq!(moved(text), Some((800 * 512, 240 * 512)));
         assert_eq!(moved("1 2 3"), None);
+    }
+
+    #[test]
+    fn a_device_that_was_told_not_to_count_has_no_counters() {
+        let node = std::env::temp_dir().join(format!("raidlab-usage-{}", std::process::id()));
+        fs::create_dir_all(node.join("queue")).unwrap();
+        fs::write(node.join("stat"), "1 0 8 0 1 0 16 0").unwrap();
+        assert_eq!(counted(&node), Some((8 * 512, 16 * 512)));
+        fs::write(node.join("queue/iostats"), "0\n").unwrap();
+        assert_eq!(counted(&node), None);
+        fs::write(node.join("queue/iostats"), "1\n").unwrap();
+        assert_eq!(counted(&node), Some((8 * 512, 16 * 512)));
+        fs::remove_dir_all(&node).unwrap();
     }
 
     #[test]

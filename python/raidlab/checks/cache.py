@@ -25,6 +25,8 @@ _MEND = (
     "holds: at least twice its size, four times memory where it may be memory."
 )
 
+_TELLS = "echo 1 > /sys/block/NAME/queue/iostats makes it count; raidlab check tells by reading again."
+
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when a cache stands before a target; INVALID when less than half of what was read moved at the devices."""
@@ -35,9 +37,20 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     found = [judged for member in members if (judged := judge(member)) is not None]
     buffered = any(member["io"] == "buffered" for member in members)
     found += _by_counters(points, buffered=buffered)
+    uncounted = _uncounted(analysis, members)
+    if uncounted:
+        found.append(unknown(f"the kernel keeps no counters of {', '.join(uncounted)}", _TELLS))
     found += _by_order(analysis, points)
     if found:
         yield merged(NAME, "live", sorted(found, key=lambda judged: -SEVERITY[judged.verdict]))
+
+
+def _uncounted(analysis: Analysis, members: list[Member]) -> list[str]:
+    """The devices of direct targets for which the kernel counts nothing, so that a cache above them may go unseen."""
+    counted = set(analysis.run.devices["device"])
+    names = {(member.get("device") or {}).get("name") for member in members if member["io"] == "direct"}
+    kinds = {(member.get("filesystem") or {}).get("kind") for member in members}
+    return [] if "btrfs" in kinds else sorted(name for name in names if name and name not in counted)
 
 
 def _by_counters(points: list[Point], *, buffered: bool) -> Iterator[Judged]:
@@ -139,7 +152,8 @@ def judge(member: Member) -> Judged | None:
 def _has_holes(member: Member) -> bool:
     """Whether so little of a target is stored that reading it again says nothing of caches."""
     places = (member.get("allocation") or {}).get("places") or []
-    return any(place["stored_bytes"] < _INVALID_SHARE * place["size_bytes"] for place in places)
+    counted = [place for place in places if place["stored_bytes"] is not None]
+    return any(place["stored_bytes"] < _INVALID_SHARE * place["size_bytes"] for place in counted)
 
 
 def in_memory(member: Member) -> bool:

@@ -72,9 +72,9 @@ def volume_name(volume: dict[str, Any]) -> str:
     return f"{volume['name']} ({volume['kind']})"
 
 
-def unknown(why: str) -> Judged:
-    """The answer of a check that lacks what it would have to know."""
-    return Judged(UNKNOWN, f"Could not be determined, because {why}.")
+def unknown(why: str, tells: str = "") -> Judged:
+    """The answer of a check that lacks what it would have to know, and what would tell."""
+    return Judged(UNKNOWN, f"Could not be determined, because {why}.", tells)
 
 
 def passed(evidence: str) -> Judged:

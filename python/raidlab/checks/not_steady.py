@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 from raidlab.checks.finding import PASS, WARN, Finding
 from raidlab.checks.knobs import knob
 from raidlab.metrics import Analysis, Point
-from raidlab.stats.groups import groups_p
+from raidlab.stats.changes import change_p
 from raidlab.stats.holm import holm
 from raidlab.stats.steady_state import MOST_RANGE_PERCENT, MOST_SLOPE_PERCENT, WINDOW, SteadyState, steady_state
 
 NAME = "not_steady"
 _SECOND_NS = 1_000_000_000
 _LEAST_SECONDS = 2 * WINDOW
-# Rates of seconds differ by chance. Only what chance would hardly do in any of the cells counts.
+# Rates of seconds differ by chance, and a slow second is seldom alone. Only what chance would hardly do in any of the
+# cells counts.
 _CHANCE = 0.01
-# A step has so many seconds on either side: one slow second at the end is none.
-_LEAST_SIDE = 3
 # A simulated clock may leap over days without a request; there is no rate to speak of then.
 _MOST_SPARSE = 10
 
@@ -81,38 +80,10 @@ def _judged(
         if seconds.size < _LEAST_SECONDS:
             continue
         parts = np.array_split(seconds, WINDOW)
-        chance = _chance(seconds)
+        chance = change_p(seconds)
         means = np.array([part.mean() for part in parts])
         if chance is not None and (means > 0).all():
             yield point, steady_state(means), chance
-
-
-def _chance(seconds: NDArray[np.float64]) -> float | None:
-    """The probability of parts so different, or of so large a step anywhere, where nothing changes.
-
-    A step within one of a few short parts widens that part, and hides among them; so all places of a step are tried,
-    and the best is believed only as far as one of so many trials may be.
-    """
-    length = seconds.size // WINDOW
-    parts = seconds[seconds.size - WINDOW * length :].reshape(WINDOW, length)
-    found = [groups_p(list(parts)), _step_chance(seconds)]
-    return min((chance for chance in found if chance is not None), default=None)
-
-
-def _step_chance(seconds: NDArray[np.float64]) -> float | None:
-    """The probability of the best of all steps, times their number; None where there is no room for one.
-
-    All steps divide the same values into two groups, so the least probable is that with most of their variance between
-    the groups: one sum over prefixes finds it.
-    """
-    places = np.arange(_LEAST_SIDE, seconds.size - _LEAST_SIDE + 1)
-    if places.size == 0:
-        return None
-    centred = seconds - seconds.mean()
-    before = np.cumsum(centred)[places - 1]
-    between = before**2 / places + before**2 / (seconds.size - places)
-    chance = groups_p(np.split(seconds, [int(places[np.argmax(between)])]))
-    return None if chance is None else places.size * chance
 
 
 def _measured_seconds(rows: pl.DataFrame | None, elapsed_ns: int) -> NDArray[np.float64]:

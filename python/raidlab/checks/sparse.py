@@ -39,12 +39,30 @@ def judge(member: Member, *, reads: bool = True) -> Judged | None:
         return unknown(f"of {name_of(member)} {facts['unknown']}")
     if not facts["places"]:
         return None
-    shares = [(place["stored_bytes"] / place["size_bytes"], place) for place in facts["places"]]
+    shares = [
+        (place["stored_bytes"] / place["size_bytes"], place)
+        for place in facts["places"]
+        if place["stored_bytes"] is not None
+    ]
+    if not shares:
+        return _not_counted(member, facts["places"][0]["name"])
     share, place = min(shares, key=lambda pair: pair[0])
+    unwritten = place.get("unwritten_bytes", 0)
+    reserved = f"; {format_bytes(unwritten)} are reserved and were never written" if unwritten else ""
     evidence = (
         f"Of {place['name']} {format_bytes(place['stored_bytes'])} are stored, {share:.0%} of its "
-        f"{format_bytes(place['size_bytes'])}."
+        f"{format_bytes(place['size_bytes'])}{reserved}."
     )
     if share >= _WHOLE_SHARE:
         return passed(evidence)
     return Judged(INVALID if reads and share < _INVALID_SHARE else WARN, evidence, _MEND)
+
+
+def _not_counted(member: Member, file: str) -> Judged:
+    """Of a file whose file system counts no blocks: by the zeros among a sample of it."""
+    content = member.get("content") or {}
+    blocks, zero = content.get("blocks", 0), content.get("zero", 0)
+    if blocks and zero <= (1 - _WHOLE_SHARE) * blocks:
+        return passed(f"The file system of {file} counts no blocks; of {blocks} blocks sampled {zero} are zeros.")
+    why = f"the file system of {file} counts no blocks, and {zero} of {blocks} blocks sampled are zeros"
+    return unknown(why, _MEND)

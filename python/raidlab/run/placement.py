@@ -21,30 +21,61 @@ _FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQLLLL")
 _EXTENT = struct.Struct("=QQQQQLLLL")
 _MOST_EXTENTS = 64
-_UNKNOWN_FLAG = 0x2
+# Of a longer list of extents than this many calls tell, the rest is not looked at.
+_MOST_CALLS = 1000
+_SYNC = 0x1
+_LAST_FLAG, _UNKNOWN_FLAG, _UNWRITTEN_FLAG = 0x1, 0x2, 0x800
 PARTS = 10
 
 
 def extents_of(file: Path) -> list[tuple[int, int]] | None:
     """Where a file lies: (offset on the device, length) of its extents; None where the file system does not tell."""
-    size = _HEAD.size + _MOST_EXTENTS * _EXTENT.size
-    asked = array.array("B", _HEAD.pack(0, 2**64 - 1, 0, 0, _MOST_EXTENTS, 0) + bytes(size - _HEAD.size))
+    found = _mapped(file, 1)
+    if found is None or any(flags & _UNKNOWN_FLAG for _, _, flags in found):
+        return None
+    return [(start, length) for start, length, _ in found]
+
+
+def unwritten_bytes(file: Path) -> int | None:
+    """How much of a file has room on its device that was never written, and so reads as zeros without any disk.
+
+    Such are the blocks that fallocate(2) reserves; what the page cache still holds is written out first. None where
+    the file system does not tell.
+    """
+    found = _mapped(file, _MOST_CALLS, _SYNC)
+    return None if found is None else sum(length for _, length, flags in found if flags & _UNWRITTEN_FLAG)
+
+
+def _mapped(file: Path, calls: int, flags: int = 0) -> list[tuple[int, int, int]] | None:
+    """(offset on the device, length, flags) of the extents that so many calls tell of; None where none does."""
     try:
-        opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+        opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
+    found: list[tuple[int, ...]] = []
     try:
-        fcntl.ioctl(opened, _FIEMAP, asked)
+        for _ in range(calls):
+            begin = found[-1][0] + found[-1][2] if found else 0
+            more = _asked(opened, begin, flags)
+            found += more
+            if len(more) < _MOST_EXTENTS or more[-1][5] & _LAST_FLAG:
+                break
     except OSError:
         return None
     finally:
         os.close(opened)
+    return [(extent[1], extent[2], extent[5]) for extent in found]
+
+
+def _asked(opened: int, begin: int, flags: int) -> list[tuple[int, ...]]:
+    """The extents of a file from a place on, as many as one call tells."""
+    size = _HEAD.size + _MOST_EXTENTS * _EXTENT.size
+    asked = array.array("B", _HEAD.pack(begin, 2**64 - 1 - begin, flags, 0, _MOST_EXTENTS, 0))
+    asked.frombytes(bytes(size - _HEAD.size))
+    fcntl.ioctl(opened, _FIEMAP, asked)
     answer = asked.tobytes()
     count = _HEAD.unpack_from(answer)[3]
-    found = [_EXTENT.unpack_from(answer, _HEAD.size + number * _EXTENT.size) for number in range(count)]
-    if any(extent[5] & _UNKNOWN_FLAG for extent in found):
-        return None
-    return [(extent[1], extent[2]) for extent in found]
+    return [_EXTENT.unpack_from(answer, _HEAD.size + number * _EXTENT.size) for number in range(count)]
 
 
 def placement(files: Sequence[Path]) -> dict[str, Any]:

@@ -1,14 +1,19 @@
-"""How much of a target is really stored: holes of a file, and pages that a zram never got, read as zeros for free.
+"""How much of a target is really stored.
 
-Reference: stat(2), st_blocks; the kernel's Documentation/admin-guide/blockdev/zram.rst, mm_stat.
+Holes of a file, blocks that were reserved and never written, and pages that a zram never got read as zeros for free.
+
+Reference: stat(2), st_blocks; lseek(2), SEEK_DATA; the kernel's Documentation/filesystems/fiemap.rst
+(FIEMAP_EXTENT_UNWRITTEN) and Documentation/admin-guide/blockdev/zram.rst, mm_stat.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from raidlab.run.kernel_facts import Sources
+from raidlab.run.placement import unwritten_bytes
 from raidlab.run.target_facts.stack import Layer
 
 KEY = "allocation"
@@ -17,7 +22,11 @@ _COUNTED_BYTES = 512
 
 
 def fact(path: Path, stack: list[Layer], _sources: Sources) -> dict[str, Any]:
-    """``places``: ``name``, ``size_bytes`` and ``stored_bytes`` of the file or zram that holds all of the target."""
+    """``places``: ``name``, ``size_bytes`` and ``stored_bytes`` of the file or zram that holds all of the target.
+
+    ``stored_bytes`` is None where a file system does not count; ``unwritten_bytes`` says how much of a file is reserved
+    and was never written.
+    """
     if not path.is_block_device():
         found = [_of_file(path)]
     else:
@@ -34,8 +43,25 @@ def _of_file(file: Path) -> dict[str, Any] | None:
         return None
     if not file.is_file() or not status.st_size:
         return None
-    stored = min(status.st_blocks * _COUNTED_BYTES, status.st_size)
-    return {"name": str(file), "size_bytes": status.st_size, "stored_bytes": stored}
+    facts = {"name": str(file), "size_bytes": status.st_size}
+    # File systems in user space may leave st_blocks at 0. Where there is data all the same, it says nothing.
+    if status.st_blocks == 0 and _has_data(file):
+        return {**facts, "stored_bytes": None}
+    unwritten = min(unwritten_bytes(file) or 0, status.st_size)
+    stored = min(status.st_blocks * _COUNTED_BYTES, status.st_size - unwritten)
+    return {**facts, "stored_bytes": stored, "unwritten_bytes": unwritten}
+
+
+def _has_data(file: Path) -> bool:
+    """Whether the file system says that some of a file is no hole; one that knows no holes says so too."""
+    opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        os.lseek(opened, 0, os.SEEK_DATA)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(opened)
 
 
 def _of_zram(layer: Layer) -> dict[str, Any] | None:
