@@ -58,6 +58,7 @@
 mod config;
 mod content;
 pub mod direct;
+mod directory;
 mod engine;
 mod errno;
 mod error;

@@ -7,8 +7,10 @@ use raidlab_array::{Rotation, Tree};
 use raidlab_live::{Content, LiveConfig, LiveError, Stage, TargetSpec};
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec};
 use raidlab_types::{OpKind, KIB, MIB};
+use std::ffi::CString;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const SIZE: u64 = 4 * MIB;
 
@@ -254,4 +256,56 @@ fn an_array_accounts_for_its_time_and_for_what_moved_below_its_members() {
     if result.targets.iter().flatten().all(|t| t.io == "direct") {
         assert!(device.write_bytes * 10 > device.asked_write_bytes * 9, "{device:?}");
     }
+}
+
+#[test]
+fn what_a_link_or_a_second_name_leads_to_is_not_written() {
+    let (place, theirs) = (Place::new(), Place::new());
+    run(&over(&theirs, 1, 0.0));
+    let victim = std::fs::read(theirs.path("member0")).expect("a member of another run");
+    std::os::unix::fs::symlink(theirs.path("member0"), place.path("member0")).expect("a link");
+    let refused = error(&over(&place, 1, 0.5));
+    assert!(matches!(&refused, LiveError::Refused { key, .. } if key == "members[0].path"), "{refused}");
+    assert!(refused.message().contains("is a symbolic link"), "{refused}");
+    run(&over(&place, 1, 1.0));
+    std::fs::remove_file(place.path("member0")).expect("the link");
+    std::fs::hard_link(theirs.path("member0"), place.path("member0")).expect("a second name");
+    let refused = error(&over(&place, 1, 0.5));
+    assert!(refused.message().contains("has a second name"), "{refused}");
+    std::fs::remove_file(place.path("member0")).expect("the second name");
+    std::os::unix::fs::symlink(theirs.path("new"), place.path("member0")).expect("a link that leads nowhere");
+    error(&over(&place, 1, 0.5));
+    assert!(!theirs.path("new").exists());
+    assert_eq!(std::fs::read(theirs.path("member0")).expect("the member"), victim);
+}
+
+#[test]
+fn a_member_swapped_for_a_link_while_it_is_opened_leads_nowhere() {
+    let (place, theirs) = (Place::new(), Place::new());
+    let small =
+        |place: &Place| LiveConfig { targets: place.files(1, 64 * KIB), limits: requests(1), ..over(place, 1, 0.0) };
+    run(&small(&theirs));
+    run(&small(&place));
+    let victim = std::fs::read(theirs.path("member0")).expect("a member of another run");
+    std::os::unix::fs::symlink(theirs.path("member0"), place.path("link")).expect("a link");
+    let ended = AtomicBool::new(false);
+    let [one, other] =
+        ["member0", "link"].map(|name| CString::new(place.path(name).into_os_string().into_encoded_bytes()).unwrap());
+    let tried = std::thread::scope(|scope| {
+        let swapping = scope.spawn(|| {
+            let mut swaps = 0;
+            while !ended.load(Ordering::Relaxed) {
+                let (at, how) = (libc::AT_FDCWD, libc::RENAME_EXCHANGE);
+                // SAFETY: both names end with a zero.
+                swaps += (unsafe { libc::renameat2(at, one.as_ptr(), at, other.as_ptr(), how) } == 0) as u32;
+            }
+            swaps
+        });
+        let cell = small(&place);
+        let written = (0..300).filter(|_| raidlab_live::run(&cell, &mut |_| ControlFlow::Continue(())).is_ok()).count();
+        ended.store(true, Ordering::Relaxed);
+        (written, swapping.join().expect("no panic"))
+    });
+    assert!(tried.1 > 0, "{tried:?}");
+    assert_eq!(std::fs::read(theirs.path("member0")).expect("the member"), victim);
 }

@@ -160,6 +160,17 @@ fn what_is_not_raidlabs_is_neither_overwritten_nor_removed() {
     let linked = directory(&place, "linked");
     std::os::unix::fs::symlink(&other, linked.join("raidlab-files")).expect("a link");
     assert!(matches!(error(&config(made(vec![linked], 5))), LiveError::Refused { .. }));
+    // Nor does one in the place of its marker, nor a second name of somebody else's empty file.
+    for (name, link) in [("marker", true), ("second", false)] {
+        let prepared = directory(&place, name);
+        let inner = directory(&place, &format!("{name}/raidlab-files"));
+        std::fs::write(prepared.join("empty"), "").expect("an empty file");
+        let (empty, marker) = (prepared.join("empty"), inner.join("made-by-raidlab"));
+        if link { std::os::unix::fs::symlink(empty, marker) } else { std::fs::hard_link(empty, marker) }
+            .expect("a link");
+        assert!(matches!(error(&config(made(vec![prepared.clone()], 5))), LiveError::Refused { .. }));
+        assert_eq!(std::fs::metadata(prepared.join("empty")).expect("the file").len(), 0);
+    }
 }
 
 #[test]

@@ -4,19 +4,21 @@
 //! made it, for which files, and whether they are all there; a set asked for again is used as it is.
 //!
 //! Invariants:
-//! - Nothing is written or removed but in a subdirectory that was made by raidlab: one that is there without its marker
-//!   is refused. In it, only regular files with raidlab's names are removed, and the marker.
-//! - Every file is created anew (`O_EXCL`), so nothing is followed and nothing overwritten.
+//! - Nothing is written or removed but in a subdirectory that raidlab made for this user: one that is there without its
+//!   marker is refused. In it, only regular files with raidlab's names are removed, and the marker.
+//! - Every file is created anew (`O_EXCL`), relative to the open subdirectory, so nothing is followed or overwritten.
 //! - The marker says "complete" only after every file has been written and synchronised.
 //! - The marker is locked while a run lasts: two runs never share a set.
 
+use crate::directory::Directory;
 use crate::error::{plain, LiveError};
 use crate::target::direct::{self, Access};
 use raidlab_types::Seed;
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the subdirectory.
@@ -28,6 +30,9 @@ const FIRST_LINE: &str = "raidlab file set, version 1";
 #[derive(Debug)]
 pub(super) struct Set {
     path: PathBuf,
+    /// The directory it is in, and itself.
+    around: Directory,
+    directory: Directory,
     key: String,
     marker: File,
     keep: bool,
@@ -42,33 +47,22 @@ pub(super) struct Set {
 impl Set {
     /// Claims the subdirectory of `directory`, made now if it is not there.
     pub fn claim(directory: &Path, key: &str, keep: bool) -> Result<Set, LiveError> {
-        let status = fs::metadata(directory)
+        let around = Directory::open(directory)
             .map_err(|e| LiveError::bad(key, format!("{}: {}", directory.display(), plain(&e))))?;
-        if !status.is_dir() {
-            return Err(LiveError::bad(key, format!("{} is not a directory", directory.display())));
-        }
         let path = directory.join(SUBDIRECTORY);
-        match fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => check_ours(&path, key)?,
-            Err(e) => return Err(LiveError::io(key, path.display().to_string(), "creating it", &e)),
-        }
         let fail = |doing: &str, e: &io::Error| LiveError::io(key, path.display().to_string(), doing, e);
-        let marker = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path.join(MARKER))
-            .map_err(|e| fail("opening its marker", &e))?;
+        match around.make_child(OsStr::new(SUBDIRECTORY)) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(fail("creating it", &e)),
+            _ => {}
+        }
+        let (directory, marker) = open_own(&around, &path, key)?;
         // SAFETY: no memory is involved.
         if unsafe { libc::flock(marker.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
             return Err(LiveError::refused(key, format!("{} is in use by another run", path.display())));
         }
         let (identity, complete) = read_marker(&marker);
-        let mut set = Set { path, key: key.to_string(), marker, keep, identity, complete, access: Access::Buffered };
+        let access = Access::Buffered;
+        let mut set = Set { path, around, directory, key: key.to_string(), marker, keep, identity, complete, access };
         if !set.complete {
             set.mark(false)?;
         }
@@ -78,7 +72,7 @@ impl Set {
 
     /// Whether files of this file system can be read past the page cache: tried on the marker, opened once more.
     fn try_direct(&self) -> Access {
-        let opened = File::open(self.path.join(MARKER));
+        let opened = self.directory.open_file(OsStr::new(MARKER), libc::O_RDONLY, false);
         opened.map_or(Access::Buffered, |file| direct::enable(&file, false))
     }
 
@@ -97,7 +91,7 @@ impl Set {
         if self.complete {
             self.mark(false)?;
         }
-        match fs::remove_file(self.file(number)) {
+        match self.directory.remove(&name(number), None) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(self.error("removing a file of it", &e)),
             _ => Ok(()),
         }
@@ -119,13 +113,12 @@ impl Set {
 
     /// Where file `number` is.
     pub fn file(&self, number: u32) -> PathBuf {
-        self.path.join(format!("f{number:08}"))
+        self.path.join(name(number))
     }
 
     /// A new file to be written.
     pub fn create(&self, number: u32, direct: bool) -> io::Result<File> {
-        let flags = libc::O_NOFOLLOW | if direct { libc::O_DIRECT } else { 0 };
-        OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(self.file(number))
+        self.directory.create_file(&name(number), if direct { libc::O_DIRECT } else { 0 })
     }
 
     /// Writes back all of the file system.
@@ -138,13 +131,16 @@ impl Set {
     }
 
     fn remove_files(&self) -> io::Result<()> {
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if is_our_name(&entry.file_name().to_string_lossy()) && entry.file_type()?.is_file() {
-                fs::remove_file(entry.path())?;
+        for name in self.directory.names()? {
+            if is_our_name(&name.to_string_lossy()) && self.directory.status(&name)?.is_file() {
+                self.directory.remove(&name, None)?;
             }
         }
         Ok(())
+    }
+
+    fn only_marker_is_left(&self) -> bool {
+        self.directory.names().is_ok_and(|names| names.iter().all(|name| name == MARKER))
     }
 
     fn error(&self, doing: &str, e: &io::Error) -> LiveError {
@@ -157,9 +153,9 @@ impl Drop for Set {
         if !self.keep {
             // The marker last: what is interrupted here is still known as ours. A subdirectory in which somebody has put
             // something stays.
-            if self.remove_files().is_ok() && only_marker_is_left(&self.path) {
-                let _ = fs::remove_file(self.path.join(MARKER));
-                let _ = fs::remove_dir(&self.path);
+            if self.remove_files().is_ok() && self.only_marker_is_left() {
+                let _ = self.directory.remove(OsStr::new(MARKER), Some(&self.marker));
+                let _ = self.around.remove_child(OsStr::new(SUBDIRECTORY));
             }
         }
         // A process that was being started meanwhile may hold a copy of the descriptor for a moment longer.
@@ -168,31 +164,31 @@ impl Drop for Set {
     }
 }
 
-fn only_marker_is_left(path: &Path) -> bool {
-    fs::read_dir(path).is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == MARKER))
+fn name(number: u32) -> OsString {
+    format!("f{number:08}").into()
 }
 
 fn is_our_name(name: &str) -> bool {
     name.len() >= 9 && name.starts_with('f') && name[1..].bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A subdirectory that exists is ours if the marker says so, or if nothing at all is in it.
-fn check_ours(path: &Path, key: &str) -> Result<(), LiveError> {
+/// Opens the subdirectory and its marker: it is ours if that says so, or if nothing at all is in it.
+fn open_own(around: &Directory, path: &Path, key: &str) -> Result<(Directory, File), LiveError> {
     let refuse = |why: &str| {
         let message =
             format!("{} {why}, so nothing is written there: remove it, or name another directory", path.display());
         Err(LiveError::refused(key, message))
     };
-    if !fs::symlink_metadata(path).is_ok_and(|status| status.is_dir()) {
-        return refuse("is not a directory");
+    let Ok(directory) = around.child(OsStr::new(SUBDIRECTORY)) else { return refuse("is not a directory") };
+    if !directory.is_own().unwrap_or(false) {
+        return refuse("belongs to another user");
     }
-    let marker = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path.join(MARKER));
-    match marker {
-        Ok(marker) if first_line_fits(&marker) => Ok(()),
-        Err(e)
-            if e.kind() == io::ErrorKind::NotFound && fs::read_dir(path).is_ok_and(|mut all| all.next().is_none()) =>
-        {
-            Ok(())
+    match directory.open_file(OsStr::new(MARKER), libc::O_RDWR, false) {
+        Ok(marker) if first_line_fits(&marker) => Ok((directory, marker)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound && directory.names().is_ok_and(|names| names.is_empty()) => {
+            let made = directory.create_file(OsStr::new(MARKER), 0);
+            let marker = made.map_err(|e| LiveError::io(key, path.display().to_string(), "making its marker", &e))?;
+            Ok((directory, marker))
         }
         _ => refuse("exists and was not made by raidlab"),
     }

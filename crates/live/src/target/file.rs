@@ -1,15 +1,20 @@
 //! `file`: a regular file that raidlab makes, preallocates and fills; any other file is only ever read.
+//!
+//! Invariants:
+//! - What is written is not reached through a link in the file's place, and has no second name.
+//! - The mark that allows it is read by the very descriptor that is written through.
 
 use super::direct::{self, Access};
 use super::trailer::{Trailer, TRAILER_BYTES};
 use super::{Intent, Store, Target, TargetFacts};
+use crate::directory::Directory;
 use crate::error::{plain, LiveError};
 use crate::memory::PAGE_BYTES;
 use crate::safety::in_use;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
 /// Least sector of a file: smaller writes make the file system read the rest of its block first.
@@ -66,15 +71,15 @@ fn path_key(key: &str) -> String {
 }
 
 fn create(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).mode(0o600).open(path).map_err(|e| {
+    let made = Directory::around(path).and_then(|(around, name)| Ok((around.create_file(&name, 0)?, around, name)));
+    let (file, around, name) = made.map_err(|e| {
         let message = format!("{} cannot be created: {}", path.display(), plain(&e));
         LiveError::bad(path_key(key), message)
     })?;
     let made = lock(&file, true, path, key).and_then(|()| allocate(&file, size_bytes, path, key));
     if let Err(error) = made {
         // Nothing of worth is in it, and a stump without a trailer would be refused ever after.
-        let _ = std::fs::remove_file(path);
+        let _ = around.remove(&name, Some(&file));
         return Err(error);
     }
     finish(file, path, size_bytes, key, intent, Origin { ours: true, needs_fill: true })
@@ -84,7 +89,8 @@ fn create(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result
 fn open_existing(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
     let writes = intent.writes;
     let refuse_io = |doing: &str, e: &io::Error| LiveError::io(path_key(key), path.display().to_string(), doing, e);
-    let reader = File::open(path).map_err(|e| refuse_io("opening", &e))?;
+    let (around, name) = Directory::around(path).map_err(|e| refuse_io("opening", &e))?;
+    let reader = around.open_file(&name, libc::O_RDONLY, true).map_err(|e| refuse_io("opening", &e))?;
     let len = reader.metadata().map_err(|e| refuse_io("reading its size", &e))?.len();
     let trailer = read_trailer(&reader, len);
     let usable = trailer.is_some_and(|t| t.filled && t.data_bytes >= size_bytes);
@@ -104,7 +110,10 @@ fn open_existing(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) ->
         let origin = Origin { ours: trailer.is_some(), needs_fill: false };
         return finish(reader, path, size_bytes, key, intent, origin);
     }
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| refuse_io("opening to write", &e))?;
+    let file = match around.open_file(&name, libc::O_RDWR, false) {
+        Err(e) if e.raw_os_error() == Some(libc::ELOOP) => return refuse_link(path, key),
+        opened => opened.map_err(|e| refuse_io("opening to write", &e))?,
+    };
     lock(&file, true, path, key)?;
     if let Some(name) = in_use::loop_over(path) {
         let message = format!("{} is behind the loop device {name}: it is never written meanwhile", path.display());
@@ -120,6 +129,16 @@ fn open_existing(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) ->
     }
     let needs_fill = !(trailer.filled && trailer.data_bytes >= size_bytes);
     finish(file, path, size_bytes, key, intent, Origin { ours: true, needs_fill })
+}
+
+fn refuse_link<T>(path: &Path, key: &str) -> Result<T, LiveError> {
+    let file = std::fs::canonicalize(path).unwrap_or_default();
+    let message = format!(
+        "{} is a symbolic link, and what is written is named itself; accepted: {}",
+        path.display(),
+        file.display()
+    );
+    Err(LiveError::refused(path_key(key), message))
 }
 
 fn read_trailer(file: &File, len: u64) -> Option<Trailer> {
