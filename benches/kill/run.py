@@ -150,7 +150,7 @@ def one_kill(target: Target, rng: random.Random, number: int) -> dict[str, objec
         return {**record, "cells": None}
     folder = folders[0]
     try:
-        # Half of them are looked at in between, which makes tables of what there is; the others go on at once.
+        # Half of them are looked at in between, which changes nothing; the others go on at once.
         before = None
         if rng.random() < 0.5:
             run = load_run(folder)

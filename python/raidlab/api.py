@@ -16,8 +16,17 @@ from typing import Any
 
 from raidlab.beside import Comparison, compare_run, write_csv
 from raidlab.checks.judged import load_run
-from raidlab.choice import PRICES, Choice, ChoicePlan, has_choice, keep_prices, load_choice, load_prices, make_choice
-from raidlab.errors import InputError, RefusedError
+from raidlab.choice import (
+    Choice,
+    ChoicePlan,
+    has_choice,
+    keep_prices,
+    kept_prices,
+    load_choice,
+    load_prices,
+    make_choice,
+)
+from raidlab.errors import InputError, OutputError, RefusedError
 from raidlab.metrics import METRICS, Analysis
 from raidlab.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.metrics.run_comparison import RunComparison, Side, compare_runs
@@ -227,7 +236,7 @@ def _run(execution: Execution, writer: RunWriter) -> Run:
         writer.give_up(str(error), execution.live_members)
         raise
     except BaseException:
-        # The parts stay; whoever opens the folder has them finished.
+        # The parts stay: they can be shown, and the run can go on.
         writer.close()
         raise
     interrupted_by = execution.stop.signal_name if execution.status == "interrupted" else None
@@ -342,7 +351,11 @@ def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = 
         return None
     comparison = compare_run(analyse(run), mapping, is_published=is_published)
     if keep:
-        write_csv(comparison.rows, run.folder)
+        try:
+            with run.directory() as folder:
+                write_csv(comparison.rows, folder)
+        except OSError as error:
+            raise OutputError(f"{error.filename or run.folder}: cannot be written: {error.strerror}") from None
     return comparison
 
 
@@ -365,8 +378,7 @@ def choice_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Choice 
     if not has_choice(loaded.file) or not analysis.points:
         return None
     plan = load_choice(loaded.file)
-    kept = analysis.run.folder / PRICES
-    return make_choice(plan, analysis, load_prices(kept, plan) if kept.is_file() else None)
+    return make_choice(plan, analysis, kept_prices(analysis.run.folder, plan))
 
 
 def others_of(plan: ChoicePlan, words: Sequence[str]) -> dict[str, tuple[Analysis, str]]:

@@ -18,6 +18,7 @@ import raidlab
 from raidlab.api import analyse, run_study
 from raidlab.checks import run_checks
 from raidlab.cli.app import app
+from raidlab.directory import Directory
 from raidlab.errors import EXIT_INVALID_RESULT, InputError
 from raidlab.export import EXPORTS
 from raidlab.formats.hlog import LONGEST_NS, bucket_of, encoded
@@ -43,15 +44,20 @@ def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     return analyse(run_study(folder / "study.toml", out=folder / "runs"))
 
 
+def _export(kind: str, analysis: Analysis, folder: Path) -> list[Path]:
+    with Directory.open(folder) as place:
+        return EXPORTS[kind](analysis, place)
+
+
 @pytest.mark.parametrize("kind", EXPORTS)
 def test_every_export_writes_what_it_says(analysis: Analysis, kind: str, tmp_path: Path) -> None:
-    written = EXPORTS[kind](analysis, tmp_path)
+    written = _export(kind, analysis, tmp_path)
     assert sorted(written) == sorted(tmp_path.iterdir())
     assert all(file.stat().st_size for file in written)
 
 
 def test_csv_has_a_row_a_point(analysis: Analysis, tmp_path: Path) -> None:
-    file, _ = EXPORTS["csv"](analysis, tmp_path)
+    file, _ = _export("csv", analysis, tmp_path)
     with file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == len(analysis.points) == 8
@@ -60,13 +66,13 @@ def test_csv_has_a_row_a_point(analysis: Analysis, tmp_path: Path) -> None:
 
 def test_parquet_is_read_by_duckdb(analysis: Analysis, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
-    file, _ = EXPORTS["parquet"](analysis, tmp_path)
+    file, _ = _export("parquet", analysis, tmp_path)
     found = duckdb.sql(f"SELECT count(*), min(iops) > 0 FROM '{file}'").fetchall()
     assert found == [(8, True)]
 
 
 def test_fio_shaped_json_is_read_by_our_own_reader_of_fio_results(analysis: Analysis, tmp_path: Path) -> None:
-    written = EXPORTS["fio_json"](analysis, tmp_path)
+    written = _export("fio_json", analysis, tmp_path)
     assert len(written) == 8
     for file, point in zip(written, analysis.points, strict=True):
         (job,) = json.loads(file.read_text(encoding="utf-8"))["jobs"]
@@ -83,7 +89,7 @@ def test_fio_shaped_json_is_read_by_our_own_reader_of_fio_results(analysis: Anal
 def test_hlog_is_read_by_hdrhistogram_with_equal_percentiles(analysis: Analysis, tmp_path: Path) -> None:
     log = pytest.importorskip("hdrh.log", reason="hdrhistogram (PyPI) is not installed")
     histogram = pytest.importorskip("hdrh.histogram")
-    for file, point in zip(EXPORTS["hlog"](analysis, tmp_path), analysis.points, strict=True):
+    for file, point in zip(_export("hlog", analysis, tmp_path), analysis.points, strict=True):
         reader = log.HistogramLogReader(str(file), histogram.HdrHistogram(1, LONGEST_NS, 3))
         merged = histogram.HdrHistogram(1, LONGEST_NS, 3)
         while (one := reader.get_next_interval_histogram()) is not None:
@@ -110,7 +116,7 @@ def test_a_histogram_is_encoded_as_hdrhistogram_encodes_it() -> None:
 
 
 def test_prometheus_text_is_well_formed(analysis: Analysis, tmp_path: Path) -> None:
-    (file,) = EXPORTS["prometheus"](analysis, tmp_path)
+    (file,) = _export("prometheus", analysis, tmp_path)
     lines = file.read_text(encoding="utf-8").splitlines()
     samples = [line for line in lines if not line.startswith("#")]
     assert len({line.rsplit(" ", 1)[0] for line in samples}) == len(samples)
@@ -172,7 +178,7 @@ def test_fio_plot_draws_from_the_export(analysis: Analysis, tmp_path: Path) -> N
     fio_plot = os.environ.get("RAIDLAB_FIO_PLOT") or shutil.which("fio-plot")
     if not fio_plot:
         pytest.skip("fio-plot (PyPI) is not installed; RAIDLAB_FIO_PLOT names it where it is")
-    EXPORTS["fio_json"](analysis, tmp_path)
+    _export("fio_json", analysis, tmp_path)
     # fio-plot takes all jobs of a folder for one system under test: one array's.
     for file in tmp_path.glob("*raid-10*"):
         file.unlink()

@@ -10,6 +10,7 @@ import pytest
 
 from raidlab.api import analyse, compare_with_published, run_study, write_report
 from raidlab.checks import PASS, UNKNOWN, WARN, run_checks
+from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.figures import make_figures
 from raidlab.figures.bars import labels_of
@@ -254,7 +255,9 @@ def test_figures_are_drawn_under_the_studys_names(run: Run, tmp_path: Path) -> N
     ]
     for figure in figures.values():
         figure.specifications()
-        for file in figure.save(tmp_path):
+        with Directory.open(tmp_path) as folder:
+            written = figure.save(folder)
+        for file in written:
             assert file.stat().st_size > 0
             if file.suffix == ".svg":
                 ET.fromstring(file.read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from raidlab.api import analyse, run_study
+from raidlab.directory import Directory
 from raidlab.figures import Panel, make_figures, quantities, total_time
 from raidlab.metrics import Analysis
 
@@ -107,5 +108,6 @@ def test_both_are_drawn(analysis: Analysis, tmp_path: Path) -> None:
     found = [figure for figure in make_figures(analysis) if figure.kind in ("quantities", "total_time")]
     assert len(found) == 2
     for figure in found:
-        assert all(path.stat().st_size > 1000 for path in figure.save(tmp_path))
+        with Directory.open(tmp_path) as folder:
+            assert all(path.stat().st_size > 1000 for path in figure.save(folder))
         figure.specifications()

@@ -19,6 +19,7 @@ import test_emulated
 from conftest import SMALL_STUDY
 from raidlab.api import resume_run, run_study
 from raidlab.cli.run_folders import folder_of, runs_in
+from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
 from raidlab.results import Run, RunWriter, load_run, new_folder, open_unfinished
 from raidlab.results import resume as results_resume
@@ -35,7 +36,8 @@ PATIENCE_S = 120
 KILLED_AT = """
 import os, signal, sys
 from pathlib import Path
-from raidlab.results import finish, parts
+from raidlab.directory import Directory
+from raidlab.results import parts
 
 what, left = sys.argv.pop(1), int(sys.argv.pop(1))
 
@@ -52,24 +54,25 @@ def append(self, record, whole=parts.Parts.append):
         left -= 1
     whole(self, record)
 
-def write_whole(file, content, whole=parts.write_whole):
+def replace(self, name, content, whole=Directory.replace):
     global left
     if left == 0:
-        file.with_name(f"{file.name}.new").write_bytes(content[: len(content) // 2])
+        (self.path / f"{name}.0123abcd.new").write_bytes(content[: len(content) // 2])
         die()
     left -= 1
-    whole(file, content)
+    whole(self, name, content)
+
+def remove(self, name, whole=Directory.remove):
+    if name == parts.PARTS:
+        die()
+    whole(self, name)
 
 if what == "append":
     parts.Parts.append = append
 elif what == "write":
-    finish.write_whole = write_whole
+    Directory.replace = replace
 else:
-    def unlink(self, missing_ok=False, whole=Path.unlink):
-        if self.name == parts.PARTS:
-            die()
-        whole(self, missing_ok)
-    Path.unlink = unlink
+    Directory.remove = remove
 
 from raidlab.cli.app import main
 main()
@@ -142,10 +145,16 @@ def test_a_resumed_run_may_be_killed_too(study: Path, small_run: Run) -> None:
 def test_a_run_killed_while_it_is_finished_loses_nothing(what: str, left: int, study: Path, small_run: Run) -> None:
     _killed(study, what, left, *SIM)
     folder = _the_run(study)
-    assert _tables(load_run(folder).folder) == _tables(small_run.folder)
+    left_behind = {file.name: file.read_bytes() for file in folder.iterdir()}
+    shown = load_run(folder)
+    for name in TABLES:
+        assert_frame_equal(getattr(shown, name), getattr(small_run, name))
+    assert shown.sql("SELECT count(*) AS cells FROM cells")["cells"][0] == small_run.cells.height
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == left_behind, "reading writes nothing"
     done = _raidlab(study, "run", "--resume", str(folder))
     assert done.returncode in (0, 3), done.stderr
     assert load_run(folder).facts["status"] == "complete"
+    assert not list(folder.glob("*.new")), "what got no name is taken away"
     assert _tables(folder) == _tables(small_run.folder)
 
 
@@ -394,10 +403,12 @@ def test_a_run_that_filled_its_disk_goes_on(study: Path, small_run: Run) -> None
 def test_a_folder_that_cannot_be_written_is_not_resumed(small_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = _interrupted(small_study, "sim", 2)
 
-    def refuse(self: Path, *_words: object, **_options: object) -> Any:
-        raise OSError(30, "Read-only file system")
+    def refuse(self: Directory, name: str, flags: int = os.O_RDONLY, whole: Any = Directory.open_file) -> int:
+        if flags != os.O_RDONLY:
+            raise OSError(30, "Read-only file system")
+        return int(whole(self, name))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Directory, "open_file", refuse)
     with pytest.raises(OutputError, match="cannot be written: Read-only file system"):
         open_unfinished(run.folder)
 

@@ -13,6 +13,7 @@ import pytest
 
 from raidlab.api import analyse, run_study
 from raidlab.checks import CHECKS, run_checks
+from raidlab.directory import Directory
 from raidlab.figures import FIGURES, make_figures
 from raidlab.metrics import METRICS
 from raidlab.report import answers, render, write_page
@@ -110,7 +111,8 @@ def test_figures_follow_the_schema_and_draw(small_run: Run, tmp_path: Path) -> N
         assert all(re.search(r"[a-z].*\d", panel.alt) for panel in figure.panels), "what it shows is said in words"
         for specification in figure.specifications():
             assert "(" in json.dumps(specification) or "%" in json.dumps(specification), "axes carry units"
-        svg, png = figure.save(tmp_path)
+        with Directory.open(tmp_path) as folder:
+            svg, png = figure.save(folder)
         assert svg.read_text(encoding="utf-8").startswith("<svg")
         assert png.read_bytes().startswith(b"\x89PNG")
 

@@ -13,6 +13,7 @@ import pytest
 
 from raidlab.api import analyse, resume_run, write_report
 from raidlab.checks import run_checks
+from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.export import EXPORTS
 from raidlab.results import SCHEMA_VERSION, load_run
@@ -71,7 +72,8 @@ def test_everything_that_reads_runs_reads_any_version(folder: Path, tmp_path: Pa
     assert write_report(folder).read_text(encoding="utf-8").startswith("<!doctype html>")
     for kind, export in EXPORTS.items():
         (tmp_path / kind).mkdir()
-        assert export(analysis, tmp_path / kind)
+        with Directory.open(tmp_path / kind) as place:
+            assert export(analysis, place)
     # A complete run needs nothing more, whoever ran it.
     assert resume_run(folder).facts == load_run(folder).facts
 

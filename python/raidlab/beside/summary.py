@@ -9,12 +9,14 @@ Invariants:
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from raidlab.beside.row import Row
+from raidlab.directory import Directory
 
 FILE = "comparison.csv"
 HEADER = (
@@ -70,14 +72,13 @@ def _errors(key: tuple[str, str, str], rows: list[Row]) -> Errors:
     return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].id)
 
 
-def write_csv(rows: Iterable[Row], folder: Path) -> Path:
+def write_csv(rows: Iterable[Row], folder: Directory) -> Path:
     """Write ``comparison.csv``; an error in points says so in its note."""
-    file = folder / FILE
-    with file.open("w", encoding="utf-8", newline="") as lines:
-        writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(HEADER)
-        writer.writerows(_fields(row) for row in rows)
-    return file
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows(_fields(row) for row in rows)
+    return folder.replace(FILE, lines.getvalue().encode())
 
 
 def _fields(row: Row) -> list[str]:

@@ -54,4 +54,4 @@ def load_run(folder: str | Path) -> JudgedRun:
         When it is no run folder, or one of another version.
     """
     run = load(folder)
-    return JudgedRun(run.folder, run.facts)
+    return JudgedRun(run.folder, run.facts, run.identity, run.tables)

@@ -13,7 +13,7 @@ Reference: S. Hauser, L. Berman, G. Thoma, *Is the bang worth the buck?*, 1996 (
 
 from raidlab.choice.make import Choice, Judged, Row, make_choice
 from raidlab.choice.plan import CHOICE, ChoicePlan, has_choice, load_choice
-from raidlab.choice.prices import PRICES, Prices, keep_prices, load_prices
+from raidlab.choice.prices import PRICES, Prices, keep_prices, kept_prices, load_prices
 from raidlab.choice.text import choice_json, choice_text
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "choice_text",
     "has_choice",
     "keep_prices",
+    "kept_prices",
     "load_choice",
     "load_prices",
     "make_choice",

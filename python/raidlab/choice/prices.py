@@ -8,13 +8,15 @@ Invariants:
 
 from __future__ import annotations
 
-import shutil
+import os
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from raidlab.choice.plan import ChoicePlan
+from raidlab.directory import Directory
+from raidlab.errors import InputError, OutputError
 from raidlab.study.find import did_you_mean
 from raidlab.study.table_file import read_table
 from raidlab.study.words import Line, Table
@@ -52,5 +54,27 @@ def load_prices(file: Path, plan: ChoicePlan) -> Prices:
 
 def keep_prices(folder: Path, file: Path) -> None:
     """Keep a file of prices with a run."""
-    if file.resolve() != (folder / PRICES).resolve():
-        shutil.copyfile(file, folder / PRICES)
+    content = file.read_bytes()
+    try:
+        with Directory.open(folder) as run:
+            run.replace(PRICES, content)
+    except OSError as error:
+        raise OutputError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+
+
+def kept_prices(folder: Path, plan: ChoicePlan) -> Prices | None:
+    """The prices that a run's folder keeps; None where it keeps none.
+
+    Raises
+    ------
+    InputError
+        Also for a link in the folder of somebody else.
+    """
+    try:
+        with Directory.open(folder) as run:
+            os.close(run.open_file(PRICES))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError.one(PRICES, str(error.strerror), value=f"'{folder / PRICES}'", accepted="a file") from None
+    return load_prices(folder / PRICES, plan)

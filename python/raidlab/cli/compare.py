@@ -94,11 +94,12 @@ def compare(
 
 def _write_report(found: RunComparison, findings: list[list[Finding]], file: Path) -> None:
     from raidlab.cli.terminal import say
+    from raidlab.directory import write_file
     from raidlab.errors import InputError
     from raidlab.report.comparison import render_comparison
 
     try:
-        file.write_text(render_comparison(found, findings), encoding="utf-8")
+        write_file(file, render_comparison(found, findings).encode())
     except OSError as error:
         raise InputError.one("--report", f"cannot be written: {error.strerror}", value=f"'{file}'") from None
     say(f"report: {file}")

@@ -82,6 +82,7 @@ def import_device(
     is an error.
     """
     from raidlab.cli.terminal import say
+    from raidlab.directory import write_file
     from raidlab.errors import InputError
     from raidlab.formats.disksim import device_toml, import_disk
 
@@ -93,7 +94,7 @@ def import_device(
         print(text, end="")
         return
     try:
-        Path(out).write_text(text, encoding="utf-8")
+        write_file(Path(out), text.encode())
     except OSError as error:
         raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{out}'") from None
     say(out)
@@ -122,12 +123,14 @@ def validate_device(
     """
     from raidlab.devices import validate
     from raidlab.devices.picture import picture
+    from raidlab.directory import Directory
     from raidlab.errors import InputError
 
     validation = validate(device, trace, angles, seed)
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
-        figures = picture(validation).save(Path(out))
+        with Directory.open(Path(out)) as folder:
+            figures = picture(validation).save(folder)
     except OSError as error:
         raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{out}'") from None
     if as_json:

@@ -54,6 +54,7 @@ def export(
     from pathlib import Path
 
     from raidlab.cli.terminal import printing, say
+    from raidlab.directory import Directory
     from raidlab.errors import InputError
     from raidlab.run.to_fio import study_to_fio
     from raidlab.study import load_study
@@ -73,9 +74,9 @@ def export(
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file in files:
-            (folder / file.name).write_text(file.text, encoding="utf-8")
-            say(str(folder / file.name))
+        with Directory.open(folder) as place:
+            for file in files:
+                say(str(place.replace(file.name, file.text.encode())))
     except OSError as error:
         raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{out}'") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import json
+from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
@@ -107,6 +108,7 @@ def export(
     """Write a run for other tools; the exit code is 3 if a check says INVALID."""
     from raidlab.api import analyse
     from raidlab.checks import run_checks
+    from raidlab.directory import Directory
     from raidlab.errors import InputError
     from raidlab.export import EXPORTS
     from raidlab.study.find import did_you_mean
@@ -120,10 +122,17 @@ def export(
         )
     folder = folder_of(run, out)
     target = to if to is not None else folder / "export" / form
+    analysis = analyse(folder)
     try:
-        target.mkdir(parents=True, exist_ok=True)
-        analysis = analyse(folder)
-        written = EXPORTS[form](analysis, target)
+        with ExitStack() as opened:
+            if to is None:
+                place = opened.enter_context(analysis.run.directory())
+                for name in ("export", form):
+                    place = opened.enter_context(place.child(name, make=True))
+            else:
+                target.mkdir(parents=True, exist_ok=True)
+                place = opened.enter_context(Directory.open(target))
+            written = EXPORTS[form](analysis, place)
     except OSError as error:
         raise InputError.one("--to", f"cannot be written: {error.strerror}", value=f"'{target}'") from None
     for file in written:

@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import Any
 
 RUNS = Path("runs")
-# The first two end when somebody opens the folder: the first with the run's own end, the second by being finished.
+# The first ends with the run itself, the second when it is resumed.
 RUNNING, CUT_SHORT, UNREADABLE = "running", "cut short", "unreadable"
 
 
 def runs_in(out: Path) -> Iterator[dict[str, Any]]:
     """What runs there are, the oldest first: ``run``, ``started``, ``status``, ``targets``."""
+    from raidlab.results.parts import opened
+
     found = []
     for folder in out.iterdir() if out.is_dir() else ():
         try:
-            facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            with opened(folder / "run.json") as file:
+                facts = json.load(file)
             status = str(facts["status"])
         except (OSError, ValueError, KeyError, TypeError):
             facts, status = _unfinished(folder)

@@ -217,10 +217,8 @@ def choice(
 
     Candidates, figures and rules are in the study's choice.toml.
     """
-    from pathlib import Path
-
     from raidlab.api import analyse, choice_of, others_of, published_beside, with_prices
-    from raidlab.choice import PRICES, choice_json, choice_text, load_choice, load_prices, make_choice
+    from raidlab.choice import choice_json, choice_text, kept_prices, load_choice, make_choice
     from raidlab.cli.terminal import printing, say
     from raidlab.report import write_page
     from raidlab.results import load_run
@@ -231,9 +229,7 @@ def choice(
     result = load_run(run)
     if prices is not None:
         with_prices(result, loaded, prices)
-    kept = result.folder / PRICES
-    held = load_prices(Path(kept), plan) if kept.is_file() else None
-    made = make_choice(plan, analyse(result), held, others_of(plan, of or []))
+    made = make_choice(plan, analyse(result), kept_prices(result.folder, plan), others_of(plan, of or []))
     with printing():
         print(choice_json(made) if as_json else choice_text(made), end="\n" if as_json else "")
     if not of and choice_of(result, loaded) is not None:

@@ -3,7 +3,8 @@
 Adding one: a file named after its kind with a function ``export(analysis, folder)`` that gives the files it wrote, a
 line in `EXPORTS`, a test with the other tool reading it.
 
-Invariant: an export is worked out from a run folder alone and writes only below the folder it is given.
+Invariant: an export is worked out from a run folder alone and writes only into the directory it is given, through its
+descriptor.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from raidlab.directory import Directory
 from raidlab.export import csv, fio_json, hlog, parquet, prometheus
 from raidlab.metrics import Analysis
 
-EXPORTS: dict[str, Callable[[Analysis, Path], list[Path]]] = {
+EXPORTS: dict[str, Callable[[Analysis, Directory], list[Path]]] = {
     "csv": csv.export,
     "parquet": parquet.export,
     "fio_json": fio_json.export,

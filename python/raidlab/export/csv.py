@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from raidlab.checks import frame_of, run_checks
+from raidlab.directory import Directory
 from raidlab.metrics import Analysis
 
 
-def export(analysis: Analysis, folder: Path) -> list[Path]:
+def export(analysis: Analysis, folder: Directory) -> list[Path]:
     """Write ``points.csv`` and ``findings.csv``."""
-    points, findings = folder / "points.csv", folder / "findings.csv"
-    analysis.table.write_csv(points)
-    frame_of(run_checks(analysis)).write_csv(findings)
-    return [points, findings]
+    tables = {"points.csv": analysis.table, "findings.csv": frame_of(run_checks(analysis))}
+    return [folder.replace(name, table.write_csv().encode()) for name, table in tables.items()]

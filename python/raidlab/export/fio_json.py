@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from raidlab.directory import Directory
 from raidlab.export.findings import judgements
 from raidlab.histogram import Histogram
 from raidlab.metrics import Analysis, Point
@@ -22,17 +23,16 @@ _PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99
 _CLASSES = (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)
 
 
-def export(analysis: Analysis, folder: Path) -> list[Path]:
+def export(analysis: Analysis, folder: Directory) -> list[Path]:
     """Write ``<point>.json`` for each point."""
     workloads = {workload.name: workload for workload in analysis.run.study.workload}
     verdicts = judgements(analysis)
     written = []
     for number, point in enumerate(analysis.points):
         name = f"{number:04}-{point.target}-{point.array}-{point.workload}-{point.level}"
-        file = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.json"
+        file = f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.json"
         document = _document(analysis, point, workloads.get(point.workload), verdicts[point.target])
-        file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        written.append(file)
+        written.append(folder.replace(file, f"{json.dumps(document, indent=1)}\n".encode()))
     return written
 
 

@@ -7,23 +7,23 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from raidlab.directory import Directory
 from raidlab.export.findings import judged, judgements
 from raidlab.formats.hlog import Interval, log_text
 from raidlab.metrics import Analysis, Point
 
 
-def export(analysis: Analysis, folder: Path) -> list[Path]:
+def export(analysis: Analysis, folder: Directory) -> list[Path]:
     """Write ``<point>.hlog`` for each point: response times in nanoseconds."""
     started = datetime.datetime.fromisoformat(analysis.run.facts["times"]["started"])
     verdicts = judgements(analysis)
     written = []
     for number, point in enumerate(analysis.points):
         name = f"{number:04}-{point.target}-{point.array}-{point.workload}-{point.level}"
-        file = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.hlog"
+        file = f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.hlog"
         title = f"raidlab: response times in ns; {point.target}, {point.array}, {point.workload}, {point.level}"
         text = log_text(_intervals(point), started.timestamp(), " ".join(judged(title, point, verdicts).split()))
-        file.write_text(text, encoding="utf-8")
-        written.append(file)
+        written.append(folder.replace(file, text.encode()))
     return written
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from raidlab.checks import frame_of, run_checks
+from raidlab.directory import Directory
 from raidlab.metrics import Analysis
+from raidlab.results.finish import parquet_of
 
 
-def export(analysis: Analysis, folder: Path) -> list[Path]:
+def export(analysis: Analysis, folder: Directory) -> list[Path]:
     """Write ``points.parquet`` and ``findings.parquet``."""
-    points, findings = folder / "points.parquet", folder / "findings.parquet"
-    analysis.table.write_parquet(points, statistics=True)
-    frame_of(run_checks(analysis)).write_parquet(findings, statistics=True)
-    return [points, findings]
+    tables = {"points.parquet": analysis.table, "findings.parquet": frame_of(run_checks(analysis))}
+    return [folder.replace(name, parquet_of(table)) for name, table in tables.items()]

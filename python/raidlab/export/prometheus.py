@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from raidlab.checks import run_checks
+from raidlab.directory import Directory
 from raidlab.metrics import METRICS, Analysis, Point
 
 _BACKSLASHED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-def export(analysis: Analysis, folder: Path) -> list[Path]:
+def export(analysis: Analysis, folder: Directory) -> list[Path]:
     """Write ``raidlab.prom``."""
-    file = folder / "raidlab.prom"
-    file.write_text("\n".join(_lines(analysis)) + "\n", encoding="utf-8")
-    return [file]
+    text = "\n".join(_lines(analysis)) + "\n"
+    return [folder.replace("raidlab.prom", text.encode())]
 
 
 def _lines(analysis: Analysis) -> Iterator[str]:

@@ -22,6 +22,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from raidlab.directory import Directory
 from raidlab.figures.style import EMBEDDED_INK, INK, PAPER_INK, configuration
 
 Chart = alt.Chart | alt.LayerChart
@@ -79,13 +80,11 @@ class Figure:
         """Each panel as SVG to be placed in a page: it takes the page's text colour and scales with its column."""
         return [embeddable(svg, panel) for svg, panel in zip(self._drawn, self.panels, strict=True)]
 
-    def save(self, folder: Path) -> list[Path]:
+    def save(self, folder: Directory) -> list[Path]:
         """Write ``<key>.svg`` and ``<key>.png``, the panels side by side; returns their paths."""
         text = _sheet(self._drawn)
-        svg, png = folder / f"{self.key}.svg", folder / f"{self.key}.png"
-        svg.write_text(text, encoding="utf-8")
-        png.write_bytes(vl_convert.svg_to_png(text, scale=_PNG_SCALE))
-        return [svg, png]
+        png = vl_convert.svg_to_png(text, scale=_PNG_SCALE)
+        return [folder.replace(f"{self.key}.svg", text.encode()), folder.replace(f"{self.key}.png", png)]
 
     def specifications(self) -> list[dict[str, Any]]:
         """The Vega-Lite specification of each panel, validated against its schema."""

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from raidlab.directory import Directory
 from raidlab.errors import OutputError
 from raidlab.fit.trial import DEVICE
 from raidlab.study import LoadedStudy
-from raidlab.study.find import find_device
+from raidlab.study.find import find_device, shared_roots
 
 _NUMBER = r"[+-]?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 DIGITS = 4
@@ -41,23 +42,30 @@ def write_values(loaded: LoadedStudy, target: str, values: Mapping[str, float]) 
     device = {name.removeprefix(DEVICE): rounded(value) for name, value in values.items() if name.startswith(DEVICE)}
     written = []
     if own and hardware.file is not None:
-        written.append(_rewrite(hardware.file, {("parameter", name, "value"): value for name, value in own.items()}))
+        written.append(
+            _rewrite(loaded, hardware.file, {("parameter", name, "value"): value for name, value in own.items()})
+        )
     section = loaded.study.original if target == "original" else loaded.study.sim
     if device and section is not None and isinstance(section.device, str):
         file = find_device(section.device, loaded.file)
         assert file is not None, "the study was loaded with it"
-        written.append(_rewrite(file, {tuple(name.split(".")): value for name, value in device.items()}))
+        written.append(_rewrite(loaded, file, {tuple(name.split(".")): value for name, value in device.items()}))
     return written
 
 
-def _rewrite(file: Path, values: Mapping[tuple[str, ...], float]) -> Path:
+def _rewrite(loaded: LoadedStudy, file: Path, values: Mapping[tuple[str, ...], float]) -> Path:
+    folder = file.parent.resolve()
+    # A study of somebody else's may name any file.
+    if not any(folder.is_relative_to(root.resolve()) for root in (loaded.file.parent, *shared_roots())):
+        raise OutputError(f"{file}: lies outside the study's folder, so it is not written; copy it there first")
     try:
         text = file.read_text(encoding="utf-8")
         for place, value in values.items():
             text = replaced(text, place, value)
             if _at(tomllib.loads(text), place) != value:
                 raise OutputError(f"{file}: has no place of its own for {'.'.join(place)} = {value:g}")
-        file.write_text(text, encoding="utf-8")
+        with Directory.open(folder) as opened:
+            opened.replace(file.name, text.encode())
     except OSError as error:
         raise OutputError(f"{file}: cannot be written: {error.strerror}") from None
     return file

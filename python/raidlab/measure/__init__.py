@@ -12,13 +12,13 @@ Invariants:
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from raidlab.directory import Directory
 from raidlab.errors import OutputError, RaidlabError
 from raidlab.measure.asked import Asked, Budget, BudgetFlags, asked_of
 from raidlab.measure.drive import Drive
@@ -27,7 +27,7 @@ from raidlab.measure.plan import Subject, plan_of
 from raidlab.measure.warm_up import wants_pilot
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
-from raidlab.results.parts import PARTS
+from raidlab.results.parts import PARTS, opened
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.outcome import CellOutcome
@@ -118,10 +118,11 @@ def _moved(writer: RunWriter, elsewhere: Path) -> bool:
     """Have the run finished from its parts in another place; False where that cannot be written either."""
     try:
         folder = new_folder(elsewhere, "measure")
-        shutil.copyfile(writer.folder / PARTS, folder / PARTS)
+        with opened(writer.folder / PARTS) as parts, Directory.open(folder) as place:
+            place.replace(PARTS, parts.read())
+        writer.move_to(folder)
     except (OSError, RaidlabError):
         return False
-    writer.folder = folder
     return True
 
 

@@ -25,6 +25,7 @@ from raidlab.beside.conclude import NOISE
 from raidlab.checks import SEVERITY, WARN, Finding, run_checks
 from raidlab.checks.incomplete import ended_words
 from raidlab.choice import Choice
+from raidlab.errors import OutputError
 from raidlab.figures import Figure, make_figures
 from raidlab.figures.published import figures_of
 from raidlab.figures.style import FONT, ON_DARK
@@ -55,15 +56,21 @@ def write_page(analysis: Analysis, published: Published | None = None, choice: C
         The run beside what its study published.
     choice : Choice, optional
         The study's rules of choice, answered.
+
+    Raises
+    ------
+    OutputError
     """
-    folder = analysis.run.folder
     figures = make_figures(analysis)
-    (folder / FIGURES_FOLDER).mkdir(exist_ok=True)
-    for figure in figures:
-        figure.save(folder / FIGURES_FOLDER)
-    page = folder / PAGE
-    page.write_text(render(analysis, figures, run_checks(analysis), published, choice), encoding="utf-8")
-    return page
+    try:
+        with analysis.run.directory() as folder:
+            with folder.child(FIGURES_FOLDER, make=True) as place:
+                for figure in figures:
+                    figure.save(place)
+            page = render(analysis, figures, run_checks(analysis), published, choice)
+            return folder.replace(PAGE, page.encode())
+    except OSError as error:
+        raise OutputError(f"{error.filename or analysis.run.folder}: cannot be written: {error.strerror}") from None
 
 
 def render(

@@ -6,7 +6,6 @@ Invariants:
 - Everything after it (metrics, checks, figures, report) reads a `Run` and never a file.
 """
 
-from raidlab.results.finish import finish_killed
 from raidlab.results.folder import RunWriter, new_folder
 from raidlab.results.load import Run, load_run
 from raidlab.results.resume import Unfinished, open_unfinished
@@ -17,7 +16,6 @@ __all__ = [
     "Run",
     "RunWriter",
     "Unfinished",
-    "finish_killed",
     "load_run",
     "new_folder",
     "open_unfinished",

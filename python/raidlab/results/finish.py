@@ -6,49 +6,69 @@ Invariants:
   every file, but for the ``times`` of ``run.json``.
 - ``run.json`` is there only when all tables are, whole and on disk. The parts of a complete run are removed after that;
   those of any other stay, so that it can be resumed.
-- A run that was killed is finished from its parts by whoever opens its folder.
+- A run that was killed is shown from its parts, in memory; only ``--resume`` finishes it.
 """
 
 from __future__ import annotations
 
 import datetime
+import fcntl
 import hashlib
 import io
+import os
+import re
 from pathlib import Path
 from typing import Any
 
-from raidlab.errors import InputError, OutputError
-from raidlab.results.parts import (
-    PARTS,
-    Records,
-    json_text,
-    read_parts,
-    sync_folder,
-    try_lock,
-    write_whole,
-)
+import polars as pl
+
+from raidlab.directory import Directory, Identity
+from raidlab.errors import InputError
+from raidlab.results.parts import PARTS, Records, json_text, opened, read_parts, try_lock
 from raidlab.results.tables import SCHEMA_VERSION, frames
 
 RUN = "run"
 _COMPRESSION_LEVEL = 3
-_KILLED = "raidlab was killed, or could not write; what it had written until then was recovered"
+# What a run that was killed while it was finished leaves: a new file that never got its name.
+_UNFINISHED = re.compile(r"(?:[a-z_]+\.parquet|run\.json)\.[0-9a-f]{8}\.new")
+_KILLED = "raidlab was killed, or could not write; what it had written until then is shown"
 
 
-def write_run(folder: Path, facts: dict[str, Any], cells: Records, holds: Records) -> None:
-    """Write tables and ``run.json``, and take the parts of a complete run away."""
+def write_run(
+    folder: Path, facts: dict[str, Any], cells: Records, holds: Records, identity: Identity | None = None
+) -> None:
+    """Write tables and ``run.json``, and take the parts of a complete run away.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+    facts : dict
+    cells, holds : list of dict
+    identity : tuple of int, optional
+        That of the folder when the run began to write into it.
+    """
     digests = {}
-    for name, frame in frames(cells, holds).items():
-        table = io.BytesIO()
-        frame.write_parquet(table, compression="zstd", compression_level=_COMPRESSION_LEVEL, statistics=True)
-        digests[name] = hashlib.sha256(table.getvalue()).hexdigest()
-        write_whole(folder / f"{name}.parquet", table.getvalue())
-    # So that a table of another run, or one that somebody edited, is not taken for what was measured.
-    facts = {**facts, "tables": {name: {"sha256": digest} for name, digest in digests.items()}}
-    write_whole(folder / "run.json", f"{json_text(facts, indent=2)}\n".encode())
-    # What cannot be resumed has no use for its parts either.
-    if facts["status"] == "complete" or facts["command"] != RUN:
-        (folder / PARTS).unlink()
-        sync_folder(folder)
+    with Directory.open(folder, identity) as place:
+        for name, frame in frames(cells, holds).items():
+            table = parquet_of(frame)
+            digests[name] = hashlib.sha256(table).hexdigest()
+            place.replace(f"{name}.parquet", table)
+        # So that a table of another run, or one that somebody edited, is not taken for what was measured.
+        facts = {**facts, "tables": {name: {"sha256": digest} for name, digest in digests.items()}}
+        place.replace("run.json", f"{json_text(facts, indent=2)}\n".encode())
+        for name in filter(_UNFINISHED.fullmatch, place.names()):
+            place.remove(name)
+        # What cannot be resumed has no use for its parts either.
+        if facts["status"] == "complete" or facts["command"] != RUN:
+            place.remove(PARTS)
+            place.sync()
+
+
+def parquet_of(frame: pl.DataFrame) -> bytes:
+    """A table as the file that a run folder has of it."""
+    table = io.BytesIO()
+    frame.write_parquet(table, compression="zstd", compression_level=_COMPRESSION_LEVEL, statistics=True)
+    return table.getvalue()
 
 
 def begun(times: dict[str, Any], now: datetime.datetime) -> dict[str, Any]:
@@ -80,29 +100,29 @@ def ended(times: dict[str, Any], at: datetime.datetime) -> dict[str, Any]:
 
 def last_written(folder: Path) -> datetime.datetime:
     """When the last part was written."""
-    return datetime.datetime.fromtimestamp((folder / PARTS).stat().st_mtime, datetime.UTC)
+    with opened(folder / PARTS) as parts:
+        return datetime.datetime.fromtimestamp(os.fstat(parts.fileno()).st_mtime, datetime.UTC)
 
 
-def finish_killed(folder: Path) -> None:
-    """Finish a run that was killed and left its parts behind, with what was measured.
+def unfinished_run(folder: Path) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
+    """The facts and tables of a run that was killed and left its parts behind; the folder stays as it is.
 
     Raises
     ------
     InputError
         When it is still going on, or its parts say nothing of what was run.
-    OutputError
-        When the folder cannot be written.
     """
     try:
-        with (folder / PARTS).open("rb") as parts:
-            if not try_lock(parts):
+        with opened(folder / PARTS) as parts:
+            # Whoever reads keeps nobody from reading.
+            if not try_lock(parts, fcntl.LOCK_SH):
                 raise wrong_folder(folder, "is still being written by its run", "a run that has ended")
             facts, cells, holds = known_parts(folder)
             times = ended(facts["times"], last_written(folder))
             ending = {"status": "failed", "failure": _KILLED, "interrupted_by": None, "times": times}
-            write_run(folder, {"live_members": [], "live_engine": None, **facts, **ending}, cells, holds)
+            return {"live_members": [], "live_engine": None, **facts, **ending}, frames(cells, holds)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be finished: {error.strerror}") from None
+        raise wrong_folder(folder, f"has parts that cannot be read: {error.strerror}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise _foreign(folder, error) from None
 

@@ -11,10 +11,11 @@ Invariants:
 from __future__ import annotations
 
 import datetime
-import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
 from raidlab.results.finish import RUN, begun, ended, write_run
 from raidlab.results.parts import PARTS, Parts, read_parts
@@ -106,7 +107,7 @@ class RunWriter:
             self._parts = Parts(folder / PARTS)
             self._parts.append({"facts": facts})
         except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._take_away()
             raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{folder.parent}'") from None
 
     @classmethod
@@ -128,14 +129,15 @@ class RunWriter:
         writer._facts["times"] = begun(unfinished.times_before, _now())
         # Tables that were made of the parts until now say less than these will; whoever reads meanwhile is told so.
         try:
-            (unfinished.folder / "run.json").unlink(missing_ok=True)
+            with Directory.open(writer.folder, writer._identity) as place, suppress(FileNotFoundError):
+                place.remove("run.json")
         except OSError as error:
             raise writer._unwritten(error) from None
         writer._append({"facts": {"times": writer._facts["times"]}})
         return writer
 
     def _set_up(self, folder: Path, loaded: LoadedStudy, facts: dict[str, Any]) -> None:
-        self.folder = folder
+        self.move_to(folder)
         self._loaded = loaded
         self._facts = dict(facts)
         self._live_engine: Any = None
@@ -145,6 +147,12 @@ class RunWriter:
         self._is_resumed = False
         self._done_cells: set[str] = set()
         self._done_holds: set[tuple[float, ...]] = set()
+
+    def move_to(self, folder: Path) -> None:
+        """Write into a folder from now on, and into no other that may take its place."""
+        self.folder = folder
+        with Directory.open(folder) as place:
+            self._identity = place.identity
 
     @property
     def is_empty(self) -> bool:
@@ -191,7 +199,14 @@ class RunWriter:
     def discard(self) -> None:
         """Take the folder away again: nothing was measured."""
         self._parts.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._take_away()
+
+    def _take_away(self) -> None:
+        with suppress(OSError), Directory.open(self.folder, self._identity) as place:
+            with suppress(FileNotFoundError):
+                place.remove(PARTS)
+            # Whatever else somebody has put there meanwhile keeps it.
+            self.folder.rmdir()
 
     def give_up(self, failure: str, live_members: list[dict[str, Any]]) -> None:
         """End a run that was refused: without a trace if nothing was measured."""
@@ -220,7 +235,7 @@ class RunWriter:
             "times": ended(self._facts["times"], _now()),
         }
         try:
-            write_run(self.folder, facts, *read_parts(self.folder)[1:])
+            write_run(self.folder, facts, *read_parts(self.folder)[1:], self._identity)
         except OSError as error:
             raise self._unwritten(error) from None
         finally:
@@ -237,7 +252,7 @@ class RunWriter:
         wrong = f"{self.folder}: cannot be written: {error.strerror}"
         if self.is_empty:
             return OutputError(f"{wrong}; nothing had been measured")
-        makes = f"raidlab report {self.folder} makes tables and report of them"
+        makes = f"raidlab report {self.folder} makes a report of them"
         if self._facts["command"] == RUN:
             makes += f", raidlab run --resume {self.folder} runs the rest"
         return OutputError(

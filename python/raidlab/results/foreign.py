@@ -10,12 +10,13 @@ Invariants:
 from __future__ import annotations
 
 import csv
-import shutil
+import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from raidlab.errors import InputError
+from raidlab.directory import Directory
+from raidlab.errors import InputError, OutputError
 
 FOLDER = "foreign"
 NEEDED = ("controller", "level", "workload", "depth", "iops")
@@ -63,10 +64,17 @@ def read_foreign(file: Path) -> list[ForeignRow]:
         With the line at fault.
     """
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines)
-            columns, rows = reader.fieldnames or [], list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        text = file.read_bytes()
+    except OSError as error:
+        raise _wrong(file, f"cannot be read: {error}", "a CSV file") from None
+    return _rows(file, text)
+
+
+def _rows(file: Path, text: bytes) -> list[ForeignRow]:
+    try:
+        reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig"), newline=""))
+        columns, rows = reader.fieldnames or [], list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
         raise _wrong(file, f"cannot be read: {error}", "a CSV file") from None
     accepted = f"the columns {', '.join(NEEDED)}, and perhaps {', '.join(OPTIONAL)}"
     for name in NEEDED:
@@ -107,21 +115,30 @@ def keep_foreign(folder: Path, files: Iterable[Path]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InputError.one("--foreign", "two files have one name", value=f"'{name}'", accepted="names used once")
-    kept = folder / FOLDER
     # A report written again names the files that it keeps: they must not be removed before they are copied.
     texts = {file.name: file.read_bytes() for file in checked}
-    if kept.is_dir():
-        shutil.rmtree(kept)
-    if texts:
-        kept.mkdir()
-    for name, text in texts.items():
-        (kept / name).write_bytes(text)
+    try:
+        with Directory.open(folder) as run, run.child(FOLDER, make=True) as kept:
+            for name in kept.names():
+                if name not in texts:
+                    kept.remove(name)
+            for name, text in texts.items():
+                kept.replace(name, text)
+    except OSError as error:
+        raise OutputError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
 
 
 def kept_foreign(folder: Path) -> Iterator[ForeignRow]:
     """The foreign results that a run's folder keeps."""
-    for file in sorted((folder / FOLDER).glob("*.csv")):
-        yield from read_foreign(file)
+    try:
+        with Directory.open(folder) as run, run.child(FOLDER) as kept:
+            texts = {name: kept.read(name) for name in kept.names() if name.endswith(".csv")}
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _wrong(folder / FOLDER, f"cannot be read: {error.strerror}", "a folder of CSV files") from None
+    for name, text in texts.items():
+        yield from _rows(folder / FOLDER / name, text)
 
 
 def _wrong(file: Path, message: str, accepted: str, line: int | None = None) -> InputError:

@@ -2,7 +2,8 @@
 
 Invariants:
 
-- Reading changes nothing, except that a run that was killed is finished first from its parts.
+- Reading changes nothing: a run that was killed is shown from its parts, in memory (``--resume`` finishes it).
+- A folder may be a stranger's: in it no link is followed, and only regular files are read.
 - A table is what `run.json` says was written; where it says nothing (older folders), what is there is believed.
 - Frames have the columns of `tables`, in their order, whatever version wrote them (`migrate`).
 """
@@ -13,8 +14,10 @@ import hashlib
 import io
 import json
 import os
+import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,9 +25,10 @@ from typing import Any
 
 import polars as pl
 
+from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
-from raidlab.results.finish import finish_killed
+from raidlab.results.finish import parquet_of, unfinished_run
 from raidlab.results.foreign import ForeignRow, kept_foreign
 from raidlab.results.migrate import (
     OLDEST_VERSION,
@@ -35,7 +39,7 @@ from raidlab.results.migrate import (
     sql_of,
     with_nulls,
 )
-from raidlab.results.parts import PARTS
+from raidlab.results.parts import PARTS, json_text
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
@@ -67,10 +71,25 @@ class Run:
     folder : pathlib.Path
     facts : dict
         What ``run.json`` says: study text and hash, seed, host, version, command, times.
+    identity : tuple of int, optional
+        What tells its folder from others; None for a run that has none.
+    tables : mapping of polars.DataFrame, optional
+        Its tables, where they are not in the folder.
     """
 
     folder: Path
     facts: dict[str, Any]
+    identity: Identity | None = None
+    tables: Mapping[str, pl.DataFrame] | None = None
+
+    def directory(self) -> Directory:
+        """Its folder, open; the one that was read, whatever may have taken its place meanwhile.
+
+        Raises
+        ------
+        OSError
+        """
+        return Directory.open(self.folder, self.identity)
 
     @cached_property
     def cells(self) -> pl.DataFrame:
@@ -211,19 +230,21 @@ class Run:
         """
         import duckdb
 
-        with duckdb.connect() as connection:
+        with ExitStack() as made, duckdb.connect() as connection:
             statements = connection.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 message = {0: "asks for nothing", 1: "is no SELECT"}.get(
                     len(statements), f"is {len(statements)} statements"
                 )
                 raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
+            # By their own copies: what is in the folder may change, and tables of a killed run are in memory alone.
+            copies = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="raidlab-sql-")))
             for name in TABLES:
-                file = self._file(name)
-                if file:
-                    self._content(name, file)
-                lacking = self._lacking(name, self._columns(file) if file else [])
-                view = sql_of(name, str(file) if file else None, lacking)
+                content = self._content(name)
+                if content is not None:
+                    (copies / name).write_bytes(content)
+                lacking = self._lacking(name, self._columns(name, content) if content is not None else [])
+                view = sql_of(name, str(copies / name) if content is not None else None, lacking)
                 connection.execute(f"CREATE VIEW {name} AS {view}")
             for name, frame in self._worked_out(query).items():
                 columns = ", ".join(f'"{column}" VARCHAR' for column in frame.columns)
@@ -243,39 +264,42 @@ class Run:
         return {}
 
     def _frame(self, name: str) -> pl.DataFrame:
-        file = self._file(name)
-        if file is None:
+        if self.tables is not None:
+            return self.tables[name]
+        content = self._content(name)
+        if content is None:
             return pl.DataFrame(schema=TABLES[name])
-        content = self._content(name, file)
         try:
             frame = pl.read_parquet(io.BytesIO(content))
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise _damaged(file, f"cannot be read: {first_line(error)}") from None
+            raise _damaged(self._file(name), f"cannot be read: {first_line(error)}") from None
         return with_nulls(frame, name, self._lacking(name, frame.columns))
 
-    def _content(self, name: str, file: Path) -> bytes:
-        """The bytes of a table, which are those that were written."""
+    def _content(self, name: str) -> bytes | None:
+        """The bytes of a table, which are those that were written; None where the version that wrote had none."""
+        if self.tables is not None:
+            return parquet_of(self.tables[name])
         written = self.facts.get("tables", {}).get(name, {}).get("sha256")
         try:
-            content = file.read_bytes()
+            with self.directory() as place:
+                if is_younger(name, self.facts["schema_version"]) and not place.has(f"{name}.parquet"):
+                    return None
+                content = place.read(f"{name}.parquet")
         except OSError as error:
-            raise _damaged(file, f"cannot be read: {error.strerror}") from None
+            raise _damaged(self._file(name), f"cannot be read: {error.strerror}") from None
         if written is not None and hashlib.sha256(content).hexdigest() != written:
-            raise _damaged(file, "was changed since it was written (its SHA-256 is not that of run.json)")
+            raise _damaged(self._file(name), "was changed since it was written (its SHA-256 is not that of run.json)")
         return content
 
-    @staticmethod
-    def _columns(file: Path) -> list[str]:
+    def _columns(self, name: str, content: bytes) -> list[str]:
         """The columns that a file of a table has."""
         try:
-            return list(pl.read_parquet_schema(file))
+            return list(pl.read_parquet_schema(io.BytesIO(content)))
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise _damaged(file, f"cannot be read: {first_line(error)}") from None
+            raise _damaged(self._file(name), f"cannot be read: {first_line(error)}") from None
 
-    def _file(self, name: str) -> Path | None:
-        """The file of a table; None where the version that wrote the folder did not have it."""
-        file = self.folder / f"{name}.parquet"
-        return None if is_younger(name, self.facts["schema_version"]) and not file.is_file() else file
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{name}.parquet"
 
     def _lacking(self, name: str, columns: list[str]) -> list[str]:
         """The columns that came after the version that wrote the folder; that any other is there is made sure."""
@@ -306,20 +330,17 @@ def load_run(folder: str | Path) -> Run:
     if not isinstance(folder, str | os.PathLike):
         raise InputError.one("run", "is no path", value=f"{folder!r}", accepted="a folder in runs/")
     path = Path(folder)
-    # Parts beside `run.json` are those of a run that could go on.
-    if (path / PARTS).is_file() and not (path / "run.json").is_file():
-        finish_killed(path)
-    facts = _facts(path)
-    missing = [
-        name
-        for name in TABLES
-        if not (path / f"{name}.parquet").is_file() and not is_younger(name, facts["schema_version"])
-    ]
-    if missing:
-        raise InputError.one("run", f"lacks {missing[0]}.parquet", value=f"'{path}'", accepted="a complete run folder")
-    run = Run(path, facts)
-    text = facts["study"]["text"]
-    if hashlib.sha256(text.encode()).hexdigest() != facts["study"].get("sha256"):
+    try:
+        with Directory.open(path) as place:
+            # Parts beside `run.json` are those of a run that could go on.
+            is_unfinished = place.has(PARTS) and not place.has("run.json")
+            run = _unfinished(place) if is_unfinished else _finished(place)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_run(path) from None
+    except OSError as error:
+        raise InputError.one("run", f"cannot be read: {error.strerror}", value=f"'{path}'") from None
+    text = run.facts["study"]["text"]
+    if hashlib.sha256(text.encode()).hexdigest() != run.facts["study"].get("sha256"):
         raise _damaged(path / "run.json", "holds another study than the one that ran (its SHA-256 differs)")
     try:
         run.study  # noqa: B018 - read now, so that a folder that is no run is refused here and not in the midst of a page
@@ -328,26 +349,46 @@ def load_run(folder: str | Path) -> Run:
     return run
 
 
-def _facts(folder: Path) -> dict[str, Any]:
-    file = folder / "run.json"
-    if not str(folder) or not file.is_file():
-        raise InputError.one(
-            "run", "is not a run folder (no run.json)", value=f"'{folder}'", accepted="a folder in runs/"
-        )
+def _unfinished(place: Directory) -> Run:
+    """A run that was killed, with its tables in memory; its folder stays as it is."""
+    facts, tables = unfinished_run(place.path)
+    return Run(place.path, _checked(place.path / PARTS, json.loads(json_text(facts))), place.identity, tables)
+
+
+def _finished(place: Directory) -> Run:
+    if not str(place.path) or not place.has("run.json"):
+        raise _no_run(place.path)
+    file = place.path / "run.json"
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = json.loads(place.read("run.json").decode())
     except OSError as error:
         raise _damaged(file, f"cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise _damaged(file, f"is not JSON: {first_line(error)}") from None
-    if not isinstance(facts, dict):
+    facts = _checked(file, facts)
+    version = facts["schema_version"]
+    missing = [name for name in TABLES if not place.has(f"{name}.parquet") and not is_younger(name, version)]
+    if missing:
+        accepted = "a complete run folder"
+        raise InputError.one("run", f"lacks {missing[0]}.parquet", value=f"'{place.path}'", accepted=accepted)
+    return Run(place.path, facts, place.identity)
+
+
+def _no_run(folder: Path) -> InputError:
+    return InputError.one("run", "is not a run folder (no run.json)", value=f"'{folder}'", accepted="a folder in runs/")
+
+
+def _checked(file: Path, read: Any) -> dict[str, Any]:
+    """The facts of a run, if they are those of a run; with those that its version did not have."""
+    if not isinstance(read, dict):
         raise _damaged(file, "is not a table of facts")
+    facts: dict[str, Any] = read
     version = facts.get("schema_version")
     if not is_known(version):
         raise InputError.one(
             "run",
             f"was written with result schema {version}",
-            value=f"'{folder}'",
+            value=f"'{file.parent}'",
             accepted=f"schema {OLDEST_VERSION} to {SCHEMA_VERSION}",
         )
     try:

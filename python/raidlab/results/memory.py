@@ -28,7 +28,5 @@ def run_in_memory(loaded: LoadedStudy, outcomes: Iterable[CellOutcome]) -> Run:
     for outcome in outcomes:
         model = loaded.geometry.device(outcome.cell.target, outcome.cell.array.name)
         records.append(cell_record(loaded, ranks, outcome, model.capacity_bytes, model.sector_bytes))
-    run = Run(Path(), {**study_facts(loaded), "status": "complete", "failure": None, "live_members": []})
-    # The tables are properties that are worked out once; here they are there already.
-    run.__dict__.update(frames(records, []))
-    return run
+    facts = {**study_facts(loaded), "status": "complete", "failure": None, "live_members": []}
+    return Run(Path(), facts, tables=frames(records, []))

@@ -17,15 +17,14 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from raidlab.directory import Directory, sync
+
 PARTS = "parts.jsonl"
 Records = list[dict[str, Any]]
-
-# What says that a file system has no such thing, rather than that it went wrong.
-_CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
 class Parts:
@@ -45,7 +44,9 @@ class Parts:
 
     def __init__(self, file: Path, *, resumed: bool = False) -> None:
         # Unbuffered: what a full disk refuses must not lie in wait until the file is closed.
-        self._file = file.open("r+b" if resumed else "xb", buffering=0)
+        with Directory.open(file.parent) as folder:
+            descriptor = folder.open_file(file.name, os.O_RDWR) if resumed else folder.create_file(file.name)
+        self._file = os.fdopen(descriptor, "r+b", buffering=0)
         if not try_lock(self._file):
             self._file.close()
             raise BlockingIOError(errno.EAGAIN, "is still being written by its run")
@@ -55,8 +56,9 @@ class Parts:
             os.ftruncate(self._file.fileno(), self._length)
             self._file.seek(self._length)
         else:
-            for folder in (file.parent, file.parent.parent):
-                sync_folder(folder)
+            for place in (file.parent, file.parent.parent):
+                with suppress(OSError), Directory.open(place) as folder:
+                    folder.sync()
 
     def append(self, record: dict[str, Any]) -> None:
         """Append a record, and have it on disk."""
@@ -106,7 +108,7 @@ def whole_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         When another line cannot be read.
     """
     length, broken = 0, ""
-    with file.open("rb") as lines:
+    with opened(file) as lines:
         for number, line in enumerate(lines, start=1):
             if broken:
                 raise ValueError(broken)
@@ -146,7 +148,7 @@ def read_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
 def first_facts(folder: Path) -> dict[str, Any]:
     """The facts that a run wrote when it began; nothing where there are none that can be read."""
     try:
-        with (folder / PARTS).open("rb") as lines:
+        with opened(folder / PARTS) as lines:
             record = json.loads(lines.readline())
         return dict(record["facts"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -156,10 +158,21 @@ def first_facts(folder: Path) -> dict[str, Any]:
 def is_being_written(folder: Path) -> bool:
     """Whether a run holds the parts of a folder."""
     try:
-        with (folder / PARTS).open("rb") as parts:
+        with opened(folder / PARTS) as parts:
             return not try_lock(parts, fcntl.LOCK_SH)
     except OSError:
         return False
+
+
+def opened(file: Path) -> BinaryIO:
+    """A regular file of a run folder, open for reading; in the folder no link is followed.
+
+    Raises
+    ------
+    OSError
+    """
+    with Directory.open(file.parent) as folder:
+        return os.fdopen(folder.open_file(file.name), "rb")
 
 
 def try_lock(file: Any, kind: int = fcntl.LOCK_EX) -> bool:
@@ -171,33 +184,3 @@ def try_lock(file: Any, kind: int = fcntl.LOCK_EX) -> bool:
     except OSError:
         return True
     return True
-
-
-def sync(descriptor: int) -> None:
-    """Have a file's content on disk; where a file system cannot say when it is, nothing can be waited for."""
-    try:
-        os.fdatasync(descriptor)
-    except OSError as error:
-        if error.errno not in _CANNOT:
-            raise
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def write_whole(file: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or, if it was there before, as it was."""
-    unfinished = file.with_name(f"{file.name}.new")
-    with unfinished.open("wb") as out:
-        out.write(content)
-        out.flush()
-        sync(out.fileno())
-    unfinished.replace(file)
-    sync_folder(file.parent)

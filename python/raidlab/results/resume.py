@@ -19,7 +19,7 @@ from typing import Any
 from raidlab.errors import InputError, OutputError
 from raidlab.results.finish import RUN, ended, known_parts, last_written, wrong_folder
 from raidlab.results.folder import study_facts
-from raidlab.results.parts import PARTS, Parts
+from raidlab.results.parts import PARTS, Parts, opened
 from raidlab.results.provenance import host_facts, version_facts
 from raidlab.study import LoadedStudy, LoadPoint
 from raidlab.study.device import DeviceModel
@@ -225,7 +225,8 @@ def _refuse_incomplete(folder: Path) -> None:
 
 def _facts(folder: Path) -> dict[str, Any] | None:
     try:
-        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        with opened(folder / "run.json") as file:
+            facts = json.load(file)
     except (OSError, ValueError):
         return None
     return facts if isinstance(facts, dict) else None
