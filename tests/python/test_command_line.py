@@ -124,6 +124,8 @@ def test_a_refused_run_makes_no_directory(small_study: Path, tmp_path: Path) -> 
     text = small_study.read_text(encoding="utf-8").replace('member_size = "16MiB"', 'member_size = "1000TiB"')
     small_study.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="the member files need"):
+        run_study(small_study, on=[f"{tmp_path}/"], out=tmp_path / "runs")
+    with pytest.raises(InputError, match=r"--on: '.*/deep/er/': there is no such directory.*mkdir -p"):
         run_study(small_study, on=[f"{tmp_path}/deep/er/"], out=tmp_path / "runs")
     assert list(tmp_path.iterdir()) == [small_study]
 

@@ -148,11 +148,12 @@ def test_a_study_runs_on_emulated_disks_and_says_so(emulated_run: Run) -> None:
 
 def test_content_in_a_directory_is_taken_away(tmp_path: Path) -> None:
     where = tmp_path / "content"
+    where.mkdir()
     run = run_study(study(tmp_path, ("speed = 200", f'speed = 200\ncontent = "{where}/"')), out=tmp_path / "runs")
     assert run.facts["status"] == "complete"
-    assert not where.exists()
-    with pytest.raises(InputError, match=r"emulated\.content"):
-        run_study(study(tmp_path, ("speed = 200", f'content = "{tmp_path}/nowhere"')), out=tmp_path / "runs")
+    assert list(where.iterdir()) == []
+    with pytest.raises(InputError, match=r"emulated\.content.*mkdir -p"):
+        run_study(study(tmp_path, ("speed = 200", f'content = "{tmp_path}/nowhere/"')), out=tmp_path / "runs")
 
 
 def rewritten(run: Run, folder: Path, verdicts: list[str]) -> Run:

@@ -140,6 +140,8 @@ def _groups(*words: str) -> list[Group]:
 
 
 def test_a_group_is_named_and_lists_its_places(tmp_path: Path) -> None:
+    for name in ("x", "y", "z"):
+        (tmp_path / name).mkdir()
     words = [f"0/a={tmp_path}/x/,{tmp_path}/x/,{tmp_path}/y/", f"0/b={tmp_path}/z/"]
     (target,) = resolve_targets(words)
     assert [(group.names, group.members) for group in target.groups] == [(("0", "a"), (0, 1, 2)), (("0", "b"), (3,))]
@@ -237,6 +239,7 @@ def test_a_run_over_groups_keeps_how_its_arrays_lay(run: Run) -> None:
 
 
 def test_without_groups_there_is_one(loaded: LoadedStudy, tmp_path: Path) -> None:
+    (tmp_path / "members").mkdir()
     run = run_study(loaded, on=[f"{tmp_path}/members/"], out=tmp_path / "runs")
     assert run.facts["status"] == "complete"
     assert run.facts["groups"] == [{"names": ["0", "0"], "members": list(range(12))}]

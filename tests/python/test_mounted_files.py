@@ -98,9 +98,10 @@ def test_only_whole_files_are_read_from_directories() -> None:
 
 
 def test_what_a_killed_run_has_left_is_taken_away(tmp_path: Path) -> None:
-    left = tmp_path / "raidlab-members-x"
+    left = tmp_path / "raidlab-members-0123abcd"
     (left / "files-0" / "raidlab-files").mkdir(parents=True)
     (left / "files-0" / "raidlab-files" / "f00000001").write_bytes(b"x")
+    (left / "files-0" / "raidlab-files" / "made-by-raidlab").write_bytes(b"raidlab file set, version 1\n")
     (left / "raidlab-owner").write_bytes(b"")
     remove_abandoned([tmp_path])
     assert not left.exists()

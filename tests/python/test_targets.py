@@ -19,9 +19,9 @@ def _block_devices() -> list[Path]:
 
 
 def test_words_and_directories(tmp_path: Path) -> None:
-    targets = resolve_targets(["sim", f"{tmp_path}/new/", "original"])
+    targets = resolve_targets(["sim", f"{tmp_path}/", "original"])
     assert [target.name for target in targets] == ["sim", "original", "live"]
-    assert not (tmp_path / "new").exists(), "it is made with the member files"
+    assert list(tmp_path.iterdir()) == [], "nothing is made yet"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,8 @@ def test_member_files_lie_in_a_folder_of_their_own_that_is_taken_away(tmp_path: 
 
 
 def test_members_are_dealt_out_over_directories_in_turn(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
     target = resolve_targets([f"{tmp_path}/a/", f"{tmp_path}/b/"])[0]
     with live_members(target, 3, 4096) as members:
         assert [Path(member["path"]).parent.parent.name for member in members] == ["a", "b", "a"]
@@ -114,7 +116,7 @@ def test_what_a_killed_run_has_left_is_removed_and_nothing_else(tmp_path: Path) 
 
 
 def test_a_file_of_somebody_else_keeps_its_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "raidlab-members-abc"
+    folder = tmp_path / "raidlab-members-0123abcd"
     folder.mkdir()
     for name in ("raidlab-owner", "member-00.dat", "notes.txt"):
         (folder / name).write_text("x", encoding="utf-8")

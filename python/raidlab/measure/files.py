@@ -9,24 +9,24 @@ Invariants:
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from raidlab.directory import Directory
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
 from raidlab.measure.turns import CutShortError, Turns, in_turns
 from raidlab.measure.words import in_words_of_flags
 from raidlab.run.files import FilesRequest, FilesResult, GivenFiles, MadeFiles, measure_files
 from raidlab.run.interrupt import StopFlag
+from raidlab.run.members import remove_file_set
 from raidlab.run.progress import Progress
 from raidlab.stats.figure import figure
 from raidlab.study.expand import derive_seed
 
-MADE_FOLDER = "raidlab-files"
 PERCENTILES = (50.0, 90.0, 99.0)
 _FLAG_OF = {
     "bytes": "--size",
@@ -116,8 +116,8 @@ def measure_whole_files(asked: FilesAsked, *, progress: Progress, stop: StopFlag
     finally:
         if isinstance(files, MadeFiles):
             for directory in files.directories:
-                with suppress(OSError):
-                    shutil.rmtree(directory / MADE_FOLDER)
+                with suppress(OSError), Directory.open(directory) as around:
+                    remove_file_set(around)
 
 
 def _check(asked: FilesAsked) -> None:

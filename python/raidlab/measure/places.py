@@ -77,7 +77,11 @@ class Place:
             return {"kind": "block", "path": str(self.path), "destroy": self.given_up}
         if self.kind in WORDS:
             return {"kind": self.kind, "size_bytes": self.size_bytes}
-        member = {"kind": "file", "path": str(made or self.path), "size_bytes": self.size_bytes}
+        path = made or self.path
+        if path is not None and path.is_symlink():
+            # The engine writes no file through a link; this one the user has named himself.
+            path = path.resolve()
+        member = {"kind": "file", "path": str(path), "size_bytes": self.size_bytes}
         # Should it be taken away meanwhile, the engine must not make one in its place.
         return member | {"existing": True} if made is None and self.path is not None and self.path.exists() else member
 

@@ -22,7 +22,6 @@ import os
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from raidlab.directory import Directory
 from raidlab.errors import CellFailedError, InputError
 from raidlab.network.limits import LinkCounter
 
@@ -239,14 +239,16 @@ def lab_folder() -> Iterator[Path]:
 
 
 def _remove_abandoned_folders() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*"):
-        with suppress(OSError):
-            found = folder.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    """Remove this user's folders of dead laboratories; what is in them only their owner could have put there."""
+    with suppress(OSError), Directory.open(Path(tempfile.gettempdir())) as around:
+        for name in around.names():
+            if not name.startswith(_FOLDERS):
                 continue
-            with (folder / _OWNER).open("rb") as owner:
+            with ExitStack() as opened, suppress(OSError):
+                folder = opened.enter_context(around.child(name, own=True))
+                owner = opened.enter_context(os.fdopen(folder.open_file(_OWNER), "rb"))
                 fcntl.flock(owner.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                around.remove_tree(name, folder.identity)
 
 
 def connect_from(namespace: str, host: str, port: int) -> socket.socket:

@@ -14,16 +14,17 @@ import ctypes
 import ctypes.util
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from raidlab.directory import Directory
 from raidlab.errors import InputError
 
-_OWN = re.compile(r"raidlab-net-[0-9a-z-]{1,60}\.dat")
-_O_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+OWN_NAME = re.compile(r"raidlab-net-[0-9a-z-]{1,60}\.dat")
 
 
 class StoreError(Exception):
@@ -63,7 +64,7 @@ def own_name(name: str) -> str:
     ------
     StoreError
     """
-    if not _OWN.fullmatch(name):
+    if not OWN_NAME.fullmatch(name):
         raise StoreError(f"'{name}' is no file of raidlab's; accepted: raidlab-net-NAME.dat")
     return name
 
@@ -110,30 +111,32 @@ class DirectoryStore:
     """A directory, mounted from wherever."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self._directory = Directory.open(directory)
 
     @contextmanager
     def open_write(self, name: str) -> Iterator[OpenFile]:
         """A context with a new file."""
-        with self._opened(name, _O_WRITE) as descriptor:
+        self.remove(name)
+        with self._opened(name, partial(self._directory.create_file, mode=0o600)) as descriptor:
             yield _Descriptor(descriptor)
 
     @contextmanager
     def open_read(self, name: str) -> Iterator[OpenFile]:
         """A context with a file that is there, out of the page cache as far as this machine can put it."""
-        with self._opened(name, os.O_RDONLY) as descriptor:
+        with self._opened(name, self._directory.open_file) as descriptor:
             os.fsync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             yield _Descriptor(descriptor)
 
     def remove(self, name: str) -> None:
         """Remove a file; one that is not there is no error."""
-        (self._directory / own_name(name)).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            self._directory.remove(own_name(name))
 
     @contextmanager
-    def _opened(self, name: str, flags: int) -> Iterator[int]:
+    def _opened(self, name: str, opening: Callable[[str], int]) -> Iterator[int]:
         try:
-            descriptor = os.open(self._directory / own_name(name), flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = opening(own_name(name))
         except OSError as error:
             raise StoreError(f"{name}: {error.strerror}") from None
         try:

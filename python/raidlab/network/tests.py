@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from raidlab.directory import Directory
 from raidlab.network.controller import Machine, StepResult, Work, run_step
 from raidlab.network.limits import Limit, Watch, Watched, name_limit
+from raidlab.network.store import OWN_NAME
 from raidlab.stats import mean_interval
 
 Note = Callable[[str], None]
@@ -142,13 +145,11 @@ def _evict(directory: Path | None) -> None:
     """Put raidlab's own files there out of this machine's page cache."""
     if directory is None:
         return
-    for file in directory.glob("raidlab-net-*.dat"):
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
+    with Directory.open(directory) as place:
+        for name in filter(OWN_NAME.fullmatch, place.names()):
+            with suppress(OSError), os.fdopen(place.open_file(name), "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _agents_watched(step: StepResult) -> Watched:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from pathlib import Path
 from typing import Any
 
+from raidlab.directory import Directory
 from raidlab.probe.target import Probed, compared
 
 KEY = "repeated_pair"
@@ -23,6 +23,7 @@ KEY = "repeated_pair"
 PAIRS = 5
 _PART_BYTES = 16 << 20
 _BLOCK_BYTES = 128 << 10
+_FILE = "member-pair.dat"
 
 
 def tried(target: Probed) -> dict[str, Any]:
@@ -33,18 +34,18 @@ def tried(target: Probed) -> dict[str, Any]:
     rates: dict[bool, list[float]] = {True: [], False: []}
     for number in range(PAIRS):
         for same in (True, False) if number % 2 else (False, True):
-            rates[same].append(_written(target.path.parent / "member-pair.dat", part, same=same))
+            with Directory.open(target.path.parent) as folder:
+                rates[same].append(_written(folder, part, same=same))
     pair = compared(rates[True], rates[False])
     return {} if pair is None else {KEY: pair}
 
 
-def _written(file: Path, part: int, *, same: bool) -> float:
+def _written(folder: Directory, part: int, *, same: bool) -> float:
     """Write a new file past the page cache and remove it; bytes a second, the last sync included."""
     # Anonymous memory begins on a page, as O_DIRECT wants it.
     with mmap.mmap(-1, part) as buffer:
         buffer.write(os.urandom(_BLOCK_BYTES) * (part // _BLOCK_BYTES) if same else os.urandom(part))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_DIRECT
-        descriptor = os.open(file, flags, 0o600)
+        descriptor = folder.create_file(_FILE, 0o600, os.O_DIRECT)
         try:
             with memoryview(buffer) as view:
                 begun = time.monotonic()
@@ -55,4 +56,4 @@ def _written(file: Path, part: int, *, same: bool) -> float:
                 return part / (time.monotonic() - begun)
         finally:
             os.close(descriptor)
-            file.unlink()
+            folder.remove(_FILE)

@@ -16,6 +16,7 @@ from typing import Any
 
 from raidlab.errors import InputError
 from raidlab.run.members import Members, member_files
+from raidlab.run.targets import no_directory
 from raidlab.study import LoadedStudy
 from raidlab.study.check import KEEPING_WORDS
 from raidlab.study.device import DeviceModel
@@ -77,11 +78,6 @@ def emulated_members(loaded: LoadedStudy, model: DeviceModel, count: int) -> Ite
 
 def _directory(text: str) -> Path:
     directory = Path(text)
-    if not text.endswith("/") and not directory.is_dir():
-        raise InputError.one(
-            "emulated.content",
-            "there is no such directory",
-            value=f"'{text}'",
-            accepted="none, memory, or a directory (a new one ends in '/')",
-        )
+    if not directory.is_dir():
+        raise no_directory("emulated.content", text, "there is no such directory", "none, memory, or another directory")
     return directory

@@ -5,22 +5,27 @@ Invariants:
 - Files lie in a fresh subdirectory of raidlab's own, which is removed with them; the engine makes them, fills them with
   incompressible bytes before the first measurement, and refuses to write any file that it has not made.
 - Such a subdirectory holds a file that its run keeps locked. One whose file nobody holds was left by a run that was
-  killed; the next run in the same place removes what raidlab made there, and nothing else.
+  killed; the next run of the same user in the same place removes what raidlab made there, and nothing else: no link is
+  followed, no mount point entered, and only regular files with raidlab's names go (`raidlab.directory`).
+- No directory is made but in one that is there.
 - A block device is marked for overwriting only when the user has given up that very device.
 - The same members serve every array; an array takes the first of them.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.run.targets import Target
 from raidlab.study.units import format_bytes
@@ -30,9 +35,17 @@ _SPARE_SHARE = 0.02
 # Where directories are named, and what else than another one would do.
 _ROOM_WORDS = ("--on", "a smaller live.member_size (or live.quick.member_size with --quick)")
 
+# Exactly the names that raidlab and its engine give; anything else in a folder is somebody else's.
 _PREFIX = "raidlab-members-"
+_OWN_FOLDER = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
 _OWNER = "raidlab-owner"
-_WHOLE_FILES = "files-*/raidlab-files/*"
+_OWNER_WORDS = "raidlab makes and removes this folder"
+_MEMBER = re.compile(r"member-(?:[0-9]{2,}|pair)\.dat")
+_SET = re.compile(r"files-[0-9]+")
+# The engine's own subdirectory for whole files (`crates/live/src/files/set.rs`).
+FILE_SET = "raidlab-files"
+_MARKER, _MARKER_LINE = "made-by-raidlab", b"raidlab file set, version 1\n"
+_SET_FILE = re.compile(r"f[0-9]{8,}")
 
 Members = list[dict[str, Any]]
 Note = Callable[[str], None]
@@ -85,8 +98,6 @@ def member_files(
 ) -> Iterator[list[Path]]:
     """Name ``count`` files in fresh subdirectories, dealt out in turn, and remove them afterwards.
 
-    Directories that are not there are made, and removed with the files.
-
     ``words`` says where the directories were named, and what else than another one would be accepted.
     """
     remove_abandoned(directories)
@@ -98,7 +109,7 @@ def member_files(
 
 @contextmanager
 def made_folders(directories: list[Path], option: str) -> Iterator[list[Path]]:
-    """A fresh folder of raidlab's own in each directory, removed with all that is in it."""
+    """A fresh folder of raidlab's own in each directory, removed with the files that raidlab makes in it."""
     remove_abandoned(directories)
     with ExitStack() as made:
         yield [made.enter_context(_made_folder(option, directory)) for directory in directories]
@@ -107,67 +118,110 @@ def made_folders(directories: list[Path], option: str) -> Iterator[list[Path]]:
 @contextmanager
 def _made_folder(option: str, directory: Path) -> Iterator[Path]:
     """A folder of raidlab's own, with its owner's lock, for as long as the context lasts."""
-    missing = [place for place in (directory, *directory.parents) if not place.exists()]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
-    except OSError as error:
-        _remove_empty(missing)
-        reason = (error.strerror or str(error)).lower()
-        raise InputError.one(
-            option,
-            f"no folder can be made in it: {reason}",
-            value=f"'{directory}'",
-            accepted="a directory you may write to",
-        ) from None
-    try:
-        # Locked before it has its name: a file of this name that nobody holds is always a dead run's.
-        # Unbuffered: what a disk that fills up refuses must not lie in wait until the file is closed.
-        with (folder / f"{_OWNER}.new").open("wb", buffering=0) as owner:
+    name = f"{_PREFIX}{secrets.token_hex(4)}"
+    with ExitStack() as opened:
+        try:
+            parent = opened.enter_context(Directory.open(directory))
+            parent.make_child(name, 0o700)
+            folder = opened.enter_context(parent.child(name, own=True))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError.one(
+                option,
+                f"no folder can be made in it: {reason}",
+                value=f"'{directory}'",
+                accepted="a directory you may write to",
+            ) from None
+        try:
+            # Locked before it has its name: a file of this name that nobody holds is always a dead run's.
+            owner = opened.enter_context(os.fdopen(folder.create_file(f"{_OWNER}.new", 0o600), "wb", buffering=0))
+            # Unbuffered: what a disk that fills up refuses must not lie in wait until the file is closed.
             with suppress(OSError):
-                owner.write(f"raidlab makes and removes this folder; process {os.getpid()}\n".encode())
+                owner.write(f"{_OWNER_WORDS}; process {os.getpid()}\n".encode())
             with suppress(OSError):
                 fcntl.flock(owner.fileno(), fcntl.LOCK_EX)
-            (folder / f"{_OWNER}.new").rename(folder / _OWNER)
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _remove_empty(missing)
-
-
-def _remove_empty(directories: list[Path]) -> None:
-    """Remove directories, the innermost first, as far as nobody has put anything into them."""
-    for directory in directories:
-        with suppress(OSError):
-            directory.rmdir()
+            folder.rename(f"{_OWNER}.new", _OWNER)
+            yield directory / name
+        finally:
+            _remove_made(parent, name, folder)
 
 
 def remove_abandoned(directories: list[Path], note: Note = _silent) -> None:
-    """Remove the member folders that killed runs have left in these directories, and say so."""
+    """Remove the member folders that killed runs of this user have left in these directories, and say so."""
     for directory in dict.fromkeys(directories):
-        for folder in sorted(directory.glob(f"{_PREFIX}*")):
-            with suppress(OSError), (folder / _OWNER).open("rb") as owner:
-                fcntl.flock(owner.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                files = [*folder.glob("member-*.dat"), *folder.glob(_WHOLE_FILES), folder / _OWNER]
-                size_bytes = sum(file.stat().st_size for file in files)
-                for file in files:
-                    file.unlink()
-                for made in (*folder.glob("files-*/raidlab-files"), *folder.glob("files-*")):
-                    made.rmdir()
-                folder.rmdir()
-                note(f"removed {folder}, left by a run that was killed ({format_bytes(size_bytes)})")
+        with suppress(OSError), Directory.open(directory) as parent:
+            for name in filter(_OWN_FOLDER.fullmatch, parent.names()):
+                with suppress(OSError), parent.child(name, own=True) as folder:
+                    size_bytes = _abandoned_bytes(parent, name, folder)
+                    if size_bytes is not None:
+                        what = f"left by a run that was killed ({format_bytes(size_bytes)})"
+                        note(f"removed {directory / name}, {what}")
+
+
+def _abandoned_bytes(parent: Directory, name: str, folder: Directory) -> int | None:
+    """Remove a folder if its run is dead; how much that freed, None where something is left."""
+    with os.fdopen(folder.open_file(_OWNER), "rb") as owner:
+        fcntl.flock(owner.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Nothing is in it where the disk was full.
+        said = owner.read(len(_OWNER_WORDS))
+        return _remove_made(parent, name, folder) if said in (b"", _OWNER_WORDS.encode()) else None
+
+
+def _remove_made(parent: Directory, name: str, folder: Directory) -> int | None:
+    """Remove what raidlab makes in a folder of its own, and the folder; its bytes, None where something is left."""
+    size_bytes = 0
+    with suppress(OSError):
+        for entry in folder.names():
+            # What is not as raidlab made it stays, and its folder with it.
+            with suppress(OSError):
+                if _MEMBER.fullmatch(entry):
+                    size_bytes += folder.remove(entry, own=True)
+                elif _SET.fullmatch(entry):
+                    size_bytes += _remove_set(folder, entry)
+        size_bytes += folder.remove(_OWNER, own=True) if folder.has(_OWNER) else 0
+        parent.remove_child(name, folder.identity)
+        return size_bytes
+    return None
+
+
+def _remove_set(folder: Directory, name: str) -> int:
+    with folder.child(name, own=True) as around:
+        size_bytes = remove_file_set(around)
+        folder.remove_child(name, around.identity)
+    return size_bytes
+
+
+def remove_file_set(around: Directory) -> int:
+    """Remove the files that the engine made in its subdirectory of a directory, and the subdirectory; returns bytes.
+
+    Raises
+    ------
+    OSError
+        Where somebody else's files are, or a run uses them.
+    """
+    size_bytes = 0
+    with around.child(FILE_SET, own=True) as files:
+        if files.has(_MARKER):
+            with os.fdopen(files.open_file(_MARKER), "rb") as marker:
+                fcntl.flock(marker.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # An empty one is left by a run that died as it began.
+                if marker.readline() not in (b"", _MARKER_LINE):
+                    raise OSError(errno.EPERM, "was not made by raidlab", str(files.path))
+                size_bytes += sum(files.remove(name, own=True) for name in files.names() if _SET_FILE.fullmatch(name))
+                size_bytes += files.remove(_MARKER, own=True)
+        around.remove_child(FILE_SET, files.identity)
+    return size_bytes
 
 
 def check_room(directories: list[Path], count: int, member_bytes: int, words: tuple[str, str]) -> None:
     """Refuse member files that do not fit, before a file system fills up: that would hurt others than raidlab."""
     asked: dict[int, int] = {}
-    grounds = [_ground(directory) for directory in directories]
-    for index in range(count if grounds else 0):
-        device = grounds[index % len(grounds)].stat().st_dev
+    for index in range(count if directories else 0):
+        device = directories[index % len(directories)].stat().st_dev
         asked[device] = asked.get(device, 0) + member_bytes
-    for directory, ground in zip(directories, grounds, strict=True):
-        need = asked.get(ground.stat().st_dev, 0)
-        usage = shutil.disk_usage(ground)
+    for directory in directories:
+        need = asked.get(directory.stat().st_dev, 0)
+        usage = shutil.disk_usage(directory)
         if need > usage.free - usage.total * _SPARE_SHARE:
             raise InputError.one(
                 words[0],
@@ -175,11 +229,6 @@ def check_room(directories: list[Path], count: int, member_bytes: int, words: tu
                 value=f"'{directory}'",
                 accepted=f"another directory, or {words[1]}",
             )
-
-
-def _ground(directory: Path) -> Path:
-    """The directory, or the nearest one above it that is there already."""
-    return next(place for place in (directory, *directory.absolute().parents) if place.is_dir())
 
 
 def check_devices(target: Target, count: int) -> int:

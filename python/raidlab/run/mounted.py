@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from raidlab.directory import Directory
 from raidlab.errors import CellFailedError
 from raidlab.run.files import FilesRead, FilesRequest, FilesResult, MadeFiles, result_of
 from raidlab.run.members import made_folders
@@ -196,9 +197,10 @@ class MountedFiles:
         files = workload.files
         assert files is not None, "the caller looked"
         number = [_identity(one) for one in self.sets()].index(_identity(workload))
+        for folder in self.folders:
+            with Directory.open(folder) as around, around.child(f"files-{number}", make=True, own=True):
+                pass
         own = [folder / f"files-{number}" for folder in self.folders]
-        for folder in own:
-            folder.mkdir(exist_ok=True)
         total = None if files.fill is None else int(files.fill * self.volume_bytes * len(own))
         sizes = size_text(workload.size)
         return MadeFiles(own, sizes, files.numbers, files.count, total, sync="end", keep=True)

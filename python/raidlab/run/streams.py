@@ -11,9 +11,10 @@ Invariants:
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
 from raidlab.run.runner import run_request
@@ -30,6 +32,7 @@ Column = NDArray[np.uint64]
 
 DEFAULT_BLOCK_BYTES = 256 * 1024
 DEFAULT_TAPE_BUFFER_BYTES = 1024 * 1024
+_MARK, _PAGE_BYTES = b"raidlab member file, version 1\n\0", 4096
 ACCEPTED = "null, memory, tape:RATE (such as tape:10MB or tape:10MB,stop=2s), a file or a block device"
 
 
@@ -151,7 +154,8 @@ def endpoint(text: str) -> Endpoint:
         mode = 0
     if mode and stat.S_ISDIR(mode):
         raise InputError.one("endpoint", "is a directory: name a file in it", value=text, accepted=ACCEPTED)
-    return Block(path) if stat.S_ISBLK(mode) else File(path)
+    # The engine writes no file through a link; this one the user has named himself.
+    return Block(path) if stat.S_ISBLK(mode) else File(path.resolve() if path.is_symlink() else path)
 
 
 def _tape(text: str) -> Tape:
@@ -422,10 +426,20 @@ def _new_files_removed(request: StreamsRequest) -> Iterator[None]:
     paths = {end.path for end in ends if isinstance(end, File)}
     members = [member for array in request.arrays for member in array.get("members", ())]
     paths |= {Path(member["path"]) for member in members if member.get("kind") == "file" and "path" in member}
-    new = {path for path in paths if not path.exists()}
+    # A link that leads nowhere is there, too.
+    new = {path for path in paths if not path.is_symlink() and not path.exists()}
     try:
         yield
     finally:
         if not request.keep:
             for path in new:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    _remove_made(path)
+
+
+def _remove_made(path: Path) -> None:
+    """Remove a file whose last page says that the engine made it (`crates/live/src/target/trailer.rs`)."""
+    with Directory.open(path.parent) as folder, os.fdopen(folder.open_file(path.name), "rb") as file:
+        end = os.fstat(file.fileno()).st_size
+        if os.pread(file.fileno(), len(_MARK), max(end - _PAGE_BYTES, 0)) == _MARK:
+            folder.remove(path.name, own=True)

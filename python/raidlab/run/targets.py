@@ -2,8 +2,8 @@
 
 Invariants:
 
-- Resolving a target makes and writes nothing; a directory that is missing, named with a trailing slash, is made with
-  the member files, and removed with them.
+- Resolving a target makes and writes nothing; a directory that is missing is refused, for a path with a mistake in it
+  would be filled without a question.
 - A device is named once, whatever its names are.
 - A block device may be written only when ``--destroy`` names that very device; whether it is mounted or held is the
   engine's to find, with the device open and claimed.
@@ -15,6 +15,7 @@ Invariants:
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from raidlab.study.find import did_you_mean, looks_like_path
 from raidlab.study.grouped import Group
 
 ACCEPTED = (
-    "sim, original, emulated, memory, a directory (a new one ends in '/'), a block device named in --destroy, "
+    "sim, original, emulated, memory, a directory, a block device named in --destroy, "
     "or a group of these, NAME=PLACE,PLACE,..."
 )
 
@@ -130,6 +131,12 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
     return [*targets, *([Target("live", tuple(places), tuple(groups))] if places else [])]
 
 
+def no_directory(option: str, word: str, message: str, accepted: str) -> InputError:
+    """What is said of a directory that is not there: it is for the user to make, who knows where he meant."""
+    made = f"this directory once you have made it (mkdir -p {shlex.quote(word)}), or {accepted}"
+    return InputError.one(option, message, value=f"'{word}'", accepted=made)
+
+
 def _split_group(word: str) -> tuple[tuple[str, ...], list[str]] | None:
     """The names and the places of a group; None for a word that is none (a path may have `=` in it too)."""
     head, sign, rest = word.partition("=")
@@ -169,11 +176,7 @@ def _place(word: str, given_up: set[Path]) -> LivePlace:
             raise InputError.one("--on", f"is not a target{hint}", value=f"'{word}'", accepted=ACCEPTED)
         mode = path.stat().st_mode
     except FileNotFoundError:
-        if word.endswith(os.sep):
-            return LivePlace("directory", path)
-        raise InputError.one(
-            "--on", "there is no such directory or device", value=f"'{word}'", accepted=ACCEPTED
-        ) from None
+        raise no_directory("--on", word, "there is no such directory or device", ACCEPTED) from None
     except OSError as error:
         raise InputError.one("--on", f"cannot be looked at: {error.strerror}", value=f"'{word}'") from None
     if stat.S_ISDIR(mode):

@@ -1,0 +1,432 @@
+"""Directories that a stranger has prepared: no link in them is followed, nothing outside is deleted or overwritten."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from raidlab.api import resume_run, write_report
+from raidlab.directory import Directory, write_file
+from raidlab.errors import InputError, OutputError, RaidlabError
+from raidlab.export import EXPORTS
+from raidlab.measure.files import FilesAsked, files_of, measure_whole_files
+from raidlab.metrics import Analysis
+from raidlab.network.store import DirectoryStore, StoreError
+from raidlab.results import Run, load_run
+from raidlab.results.finish import write_run
+from raidlab.results.parts import PARTS, read_parts
+from raidlab.run import StopFlag, resolve_targets
+from raidlab.run.files import FilesRequest, MadeFiles
+from raidlab.run.members import live_members, member_files, remove_abandoned
+from raidlab.run.progress import Silent
+from raidlab.run.streams import File, Memory, Stream, StreamsRequest, measure_streams
+
+# A hundred thousand, as the issue of security asks for, takes minutes: RAIDLAB_RACES=100000.
+TRIES = int(os.environ.get("RAIDLAB_RACES", "10000"))
+OWNED = b"raidlab makes and removes this folder; process 1\n"
+MARKED = b"raidlab file set, version 1\n"
+_RENAME_EXCHANGE = 2
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A directory with files that bear every name raidlab removes or writes."""
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    names = ["member-00.dat", "raidlab-owner", "f00000001", "made-by-raidlab", "notes.txt", "report.html", "run.json"]
+    for name in [*names, "cells.parquet", PARTS, "points.csv", "prices.toml"]:
+        (folder / name).write_bytes(b"precious")
+    (folder / "made-by-raidlab").write_bytes(MARKED)
+    (folder / "raidlab-owner").write_bytes(OWNED)
+    return folder
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def _abandoned(directory: Path, name: str = "raidlab-members-0123abcd") -> Path:
+    """A folder as a killed run leaves it."""
+    folder = directory / name
+    folder.mkdir(parents=True)
+    (folder / "raidlab-owner").write_bytes(OWNED)
+    (folder / "member-00.dat").write_bytes(b"x")
+    return folder
+
+
+@contextmanager
+def _swapping(one: Path, other: Path) -> Iterator[Callable[[], int]]:
+    """Two names that change places all the time; gives how often they have."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ended, count = threading.Event(), [0]
+
+    def swap() -> None:
+        names = (os.fsencode(one), os.fsencode(other))
+        while not ended.is_set():
+            # Either may be gone for a moment.
+            if libc.renameat2(-100, names[0], -100, names[1], _RENAME_EXCHANGE) == 0:
+                count[0] += 1
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield lambda: count[0]
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", ["raidlab-members-0123abcd", "raidlab-members-x"])
+@pytest.mark.parametrize("where", ["files-0/raidlab-files", "files-0", "member-00.dat", ""])
+def test_a_link_in_a_prepared_folder_is_not_followed(where: str, name: str, victim: Path, tmp_path: Path) -> None:
+    before, place = _content(victim), tmp_path / "scratch"
+    folder = _abandoned(place, name)
+    if not where:
+        shutil.rmtree(folder)
+    link = folder / where
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(victim)
+    said: list[str] = []
+    remove_abandoned([place], said.append)
+    assert _content(victim) == before and not said
+
+
+def test_an_owner_file_that_is_a_link_or_a_fifo_or_somebody_elses_is_none(victim: Path, tmp_path: Path) -> None:
+    for number, make in enumerate(
+        (
+            lambda owner: owner.symlink_to(victim / "raidlab-owner"),
+            os.mkfifo,
+            lambda owner: owner.write_bytes(b"my notes on owners\n"),
+            lambda owner: os.link(victim / "raidlab-owner", owner),
+        )
+    ):
+        folder = _abandoned(tmp_path / "scratch", f"raidlab-members-0123abc{number}")
+        (folder / "raidlab-owner").unlink()
+        make(folder / "raidlab-owner")
+    remove_abandoned([tmp_path / "scratch"])
+    assert len(list((tmp_path / "scratch").iterdir())) == 4
+    assert (victim / "raidlab-owner").exists()
+
+
+def test_a_file_with_a_second_name_is_not_removed(victim: Path, tmp_path: Path) -> None:
+    folder = _abandoned(tmp_path / "scratch")
+    (folder / "member-00.dat").unlink()
+    os.link(victim / "notes.txt", folder / "member-00.dat")
+    remove_abandoned([tmp_path / "scratch"])
+    assert (folder / "member-00.dat").exists() and (victim / "notes.txt").read_bytes() == b"precious"
+
+
+def test_what_belongs_to_another_user_stays(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("files of another user need root")
+    whole, within = _abandoned(tmp_path, "raidlab-members-0123abcd"), _abandoned(tmp_path, "raidlab-members-4567cdef")
+    for path in (whole, *whole.iterdir()):
+        os.chown(path, 12345, 12345)
+    os.chown(within / "member-00.dat", 12345, 12345)
+    remove_abandoned([tmp_path])
+    assert (whole / "member-00.dat").exists() and (within / "member-00.dat").exists()
+
+
+@pytest.mark.parametrize("where", ["files-0", "files-0/raidlab-files"])
+def test_what_is_mounted_below_stays(where: str, victim: Path, tmp_path: Path) -> None:
+    place = _abandoned(tmp_path / "scratch") / where
+    place.mkdir(parents=True)
+    if where == "files-0":
+        (victim / "raidlab-files").mkdir()
+        for name in ("made-by-raidlab", "f00000001"):
+            shutil.copy(victim / name, victim / "raidlab-files")
+    # Bound from the same file system, its device number is the same too.
+    if os.geteuid() != 0 or subprocess.run(["mount", "--bind", victim, place], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        before = sorted(victim.rglob("*"))
+        remove_abandoned([tmp_path / "scratch"])
+        assert sorted(victim.rglob("*")) == before
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_a_folder_in_use_and_one_of_the_past_are_told_apart(tmp_path: Path) -> None:
+    folder = _abandoned(tmp_path)
+    (folder / "files-0" / "raidlab-files").mkdir(parents=True)
+    for name, content in (("made-by-raidlab", MARKED), ("f00000001", b"x")):
+        (folder / "files-0" / "raidlab-files" / name).write_bytes(content)
+    with (folder / "raidlab-owner").open("rb") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        remove_abandoned([tmp_path])
+        assert (folder / "member-00.dat").exists()
+    said: list[str] = []
+    remove_abandoned([tmp_path], said.append)
+    assert len(said) == 1 and not folder.exists()
+
+
+def test_a_directory_swapped_for_a_link_while_it_is_cleared_leads_nowhere(victim: Path, tmp_path: Path) -> None:
+    """Whoever may write in the directory swaps names all the time: of the folder, and of what is in it."""
+    before, place = _content(victim), tmp_path / "scratch"
+    (victim / "raidlab-files").mkdir()
+    for name in ("made-by-raidlab", "f00000001"):
+        shutil.copy(victim / name, victim / "raidlab-files")
+    files = _content(victim / "raidlab-files")
+    place.mkdir()
+    link, inner = tmp_path / "link", tmp_path / "inner"
+    link.symlink_to(victim)
+    inner.symlink_to(victim)
+    folder = place / "raidlab-members-0123abcd"
+    with _swapping(folder, link) as swapped, _swapping(folder / "files-0", inner):
+        for _ in range(TRIES):
+            # As the stranger does: what was removed is there again.
+            with suppress(OSError):
+                folder.mkdir()
+            for name, content in (("raidlab-owner", OWNED), ("member-00.dat", b"x")):
+                with suppress(OSError), Directory.open(place) as opened, opened.child(folder.name) as mine:
+                    os.close(mine.create_file(name))
+                    mine.replace(name, content)
+            with suppress(OSError):
+                (folder / "files-0").mkdir()
+            remove_abandoned([place])
+    assert swapped() > 0
+    assert _content(victim) == before and _content(victim / "raidlab-files") == files
+
+
+def test_member_files_are_not_made_or_removed_through_a_link(victim: Path, tmp_path: Path) -> None:
+    before = _content(victim)
+    with member_files([tmp_path], 1, 4096, ("--on", "")) as (file,):
+        file.parent.rename(tmp_path / "aside")
+        file.parent.symlink_to(victim)
+    assert _content(victim) == before
+    assert list((tmp_path / "aside").iterdir()) == [], "raidlab's own files are gone, wherever their folder went"
+
+
+def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no such directory.*mkdir -p"):
+        resolve_targets([f"{tmp_path}/no/such/"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_set_of_somebody_else_is_neither_used_nor_removed(tmp_path: Path) -> None:
+    theirs = tmp_path / "raidlab-files"
+    theirs.mkdir()
+    (theirs / "f00000000").write_bytes(b"precious")
+    (theirs / "photographs").write_bytes(b"precious")
+    made = MadeFiles([], {"kind": "fixed", "bytes": 4096}, count=2)
+    asked = FilesAsked(FilesRequest(files_of([str(tmp_path)], made)), (1,), 1)
+    with pytest.raises(RaidlabError, match="was not made by raidlab"):
+        measure_whole_files(asked, progress=Silent(), stop=StopFlag())
+    assert len(list(theirs.iterdir())) == 2
+
+
+@pytest.mark.parametrize("to", ["nothing", "notes.txt"])
+def test_a_stream_neither_follows_nor_removes_a_link(to: str, victim: Path, tmp_path: Path) -> None:
+    before, link = _content(victim), tmp_path / "sink.dat"
+    link.symlink_to(victim / to)
+    stream = Stream("s", Memory(), File(link), bytes=1 << 20)
+    with pytest.raises(RaidlabError):
+        measure_streams(StreamsRequest((stream,)))
+    assert link.is_symlink() and _content(victim) == before
+
+
+def test_an_agents_file_is_made_anew_and_a_fifo_is_not_waited_for(victim: Path, tmp_path: Path) -> None:
+    store, name = DirectoryStore(tmp_path), "raidlab-net-1.dat"
+    for make in (os.link, os.symlink):
+        make(victim / "notes.txt", tmp_path / name)
+        with store.open_write(name) as file:
+            file.write(b"written")
+        assert (victim / "notes.txt").read_bytes() == b"precious"
+        assert (tmp_path / name).read_bytes() == b"written"
+        store.remove(name)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(StoreError, match="is not a regular file"), store.open_read(name):
+        pass
+
+
+@pytest.fixture
+def received(small_run: Run, tmp_path: Path) -> Path:
+    """A run folder as one receives it."""
+    folder = tmp_path / "received"
+    shutil.copytree(small_run.folder, folder)
+    return folder
+
+
+def _cut_short(folder: Path, run: Run) -> None:
+    """Make a run folder one that was killed before it was finished."""
+    facts = {key: value for key, value in run.facts.items() if key not in ("status", "failure", "tables")}
+    lines = [{"facts": {**facts, "times": {"started": facts["times"]["started"], "sessions": [
+        {"started": facts["times"]["sessions"][0]["started"]}]}}}]  # fmt: skip
+    (folder / PARTS).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    for file in (*folder.glob("*.parquet"), folder / "run.json"):
+        file.unlink()
+
+
+@pytest.mark.parametrize("command", [["show"], ["query", "SELECT count(*) FROM cells"], ["export", "--to", "out"]])
+def test_looking_at_a_cut_short_run_writes_nothing_into_its_folder(
+    command: list[str], received: Path, small_run: Run, tmp_path: Path
+) -> None:
+    _cut_short(received, small_run)
+    before = {file: file.read_bytes() for file in received.rglob("*") if file.is_file()}
+    words = [sys.executable, "-m", "raidlab", "results", command[0], str(received), *command[1:]]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "internal" not in done.stderr and done.returncode in (0, 3), done.stderr
+    assert {file: file.read_bytes() for file in received.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["cells.parquet.new", "run.json.new", "report.html", "figures", "comparison.csv"])
+def test_a_link_in_a_received_folder_is_not_written_through(
+    name: str, received: Path, small_run: Run, victim: Path
+) -> None:
+    before = _content(victim)
+    if name.endswith(".new"):
+        _cut_short(received, small_run)
+    path = received / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.symlink_to(victim if name == "figures" else victim / "notes.txt")
+    try:
+        write_report(received)
+    except OutputError as error:
+        assert name == "figures" and "is a symbolic link" in str(error)
+    assert _content(victim) == before
+    assert not (received / "report.html").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["run.json", "cells.parquet", PARTS, "foreign", "prices.toml"])
+def test_a_link_in_a_received_folder_is_not_read_through(name: str, received: Path, small_run: Run) -> None:
+    outside = received.parent / "outside"
+    if name == PARTS:
+        _cut_short(received, small_run)
+    if (received / name).exists():
+        (received / name).rename(outside)
+    else:
+        outside.mkdir()
+    (received / name).symlink_to(outside)
+    with pytest.raises(RaidlabError, match="is a symbolic link"):
+        if name == "prices.toml":
+            from raidlab.choice import kept_prices
+
+            kept_prices(received, None)  # type: ignore[arg-type]
+        else:
+            run = load_run(received)
+            _ = run.cells, run.foreign
+
+
+def test_a_fifo_in_a_received_folder_is_not_waited_for(received: Path) -> None:
+    (received / "cells.parquet").unlink()
+    os.mkfifo(received / "cells.parquet")
+    with pytest.raises(InputError, match="is not a regular file"):
+        _ = load_run(received).cells
+
+
+def test_parts_that_are_a_link_or_a_second_name_are_not_gone_on_with(
+    received: Path, small_run: Run, small_study: Path, victim: Path
+) -> None:
+    _cut_short(received, small_run)
+    torn = (received / PARTS).read_bytes() + b'{"half a li'
+    precious = victim / PARTS
+    precious.write_bytes(torn)
+    for make in (os.link, os.symlink):
+        (received / PARTS).unlink()
+        make(precious, received / PARTS)
+        with pytest.raises(RaidlabError):
+            resume_run(received, small_study)
+        assert precious.read_bytes() == torn, "half a line is not cut off somebody else's file"
+
+
+def test_exports_replace_links_and_do_not_write_through_them(received: Path, victim: Path) -> None:
+    before = _content(victim)
+    (received / "export").symlink_to(victim)
+    words = [sys.executable, "-m", "raidlab", "results", "export", str(received)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "is a symbolic link" in done.stderr, done.stderr
+    out = received.parent / "out"
+    out.mkdir()
+    (out / "points.csv").symlink_to(victim / "notes.txt")
+    with Directory.open(out) as folder:
+        EXPORTS["csv"](Analysis(load_run(received)), folder)
+    assert _content(victim) == before and not (out / "points.csv").is_symlink()
+
+
+def test_a_run_folder_swapped_for_a_link_while_it_is_finished_or_reported(
+    received: Path, small_run: Run, victim: Path
+) -> None:
+    before = _content(victim)
+    run, link = load_run(received), received.parent / "link"
+    link.symlink_to(victim)
+    cells, holds = small_run.facts, received / "figures"
+    shutil.rmtree(holds, ignore_errors=True)
+    holds.mkdir()
+    inner = received.parent / "inner"
+    inner.symlink_to(victim)
+    done = 0
+    with _swapping(received, link) as swapped, _swapping(holds, inner):
+        for _ in range(TRIES):
+            with suppress(OSError), run.directory() as folder:
+                folder.replace("report.html", b"page")
+                folder.replace("cells.parquet", b"table")
+                done += 1
+                with folder.child("figures", make=True) as place:
+                    place.replace("notes.txt", b"figure")
+    assert swapped() > 0 and done > 0 and cells
+    assert _content(victim) == before
+
+
+def test_finishing_writes_into_the_folder_that_the_run_began_in(tmp_path: Path, victim: Path) -> None:
+    before, folder = _content(victim), tmp_path / "run"
+    folder.mkdir()
+    (folder / PARTS).write_text('{"facts": {}}\n', encoding="utf-8")
+    with Directory.open(folder) as place:
+        identity = place.identity
+    parts = read_parts(folder)
+    folder.rename(tmp_path / "aside")
+    folder.symlink_to(victim)
+    with pytest.raises(OSError, match="replaced by another directory"):
+        write_run(folder, {"status": "failed", "command": "run"}, *parts[1:], identity)
+    assert _content(victim) == before
+
+
+def test_what_the_user_names_may_be_a_link(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    write_file(tmp_path / "link" / "page.html", b"one")
+    (tmp_path / "page.html").symlink_to(real / "page.html")
+    (real / "page.html").chmod(0o600)
+    write_file(tmp_path / "page.html", b"two")
+    assert (real / "page.html").read_bytes() == b"two" and (tmp_path / "page.html").is_symlink()
+    assert stat.S_IMODE((real / "page.html").stat().st_mode) == 0o600
+    assert list(real.iterdir()) == [real / "page.html"]
+    write_file(Path(os.devnull), b"three")
+    target = resolve_targets([f"{tmp_path}/link/"])[0]
+    with live_members(target, 1, 4096) as members:
+        Path(members[0]["path"]).write_bytes(b"x")
+    assert list(real.iterdir()) == [real / "page.html"]
+
+
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "page.html").write_bytes(b"before")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fdatasync", full)
+    with Directory.open(tmp_path) as folder, pytest.raises(OSError, match="No space left"):
+        folder.replace("page.html", b"after")
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"before"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b"])
+def test_a_name_with_a_way_in_it_is_none(name: str, tmp_path: Path) -> None:
+    with Directory.open(tmp_path) as folder, pytest.raises(OSError, match="is no name of a file"):
+        folder.replace(name, b"x")
