@@ -137,21 +137,21 @@ def test_no_export_lets_a_verdict_get_lost(judged: Analysis, analysis: Analysis,
         (tmp_path / kind).mkdir()
     findings = [vars(finding) for finding in run_checks(judged)]
     assert findings[0]["verdict"] == "INVALID" and findings[0]["check"] == "made_up"
-    _, table = EXPORTS["csv"](judged, tmp_path / "csv")
+    _, table = _export("csv", judged, tmp_path / "csv")
     with table.open(encoding="utf-8", newline="") as lines:
         assert list(csv.DictReader(lines)) == findings
-    _, table = EXPORTS["parquet"](judged, tmp_path / "parquet")
+    _, table = _export("parquet", judged, tmp_path / "parquet")
     assert pl.read_parquet(table).to_dicts() == findings
-    (file,) = EXPORTS["prometheus"](judged, tmp_path / "prometheus")
+    (file,) = _export("prometheus", judged, tmp_path / "prometheus")
     label = 'raidlab_findings{study="exports",target="sim",check="made_up",verdict="INVALID"} 1'
     assert label in file.read_text(encoding="utf-8").splitlines()
-    for file in EXPORTS["fio_json"](judged, tmp_path / "fio_json"):
+    for file in _export("fio_json", judged, tmp_path / "fio_json"):
         (job,) = json.loads(file.read_text(encoding="utf-8"))["jobs"]
         assert job["desc"] == job["job options"]["description"] and job["desc"].startswith("INVALID made_up (sim)")
-    for file in EXPORTS["hlog"](judged, tmp_path / "hlog"):
+    for file in _export("hlog", judged, tmp_path / "hlog"):
         assert "INVALID made_up (sim)" in file.read_text(encoding="utf-8").splitlines()[0]
     (tmp_path / "sound").mkdir()
-    assert all("INVALID" not in file.read_text() for file in EXPORTS["fio_json"](analysis, tmp_path / "sound"))
+    assert all("INVALID" not in file.read_text() for file in _export("fio_json", analysis, tmp_path / "sound"))
 
 
 def test_findings_are_a_table_of_a_run(judged: Analysis, analysis: Analysis) -> None:
