@@ -32,7 +32,6 @@ from raidlab.results.migrate import (
     is_known,
     is_younger,
     migrated_facts,
-    sql_of,
     with_nulls,
 )
 from raidlab.results.parts import PARTS
@@ -40,6 +39,8 @@ from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
 
+# More than anybody reads, and less than fills the memory.
+_MOST_ROWS = 1_000_000
 # What the rest of raidlab takes for granted in `run.json`.
 _NEEDED = (
     "study",
@@ -211,7 +212,7 @@ class Run:
         """
         import duckdb
 
-        with duckdb.connect() as connection:
+        with duckdb.connect(":memory:", config=_shut_in()) as connection:
             statements = connection.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 message = {0: "asks for nothing", 1: "is no SELECT"}.get(
@@ -219,21 +220,16 @@ class Run:
                 )
                 raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
             for name in TABLES:
-                file = self._file(name)
-                if file:
-                    self._content(name, file)
-                lacking = self._lacking(name, self._columns(file) if file else [])
-                view = sql_of(name, str(file) if file else None, lacking)
-                connection.execute(f"CREATE VIEW {name} AS {view}")
+                connection.register(name, _Stream(getattr(self, name)))
             for name, frame in self._worked_out(query).items():
-                columns = ", ".join(f'"{column}" VARCHAR' for column in frame.columns)
-                connection.execute(f"CREATE TABLE {name} ({columns})")
-                if frame.height:
-                    places = ", ".join("?" for _ in frame.columns)
-                    connection.executemany(f"INSERT INTO {name} VALUES ({places})", frame.rows())
+                connection.register(name, _Stream(frame.cast(pl.String)))
+            connection.execute("SET lock_configuration = true")
             cursor = connection.execute(query)
             names = [column[0] for column in cursor.description or []]
-            return pl.DataFrame(cursor.fetchall(), schema=names, orient="row")
+            rows = cursor.fetchmany(_MOST_ROWS + 1)
+        if len(rows) > _MOST_ROWS:
+            raise InputError.one("SQL", f"has more than {_MOST_ROWS:,} rows", accepted="a query with LIMIT")
+        return pl.DataFrame(rows, schema=names, orient="row")
 
     def _worked_out(self, query: str) -> Mapping[str, pl.DataFrame]:
         """Tables of words that are not in the folder but follow from it, as far as a query may ask for them; here none.
@@ -263,14 +259,6 @@ class Run:
         if written is not None and hashlib.sha256(content).hexdigest() != written:
             raise _damaged(file, "was changed since it was written (its SHA-256 is not that of run.json)")
         return content
-
-    @staticmethod
-    def _columns(file: Path) -> list[str]:
-        """The columns that a file of a table has."""
-        try:
-            return list(pl.read_parquet_schema(file))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise _damaged(file, f"cannot be read: {first_line(error)}") from None
 
     def _file(self, name: str) -> Path | None:
         """The file of a table; None where the version that wrote the folder did not have it."""
@@ -326,6 +314,35 @@ def load_run(folder: str | Path) -> Run:
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(path / "run.json", f"has no study that can be read: {first_line(error)}") from None
     return run
+
+
+class _Stream:
+    """A frame as DuckDB takes it: by Arrow's own protocol, which needs no further library."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def _shut_in() -> dict[str, Any]:
+    """What DuckDB is started with: a query sees the run's tables, and neither files, network nor a home directory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "enable_external_access": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_persistent_secrets": False,
+        # Else the names of our own variables would be tables.
+        "python_enable_replacements": False,
+        "memory_limit": f"{memory // 2 >> 20}MiB",
+        # Nothing is kept on disks, and what would be looked for in the home directory is looked for in vain.
+        "temp_directory": "",
+        "home_directory": os.devnull,
+        "extension_directory": os.devnull,
+        "secret_directory": os.devnull,
+    }
 
 
 def _facts(folder: Path) -> dict[str, Any]:
