@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from raidlab.beside.row import Row
+from raidlab.results.spreadsheet import spreadsheet_text
 
 FILE = "comparison.csv"
 HEADER = (
@@ -76,7 +77,7 @@ def write_csv(rows: Iterable[Row], folder: Path) -> Path:
     with file.open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(HEADER)
-        writer.writerows(_fields(row) for row in rows)
+        writer.writerows([spreadsheet_text(text) for text in _fields(row)] for row in rows)
     return file
 
 
