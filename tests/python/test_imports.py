@@ -13,10 +13,11 @@ from pathlib import Path
 import raidlab
 
 PACKAGE = Path(raidlab.__file__).parent
-BASE = {"errors", "histogram", "_core", "__init__"}
+BASE = {"errors", "histogram", "reading", "_core", "__init__"}
 MAY_KNOW = {
     "errors": set(),
     "histogram": set(),
+    "reading": set(),
     "study": set(),
     "formats": {"study"},
     "run": {"study", "formats", "stats"},

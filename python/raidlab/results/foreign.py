@@ -10,12 +10,14 @@ Invariants:
 from __future__ import annotations
 
 import csv
+import io
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from raidlab.errors import InputError
+from raidlab.reading import read_bytes, read_text
 
 FOLDER = "foreign"
 NEEDED = ("controller", "level", "workload", "depth", "iops")
@@ -63,11 +65,11 @@ def read_foreign(file: Path) -> list[ForeignRow]:
         With the line at fault.
     """
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines)
-            columns, rows = reader.fieldnames or [], list(reader)
+        reader = csv.DictReader(io.StringIO(read_text(file, "utf-8-sig"), newline=""))
+        columns, rows = reader.fieldnames or [], list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _wrong(file, f"cannot be read: {error}", "a CSV file") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise _wrong(file, f"cannot be read: {why}", "a CSV file") from None
     accepted = f"the columns {', '.join(NEEDED)}, and perhaps {', '.join(OPTIONAL)}"
     for name in NEEDED:
         if name not in columns:
@@ -109,7 +111,7 @@ def keep_foreign(folder: Path, files: Iterable[Path]) -> None:
             raise InputError.one("--foreign", "two files have one name", value=f"'{name}'", accepted="names used once")
     kept = folder / FOLDER
     # A report written again names the files that it keeps: they must not be removed before they are copied.
-    texts = {file.name: file.read_bytes() for file in checked}
+    texts = {file.name: read_bytes(file) for file in checked}
     if kept.is_dir():
         shutil.rmtree(kept)
     if texts:
