@@ -10,6 +10,8 @@ Invariants:
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +27,8 @@ EXIT_TERMINATED = 143
 
 # Long enough for a path; whole tables are cut.
 _LONGEST_VALUE = 160
+# Whatever may act on a terminal instead of showing, or reorder what stands around it.
+_NOT_PLAIN = re.compile(r"[^\n\t\x20-\x7e]")
 
 EXIT_CODES = {
     EXIT_OK: "done; no check found the result invalid",
@@ -47,9 +51,13 @@ def shown(text: str) -> str:
     >>> print(shown("a\x1b[31m"))
     a\x1b[31m
     """
-    return "".join(
-        character if character.isprintable() or character in "\n\t" else repr(character)[1:-1] for character in text
-    )
+    return _NOT_PLAIN.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    is_shown = character.isprintable() or unicodedata.category(character) == "Zs"
+    return character if is_shown else repr(character)[1:-1]
 
 
 class RaidlabError(Exception):

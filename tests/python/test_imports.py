@@ -13,11 +13,12 @@ from pathlib import Path
 import raidlab
 
 PACKAGE = Path(raidlab.__file__).parent
-BASE = {"errors", "histogram", "directory", "_core", "__init__"}
+BASE = {"errors", "histogram", "directory", "reading", "_core", "__init__"}
 MAY_KNOW = {
     "errors": set(),
     "histogram": set(),
     "directory": set(),
+    "reading": set(),
     "study": set(),
     "formats": {"study"},
     "run": {"study", "formats", "stats"},

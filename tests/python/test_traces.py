@@ -38,6 +38,7 @@ tree = "independent(2)"
 [[array]]
 name = "more"
 tree = "independent(3)"
+group = "wider"
 
 [[workload]]
 name = "web"

@@ -66,6 +66,7 @@ pub mod files;
 mod lateness;
 mod memory;
 mod page_cache;
+mod regular;
 mod result;
 mod run;
 mod safety;
@@ -79,6 +80,7 @@ pub use content::{Mismatch, VerifyReport};
 pub use engine::{Account, Accounts};
 pub use error::LiveError;
 pub use lateness::Lateness;
+pub use regular::open_regular;
 pub use result::{
     ArrayInput, Check, EngineFacts, FailedMember, Flash, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };

@@ -4,6 +4,7 @@ use crate::answer::{column, plain};
 use crate::error::cell_error;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use raidlab_live::open_regular;
 use raidlab_load::trace::{
     guess, Format, Names, Parser, Record, Records, Replay, Replayed, Skipped, Summary, TraceError, TraceSpec,
     VolumeSummary, Writer,
@@ -11,6 +12,7 @@ use raidlab_load::trace::{
 use raidlab_types::RequestKind;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
+use std::path::Path;
 
 /// Read at a time: a few thousand lines, whose records stay in the processor's cache.
 const BLOCK_BYTES: usize = 1 << 17;
@@ -27,12 +29,13 @@ pub(crate) struct TraceFile {
     block: Box<[u8]>,
     /// Bytes of the block that were read to guess the format, and have not been parsed.
     unread: usize,
+    holds_requests: bool,
 }
 
 impl TraceFile {
     /// Opens a trace; its format is guessed from its first lines where it is not given.
     pub fn open(path: &str, format: Option<Format>) -> Result<TraceFile, TraceError> {
-        let mut file = File::open(path).map_err(|e| unreadable(path, &e))?;
+        let mut file = open_regular(Path::new(path)).map_err(|e| unreadable(path, &e))?;
         let mut block = vec![0; BLOCK_BYTES].into_boxed_slice();
         let unread = fill_block(&mut file, &mut block).map_err(|e| unreadable(path, &e))?;
         let beginning = &block[..unread];
@@ -44,11 +47,19 @@ impl TraceFile {
             let message = "its first lines are of no format that is known";
             TraceError::of_file(path, message, &format!("one of {}, or its name given", names.join(", ")))
         })?;
-        Ok(TraceFile { file, format, parser: Parser::new(format, path), block, unread })
+        Ok(TraceFile { file, format, parser: Parser::new(format, path), block, unread, holds_requests: false })
     }
 
     fn skipped(&self) -> Skipped {
         self.parser.skipped()
+    }
+
+    /// Nothing to replay: most likely the wrong half of a recording, such as completions without what was queued.
+    fn empty(&self) -> TraceError {
+        let Skipped { other_lines, empty_requests, .. } = self.skipped();
+        let message =
+            format!("holds no requests of data: {other_lines} lines are of other events, {empty_requests} of no bytes");
+        TraceError::of_file(self.parser.file(), &message, &format!("lines such as {}", self.format.accepted()))
     }
 }
 
@@ -58,12 +69,17 @@ impl Records for TraceFile {
             0 => fill_block(&mut self.file, &mut self.block).map_err(|e| unreadable(self.parser.file(), &e))?,
             unread => unread,
         };
+        let before = out.len();
         if count == 0 {
             self.parser.finish(out)?;
-            return Ok(false);
+        } else {
+            self.parser.feed(&self.block[..count], out)?;
         }
-        self.parser.feed(&self.block[..count], out)?;
-        Ok(true)
+        self.holds_requests |= out.len() > before;
+        if count == 0 && !self.holds_requests {
+            return Err(self.empty());
+        }
+        Ok(count > 0)
     }
 
     fn names(&self) -> &Names {

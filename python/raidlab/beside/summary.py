@@ -17,6 +17,7 @@ from statistics import median
 
 from raidlab.beside.row import Row
 from raidlab.directory import Directory
+from raidlab.results.spreadsheet import spreadsheet_text
 
 FILE = "comparison.csv"
 HEADER = (
@@ -77,7 +78,7 @@ def write_csv(rows: Iterable[Row], folder: Directory) -> Path:
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(HEADER)
-    writer.writerows(_fields(row) for row in rows)
+    writer.writerows([spreadsheet_text(text) for text in _fields(row)] for row in rows)
     return folder.replace(FILE, lines.getvalue().encode())
 
 

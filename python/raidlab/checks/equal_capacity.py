@@ -10,11 +10,10 @@ from collections.abc import Iterator
 
 from raidlab.checks.finding import INVALID, PASS, Finding
 from raidlab.metrics import Analysis
+from raidlab.study.check import difference_of
 from raidlab.study.units import format_bytes
 
 NAME = "equal_capacity"
-# Rounding to whole chunks and stripes loses a little; more than this is another capacity.
-_TOLERANCE = 0.01
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -27,20 +26,18 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             if not rows:
                 continue
             key = "user_bytes" if compare.equal == "user_capacity" else "members"
-            smallest, largest = min(int(row[key]) for row in rows), max(int(row[key]) for row in rows)
-            if key == "user_bytes":
-                shown = f"user capacity from {format_bytes(smallest)} to {format_bytes(largest)}"
-            else:
-                shown = f"members from {smallest} to {largest}"
-            if largest > smallest * (1 + _TOLERANCE):
+            sizes = [int(row[key]) for row in rows]
+            difference = difference_of(compare, sizes)
+            if difference is not None:
                 yield Finding(
                     NAME,
                     target,
                     INVALID,
-                    f"The arrays of '{compare.title}' differ: {shown}.",
+                    f"{difference[0].upper()}{difference[1:]}.",
                     f"Change the trees of group '{compare.group}', or say equal = "
                     f'"{"members" if key == "user_bytes" else "user_capacity"}".',
                 )
             else:
+                largest = max(sizes)
                 same = f"{format_bytes(largest)} of user capacity" if key == "user_bytes" else f"{largest} members"
                 yield Finding(NAME, target, PASS, f"All arrays of '{compare.title}' have {same}.")

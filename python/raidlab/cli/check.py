@@ -65,7 +65,8 @@ def _print(findings: list[Finding], members: list[dict[str, Any]]) -> None:
     """A paragraph a target; what passed is said too, for it holds figures that nobody has seen yet."""
     from rich.text import Text
 
-    from raidlab.cli.output import VERDICT_STYLE, console
+    from raidlab.cli.output import VERDICT_STYLE
+    from raidlab.cli.terminal import console
 
     out = console()
     for target in dict.fromkeys(finding.target for finding in findings):

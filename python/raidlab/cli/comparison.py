@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from raidlab.beside import Comparison, Errors, Row, errors_of
-from raidlab.cli.output import console, plain_table
+from raidlab.cli.output import plain_table
+from raidlab.cli.terminal import console
 from raidlab.fit import Fitted
 from raidlab.study.parameters import Parameter
 

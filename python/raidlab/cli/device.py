@@ -39,7 +39,8 @@ def list_devices(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps([asdict(device) for device in found], indent=2))
         return
-    from raidlab.cli.output import console, plain_table, short_bytes
+    from raidlab.cli.output import plain_table, short_bytes
+    from raidlab.cli.terminal import console
 
     rows = plain_table("")
     for heading in ("name", "kind", "capacity", "what it stands for"):
@@ -142,7 +143,8 @@ def validate_device(
 def _print_facts(facts: DeviceFacts) -> None:
     from rich.text import Text
 
-    from raidlab.cli.output import console, plain_table, short_bytes
+    from raidlab.cli.output import plain_table, short_bytes
+    from raidlab.cli.terminal import console
 
     out = console()
     out.print(Text(f"{facts.name}: {facts.kind}" + (f", {facts.title}" if facts.title else ""), style="bold"))
@@ -196,7 +198,8 @@ def _as_json(validation: Validation, figures: list[Path]) -> dict[str, Any]:
 def _print_validation(validation: Validation, figures: list[Path]) -> None:
     from rich.text import Text
 
-    from raidlab.cli.output import console, plain_table
+    from raidlab.cli.output import plain_table
+    from raidlab.cli.terminal import console
 
     out = console()
     title = f"{validation.device} against {validation.trace}, {len(validation.measured_ms)} requests"

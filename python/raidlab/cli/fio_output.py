@@ -13,7 +13,8 @@ from typing import Any
 
 from rich.text import Text
 
-from raidlab.cli.output import console, plain_table, short
+from raidlab.cli.output import plain_table, short
+from raidlab.cli.terminal import console
 from raidlab.formats.fio.cells import Import, Lane
 from raidlab.run.from_fio import JobFileRun, JobResult
 from raidlab.study.units import format_bytes, format_time_ns

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from raidlab.checks import PASS, Finding
 from raidlab.cli.measure_json import COSTS, subject_targets
-from raidlab.cli.output import VERDICT_STYLE, console, percent, short
+from raidlab.cli.output import VERDICT_STYLE, percent, short
+from raidlab.cli.terminal import console
 from raidlab.metrics import Analysis
 from raidlab.metrics.point import Point, points_of
 from raidlab.metrics.result_rows import result_rows, target_rows

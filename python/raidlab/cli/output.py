@@ -9,13 +9,13 @@ Invariants:
 from __future__ import annotations
 
 import json
-import sys
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from raidlab.checks import PASS, Finding
+from raidlab.cli.terminal import console
 from raidlab.metrics import Analysis, Comparison, Point, Row
 from raidlab.report.answer import PER_WORDS, answers
 from raidlab.report.sections import space_words, stream_rows, target_title
@@ -30,11 +30,6 @@ _PERCENTILES = (50, 90, 99)
 # What is told also where it is as it should be: that files came from where they are said to, how accurate the meter is.
 _ALWAYS_TOLD = ("page_cache", "read_again", "zone_spread", "second_tool")
 VERDICT_STYLE = {"PASS": "green", "UNKNOWN": "dim", "WARN": "yellow", "INVALID": "bold red"}
-
-
-def console() -> Console:
-    """Standard output; a file or a pipe gets plain text of 80 columns."""
-    return Console(highlight=False, soft_wrap=False, file=sys.stdout)
 
 
 def print_run(analysis: Analysis, findings: list[Finding]) -> None:
@@ -245,15 +240,15 @@ def percent(value: float | None) -> str:
 
 def print_studies() -> None:
     """Print the studies that can be run by name, with their titles."""
-    import tomllib
+    from raidlab.reading import read_text, toml
 
     out = console()
     found = study_names()
     width = max([14, *(len(name) + 2 for name in found)])
     for name, file in found.items():
         try:
-            title = str(tomllib.loads(file.read_text(encoding="utf-8")).get("title", ""))
-        except (OSError, tomllib.TOMLDecodeError) as error:
+            title = str(toml(read_text(file)).get("title", ""))
+        except (OSError, ValueError) as error:
             title = f"cannot be read: {error}"
         out.print(Text(f"{name:<{width}}", style="bold").append(Text(title, style="not bold")))
 

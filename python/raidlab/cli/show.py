@@ -21,7 +21,8 @@ from raidlab.beside import Comparison as Published
 from raidlab.checks import SEVERITY, Finding
 from raidlab.checks.incomplete import ended_words
 from raidlab.cli.blocks import Blocks
-from raidlab.cli.output import VERDICT_STYLE, console, print_findings, print_tables, short
+from raidlab.cli.output import VERDICT_STYLE, print_findings, print_tables, short
+from raidlab.cli.terminal import console
 from raidlab.metrics import Analysis, Comparison, Point
 from raidlab.metrics.relative_throughput_percent import share_basis
 from raidlab.report.answer import PER_WORDS, Clause

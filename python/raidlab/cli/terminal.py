@@ -6,6 +6,9 @@ Invariants:
 - Output that cannot be written otherwise (a full disk) is one clear error. Only what failed at standard output itself
   is called so: any other file may fail in the midst of printing too.
 - What is said on standard error is never worth failing for.
+- A text that somebody else wrote (a failure in a run folder, the name of a study or file) does not act on the terminal:
+  control characters and marks of direction are written as their escapes here, where everything passes. Only what Rich
+  itself puts around texts, for colours, goes through `styled_output`.
 """
 
 from __future__ import annotations
@@ -15,9 +18,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from raidlab.errors import OutputError, shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _STANDARD = 3
 # What an error of standard output is marked with.
@@ -37,8 +43,58 @@ class _Output(io.FileIO):
             raise
 
 
+class _Text(io.TextIOWrapper):
+    """Standard output as text, of which nothing acts on a terminal."""
+
+    def write(self, text: str) -> int:
+        """Write what would act on a terminal as its escape."""
+        super().write(shown(text))
+        return len(text)
+
+    def write_styled(self, text: str) -> int:
+        """Write a text whose styles are our own."""
+        return super().write(text)
+
+
+class _Styled:
+    """Standard output for Rich, which puts the styles of a terminal around texts that `SafeConsole` has made safe."""
+
+    encoding = property(lambda self: sys.stdout.encoding)
+
+    def write(self, text: str) -> int:
+        """Write it as it is."""
+        return sys.stdout.write_styled(text) if isinstance(sys.stdout, _Text) else sys.stdout.write(text)
+
+    def flush(self) -> None:
+        """Write what is kept."""
+        sys.stdout.flush()
+
+    def isatty(self) -> bool:
+        """Whether a terminal shows it."""
+        return sys.stdout.isatty()
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return sys.stdout.fileno()
+
+
+def console() -> Console:
+    """Standard output for Rich; a file or a pipe gets plain text of 80 columns."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        """A console whose texts do not act on the terminal, only their styles."""
+
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(shown(segment.text), segment.style)
+
+    return SafeConsole(highlight=False, soft_wrap=False, file=cast("IO[str]", _Styled()))
+
+
 def mark_output() -> None:
-    """Have the errors of standard output marked, for `printing`."""
+    """Have the errors of standard output marked, for `printing`, and nothing in it act on the terminal."""
     old = sys.stdout
     with suppress(OSError, ValueError):
         # Where nothing was, `open_missing` has put something that takes everything.
@@ -47,9 +103,7 @@ def mark_output() -> None:
         raw = _Output(old.fileno(), "wb", closefd=False)
         # A study may have names that the terminal has no letters for.
         errors = old.errors if old.encoding.lower() == "utf-8" else "replace"
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw), encoding=old.encoding, errors=errors, line_buffering=old.isatty()
-        )
+        sys.stdout = _Text(io.BufferedWriter(raw), encoding=old.encoding, errors=errors, line_buffering=old.isatty())
 
 
 def open_missing() -> None:

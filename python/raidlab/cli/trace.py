@@ -73,7 +73,8 @@ def convert(
 def _print_facts(facts: TraceFacts) -> None:
     from rich.text import Text
 
-    from raidlab.cli.output import console, plain_table, short_bytes
+    from raidlab.cli.output import plain_table, short_bytes
+    from raidlab.cli.terminal import console
 
     out, told = console(), facts.told
     told_by = ", told by its first lines" if facts.is_guessed else ""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
+from raidlab.reading import read_bytes
 
 FOLDER = "foreign"
 NEEDED = ("controller", "level", "workload", "depth", "iops")
@@ -64,9 +65,9 @@ def read_foreign(file: Path) -> list[ForeignRow]:
         With the line at fault.
     """
     try:
-        text = file.read_bytes()
+        text = read_bytes(file)
     except OSError as error:
-        raise _wrong(file, f"cannot be read: {error}", "a CSV file") from None
+        raise _wrong(file, f"cannot be read: {error.strerror}", "a CSV file") from None
     return _rows(file, text)
 
 
@@ -116,7 +117,7 @@ def keep_foreign(folder: Path, files: Iterable[Path]) -> None:
         if names.count(name) > 1:
             raise InputError.one("--foreign", "two files have one name", value=f"'{name}'", accepted="names used once")
     # A report written again names the files that it keeps: they must not be removed before they are copied.
-    texts = {file.name: file.read_bytes() for file in checked}
+    texts = {file.name: read_bytes(file) for file in checked}
     try:
         with Directory.open(folder) as run, run.child(FOLDER, make=True) as kept:
             for name in kept.names():

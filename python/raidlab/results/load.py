@@ -14,10 +14,8 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +26,7 @@ import polars as pl
 from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
-from raidlab.results.finish import parquet_of, unfinished_run
+from raidlab.results.finish import unfinished_run
 from raidlab.results.foreign import ForeignRow, kept_foreign
 from raidlab.results.migrate import (
     OLDEST_VERSION,
@@ -36,7 +34,6 @@ from raidlab.results.migrate import (
     is_known,
     is_younger,
     migrated_facts,
-    sql_of,
     with_nulls,
 )
 from raidlab.results.parts import PARTS, json_text
@@ -44,6 +41,8 @@ from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
 
+# More than anybody reads, and less than fills the memory.
+_MOST_ROWS = 1_000_000
 # What the rest of raidlab takes for granted in `run.json`.
 _NEEDED = (
     "study",
@@ -230,31 +229,24 @@ class Run:
         """
         import duckdb
 
-        with ExitStack() as made, duckdb.connect() as connection:
+        with duckdb.connect(":memory:", config=_shut_in()) as connection:
             statements = connection.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 message = {0: "asks for nothing", 1: "is no SELECT"}.get(
                     len(statements), f"is {len(statements)} statements"
                 )
                 raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
-            # By their own copies: what is in the folder may change, and tables of a killed run are in memory alone.
-            copies = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="raidlab-sql-")))
             for name in TABLES:
-                content = self._content(name)
-                if content is not None:
-                    (copies / name).write_bytes(content)
-                lacking = self._lacking(name, self._columns(name, content) if content is not None else [])
-                view = sql_of(name, str(copies / name) if content is not None else None, lacking)
-                connection.execute(f"CREATE VIEW {name} AS {view}")
+                connection.register(name, _Stream(getattr(self, name)))
             for name, frame in self._worked_out(query).items():
-                columns = ", ".join(f'"{column}" VARCHAR' for column in frame.columns)
-                connection.execute(f"CREATE TABLE {name} ({columns})")
-                if frame.height:
-                    places = ", ".join("?" for _ in frame.columns)
-                    connection.executemany(f"INSERT INTO {name} VALUES ({places})", frame.rows())
+                connection.register(name, _Stream(frame.cast(pl.String)))
+            connection.execute("SET lock_configuration = true")
             cursor = connection.execute(query)
             names = [column[0] for column in cursor.description or []]
-            return pl.DataFrame(cursor.fetchall(), schema=names, orient="row")
+            rows = cursor.fetchmany(_MOST_ROWS + 1)
+        if len(rows) > _MOST_ROWS:
+            raise InputError.one("SQL", f"has more than {_MOST_ROWS:,} rows", accepted="a query with LIMIT")
+        return pl.DataFrame(rows, schema=names, orient="row")
 
     def _worked_out(self, query: str) -> Mapping[str, pl.DataFrame]:
         """Tables of words that are not in the folder but follow from it, as far as a query may ask for them; here none.
@@ -277,8 +269,6 @@ class Run:
 
     def _content(self, name: str) -> bytes | None:
         """The bytes of a table, which are those that were written; None where the version that wrote had none."""
-        if self.tables is not None:
-            return parquet_of(self.tables[name])
         written = self.facts.get("tables", {}).get(name, {}).get("sha256")
         try:
             with self.directory() as place:
@@ -290,13 +280,6 @@ class Run:
         if written is not None and hashlib.sha256(content).hexdigest() != written:
             raise _damaged(self._file(name), "was changed since it was written (its SHA-256 is not that of run.json)")
         return content
-
-    def _columns(self, name: str, content: bytes) -> list[str]:
-        """The columns that a file of a table has."""
-        try:
-            return list(pl.read_parquet_schema(io.BytesIO(content)))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise _damaged(self._file(name), f"cannot be read: {first_line(error)}") from None
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name}.parquet"
@@ -347,6 +330,35 @@ def load_run(folder: str | Path) -> Run:
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(path / "run.json", f"has no study that can be read: {first_line(error)}") from None
     return run
+
+
+class _Stream:
+    """A frame as DuckDB takes it: by Arrow's own protocol, which needs no further library."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def _shut_in() -> dict[str, Any]:
+    """What DuckDB is started with: a query sees the run's tables, and neither files, network nor a home directory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "enable_external_access": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_persistent_secrets": False,
+        # Else the names of our own variables would be tables.
+        "python_enable_replacements": False,
+        "memory_limit": f"{memory // 2 >> 20}MiB",
+        # Nothing is kept on disks, and what would be looked for in the home directory is looked for in vain.
+        "temp_directory": "",
+        "home_directory": os.devnull,
+        "extension_directory": os.devnull,
+        "secret_directory": os.devnull,
+    }
 
 
 def _unfinished(place: Directory) -> Run:

@@ -48,13 +48,6 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
     6: {"streams": tuple(STREAM_COLUMNS)},
     7: {"members": ("servers", *FLASH_BUSY)},
 }
-_SQL_TYPES = {
-    pl.UInt32: "UINTEGER",
-    pl.UInt64: "UBIGINT",
-    pl.Float64: "DOUBLE",
-    pl.String: "VARCHAR",
-    pl.Boolean: "BOOLEAN",
-}
 
 
 def _from_1(facts: dict[str, Any]) -> dict[str, Any]:
@@ -117,14 +110,3 @@ def with_nulls(frame: pl.DataFrame, name: str, columns: list[str]) -> pl.DataFra
     """A table with the columns that it lacks, in this version's order."""
     nulls = [pl.lit(None, dtype=TABLES[name][column]).alias(column) for column in columns]
     return frame.with_columns(nulls).select(*TABLES[name]) if nulls else frame
-
-
-def sql_of(name: str, file: str | None, columns: list[str]) -> str:
-    """The same in SQL: a table's file with the columns that it lacks, or an empty table where there is no file."""
-    listed = ", ".join(
-        f'NULL::{_SQL_TYPES[kind]} AS "{column}"' if column in columns else f'"{column}"'
-        for column, kind in TABLES[name].items()
-    )
-    if file is None:
-        return f"SELECT {listed} WHERE false"
-    return "SELECT {} FROM read_parquet('{}')".format(listed, file.replace("'", "''"))

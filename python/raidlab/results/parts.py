@@ -5,7 +5,8 @@ Invariants:
 - A line is there as a whole or not at all: half a line at the end, as a crash or a full disk leaves it, is no line, and
   is cut off before anything is appended.
 - When `Parts.append` has returned, the line survives a machine that loses its power.
-- The file is locked by whoever may append to it. What is appended is never changed.
+- The file is locked by whoever may append to it. What is appended is never changed: a line ends with a checksum of the
+  rest of it (``crc32``), and one that does not fit is refused. Lines of raidlab 0.1.0 have none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import errno
 import fcntl
 import json
 import os
+import re
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,9 +25,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from raidlab.directory import Directory, sync
+from raidlab.reading import json_value
 
 PARTS = "parts.jsonl"
 Records = list[dict[str, Any]]
+
+_CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"}\n$')
 
 
 class Parts:
@@ -62,7 +68,7 @@ class Parts:
 
     def append(self, record: dict[str, Any]) -> None:
         """Append a record, and have it on disk."""
-        line = json_text(record).encode() + b"\n"
+        line = _with_checksum(json_text(record).encode())
         rest = memoryview(line)
         try:
             while rest:
@@ -87,6 +93,19 @@ def json_text(record: dict[str, Any], *, indent: int | None = None) -> str:
     return json.dumps(record, default=_plain, indent=indent, sort_keys=True)
 
 
+def _with_checksum(text: bytes) -> bytes:
+    """A record as a line, with the checksum of its text as its last key."""
+    return b'%s,"crc32":"%08x"}\n' % (text[:-1], zlib.crc32(text))
+
+
+def _is_unchanged(line: bytes, record: Any) -> bool | None:
+    """Whether a line is as it was written; None where it has no checksum."""
+    found = _CHECKSUM.search(line)
+    if found is not None:
+        return zlib.crc32(line[: found.start()] + b"}") == int(found[1], 16)
+    return False if isinstance(record, dict) and "crc32" in record else None
+
+
 def _plain(value: Any) -> Any:
     """NumPy values as plain ones, for JSON."""
     if isinstance(value, np.ndarray):
@@ -105,9 +124,9 @@ def whole_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises
     ------
     ValueError
-        When another line cannot be read.
+        When another line cannot be read, or any was changed after it was written.
     """
-    length, broken = 0, ""
+    length, broken, is_checked = 0, "", False
     with opened(file) as lines:
         for number, line in enumerate(lines, start=1):
             if broken:
@@ -116,10 +135,22 @@ def whole_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 return
             length += len(line)
             try:
-                yield length, json.loads(line)
+                record = json_value(line)
             except ValueError as error:
                 why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
                 broken = f"line {number} of {file.name} is not JSON ({why}); without that line the others can be read"
+                continue
+            is_unchanged = _is_unchanged(line, record)
+            # What follows a line with a checksum has one too.
+            if is_unchanged is False or (is_checked and is_unchanged is None):
+                raise ValueError(
+                    f"line {number} of {file.name} was changed after it was written (its checksum does not fit); "
+                    "without that line the others can be read"
+                )
+            is_checked = is_checked or bool(is_unchanged)
+            if is_unchanged:
+                del record["crc32"]
+            yield length, record
 
 
 def read_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
@@ -149,7 +180,7 @@ def first_facts(folder: Path) -> dict[str, Any]:
     """The facts that a run wrote when it began; nothing where there are none that can be read."""
     try:
         with opened(folder / PARTS) as lines:
-            record = json.loads(lines.readline())
+            record = json_value(lines.readline())
         return dict(record["facts"])
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -14,6 +14,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from raidlab.errors import shown
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichBar
     from rich.progress import TaskID
@@ -97,7 +99,7 @@ class PlainLines:
     def _say(self, text: str) -> None:
         # A terminal that has closed, or a full disk behind standard error, is no reason to stop measuring.
         with suppress(OSError, ValueError):
-            print(text, file=self._stream, flush=True)
+            print(shown(text), file=self._stream, flush=True)
 
 
 class Bar:
@@ -113,6 +115,7 @@ class Bar:
     def begin(self, title: str, total: int) -> None:
         """Draw an empty bar."""
         from rich.console import Console
+        from rich.markup import escape
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -133,7 +136,7 @@ class Bar:
             refresh_per_second=_REDRAWS_PER_S,
         )
         self._total, self._done = total, 0
-        self._task = self._bar.add_task(title, total=total)
+        self._task = self._bar.add_task(escape(shown(title)), total=total)
         self._bar.start()
 
     def advance(self) -> None:
@@ -146,9 +149,9 @@ class Bar:
     def note(self, text: str) -> None:
         """Print above the bar."""
         if self._bar is not None:
-            self._bar.console.print(text, highlight=False)
+            self._bar.console.print(shown(text), highlight=False, markup=False)
         else:
-            print(text, file=self._stream, flush=True)
+            print(shown(text), file=self._stream, flush=True)
 
     def end(self) -> None:
         """Leave the full bar on the screen: the work is over, whatever was expected."""

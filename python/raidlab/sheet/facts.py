@@ -5,7 +5,6 @@ Invariant: nothing here is measured or guessed; what is not entered is shown as 
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from raidlab.errors import InputError
+from raidlab.reading import json_value, read_text
 from raidlab.study.table_file import read_table
 from raidlab.study.words import Line, Name, Table
 
@@ -87,7 +87,7 @@ def load_network(text: str) -> tuple[str, list[dict[str, Any]]]:
     if not equals or not box:
         raise InputError.one("--network", "names no box", value=f"'{text}'", accepted=accepted)
     try:
-        rows = json.loads(Path(name).read_text(encoding="utf-8"))["results"]
+        rows = json_value(read_text(Path(name)))["results"]
         for row in rows:
             numbers = (float(row["total_mb_s"]), *(float(row[key] or 0) for key in ("low", "high")))
             if not (all(map(math.isfinite, numbers)) and {"test", "work"} <= set(row)):

@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ from raidlab.study.workload import (
 Report = Callable[..., None]
 TARGET_WORDS = ("sim", "original", "emulated", "memory")
 KEEPING_WORDS = ("none", "memory")
+# Rounding to whole chunks and stripes loses a little; arrays that differ by more are not equal.
+EQUAL_TOLERANCE = 0.01
 
 
 @dataclass
@@ -66,6 +68,8 @@ class Geometry:
     trees: dict[str, dict[str, Any]] = field(default_factory=dict)
     devices: dict[str, DeviceModel] = field(default_factory=dict)
     own_devices: dict[str, DeviceModel] = field(default_factory=dict)
+    user_bytes: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By target of modelled devices, and array."""
     broken: set[int] = field(default_factory=set)
 
     def facts(self, array: str, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
@@ -110,6 +114,7 @@ def check_parts(parts: Parts, file: Path, report: Report) -> Geometry:
     check_ends(parts, report)
     for index, compare in parts.compares.items():
         _check_compare(compare, ("compare", index), parts, report)
+        _check_equal(compare, ("compare", index), parts, geometry, report)
     for index, figure in parts.figures.items():
         _check_figure(figure, ("figure", index), parts, report)
     return geometry
@@ -209,16 +214,7 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
         tree = geometry.trees.get(array.name)
         if tree is None or index in geometry.broken:
             continue
-        misfits = sorted({chunk for chunk in chunk_sizes(tree) if chunk % sector})
-        for chunk in misfits:
-            lower = max(sector, chunk // sector * sector)
-            report(
-                ("array", index, "tree"),
-                f"the chunk of {chunk} bytes is not a multiple of the sector of {sector} bytes",
-                array.tree,
-                f"a multiple of {sector} bytes, such as chunk={lower}",
-            )
-        if misfits:
+        if _has_misfits(array, tree, sector, ("array", index, "tree"), report):
             continue
         own = geometry.own_devices.get(array.name)
         for target, shape in members.items():
@@ -230,6 +226,8 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
             except _core.CellError as error:
                 report(("array", index, "tree"), f"{error.message} (on {target})", array.tree)
                 break
+            if target != "live":
+                geometry.user_bytes.setdefault(target, {})[array.name] = int(facts["user_bytes"])
             smallest = min(int(size) for size in _as_list(facts["volume_bytes"]))
             volume_bytes[target] = min(volume_bytes.get(target, smallest), smallest)
     for index, workload in parts.workloads.items():
@@ -256,6 +254,16 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
                 fixed,
                 f"a multiple of {sector} bytes",
             )
+
+
+def _has_misfits(array: Array, tree: dict[str, Any], sector: int, place: Place, report: Report) -> bool:
+    """Whether a chunk is no multiple of the sector; each is told."""
+    misfits = sorted({chunk for chunk in chunk_sizes(tree) if chunk % sector})
+    for chunk in misfits:
+        lower = max(sector, chunk // sector * sector)
+        message = f"the chunk of {chunk} bytes is not a multiple of the sector of {sector} bytes"
+        report(place, message, array.tree, f"a multiple of {sector} bytes, such as chunk={lower}")
+    return bool(misfits)
 
 
 def count_leaves(tree: dict[str, Any]) -> int:
@@ -400,6 +408,59 @@ def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report)
             (*place, "reference"), "is not in the group it is the reference of", compare.reference, ", ".join(members)
         )
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
+
+
+def _check_equal(compare: Compare, place: Place, parts: Parts, geometry: Geometry, report: Report) -> None:
+    """What a table calls equal must be so, as far as the file says it; the check `equal_capacity` sees the rest.
+
+    The capacity of real members is theirs, and so is how many there are where the user names groups of them.
+    """
+    arrays = [one for one in parts.arrays.values() if one.group == compare.group and not one.is_mounted]
+    arrays = [one for one in arrays if one.name in geometry.trees and is_run_by_any(one, parts)]
+    modelled = list(geometry.devices)
+    targets = [*modelled, *(["live"] if parts.live is None or not parts.live.groups else [])]
+    for target in targets if compare.equal == "members" else modelled:
+        ran = [one.name for one in arrays if one.runs_on(target)]
+        if compare.equal == "members":
+            sizes = [count_leaves(geometry.trees[name]) for name in ran]
+        else:
+            known = geometry.user_bytes.get(target, {})
+            sizes = [known[name] for name in ran if name in known]
+        difference = difference_of(compare, sizes)
+        if difference is not None:
+            other = "user_capacity" if compare.equal == "members" else "members"
+            accepted = f"other trees for group '{compare.group}', or equal = \"{other}\""
+            report((*place, "equal"), f"{difference} (on {target})", compare.equal, accepted)
+            return
+
+
+def is_run_by_any(array: Array, parts: Parts) -> bool:
+    """Whether some workload is run on an array."""
+    return any(one.arrays is None or array.name in one.arrays for one in parts.workloads.values())
+
+
+def difference_of(compare: Compare, sizes: Sequence[int]) -> str | None:
+    """In words, how far arrays of a table differ in what it calls equal; None where they do not.
+
+    Parameters
+    ----------
+    compare : Compare
+    sizes : sequence of int
+        Members, or bytes of user capacity, of each.
+
+    Examples
+    --------
+    >>> table = Compare(group="all", title="Six disks", reference="a", equal="members")
+    >>> difference_of(table, [4, 6])
+    "the arrays of 'Six disks' differ: members from 4 to 6"
+    """
+    if not sizes or max(sizes) <= min(sizes) * (1 + EQUAL_TOLERANCE):
+        return None
+    if compare.equal == "members":
+        shown = f"members from {min(sizes)} to {max(sizes)}"
+    else:
+        shown = f"user capacity from {format_bytes(min(sizes))} to {format_bytes(max(sizes))}"
+    return f"the arrays of '{compare.title}' differ: {shown}"
 
 
 def _check_figure(figure: StudyFigure, place: Place, parts: Parts, report: Report) -> None:

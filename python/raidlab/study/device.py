@@ -10,12 +10,12 @@ Invariants:
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from raidlab.reading import read_text, toml
 from raidlab.study.find import device_names, did_you_mean, find_device
 from raidlab.study.words import without_control
 
@@ -64,12 +64,12 @@ def load_device(device: str | dict[str, Any], beside: Path) -> DeviceModel:
         names = device_names()
         raise ValueError(f"there is no such device file{did_you_mean(device, names)}")
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = toml(read_text(file))
     except OSError as error:
         raise ValueError(f"{file.name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{file.name} is not text (UTF-8)") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{file.name} is not valid TOML: {error}") from None
     return _model(device, document)
 

@@ -19,6 +19,8 @@ from raidlab.study.target import Amount, Emulated, Live, Modelled
 from raidlab.study.workload import Hold, IdleMultiple, Load, Workload
 
 IDLE_DEPTH = 1
+# Ten times the largest sweeps there are; a million cells are listed in memory and take weeks.
+MOST_CELLS = 1_000_000
 # The target whose members are memory: what it cannot do faster, no device can.
 NULL = "null"
 # The purpose of a cell that only shows how long a warm-up lasts.
@@ -148,6 +150,24 @@ def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expa
                     idle = make_cell(target, by_name[task.reference], workload, idle_point, repeat, seed, "idle")
                     cells.setdefault(idle.name, idle)
     return Expansion(target, tuple(cells.values()), tuple(holds))
+
+
+def count_cells(study: Study, target: str) -> int:
+    """How many cells and searches a study asks of one target, without listing them.
+
+    Beyond `MOST_CELLS` it stops counting: the answer is then above it, and no more.
+    """
+    repeats = budget(study, target, quick=False).repeats
+    asked = 0
+    for array in study.array:
+        for workload in study.workload:
+            if is_run(array, workload, target):
+                load = load_of(study, array, workload)
+                asked += len(points_of(load, workload, quick=False)) * repeats
+                asked += repeats if load.hold is not None else 0
+            if asked > MOST_CELLS:
+                return asked
+    return asked
 
 
 def expand_null(study: Study, *, seed: int, quick: bool = False) -> Expansion:

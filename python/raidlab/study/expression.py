@@ -6,6 +6,8 @@ Invariants:
   not``, ``a if b else c``, and the functions listed here. Whatever else is refused when it is read, not when it is
   evaluated.
 - Its value is a function of what stands behind its names.
+- Evaluating one costs no more than its length: arithmetic is on floating-point numbers alone, so neither ``9**9**9``
+  nor ``'a' * 3000000000`` builds anything, and how deeply it nests is bounded.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ Margin = Callable[[Mapping[str, Operand]], float]
 # How far apart two figures are that a study calls the same, where it does not say, in percent.
 ABOUT_PERCENT = 5.0
 _LONGEST = 2000
+# A sum of so many terms, or as many brackets; what evaluates it calls itself for each.
+_DEEPEST = 200
 
 
 def about(first: float, second: float, percent: float = ABOUT_PERCENT) -> bool:
@@ -40,12 +44,21 @@ FUNCTIONS: dict[str, Callable[..., float | bool]] = {
     "median": lambda *values: statistics.median(values),
     "about": about,
 }
+
+
+def _power(base: float, exponent: float) -> float:
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        raise ValueError(f"{base:g} ** {exponent:g} is too large") from None
+
+
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
+    ast.Pow: _power,
 }
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
@@ -102,7 +115,7 @@ class Expression:
                 raise ValueError("it is no finite number")
             return found if isinstance(found, bool) else float(found)
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise ValueError(f"'{self.text}' has no value: {error}") from None
+            raise ValueError(f"'{_shortened(self.text)}' has no value: {error}") from None
 
     def judged(self, judge: Callable[[Margin], bool | None]) -> bool | None:
         """What it says where comparisons may be undecided (None), each judged by its margin.
@@ -150,20 +163,22 @@ def read(text: str) -> Expression:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Studies are restated with "a ~ b"; here a function says it, so that it can say how near.
         hint = f"; 'a ~ b' is written about(a, b, {ABOUT_PERCENT:g})" if "~" in text else ""
-        raise ValueError(f"'{text}' is no expression{hint}") from None
+        raise ValueError(f"'{_shortened(text)}' is no expression{hint}") from None
     names: set[str] = set()
-    _check(root, names, text)
+    _check(root, names, text, _DEEPEST)
     return Expression(text, frozenset(names), root)
 
 
-def _check(node: ast.expr, names: set[str], text: str) -> None:
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _check(node: ast.expr, names: set[str], text: str, levels: int) -> None:
     parts: list[ast.expr] = []
     understood = True
     match node:
-        case ast.Constant(value=bool()):
-            understood = False
-        case ast.Constant(value=int() | float() | str()):
-            pass
+        case ast.Constant(value=constant):
+            understood = type(constant) in (int, float, str)
         case ast.Name(id=name):
             names.add(name)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
@@ -182,9 +197,12 @@ def _check(node: ast.expr, names: set[str], text: str) -> None:
             understood = False
     if not understood:
         known = ", ".join(FUNCTIONS)
-        raise ValueError(f"'{ast.unparse(node)}' in '{text}' is not understood; functions are {known}")
+        what = _shortened(ast.get_source_segment(text.strip(), node) or type(node).__name__)
+        raise ValueError(f"'{what}' in '{_shortened(text)}' is not understood; functions are {known}")
+    if parts and not levels:
+        raise ValueError(f"'{_shortened(text)}' is nested too deeply; accepted: at most {_DEEPEST} levels")
     for part in parts:
-        _check(part, names, text)
+        _check(part, names, text, levels - 1)
 
 
 def _judged(node: ast.expr, judge: Callable[[Margin], bool | None]) -> bool | None:
@@ -208,15 +226,15 @@ def _judged(node: ast.expr, judge: Callable[[Margin], bool | None]) -> bool | No
 
 
 def _difference(first: ast.expr, second: ast.expr, *, sign: int) -> Margin:
-    return lambda known: sign * (_value(first, known) - _value(second, known))
+    return lambda known: sign * (_number(first, known) - _number(second, known))
 
 
 def _nearness(first: ast.expr, second: ast.expr, percent: list[ast.expr], sign: int) -> Margin:
     """By how much two figures are nearer than `about` asks, on one side."""
 
     def margin(known: Mapping[str, Operand]) -> float:
-        a, b = _value(first, known), _value(second, known)
-        allowed = _value(percent[0], known) if percent else ABOUT_PERCENT
+        a, b = _number(first, known), _number(second, known)
+        allowed = _number(percent[0], known) if percent else ABOUT_PERCENT
         return float(allowed / 100 * max(abs(a), abs(b)) - sign * (a - b))
 
     return margin
@@ -229,9 +247,9 @@ def _value(node: ast.expr, known: Mapping[str, Operand]) -> Any:
         case ast.Name(id=name):
             return known[name]
         case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_value(left, known), _value(right, known))
+            return _BINARY[type(op)](_number(left, known), _number(right, known))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, known)
+            return -_number(operand, known)
         case ast.UnaryOp(operand=operand):
             return not _value(operand, known)
         case ast.BoolOp(op=op, values=values):
@@ -243,5 +261,12 @@ def _value(node: ast.expr, known: Mapping[str, Operand]) -> Any:
             sides = [_value(side, known) for side in (left, *rest)]
             return all(_COMPARE[type(op)](sides[i], sides[i + 1]) for i, op in enumerate(ops))
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            return FUNCTIONS[name](*(_value(argument, known) for argument in arguments))
+            return FUNCTIONS[name](*(_number(argument, known) for argument in arguments))
     raise AssertionError("refused when it was read")
+
+
+def _number(node: ast.expr, known: Mapping[str, Operand]) -> float:
+    found = _value(node, known)
+    if isinstance(found, str):
+        raise ValueError(f"'{_shortened(found)}' is a text where a number is needed")
+    return float(found)

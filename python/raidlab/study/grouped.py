@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from raidlab.study.check import Geometry, count_leaves
+from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL
 from raidlab.study.load import LoadedStudy
 from raidlab.study.schema import Array
@@ -126,7 +126,7 @@ def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) ->
                 trees[array.name], texts[array.name] = tree, text
                 arrays[-1] = array.model_copy(update={"tree": text})
     study = loaded.study.model_copy(update={"array": arrays})
-    geometry = Geometry(trees, loaded.geometry.devices, loaded.geometry.own_devices, loaded.geometry.broken)
+    geometry = replace(loaded.geometry, trees=trees)
     arrangement = Arrangement(tuple(groups), members_of, texts, left_out)
     return replace(loaded, study=study, geometry=geometry, arrangement=arrangement), arrangement
 

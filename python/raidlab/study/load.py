@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import Problem
 from raidlab.study.check import Geometry, Parts, Report, check_parts
+from raidlab.study.expand import MOST_CELLS, count_cells
 from raidlab.study.explain import explain
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import did_you_mean, find_study, parameter_names
@@ -29,6 +30,7 @@ from raidlab.study.places import Place, line_index, line_of, value_at, written
 from raidlab.study.schema import Array, Compare, Policy, Study
 from raidlab.study.table_file import Reporter, parsed, shown_file, text_of
 from raidlab.study.target import Emulated, Live, Modelled
+from raidlab.study.words import ENGINES
 from raidlab.study.workload import Load, TraceReplay, Workload
 
 if TYPE_CHECKING:
@@ -121,8 +123,8 @@ def load_study_text(text: str, file: Path, moved: Mapping[str, float] | None = N
 
     ``moved`` puts other values in the place of parameters of its hardware, as a fit does.
     """
-    reporter = Reporter(file=shown_file(file), lines=line_index(text))
     document = parsed(text, file)
+    reporter = Reporter(file=shown_file(file), lines=line_index(text))
     hardware = _hardware(document, file, reporter.add, moved or {})
     document = put_in(document, {target: known.texts for target, known in hardware.items()})
     study: Study | None = None
@@ -133,9 +135,24 @@ def load_study_text(text: str, file: Path, moved: Mapping[str, float] | None = N
             reporter.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
 
     geometry = check_parts(_sound_parts(document), file, reporter.add)
+    if study is not None:
+        _check_cells(study, reporter.add)
     reporter.complain()
     assert study is not None, "a file without problems is a valid study"
     return LoadedStudy(study=study, file=file, text=text, geometry=geometry, hardware=hardware)
+
+
+def _check_cells(study: Study, report: Report) -> None:
+    """Refuse what has more cells than could be listed."""
+    accepted = f"at most {MOST_CELLS:,} cells: arrays x workloads x loads x repeats"
+    if len(study.array) * len(study.workload) > MOST_CELLS:
+        message = f"{len(study.array):,} arrays stand beside {len(study.workload):,} workloads"
+        report(("array",), message, None, accepted)
+        return
+    for target in ENGINES:
+        if study.has_target(target) and count_cells(study, target) > MOST_CELLS:
+            report(("load",), f"asks for more cells than a run can have on {target}", None, accepted)
+            return
 
 
 def _hardware(document: dict[str, Any], file: Path, report: Report, moved: Mapping[str, float]) -> dict[str, Hardware]:

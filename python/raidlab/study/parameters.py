@@ -11,7 +11,6 @@ Invariants:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from raidlab.reading import read_text, toml
 from raidlab.study.find import did_you_mean, find_parameters, parameter_names
 from raidlab.study.words import Line, Prose, Table
 
@@ -102,7 +102,7 @@ def load_parameters(name: str, beside: Path) -> Hardware:
     if file is None:
         raise ValueError(f"there is no such file of parameters{did_you_mean(name, parameter_names())}")
     try:
-        read = ParameterFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        read = ParameterFile.model_validate(toml(read_text(file)))
     except OSError as error:
         raise ValueError(f"{file.name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -111,7 +111,7 @@ def load_parameters(name: str, beside: Path) -> Hardware:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(step) for step in first["loc"])
         raise ValueError(f"{file.name}: {place}: {first['msg']}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{file.name} is not valid TOML: {error}") from None
     lacking = [name for name, one in read.parameter.items() if (one.status == "fitted") != bool(one.to)]
     if lacking:

@@ -15,8 +15,9 @@ from typing import Any
 
 Place = tuple[str | int, ...]
 
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[A-Za-z0-9_.-]|\s*\.\s*)+?)\s*=""")
+# Nothing is tried twice (`++`): a line of thousands of dots or spaces must cost no more than its length.
+_HEADER = re.compile(r"\s*+(\[\[?)([^\[\]]++)\]\]?\s*+(?:#.*)?$")
+_KEY = re.compile(r"""\s*+((?:"[^"]*+"|'[^']*+'|[A-Za-z0-9_.\s-])++)=""")
 
 
 def line_index(text: str) -> dict[Place, int]:

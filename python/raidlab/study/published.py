@@ -10,11 +10,13 @@ Invariants:
 from __future__ import annotations
 
 import csv
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from raidlab.errors import InputError
+from raidlab.reading import read_text
 
 CLAIMS = "claims.csv"
 COLUMNS = ("id", "topic", "kind", "value", "unit", "low", "high", "conditions", "where", "checkable_by", "note")
@@ -113,10 +115,10 @@ def read_tables(folder: Path, pattern: str) -> list[PublishedTable]:
 
 def _rows(file: Path) -> list[dict[str, str]]:
     try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            rows = list(csv.DictReader(lines))
+        rows = list(csv.DictReader(io.StringIO(read_text(file), newline="")))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _wrong(file, f"cannot be read: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise _wrong(file, f"cannot be read: {why}") from None
     for line, row in enumerate(rows, start=2):
         if None in row or None in row.values():
             raise _wrong(file, "does not have as many fields as the first line", line)

@@ -5,7 +5,6 @@ Invariant: a file that cannot be read, is no TOML or has mistakes is an `InputEr
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import InputError, Problem
+from raidlab.reading import read_text, toml
 from raidlab.study.explain import explain
 from raidlab.study.places import Place, line_index, line_of, written
 
@@ -69,7 +69,7 @@ def text_of(file: Path, accepted: str) -> str:
         When it cannot be read or is no text; ``accepted`` says what should be there.
     """
     try:
-        return file.read_text(encoding="utf-8")
+        return read_text(file)
     except OSError as error:
         message = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError as error:
@@ -86,9 +86,7 @@ def parsed(text: str, file: Path) -> dict[str, Any]:
         When it is no TOML.
     """
     try:
-        return tomllib.loads(text)
-    except RecursionError:
-        message = "is not valid TOML: nested too deeply"
+        return toml(text)
     except ValueError as error:
         # Not only what TOML calls an error: a number of thousands of digits is one of Python's own.
         message = f"is not valid TOML: {str(error).partition(';')[0]}"
@@ -110,8 +108,8 @@ def read_table(file: Path, model: type[_Model]) -> tuple[_Model, Reporter]:
         With every mistake.
     """
     text = text_of(file, "a file of TOML")
-    reporter = Reporter(shown_file(file), line_index(text))
     document = parsed(text, file)
+    reporter = Reporter(shown_file(file), line_index(text))
     try:
         return model.model_validate(document), reporter
     except ValidationError as error:

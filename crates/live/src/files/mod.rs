@@ -35,6 +35,7 @@ use crate::engine::Clock;
 use crate::error::{plain, LiveError};
 use crate::memory::Mapping;
 use crate::page_cache;
+use crate::regular::open_regular;
 use crate::target::direct::{self, Access};
 use fill::{sectors_of, Filler, Planned};
 use place::{buffers, check_room, choose, empty_cache, facts_of};
@@ -42,7 +43,6 @@ use raidlab_load::files::plan::{self, Sequence, Wanted};
 use raidlab_types::{Duration, Seed};
 use readers::{Extent, Readable};
 use set::Set;
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -172,7 +172,7 @@ fn run_list(config: &FilesConfig, paths: &[PathBuf], observer: Observer<'_>) -> 
         let at = match known.iter().position(|(directory, _)| *directory == parent) {
             Some(at) => at,
             None => {
-                let file = File::open(path).map_err(|e| bad(plain(&e)))?;
+                let file = open_regular(path).map_err(|e| bad(plain(&e)))?;
                 let direct = choose(config, &[direct::enable(&file, false)], |_| (key.clone(), path))?[0];
                 result.directories.push(facts_of(&parent, direct, false));
                 known.push((parent, direct));

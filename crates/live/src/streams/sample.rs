@@ -9,8 +9,8 @@
 use super::config::StreamsConfig;
 use crate::error::LiveError;
 use crate::memory::Mapping;
+use crate::regular::open_regular;
 use serde::Serialize;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ impl Sample {
         let Some(path) = &config.data else { return Ok(None) };
         let fail = |e: io::Error| LiveError::io("data", path.display().to_string(), "reading it", &e);
         let mut bytes = Vec::new();
-        File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(fail)?;
+        open_regular(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(fail)?;
         let longest = config.streams.iter().map(|stream| stream.block_bytes).max().unwrap_or(0);
         if (bytes.len() as u64) < longest {
             let message =

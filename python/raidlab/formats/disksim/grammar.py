@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raidlab.errors import InputError, Problem
+from raidlab.reading import read_text
 
 Value = "int | float | str | list[Entry] | Block"
 
@@ -127,7 +128,7 @@ def parse_file(file: Path) -> Document:
 
 def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
     try:
-        text = file.read_text(encoding="latin-1")
+        text = read_text(file, "latin-1")
     except OSError as error:
         raise InputError.one("", f"cannot be read: {error.strerror}", file=str(file)) from None
     line, sourcing = 1, False

@@ -12,6 +12,7 @@ from typing import Any
 
 from raidlab.formats.disksim.fields import Fields, whole_of
 from raidlab.formats.disksim.grammar import Block, Entry
+from raidlab.reading import read_text
 
 _MAPPINGS = {0: "normal", 1: "serpentine_by_zone", 2: "serpentine"}
 _SPARING = {
@@ -167,7 +168,7 @@ def _band(zone: Fields) -> dict[str, Any]:
 def _read_map(entry: Entry) -> list[list[int]]:
     file = entry.place.file.parent / str(entry.value)
     try:
-        lines = file.read_text(encoding="latin-1").splitlines()
+        lines = read_text(file, "latin-1").splitlines()
     except OSError as error:
         raise entry.place.error("Layout Map File", f"cannot be read: {error.strerror}", value=entry.shown()) from None
     extents = []

@@ -7,6 +7,7 @@ from typing import Any
 
 from raidlab.formats.disksim.fields import Fields, whole_of
 from raidlab.formats.disksim.grammar import Entry
+from raidlab.reading import read_text
 
 _SEEK_TYPES = ("constant", "linear", "curve", "hpl", "hplplus10", "extracted")
 _HPL_VALUES, _FIRST_SEEKS = 6, 10
@@ -100,7 +101,7 @@ def _seek_file(entry: Entry) -> list[list[float]]:
     """The points of a measured curve: a line that says how many, then ``cylinders, ms`` in each line."""
     file = entry.place.file.parent / str(entry.value)
     try:
-        lines = file.read_text(encoding="latin-1").splitlines()
+        lines = read_text(file, "latin-1").splitlines()
     except OSError as error:
         raise entry.place.error("Full seek curve", f"cannot be read: {error.strerror}", value=entry.shown()) from None
     points: list[list[float]] = []

@@ -157,12 +157,23 @@ def _switch(attribute: str, *, bare: bool = False) -> _Option:
     return _Option(attribute, lambda text, _base: numbers.switch(text), numbers.SWITCH_ACCEPTED, bare)
 
 
+# fio's own bound on all jobs and their clones together.
+MOST_CLONES = 4096
+
+
 def _text(attribute: str) -> _Option:
     return _Option(attribute, lambda text, _base: text, "any text")
 
 
 def _count(attribute: str) -> _Option:
     return _Option(attribute, _at_least_one, "a whole number above 0")
+
+
+def _clones(text: str, base: int) -> int:
+    clones = _at_least_one(text, base)
+    if clones > MOST_CLONES:
+        raise ValueError("is more than fio runs at once")
+    return clones
 
 
 def _files(attribute: str) -> _Option:
@@ -216,7 +227,7 @@ HONOURED: dict[str, _Option] = {
     "time_based": _switch("time_based", bare=True),
     "ramp_time": _Option("ramp_time_ns", *_TIME_OPTION),
     "loops": _count("loops"),
-    "numjobs": _count("numjobs"),
+    "numjobs": _Option("numjobs", _clones, f"a whole number from 1 to {MOST_CLONES}, which is fio's own bound"),
     "filename": _files("filename"),
     "directory": _files("directory"),
     "description": _text("description"),
@@ -312,6 +323,9 @@ def load_job_file(
             problems.append(Problem(str(file), "--section", "is not in the file", f"'{name}'", accepted=having))
     wanted = [section for section in found if not sections or section.name in sections]
     jobs = [job_of(section, problems) for section in wanted]
+    if sum(job.numjobs for job in jobs) > MOST_CLONES:
+        accepted = f"at most {MOST_CLONES}, which is fio's own bound"
+        problems.append(Problem(str(file), "numjobs", "all jobs together have too many clones", accepted=accepted))
     if not problems and not jobs:
         problems.append(Problem(str(file), "", "has no job", accepted="a section [name]"))
     if problems:

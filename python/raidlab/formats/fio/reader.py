@@ -22,6 +22,7 @@ from pathlib import Path
 
 from raidlab.errors import InputError, Problem
 from raidlab.formats.fio import numbers
+from raidlab.reading import read_bytes
 
 DEEPEST_INCLUDE = 16
 LONGEST_FILE_BYTES = 1 << 20
@@ -111,9 +112,7 @@ class _Reader:
     def _texts(self, file: Path) -> list[tuple[int, str]]:
         """The lines of a file that say something, numbered, without comments and blanks."""
         try:
-            if file.stat().st_size > LONGEST_FILE_BYTES:
-                raise InputError.one("", f"is longer than {LONGEST_FILE_BYTES} bytes", file=str(file))
-            text = file.read_bytes().decode()
+            text = read_bytes(file, LONGEST_FILE_BYTES).decode()
         except OSError as error:
             raise InputError.one("", f"cannot be read: {error.strerror}", file=str(file)) from None
         except UnicodeDecodeError:

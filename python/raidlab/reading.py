@@ -1,0 +1,111 @@
+"""Files that somebody else may have written: read whole, with bounds on their length and on how deeply they nest.
+
+Invariants:
+
+- Only a regular file is read: opening a named pipe waits for ever for a writer, and a device may never end. What was
+  opened is what is looked at (``fstat``), so a name that changes meanwhile makes no difference.
+- What cannot be read is an ``OSError`` whose ``strerror`` ends the sentence "... cannot be read:".
+- What is not TOML or JSON, or nests too deeply, is a ``ValueError`` with a sentence, never a ``RecursionError``.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+# The largest file of a study in the tree has 60 KiB; one of generated workloads has a few MiB.
+MOST_BYTES = 16 << 20
+# A study needs eight.
+MOST_DEPTH = 64
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def read_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """The content of a regular file.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read, is no regular file or is longer than ``most_bytes``.
+    """
+    # Without O_NONBLOCK the opening of a pipe would wait; to a regular file it means nothing.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", closefd=True) as opened:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+            raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(file))
+        content = opened.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is longer than {most_bytes:,} bytes", str(file))
+    return content
+
+
+def read_text(file: Path, encoding: str = "utf-8", most_bytes: int = MOST_BYTES) -> str:
+    """The text of a regular file, every line end a line feed.
+
+    Raises
+    ------
+    OSError
+        As `read_bytes`.
+    UnicodeDecodeError
+    """
+    return read_bytes(file, most_bytes).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def toml(text: str) -> dict[str, Any]:
+    """A TOML text as plain data.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        document = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    _check_depth(document)
+    return document
+
+
+def json_value(text: str | bytes) -> Any:
+    """A JSON text as plain data.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    _check_depth(document)
+    return document
+
+
+def _check_depth(document: Any) -> None:
+    """Refuse what nests so deeply that whoever walks through it would fail; dotted keys of TOML nest without brackets.
+
+    Level by level: this must not fail itself.
+    """
+    level = [document] if isinstance(document, dict | list) else []
+    for _ in range(MOST_DEPTH):
+        level = [item for part in level for item in _parts(part) if isinstance(item, dict | list)]
+        if not level:
+            return
+    raise ValueError(f"nested too deeply (more than {MOST_DEPTH} levels)")
+
+
+def _parts(part: dict[str, Any] | list[Any]) -> Any:
+    return part.values() if isinstance(part, dict) else part

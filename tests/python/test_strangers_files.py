@@ -1,0 +1,316 @@
+"""Files that a stranger wrote: nothing in them hangs raidlab, fills the memory or runs it into the ground."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from conftest import SMALL_STUDY
+from raidlab import reading
+from raidlab.api import analyse
+from raidlab.choice.prices import load_prices
+from raidlab.errors import InputError
+from raidlab.export import EXPORTS
+from raidlab.formats.disksim.grammar import parse_file
+from raidlab.formats.fio.options import load_job_file
+from raidlab.formats.traces import trace_facts
+from raidlab.results import Run
+from raidlab.results.foreign import read_foreign
+from raidlab.results.parts import Parts, whole_lines
+from raidlab.results.spreadsheet import spreadsheet_text
+from raidlab.run.progress import PlainLines
+from raidlab.sheet.facts import load_facts, load_network
+from raidlab.study import load_study_text
+from raidlab.study.device import load_device
+from raidlab.study.expression import read
+from raidlab.study.parameters import load_parameters
+from raidlab.study.places import line_index
+from raidlab.study.published import read_tables
+from raidlab.study.table_file import text_of
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("9**9**9", "is too large"),
+        ("1e308 ** 2", "is too large"),
+        ("'a' * 3000000000", "is a text where a number is needed"),
+        ("3000000000 * 'a'", "is a text where a number is needed"),
+        ("max('a', 'b')", "is a text where a number is needed"),
+        ("(0 - 8) ** 0.5", "no value"),
+        ("1" + "0" * 1900, "no value"),
+    ],
+)
+def test_expressions_are_worked_out_in_numbers_of_bounded_size(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read(text).value({})
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 1500 + "1", "not " * 400 + "a", "1+" * 900 + "1", "max(" * 300 + "1" + ")" * 300]
+)
+def test_expressions_nest_only_so_deep(text: str) -> None:
+    with pytest.raises(ValueError, match=r"nested too deeply|no expression"):
+        read(text)
+
+
+def test_a_sum_of_a_hundred_terms_is_read() -> None:
+    assert read("+".join(["1"] * 100)).value({}) == 100
+
+
+def refusal(text: str, tmp_path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load_study_text(text, tmp_path / "study.toml")
+    return str(caught.value)
+
+
+def test_a_study_of_too_many_cells_is_refused_without_listing_them(tmp_path: Path) -> None:
+    depths = ", ".join(map(str, range(1, 60_001)))
+    text = SMALL_STUDY.replace("[1, 8, 64]", f"[{depths}]").replace("[sim]\n", "[sim]\nrepeats = 1000\n")
+    said = refusal(text, tmp_path)
+    assert said.count("\n") == 0
+    assert "load: asks for more cells than a run can have on sim; accepted: at most 1,000,000 cells" in said
+
+
+def test_a_sweep_of_a_hundred_thousand_cells_is_no_mistake(tmp_path: Path) -> None:
+    depths = ", ".join(map(str, range(1, 201)))
+    text = SMALL_STUDY.replace("[1, 8, 64]", f"[{depths}]").replace("[sim]\n", "[sim]\nrepeats = 80\n")
+    assert load_study_text(text, tmp_path / "study.toml").study.sim is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["a" + ".a" * 3000 + " = 1", "[" + "a." * 3000 + "a]", "a = " + "[" * 3000 + "]" * 3000]
+)
+def test_deeply_nested_toml_is_one_clear_line(text: str, tmp_path: Path) -> None:
+    assert "is not valid TOML: nested too deeply" in refusal(text, tmp_path)
+
+
+def test_finding_the_lines_of_keys_takes_no_longer_than_the_text_is_long() -> None:
+    # Each was tried in every way it can be divided: these took longer than anybody waits.
+    for line in ("." * 60, "[" + " " * 20_000, "a" + " . " * 5_000, '"' * 5_000):
+        assert line_index(f"x = [\n{line}\n]\ny = 1")[("y",)] == 4
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        trace_facts,
+        load_job_file,
+        lambda file: load_prices(file, None),
+        load_facts,
+        lambda file: load_network(f"box={file}"),
+        read_foreign,
+        parse_file,
+        lambda file: read_tables(file.parent, file.name),
+        lambda file: text_of(file, "a study"),
+    ],
+)
+def test_a_pipe_a_directory_and_a_device_are_told_and_not_read(reader, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    pipe, folder, device = tmp_path / "pipe.csv", tmp_path / "folder.csv", tmp_path / "device.csv"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    device.symlink_to("/dev/zero")
+    for file, kind in ((pipe, "a named pipe"), (folder, "a directory"), (device, "a device")):
+        with pytest.raises(InputError, match=kind) as caught:
+            reader(file)
+        assert "\n" not in str(caught.value)
+
+
+def test_files_read_whole_have_a_bound(tmp_path: Path) -> None:
+    file = tmp_path / "long.toml"
+    with file.open("wb") as out:
+        out.truncate(reading.MOST_BYTES + 1)
+    with pytest.raises(InputError, match="it is longer than 16,777,216 bytes"):
+        text_of(file, "a study")
+
+
+def test_json_is_of_bounded_depth() -> None:
+    assert reading.json_value('{"a": [1, {"b": null}]}') == {"a": [1, {"b": None}]} and reading.json_value("1") == 1
+    for text in ("[" * 100 + "]" * 100, "[" * 100_000 + "]" * 100_000):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            reading.json_value(text)
+
+
+def test_devices_and_parameters_that_are_deep_are_no_devices(tmp_path: Path) -> None:
+    (tmp_path / "deep.toml").write_text("a" + ".a" * 3000 + " = 1")
+    for load in (load_device, load_parameters):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            load("deep.toml", tmp_path / "study.toml")
+
+
+def test_a_job_file_of_a_billion_jobs_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.fio"
+    file.write_text("[a]\nrw=read\nsize=4k\nnumjobs=1000000000\n")
+    with pytest.raises(InputError, match="is more than fio runs at once; accepted: a whole number from 1 to 4096"):
+        load_job_file(file)
+    file.write_text("".join(f"[{name}]\nrw=read\nsize=4k\nnumjobs=4000\n" for name in "ab"))
+    with pytest.raises(InputError, match="all jobs together have too many clones; accepted: at most 4096"):
+        load_job_file(file)
+
+
+def test_a_trace_of_completions_only_is_bad_input(tmp_path: Path) -> None:
+    file = tmp_path / "done.txt"
+    file.write_text("".join(f"8,0 1 {i} 0.{i:03} 0 C W {8 * i} + 8 [0]\n" for i in range(1, 20)))
+    done = subprocess.run(
+        [sys.executable, "-m", "raidlab", "trace", "show", str(file), "--format", "blkparse"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "holds no requests of data: 19 lines are of other events" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_arrays_that_are_not_equal_are_told_before_anything_runs(tmp_path: Path) -> None:
+    equal = 'equal = "user_capacity"'
+    assert equal in SMALL_STUDY
+    said = refusal(SMALL_STUDY.replace(equal, 'equal = "members"'), tmp_path)
+    assert (
+        "compare[0].equal: 'members': the arrays of 'Equal user capacity' differ: members from 4 to 8 (on sim)" in said
+    )
+    said = refusal(SMALL_STUDY.replace("raid5(5,", "raid5(7,"), tmp_path)
+    assert "differ: user capacity from" in said and 'or equal = "members"' in said
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT * FROM read_blob('{secret}')",
+        "SELECT * FROM read_csv('{secret}')",
+        "SELECT * FROM '{secret}'",
+        "SELECT * FROM read_parquet('{run}/cells.parquet')",
+        "SELECT * FROM glob('{run}/*')",
+        "SELECT * FROM sniff_csv('{secret}')",
+        "SELECT getenv('HOME')",
+        "SELECT * FROM frame",
+        "SELECT * FROM range(1000001)",
+        "COPY cells TO '{here}/stolen.csv'",
+        "ATTACH '{here}/other.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "RESET lock_configuration",
+        "CREATE PERSISTENT SECRET s (TYPE s3)",
+    ],
+)
+def test_a_query_sees_the_tables_and_nothing_else(query: str, small_run: Run, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a,b\n1,2\n")
+    with pytest.raises((InputError, duckdb.Error)):
+        small_run.sql(query.format(secret=secret, here=here, run=small_run.folder))
+    assert not list(here.iterdir())
+
+
+def test_a_query_touches_no_home_directory_and_fails_in_one_line(small_run: Run, tmp_path: Path) -> None:
+    words = [str(small_run.folder), "SELECT * FROM read_text('/etc/hostname')"]
+    done = subprocess.run(
+        [sys.executable, "-m", "raidlab", "results", "query", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    assert done.returncode == 2, done
+    assert done.stdout == "" and done.stderr.startswith("error: SQL: ") and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_query_cannot_be_let_out_again(small_run: Run) -> None:
+    found = small_run.sql("SELECT name, value FROM duckdb_settings()")
+    settings = dict(zip(found["name"], found["value"], strict=True))
+    shut = ("enable_external_access", "autoinstall_known_extensions", "autoload_known_extensions")
+    assert [settings[name] for name in shut] == ["false"] * 3 and settings["lock_configuration"] == "true"
+    assert small_run.sql("SELECT count(*) FROM cells").item() == small_run.cells.height
+
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[31m \u202eevil"
+
+
+def test_a_failure_of_a_strangers_run_folder_does_not_act_on_the_terminal(small_run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(small_run.folder, folder)
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    (folder / "run.json").write_text(json.dumps({**facts, "status": "failed", "failure": ESCAPES}), encoding="utf-8")
+    # A terminal of its own, in which Rich sets its colours.
+    ours, theirs = pty.openpty()
+    program = [sys.executable, "-m", "raidlab", "results", "show", str(folder)]
+    with subprocess.Popen(program, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}) as running:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):
+            while piece := os.read(ours, 65536):
+                shown += piece
+        running.wait()
+    os.close(ours)
+    text = shown.decode()
+    assert "\\x1b]0;owned" in text and "evil" in text
+    assert set(re.findall(r"\x1b(?!\[[0-9;]*m).{3}", text)) == set() and "\x1b[31m \\u202e" not in text
+    assert "\u202e" not in text and "\x07" not in text
+    # Its own colours are there.
+    assert "\x1b[1;31m" in text or "\x1b[1m" in text
+
+
+def test_plain_prints_and_progress_do_not_act_on_the_terminal_either(capfd: pytest.CaptureFixture[str]) -> None:
+    code = f"from raidlab.cli.terminal import mark_output; mark_output(); print({ESCAPES!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\\x1b]0;owned\\x07\\x1b[2J\\x1b[31m \\u202eevil\n"
+    PlainLines(sys.stderr).note(ESCAPES)
+    assert "\x1b" not in capfd.readouterr().err
+
+
+def test_cells_of_csv_are_no_formulas(tmp_path: Path, small_run: Run) -> None:
+    for text in ("=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "-2+3+cmd|' /C calc'!A0"):
+        assert spreadsheet_text(text) == f"'{text}"
+    for text in ("-1.5", "+3e4", "-", "raid5", "", "-inf"):
+        assert spreadsheet_text(text) == text
+    folder = tmp_path / "run"
+    shutil.copytree(small_run.folder, folder)
+    cells = pl.read_parquet(folder / "cells.parquet").with_columns(pl.col("workload").replace("reads", "=cmd()"))
+    cells.write_parquet(folder / "cells.parquet")
+    histograms = small_run.histograms
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    facts["study"]["text"] = facts["study"]["text"].replace('"reads"', '"=cmd()"')
+    facts["study"]["sha256"] = hashlib.sha256(facts["study"]["text"].encode()).hexdigest()
+    (folder / "run.json").write_text(json.dumps({**facts, "tables": {}}), encoding="utf-8")
+    points, _ = EXPORTS["csv"](analyse(folder), tmp_path)
+    text = points.read_text(encoding="utf-8")
+    assert "'=cmd()" in text and ",=cmd()" not in text and histograms.height
+
+
+def test_a_digit_changed_in_the_parts_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "parts.jsonl"
+    parts = Parts(file)
+    for number in (1111, 2222, 3333):
+        parts.append({"row": {"depth": number}, "rank": [number]})
+    parts.close()
+    assert [record for _, record in whole_lines(file)][2] == {"row": {"depth": 3333}, "rank": [3333]}
+    whole = file.read_text(encoding="utf-8")
+    for number, line in enumerate(whole.splitlines(keepends=True), start=1):
+        said = rf"^line {number} of parts.jsonl was changed after it was written \(its checksum does not fit\); without"
+        without = line.partition(',"crc32"')[0] + "}\n"
+        for changed in (line.replace("1", "7", 1) if number == 1 else line.replace(f"{number}", "7", 1), without):
+            file.write_text(whole.replace(line, changed), encoding="utf-8")
+            if number == 1 and changed == without:
+                # Nothing before it tells that it had one.
+                assert len(list(whole_lines(file))) == 3
+                continue
+            with pytest.raises(ValueError, match=said):
+                list(whole_lines(file))
+    file.write_text('{"row": {"depth": 1}, "rank": [1]}\n', encoding="utf-8")
+    assert len(list(whole_lines(file))) == 1
