@@ -9,15 +9,17 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from raidlab.api import resume_run, write_report
+from raidlab.beside import write_csv
+from raidlab.cli.results import app
 from raidlab.directory import Directory, write_file
 from raidlab.errors import InputError, OutputError, RaidlabError
 from raidlab.export import EXPORTS
@@ -270,36 +272,54 @@ def _cut_short(folder: Path, run: Run) -> None:
         file.unlink()
 
 
-@pytest.mark.parametrize("command", [["show"], ["query", "SELECT count(*) FROM cells"], ["export", "--to", "out"]])
+def _files(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("command", [["show"], ["query", "SELECT count(*) FROM cells"], ["export", "--to", "{out}"]])
 def test_looking_at_a_cut_short_run_writes_nothing_into_its_folder(
     command: list[str], received: Path, small_run: Run, tmp_path: Path
 ) -> None:
     _cut_short(received, small_run)
-    before = {file: file.read_bytes() for file in received.rglob("*") if file.is_file()}
-    words = [sys.executable, "-m", "raidlab", "results", command[0], str(received), *command[1:]]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "internal" not in done.stderr and done.returncode in (0, 3), done.stderr
-    assert {file: file.read_bytes() for file in received.rglob("*") if file.is_file()} == before
+    before = _files(received)
+    words = [command[0], str(received), *(word.format(out=tmp_path / "out") for word in command[1:])]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code in (0, 3), done.output
+    assert _files(received) == before
 
 
-@pytest.mark.parametrize("name", ["cells.parquet.new", "run.json.new", "report.html", "figures", "comparison.csv"])
-def test_a_link_in_a_received_folder_is_not_written_through(
+def test_a_report_of_a_cut_short_run_does_not_finish_it(received: Path, small_run: Run) -> None:
+    _cut_short(received, small_run)
+    parts = (received / PARTS).read_bytes()
+    assert "raidlab was killed" in write_report(received).read_text(encoding="utf-8")
+    assert (received / PARTS).read_bytes() == parts
+    assert not (received / "run.json").exists() and not list(received.glob("*.parquet"))
+
+
+@pytest.mark.parametrize("name", ["cells.parquet.new", "run.json.new"])
+def test_a_received_folder_that_was_cut_short_is_not_finished_through_a_link(
     name: str, received: Path, small_run: Run, victim: Path
 ) -> None:
     before = _content(victim)
-    if name.endswith(".new"):
-        _cut_short(received, small_run)
-    path = received / name
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    path.symlink_to(victim if name == "figures" else victim / "notes.txt")
-    try:
-        write_report(received)
-    except OutputError as error:
-        assert name == "figures" and "is a symbolic link" in str(error)
+    _cut_short(received, small_run)
+    (received / name).symlink_to(victim / "notes.txt")
+    assert load_run(received).facts["status"] == "failed"
     assert _content(victim) == before
-    assert not (received / "report.html").is_symlink()
+
+
+def test_a_report_is_not_written_through_links(received: Path, victim: Path) -> None:
+    before = _content(victim)
+    for name, to in (("report.html", "notes.txt"), ("comparison.csv", "notes.txt"), ("figures", ".")):
+        (received / name).unlink(missing_ok=True)
+        (received / name).symlink_to(victim / to)
+    with pytest.raises(OutputError, match=r"figures: cannot be written: is a symbolic link"):
+        write_report(received)
+    (received / "figures").unlink()
+    write_report(received)
+    with Directory.open(received) as folder:
+        write_csv([], folder)
+    assert _content(victim) == before
+    assert not (received / "report.html").is_symlink() and not (received / "comparison.csv").is_symlink()
 
 
 @pytest.mark.parametrize("name", ["run.json", "cells.parquet", PARTS, "foreign", "prices.toml"])
@@ -347,9 +367,8 @@ def test_parts_that_are_a_link_or_a_second_name_are_not_gone_on_with(
 def test_exports_replace_links_and_do_not_write_through_them(received: Path, victim: Path) -> None:
     before = _content(victim)
     (received / "export").symlink_to(victim)
-    words = [sys.executable, "-m", "raidlab", "results", "export", str(received)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "is a symbolic link" in done.stderr, done.stderr
+    done = CliRunner().invoke(app, ["export", str(received)])
+    assert isinstance(done.exception, InputError) and "is a symbolic link" in str(done.exception)
     out = received.parent / "out"
     out.mkdir()
     (out / "points.csv").symlink_to(victim / "notes.txt")
@@ -358,19 +377,17 @@ def test_exports_replace_links_and_do_not_write_through_them(received: Path, vic
     assert _content(victim) == before and not (out / "points.csv").is_symlink()
 
 
-def test_a_run_folder_swapped_for_a_link_while_it_is_finished_or_reported(
-    received: Path, small_run: Run, victim: Path
-) -> None:
+def test_a_run_folder_swapped_for_a_link_while_it_is_finished_or_reported(received: Path, victim: Path) -> None:
     before = _content(victim)
     run, link = load_run(received), received.parent / "link"
     link.symlink_to(victim)
-    cells, holds = small_run.facts, received / "figures"
-    shutil.rmtree(holds, ignore_errors=True)
-    holds.mkdir()
+    figures = received / "figures"
+    shutil.rmtree(figures, ignore_errors=True)
+    figures.mkdir()
     inner = received.parent / "inner"
     inner.symlink_to(victim)
     done = 0
-    with _swapping(received, link) as swapped, _swapping(holds, inner):
+    with _swapping(received, link) as swapped, _swapping(figures, inner):
         for _ in range(TRIES):
             with suppress(OSError), run.directory() as folder:
                 folder.replace("report.html", b"page")
@@ -378,7 +395,7 @@ def test_a_run_folder_swapped_for_a_link_while_it_is_finished_or_reported(
                 done += 1
                 with folder.child("figures", make=True) as place:
                     place.replace("notes.txt", b"figure")
-    assert swapped() > 0 and done > 0 and cells
+    assert swapped() > 0 and done > 0
     assert _content(victim) == before
 
 
