@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import json
 import os
 import shutil
 import stat
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,6 @@ from raidlab.run.streams import File, Memory, Stream, StreamsRequest, measure_st
 TRIES = int(os.environ.get("RAIDLAB_RACES", "10000"))
 OWNED = b"raidlab makes and removes this folder; process 1\n"
 MARKED = b"raidlab file set, version 1\n"
-_RENAME_EXCHANGE = 2
 
 
 @pytest.fixture
@@ -68,26 +66,32 @@ def _abandoned(directory: Path, name: str = "raidlab-members-0123abcd") -> Path:
     return folder
 
 
+# A process of its own: a thread would swap only while this one waits.
+SWAPPING = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+one, other = (name.encode() for name in sys.argv[1:])
+print(flush=True)
+while True:
+    libc.renameat2(-100, one, -100, other, 2)  # RENAME_EXCHANGE; either may be gone for a moment
+"""
+
+
 @contextmanager
-def _swapping(one: Path, other: Path) -> Iterator[Callable[[], int]]:
-    """Two names that change places all the time; gives how often they have."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    ended, count = threading.Event(), [0]
+def _swapping(*pairs: tuple[Path, Path]) -> Iterator[None]:
+    """Pairs of names that change places all the time."""
+    with ExitStack() as started:
+        for pair in pairs:
+            command = [sys.executable, "-SE", "-c", SWAPPING, *map(str, pair)]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE)
+            started.callback(_end, process)
+            assert process.stdout is not None and process.stdout.readline()
+        yield
 
-    def swap() -> None:
-        names = (os.fsencode(one), os.fsencode(other))
-        while not ended.is_set():
-            # Either may be gone for a moment.
-            if libc.renameat2(-100, names[0], -100, names[1], _RENAME_EXCHANGE) == 0:
-                count[0] += 1
 
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        yield lambda: count[0]
-    finally:
-        ended.set()
-        thread.join()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 @pytest.mark.parametrize("name", ["raidlab-members-0123abcd", "raidlab-members-x"])
@@ -187,19 +191,25 @@ def test_a_directory_swapped_for_a_link_while_it_is_cleared_leads_nowhere(victim
     link.symlink_to(victim)
     inner.symlink_to(victim)
     folder = place / "raidlab-members-0123abcd"
-    with _swapping(folder, link) as swapped, _swapping(folder / "files-0", inner):
-        for _ in range(TRIES):
+    made = linked = number = 0
+    with _swapping((folder, link), (folder / "files-0", inner)):
+        # More than so many, should others have the processors until both have been seen.
+        for number in range(100 * TRIES):
+            if number >= TRIES and 0 < linked < number and made > 2:
+                break
             # As the stranger does: what was removed is there again.
             with suppress(OSError):
                 folder.mkdir()
-            for name, content in (("raidlab-owner", OWNED), ("member-00.dat", b"x")):
-                with suppress(OSError), Directory.open(place) as opened, opened.child(folder.name) as mine:
-                    os.close(mine.create_file(name))
-                    mine.replace(name, content)
-            with suppress(OSError):
-                (folder / "files-0").mkdir()
+            with suppress(OSError), Directory.open(place) as opened, opened.child(folder.name) as mine:
+                with suppress(FileExistsError):
+                    mine.make_child("files-0")
+                for name, content in (("raidlab-owner", OWNED), ("member-00.dat", b"x")):
+                    with suppress(FileExistsError), os.fdopen(mine.create_file(name), "wb") as file:
+                        file.write(content)
+                        made += 1
+            linked += folder.is_symlink()
             remove_abandoned([place])
-    assert swapped() > 0
+    assert 0 < linked < number and made > 2, (linked, made)
     assert _content(victim) == before and _content(victim / "raidlab-files") == files
 
 
@@ -244,11 +254,15 @@ def test_an_agents_file_is_made_anew_and_a_fifo_is_not_waited_for(victim: Path, 
     store, name = DirectoryStore(tmp_path), "raidlab-net-1.dat"
     for make in (os.link, os.symlink):
         make(victim / "notes.txt", tmp_path / name)
-        with store.open_write(name) as file:
-            file.write(b"written")
+        with pytest.raises(StoreError, match="is not a file of yours with a single name"), store.open_write(name):
+            pass
         assert (victim / "notes.txt").read_bytes() == b"precious"
-        assert (tmp_path / name).read_bytes() == b"written"
-        store.remove(name)
+        (tmp_path / name).unlink()
+    for content in (b"first", b"next"):
+        with store.open_write(name) as file:
+            file.write(content)
+        assert (tmp_path / name).read_bytes() == content
+    store.remove(name)
     os.mkfifo(tmp_path / name)
     with pytest.raises(StoreError, match="is not a regular file"), store.open_read(name):
         pass
@@ -386,16 +400,19 @@ def test_a_run_folder_swapped_for_a_link_while_it_is_finished_or_reported(receiv
     figures.mkdir()
     inner = received.parent / "inner"
     inner.symlink_to(victim)
-    done = 0
-    with _swapping(received, link) as swapped, _swapping(figures, inner):
-        for _ in range(TRIES):
+    opened = done = number = 0
+    with _swapping((received, link), (figures, inner)):
+        for number in range(100 * TRIES):
+            if number >= TRIES and 0 < done < opened < number:
+                break
             with suppress(OSError), run.directory() as folder:
+                opened += 1
                 folder.replace("report.html", b"page")
                 folder.replace("cells.parquet", b"table")
-                done += 1
                 with folder.child("figures", make=True) as place:
                     place.replace("notes.txt", b"figure")
-    assert swapped() > 0 and done > 0
+                    done += 1
+    assert 0 < done < opened < number, (done, opened)
     assert _content(victim) == before
 
 
