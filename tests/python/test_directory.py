@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import json
 import os
@@ -10,14 +9,16 @@ import shutil
 import stat
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from raidlab.api import resume_run, write_report
+from raidlab.beside import write_csv
+from raidlab.cli.results import app
 from raidlab.directory import Directory, write_file
 from raidlab.errors import InputError, OutputError, RaidlabError
 from raidlab.export import EXPORTS
@@ -37,7 +38,6 @@ from raidlab.run.streams import File, Memory, Stream, StreamsRequest, measure_st
 TRIES = int(os.environ.get("RAIDLAB_RACES", "10000"))
 OWNED = b"raidlab makes and removes this folder; process 1\n"
 MARKED = b"raidlab file set, version 1\n"
-_RENAME_EXCHANGE = 2
 
 
 @pytest.fixture
@@ -66,26 +66,32 @@ def _abandoned(directory: Path, name: str = "raidlab-members-0123abcd") -> Path:
     return folder
 
 
+# A process of its own: a thread would swap only while this one waits.
+SWAPPING = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+one, other = (name.encode() for name in sys.argv[1:])
+print(flush=True)
+while True:
+    libc.renameat2(-100, one, -100, other, 2)  # RENAME_EXCHANGE; either may be gone for a moment
+"""
+
+
 @contextmanager
-def _swapping(one: Path, other: Path) -> Iterator[Callable[[], int]]:
-    """Two names that change places all the time; gives how often they have."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    ended, count = threading.Event(), [0]
+def _swapping(*pairs: tuple[Path, Path]) -> Iterator[None]:
+    """Pairs of names that change places all the time."""
+    with ExitStack() as started:
+        for pair in pairs:
+            command = [sys.executable, "-SE", "-c", SWAPPING, *map(str, pair)]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE)
+            started.callback(_end, process)
+            assert process.stdout is not None and process.stdout.readline()
+        yield
 
-    def swap() -> None:
-        names = (os.fsencode(one), os.fsencode(other))
-        while not ended.is_set():
-            # Either may be gone for a moment.
-            if libc.renameat2(-100, names[0], -100, names[1], _RENAME_EXCHANGE) == 0:
-                count[0] += 1
 
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        yield lambda: count[0]
-    finally:
-        ended.set()
-        thread.join()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 @pytest.mark.parametrize("name", ["raidlab-members-0123abcd", "raidlab-members-x"])
@@ -185,19 +191,25 @@ def test_a_directory_swapped_for_a_link_while_it_is_cleared_leads_nowhere(victim
     link.symlink_to(victim)
     inner.symlink_to(victim)
     folder = place / "raidlab-members-0123abcd"
-    with _swapping(folder, link) as swapped, _swapping(folder / "files-0", inner):
-        for _ in range(TRIES):
+    made = linked = number = 0
+    with _swapping((folder, link), (folder / "files-0", inner)):
+        # More than so many, should others have the processors until both have been seen.
+        for number in range(100 * TRIES):
+            if number >= TRIES and 0 < linked < number and made > 2:
+                break
             # As the stranger does: what was removed is there again.
             with suppress(OSError):
                 folder.mkdir()
-            for name, content in (("raidlab-owner", OWNED), ("member-00.dat", b"x")):
-                with suppress(OSError), Directory.open(place) as opened, opened.child(folder.name) as mine:
-                    os.close(mine.create_file(name))
-                    mine.replace(name, content)
-            with suppress(OSError):
-                (folder / "files-0").mkdir()
+            with suppress(OSError), Directory.open(place) as opened, opened.child(folder.name) as mine:
+                with suppress(FileExistsError):
+                    mine.make_child("files-0")
+                for name, content in (("raidlab-owner", OWNED), ("member-00.dat", b"x")):
+                    with suppress(FileExistsError), os.fdopen(mine.create_file(name), "wb") as file:
+                        file.write(content)
+                        made += 1
+            linked += folder.is_symlink()
             remove_abandoned([place])
-    assert swapped() > 0
+    assert 0 < linked < number and made > 2, (linked, made)
     assert _content(victim) == before and _content(victim / "raidlab-files") == files
 
 
@@ -242,11 +254,15 @@ def test_an_agents_file_is_made_anew_and_a_fifo_is_not_waited_for(victim: Path, 
     store, name = DirectoryStore(tmp_path), "raidlab-net-1.dat"
     for make in (os.link, os.symlink):
         make(victim / "notes.txt", tmp_path / name)
-        with store.open_write(name) as file:
-            file.write(b"written")
+        with pytest.raises(StoreError, match="is not a file of yours with a single name"), store.open_write(name):
+            pass
         assert (victim / "notes.txt").read_bytes() == b"precious"
-        assert (tmp_path / name).read_bytes() == b"written"
-        store.remove(name)
+        (tmp_path / name).unlink()
+    for content in (b"first", b"next"):
+        with store.open_write(name) as file:
+            file.write(content)
+        assert (tmp_path / name).read_bytes() == content
+    store.remove(name)
     os.mkfifo(tmp_path / name)
     with pytest.raises(StoreError, match="is not a regular file"), store.open_read(name):
         pass
@@ -270,36 +286,54 @@ def _cut_short(folder: Path, run: Run) -> None:
         file.unlink()
 
 
-@pytest.mark.parametrize("command", [["show"], ["query", "SELECT count(*) FROM cells"], ["export", "--to", "out"]])
+def _files(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("command", [["show"], ["query", "SELECT count(*) FROM cells"], ["export", "--to", "{out}"]])
 def test_looking_at_a_cut_short_run_writes_nothing_into_its_folder(
     command: list[str], received: Path, small_run: Run, tmp_path: Path
 ) -> None:
     _cut_short(received, small_run)
-    before = {file: file.read_bytes() for file in received.rglob("*") if file.is_file()}
-    words = [sys.executable, "-m", "raidlab", "results", command[0], str(received), *command[1:]]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "internal" not in done.stderr and done.returncode in (0, 3), done.stderr
-    assert {file: file.read_bytes() for file in received.rglob("*") if file.is_file()} == before
+    before = _files(received)
+    words = [command[0], str(received), *(word.format(out=tmp_path / "out") for word in command[1:])]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code in (0, 3), done.output
+    assert _files(received) == before
 
 
-@pytest.mark.parametrize("name", ["cells.parquet.new", "run.json.new", "report.html", "figures", "comparison.csv"])
-def test_a_link_in_a_received_folder_is_not_written_through(
+def test_a_report_of_a_cut_short_run_does_not_finish_it(received: Path, small_run: Run) -> None:
+    _cut_short(received, small_run)
+    parts = (received / PARTS).read_bytes()
+    assert "raidlab was killed" in write_report(received).read_text(encoding="utf-8")
+    assert (received / PARTS).read_bytes() == parts
+    assert not (received / "run.json").exists() and not list(received.glob("*.parquet"))
+
+
+@pytest.mark.parametrize("name", ["cells.parquet.new", "run.json.new"])
+def test_a_received_folder_that_was_cut_short_is_not_finished_through_a_link(
     name: str, received: Path, small_run: Run, victim: Path
 ) -> None:
     before = _content(victim)
-    if name.endswith(".new"):
-        _cut_short(received, small_run)
-    path = received / name
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    path.symlink_to(victim if name == "figures" else victim / "notes.txt")
-    try:
-        write_report(received)
-    except OutputError as error:
-        assert name == "figures" and "is a symbolic link" in str(error)
+    _cut_short(received, small_run)
+    (received / name).symlink_to(victim / "notes.txt")
+    assert load_run(received).facts["status"] == "failed"
     assert _content(victim) == before
-    assert not (received / "report.html").is_symlink()
+
+
+def test_a_report_is_not_written_through_links(received: Path, victim: Path) -> None:
+    before = _content(victim)
+    for name, to in (("report.html", "notes.txt"), ("comparison.csv", "notes.txt"), ("figures", ".")):
+        (received / name).unlink(missing_ok=True)
+        (received / name).symlink_to(victim / to)
+    with pytest.raises(OutputError, match=r"figures: cannot be written: is a symbolic link"):
+        write_report(received)
+    (received / "figures").unlink()
+    write_report(received)
+    with Directory.open(received) as folder:
+        write_csv([], folder)
+    assert _content(victim) == before
+    assert not (received / "report.html").is_symlink() and not (received / "comparison.csv").is_symlink()
 
 
 @pytest.mark.parametrize("name", ["run.json", "cells.parquet", PARTS, "foreign", "prices.toml"])
@@ -347,9 +381,8 @@ def test_parts_that_are_a_link_or_a_second_name_are_not_gone_on_with(
 def test_exports_replace_links_and_do_not_write_through_them(received: Path, victim: Path) -> None:
     before = _content(victim)
     (received / "export").symlink_to(victim)
-    words = [sys.executable, "-m", "raidlab", "results", "export", str(received)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "is a symbolic link" in done.stderr, done.stderr
+    done = CliRunner().invoke(app, ["export", str(received)])
+    assert isinstance(done.exception, InputError) and "is a symbolic link" in str(done.exception)
     out = received.parent / "out"
     out.mkdir()
     (out / "points.csv").symlink_to(victim / "notes.txt")
@@ -358,27 +391,28 @@ def test_exports_replace_links_and_do_not_write_through_them(received: Path, vic
     assert _content(victim) == before and not (out / "points.csv").is_symlink()
 
 
-def test_a_run_folder_swapped_for_a_link_while_it_is_finished_or_reported(
-    received: Path, small_run: Run, victim: Path
-) -> None:
+def test_a_run_folder_swapped_for_a_link_while_it_is_finished_or_reported(received: Path, victim: Path) -> None:
     before = _content(victim)
     run, link = load_run(received), received.parent / "link"
     link.symlink_to(victim)
-    cells, holds = small_run.facts, received / "figures"
-    shutil.rmtree(holds, ignore_errors=True)
-    holds.mkdir()
+    figures = received / "figures"
+    shutil.rmtree(figures, ignore_errors=True)
+    figures.mkdir()
     inner = received.parent / "inner"
     inner.symlink_to(victim)
-    done = 0
-    with _swapping(received, link) as swapped, _swapping(holds, inner):
-        for _ in range(TRIES):
+    opened = done = number = 0
+    with _swapping((received, link), (figures, inner)):
+        for number in range(100 * TRIES):
+            if number >= TRIES and 0 < done < opened < number:
+                break
             with suppress(OSError), run.directory() as folder:
+                opened += 1
                 folder.replace("report.html", b"page")
                 folder.replace("cells.parquet", b"table")
-                done += 1
                 with folder.child("figures", make=True) as place:
                     place.replace("notes.txt", b"figure")
-    assert swapped() > 0 and done > 0 and cells
+                    done += 1
+    assert 0 < done < opened < number, (done, opened)
     assert _content(victim) == before
 
 

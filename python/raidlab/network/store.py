@@ -15,7 +15,7 @@ import ctypes.util
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -130,8 +130,12 @@ class DirectoryStore:
 
     def remove(self, name: str) -> None:
         """Remove a file; one that is not there is no error."""
-        with suppress(FileNotFoundError):
-            self._directory.remove(own_name(name))
+        try:
+            self._directory.remove(own_name(name), own=True)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"{name}: {error.strerror}") from None
 
     @contextmanager
     def _opened(self, name: str, opening: Callable[[str], int]) -> Iterator[int]:

@@ -159,7 +159,7 @@ class JobFileRun:
     def _let_go(self, path: str, kind: str) -> None:
         """Drop what the page cache holds of a file or device."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 if kind == BLOCK:
                     fcntl.ioctl(descriptor, _BLKFLSBUF)
@@ -203,7 +203,7 @@ class JobFileRun:
         for lane in group:
             if lane.job.end_fsync and lane.writes:
                 for part in lane.parts:
-                    descriptor = os.open(part.path, os.O_RDONLY | os.O_CLOEXEC)
+                    descriptor = os.open(part.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                     try:
                         os.fsync(descriptor)
                     finally:

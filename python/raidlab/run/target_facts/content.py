@@ -40,7 +40,7 @@ def fact(path: Path, _stack: list[Layer], _sources: Sources) -> dict[str, Any]:
 
 def sample(path: Path) -> list[bytes]:
     """Blocks at drawn places."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         count = os.lseek(descriptor, 0, os.SEEK_END) // BLOCK_BYTES
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
