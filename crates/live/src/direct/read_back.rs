@@ -44,11 +44,9 @@ fn read(target: &Target, at: u64, bytes: &mut [u8]) -> bool {
     match &target.store {
         Store::Fd(file) => file.read_exact_at(bytes, at).is_ok(),
         Store::Memory(mapping) => {
-            assert!(at as usize + bytes.len() <= mapping.len());
-            // SAFETY: it lies within the mapping, which no worker uses any more.
-            unsafe {
-                std::ptr::copy_nonoverlapping(mapping.as_ptr().add(at as usize), bytes.as_mut_ptr(), bytes.len())
-            };
+            let there = mapping.at(at, bytes.len());
+            // SAFETY: so many bytes are there, and no worker uses them any more.
+            unsafe { std::ptr::copy_nonoverlapping(there, bytes.as_mut_ptr(), bytes.len()) };
             true
         }
         Store::Null | Store::Emulated(..) => false,
