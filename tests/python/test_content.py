@@ -61,7 +61,7 @@ def sector_of(path: Path, sector: int) -> bytes:
 def test_what_was_filled_and_written_is_what_is_read(tmp_path: Path) -> None:
     path = tmp_path / "data"
     first = content(cell(path))
-    assert first["verdict"] == "PASS" and "one of 1000 reads would have been seen" in first["evidence"]
+    assert first["verdict"] == "PASS" and "would have been seen" in first["evidence"]
     mixed = cell(path, reads=0.5)
     assert content(mixed)["verdict"] == "PASS"
     assert mixed["content"]["writes_checked"] > 1000
