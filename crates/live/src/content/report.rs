@@ -4,8 +4,9 @@ use crate::result::{Check, Verdict};
 use raidlab_types::Lba;
 use serde::Serialize;
 
-/// Wrong sectors kept in full; beyond that they are only counted.
+/// Wrong sectors kept in full, and of these so many in the sentence; beyond that they are only counted.
 const KEPT: usize = 8;
+const TOLD: usize = 3;
 /// So many sectors that answer for others show at which distance they do.
 const ENOUGH_FOR_WRAP: u64 = 4;
 /// With so many compared, a fault of one in N is missed with a chance of 5 %: N is their number over this.
@@ -187,7 +188,7 @@ impl ContentReport {
             .filter(|(_, count)| *count > 0)
             .map(|(kind, count)| format!("{count} held {}", kind.words()))
             .collect();
-        let first: Vec<String> = self.first.iter().map(|wrong| self.place(wrong, name)).collect();
+        let first: Vec<String> = self.first.iter().take(TOLD).map(|wrong| self.place(wrong, name)).collect();
         let elsewhere = self.wrong[WrongKind::Elsewhere as usize];
         let wraps = if elsewhere >= ENOUGH_FOR_WRAP && self.distance_sectors > 1 {
             let bytes = self.distance_sectors * self.sector_bytes;
