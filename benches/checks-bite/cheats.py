@@ -23,7 +23,9 @@ from rigs import (
     filled_loop,
     folder,
     group,
+    liar,
     loop,
+    mounted,
     random_file,
     sh,
     zram,
@@ -331,6 +333,55 @@ def rate_that_falls() -> Checks:
                 timer.join()
 
 
+def lying(*words: str, **lies: float) -> Checks:
+    """A device of 64 MiB that lies, given up to be written."""
+    with liar(**lies) as device:
+        return checks("measure", device, "--destroy", device, "--depth", "4", *words)
+
+
+def wrong_reads() -> Checks:
+    """One read in ten thousand brings a wrong byte, below a file system in which raidlab makes its file."""
+    with liar(wrong=10_000, after_s=3) as device, mounted(device) as point:
+        words = ("--runtime", "8s", "--warmup", "100ms")
+        return checks("measure", f"{point}/", "--file-size", "16MiB", "--depth", "4", *words)
+
+
+def reads_from_elsewhere() -> Checks:
+    """One read in a thousand brings what lies half the device further on."""
+    return lying("--rw", "randrw", "--span", "10%", "--runtime", "3s", elsewhere=1000)
+
+
+def no_write_done() -> Checks:
+    """Every write is acknowledged, none is done."""
+    return lying("--rw", "randwrite", *SHORT, drop=1)
+
+
+def writes_dropped() -> Checks:
+    """One write in a thousand is acknowledged and not done."""
+    return lying("--rw", "randwrite", "--runtime", "4s", drop=1000)
+
+
+def capacity_that_wraps() -> Checks:
+    """Of 64 MiB an eighth is there, again and again."""
+    return lying("--rw", "randwrite", *SHORT, wrap=8 * MIB)
+
+
+def zeros_for_reads() -> Checks:
+    """Whatever is read is zeros."""
+    return lying("--rw", "randrw", *SHORT, zeros=1)
+
+
+def torn_writes() -> Checks:
+    """Of one write in two hundred only the first half is done."""
+    return lying("--rw", "randwrite", "--runtime", "1s", torn=200)
+
+
+def read_only_and_unknown() -> Checks:
+    """A device whose contents nobody knows, only read: it may lie or not."""
+    with liar(zeros=1) as device:
+        return checks("measure", device, "--depth", "4", *SHORT)
+
+
 def study(text: str, on: str = "emulated") -> Checks:
     """The findings of a study."""
     with folder("/tmp") as place:
@@ -350,6 +401,14 @@ class Cheat:
 
 
 CHEATS = [
+    Cheat("wrong data in one of 10,000 reads", "content", "INVALID", wrong_reads, True),
+    Cheat("data of another place in one of 1,000 reads", "content", "INVALID", reads_from_elsewhere, True),
+    Cheat("all writes dropped", "content", "INVALID", no_write_done, True),
+    Cheat("one write in 1,000 dropped", "content", "INVALID", writes_dropped, True),
+    Cheat("a capacity that wraps at an eighth", "content", "INVALID", capacity_that_wraps, True),
+    Cheat("zeros for reads", "content", "INVALID", zeros_for_reads, True),
+    Cheat("torn writes", "content", "INVALID", torn_writes, True),
+    Cheat("contents of others, only read", "content", "UNKNOWN", read_only_and_unknown, True),
     Cheat("a memory cache in front", "cache", "WARN", page_cache_in_front, True),
     Cheat("zram with zeros", "compression", "INVALID", zram_with_zeros, True),
     Cheat("a file that reads sparse", "sparse", "INVALID", sparse_file, True),

@@ -141,6 +141,18 @@ def zram(size: int = 128 * MIB) -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def mounted(device: str) -> Iterator[Path]:
+    """An ext4 on a device."""
+    sh("mkfs.ext4", "-q", "-F", device)
+    with folder("/tmp") as point:
+        sh("mount", device, str(point))
+        try:
+            yield point
+        finally:
+            subprocess.run(["umount", str(point)], check=False)
+
+
+@contextlib.contextmanager
 def btrfs(profile: str, where: str, *, count: int = 2, options: str = "") -> Iterator[tuple[Path, list[str]]]:
     """A mounted btrfs over loop devices, and the devices."""
     with contextlib.ExitStack() as made:

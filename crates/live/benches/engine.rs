@@ -33,6 +33,7 @@ fn cell(tree: Tree, targets: Vec<TargetSpec>, read_fraction: f64, align_bytes: u
         faults: Vec::new(),
         trace_requests: 0,
         emulation: Default::default(),
+        verify: Default::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a live run is told, and how it is watched.
 
+use crate::content::Verify;
 use crate::target::TargetSpec;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::PairPricing;
@@ -39,6 +40,8 @@ pub struct LiveConfig {
     pub trace_requests: u64,
     /// How emulated members are driven.
     pub emulation: Emulation,
+    /// How much of what raidlab wrote is compared with what comes back, where the content is random.
+    pub verify: Verify,
 }
 
 /// How emulated members are driven.

@@ -45,6 +45,7 @@
 //!     faults: Vec::new(),
 //!     trace_requests: 0,
 //!     emulation: Default::default(),
+//!     verify: Default::default(),
 //! };
 //! let result = run(&config, &mut |progress| {
 //!     eprintln!("{:3.0} %", 100.0 * progress.fraction);
@@ -76,7 +77,7 @@ mod usage;
 mod workers;
 
 pub use config::{Content, Emulation, Fault, FaultKind, LiveConfig, Progress, Stage};
-pub use content::{Mismatch, VerifyReport};
+pub use content::{ContentReport, Mismatch, Verify, VerifyReport, Wrong, WrongKind};
 pub use engine::{Account, Accounts};
 pub use error::LiveError;
 pub use lateness::Lateness;

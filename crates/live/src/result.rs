@@ -1,6 +1,6 @@
 //! What a live run answers.
 
-use crate::content::VerifyReport;
+use crate::content::{ContentReport, VerifyReport};
 use crate::engine::Accounts;
 use crate::error::LiveError;
 use crate::lateness::Lateness;
@@ -42,6 +42,8 @@ pub struct LiveResult {
     pub stopped_by: Option<LiveError>,
     /// Members that were found gone, with the reason, in that order.
     pub failed_members: Vec<FailedMember>,
+    /// What was compared with what was written while the load ran and after it; nothing where contents were not compared.
+    pub content: Option<ContentReport>,
     /// What the engine judges itself.
     pub checks: Vec<Check>,
     /// What was checked; none unless the content was to be verified.
@@ -190,6 +192,8 @@ pub struct Check {
 pub enum Verdict {
     /// As it should be.
     Pass,
+    /// It could not be determined.
+    Unknown,
     /// To be read with care.
     Warn,
     /// Not to be used.

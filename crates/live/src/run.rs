@@ -5,12 +5,14 @@
 //! has been found good.
 
 use crate::config::{Content, Emulation, LiveConfig, Progress, Stage};
+use crate::content::{not_compared, Known, Stamper, Verify};
+use crate::direct::most_in_flight;
 use crate::engine::{Clients, Ended, Engine, Offered, Sweep};
 use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
-use crate::target::{self, EmulatedContent, Filling, Intent, Target, TargetSpec};
+use crate::target::{self, EmulatedContent, Filling, Intent, Store, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
-use raidlab_array::{Array, Layout, MemberState};
+use raidlab_array::{Array, Layout, MemberState, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{Only, Replay, TraceLoad};
@@ -29,6 +31,8 @@ const FASTEST: f64 = 10_000.0;
 const LEAST_SECTOR_BYTES: u32 = 512;
 /// Requests of a sweep in flight.
 const SWEEP_DEPTH: u64 = 8;
+/// Single sectors that are read back, in flight.
+const READ_BACK_DEPTH: u64 = 16;
 
 /// Runs a cell. `observer` is told of progress about seven times a second, and may end the run with what it has.
 ///
@@ -83,7 +87,11 @@ fn run_clients(config: &LiveConfig, asked: Asked<'_>, observer: Observer<'_>) ->
     let (mut load, volumes) = offered(config, asked, &layout)?;
     load.keep_histograms();
     let mut run = Run { config, load, interrupted: false, stopped_by: None };
-    let targets = run.fill(targets, observer)?;
+    let mut targets = run.fill(targets, sector_bytes, observer)?;
+    if asks_to_write || config.content == Content::Verify {
+        let known = left_by(config);
+        targets.iter_mut().flatten().try_for_each(|target| target.will_be_written(sector_bytes, known))?;
+    }
     let mut array = Array::new(layout, config.policy);
     config.missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
     let mut engine = Engine::new(array, targets, config)?;
@@ -288,6 +296,24 @@ fn compile(
     Ok(layout)
 }
 
+/// What is known of members when the run has written to them: their sectors bear stamps of the array's places, but for
+/// parity, which bears none.
+fn left_by(config: &LiveConfig) -> Known {
+    fn has_parity(tree: &Tree) -> bool {
+        matches!(tree, Tree::Parity { .. }) || tree.children().iter().any(has_parity)
+    }
+    match config.verify == Verify::Off || config.content == Content::Verify || has_parity(&config.tree) {
+        true => Known::Nothing,
+        false => Known::Sound,
+    }
+}
+
+/// Whether all members that are there keep what is written to them on something that may lie.
+fn keep_content(engine: &Engine) -> bool {
+    let keeps = |target: &Target| matches!(target.store, Store::Fd(_) | Store::Memory(_));
+    engine.targets().iter().flatten().all(keeps)
+}
+
 /// A cell that runs.
 struct Run<'a> {
     config: &'a LiveConfig,
@@ -301,11 +327,13 @@ impl Run<'_> {
     fn fill(
         &mut self,
         mut targets: Vec<Option<Target>>,
+        sector_bytes: u32,
         observer: Observer<'_>,
     ) -> Result<Vec<Option<Target>>, LiveError> {
         let seed = Seed::new(self.config.seed).named("fill");
+        let stamper = Stamper::of_this_run(seed.as_u64(), sector_bytes);
         let filling = |leaf| match self.config.content {
-            Content::Random => Filling::Random(seed.child(leaf).draws()),
+            Content::Random => Filling::Random(seed.child(leaf).draws(), stamper),
             Content::Verify => Filling::Zeroes,
         };
         let numbered = targets.iter_mut().enumerate().filter_map(|(leaf, t)| Some((leaf as u64, t.as_mut()?)));
@@ -329,6 +357,10 @@ impl Run<'_> {
             let foreseen = engine.foresee(load);
             self.stopped_by = foreseen.err();
         }
+        let compares = self.compares(engine);
+        if compares {
+            engine.compare(self.config.verify, most_in_flight(&self.config.load).unwrap_or(1));
+        }
         if self.goes_on() {
             let mut offered = Offered { load: &mut self.load, limits: self.config.limits };
             let outcome = engine.drive(&mut offered, Stage::Running, observer);
@@ -337,9 +369,33 @@ impl Run<'_> {
                 self.stopped_by.get_or_insert(LiveError::from(fault.clone()));
             }
         }
+        if compares && self.goes_on() {
+            let budget = self.config.verify.budget(self.load.recorder().elapsed());
+            let outcome = engine.read_back(READ_BACK_DEPTH, budget, observer);
+            self.note(outcome);
+        }
         if verify && self.goes_on() {
             let outcome = engine.drive(&mut sweep(RequestKind::Read), Stage::Checking, observer);
             self.note(outcome);
+        }
+    }
+
+    /// Whether contents can be compared: members are real, and all there.
+    fn compares(&self, engine: &Engine) -> bool {
+        let config = self.config;
+        let whole = config.missing.is_empty() && config.faults.is_empty();
+        config.content == Content::Random && whole && keep_content(engine)
+    }
+
+    /// Why nothing was compared, and what to do; nothing where members keep nothing, or every sector was verified.
+    fn why_not_compared(&self, engine: &Engine) -> Option<(&'static str, &'static str)> {
+        if self.config.content == Content::Verify || !keep_content(engine) {
+            None
+        } else if self.config.verify == Verify::Off {
+            Some(("it was switched off", "Leave --verify off away."))
+        } else {
+            let why = "a member was missing, and what it held is worked out from redundancy that was never written";
+            Some((why, "Measure the same array with all its members too."))
         }
     }
 
@@ -358,6 +414,11 @@ impl Run<'_> {
         let recorder = self.load.recorder().clone();
         let (interface, registered_buffers) = engine.interface();
         let lateness = engine.lateness();
+        let volume = |volume: u32| format!("volume {volume} of the array");
+        let content_check = match engine.content() {
+            Some(report) => Some(report.check(&volume)),
+            None => self.why_not_compared(engine).map(|(why, mend)| not_compared(why, mend)),
+        };
         LiveResult {
             elapsed: recorder.elapsed(),
             recorder,
@@ -380,7 +441,8 @@ impl Run<'_> {
             interrupted: self.interrupted,
             stopped_by: self.stopped_by,
             failed_members: engine.failed_members().to_vec(),
-            checks: lateness.and_then(|lateness| lateness.check()).into_iter().collect(),
+            checks: lateness.and_then(|lateness| lateness.check()).into_iter().chain(content_check).collect(),
+            content: engine.content().cloned(),
             verify: engine.verify_report(),
             trace: engine.trace().to_vec(),
             inputs: engine.inputs().to_vec(),

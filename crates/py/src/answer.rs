@@ -120,6 +120,7 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
         checks.call_method1("append", (crate::trace::check(py, replayed)?,))?;
     }
     out.set_item("checks", checks)?;
+    out.set_item("content", plain(py, &result.content)?)?;
     out.set_item("replayed", result.replayed.as_ref().map(|r| crate::trace::replayed(py, r)).transpose()?)?;
     out.set_item("files", result.files.as_ref().map(|record| files(py, record)).transpose()?)?;
     out.set_item("interrupted", result.interrupted)?;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
-use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, TargetSpec};
+use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, TargetSpec, Verify};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{Replay, TraceSpec};
@@ -62,6 +62,9 @@ pub(crate) struct CellSpec {
     /// Simulator: streams in place of requests.
     #[serde(default)]
     pub streams: Option<Vec<StreamSpec>>,
+    /// Live: how much of what was written is compared.
+    #[serde(default)]
+    pub verify: Verify,
     #[serde(default)]
     pub warmup: Limit,
     pub measure: Limit,
@@ -160,6 +163,7 @@ impl CellSpec {
             faults: self.faults,
             trace_requests: 0,
             emulation: Emulation { speed: self.speed.unwrap_or(1.0), pair_pricing: self.pair_pricing },
+            verify: self.verify,
         })
     }
 

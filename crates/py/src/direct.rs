@@ -6,7 +6,7 @@ use crate::error::from_json;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use raidlab_live::direct::{DirectConfig, DirectResult, Interface, Span};
-use raidlab_live::{Stage, TargetSpec};
+use raidlab_live::{Stage, TargetSpec, Verify};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -45,6 +45,8 @@ struct DirectSpec {
     load: LoadSpec,
     workload: WorkloadSpec,
     #[serde(default)]
+    verify: Verify,
+    #[serde(default)]
     warmup: Limit,
     measure: Limit,
 }
@@ -72,6 +74,7 @@ impl From<DirectSpec> for DirectConfig {
             workload: spec.workload,
             limits: Limits { warmup: spec.warmup, measure: spec.measure },
             seed: spec.seed,
+            verify: spec.verify,
         }
     }
 }
@@ -116,6 +119,10 @@ fn answer<'py>(py: Python<'py>, seed: u64, result: &DirectResult) -> PyResult<Bo
         check.set_item("mend", warning.mend)?;
         checks.append(check)?;
     }
+    for check in &result.checks {
+        checks.append(plain(py, check)?)?;
+    }
+    out.set_item("content", plain(py, &result.content)?)?;
     out.set_item("checks", checks)?;
     out.set_item("interrupted", result.interrupted)?;
     Ok(out)

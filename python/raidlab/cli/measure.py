@@ -145,6 +145,15 @@ def measure(
     compressible: Annotated[
         str, typer.Option("--compressible", metavar="SHARE", help="The share of what is written that compresses away.")
     ] = "0%",
+    verify: Annotated[
+        str,
+        typer.Option(
+            "--verify",
+            metavar="WORD",
+            help="Compare what is read with what raidlab wrote: full (all of it, in the measuring window too), sample "
+            "(a share that costs less than 1%, and a sample of the writes afterwards) or off.",
+        ),
+    ] = "sample",
     file_size: Annotated[
         str, typer.Option("--file-size", metavar="SIZE", help="The size of the file made in each directory.")
     ] = "512MiB",
@@ -199,6 +208,7 @@ def measure(
         poll_completions=poll_completions,
         batch=batch,
         compressible_percent=round(100 * parse_share("--compressible", compressible)),
+        verify=verify,
     )
     asked = asked_of(
         targets,

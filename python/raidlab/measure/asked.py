@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from raidlab.errors import InputError
-from raidlab.measure.drive import Drive
+from raidlab.measure.drive import VERIFY, Drive
 from raidlab.measure.warm_up import AUTO
 from raidlab.measure.words import (
     Document,
@@ -118,6 +118,10 @@ def asked_of(
         hint = did_you_mean(drive.interface, INTERFACES)
         message = f"is not an interface{hint}"
         raise InputError.one("--interface", message, value=f"'{drive.interface}'", accepted=", ".join(INTERFACES))
+    if drive.verify not in VERIFY:
+        hint = did_you_mean(drive.verify, VERIFY)
+        message = f"is not a share of the content to compare{hint}"
+        raise InputError.one("--verify", message, value=f"'{drive.verify}'", accepted=", ".join(VERIFY))
     notes: tuple[str, ...] = ()
     if study is None:
         if workload is not None:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+# How much of the content is compared; `off` where another tool writes to the same places.
+VERIFY = (FULL, SAMPLE, OFF) = ("full", "sample", "off")
+
 
 @dataclass(frozen=True)
 class Drive:
@@ -24,6 +27,8 @@ class Drive:
     batch : int or None
         Most requests submitted or taken in one turn.
     compressible_percent : int
+    verify : str
+        How much of what raidlab wrote is compared with what comes back: ``full``, ``sample`` or ``off``.
     """
 
     workers: int = 1
@@ -34,10 +39,11 @@ class Drive:
     poll_completions: bool = False
     batch: int | None = None
     compressible_percent: int = 0
+    verify: str = SAMPLE
 
     @property
     def changed(self) -> list[str]:
         """The flags that differ from the defaults, for engines that have none of this."""
-        plain = asdict(Drive())
+        plain = asdict(Drive(verify=self.verify))
         flags = {"compressible_percent": "--compressible", "poll_completions": "--poll-completions"}
         return [flags.get(key, f"--{key}") for key, value in asdict(self).items() if value != plain[key]]

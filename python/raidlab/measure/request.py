@@ -58,7 +58,10 @@ def measure_request(
     if subject.engine == ARRAY:
         shared = {key: request[key] for key in ("seed", "load", "workload", "warmup", "measure")}
         array = {"tree": loaded.geometry.trees[subject.name], "policy": policy_text(study.policy), "members": members}
-        return json.dumps({**shared, **array, "engine": ARRAY, "sector_bytes": ARRAY_SECTOR_BYTES}, sort_keys=True)
+        verify = {"verify": drive.verify}
+        return json.dumps(
+            {**shared, **array, "engine": ARRAY, "sector_bytes": ARRAY_SECTOR_BYTES, **verify}, sort_keys=True
+        )
     if cell.workload.align is None and cell.workload.size.kind != "fixed":
         # Plain targets know their own sector; requests of no fixed size start on any.
         request["workload"]["address"].pop("align_bytes", None)

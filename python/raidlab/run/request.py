@@ -90,6 +90,8 @@ def cell_request(
         request |= trace_amounts(cell.workload.trace, spent, quick=quick)
     if cell.target not in ("live", NULL):
         request["pair_pricing"] = study.pair_pricing(cell.target, cell.array)
+    if cell.target == "live" and study.live is not None:
+        request["verify"] = study.live.verify
     if cell.target == "emulated":
         request["speed"] = study.emulated.speed
     if not live:

@@ -283,6 +283,9 @@ class Live(Table):
     """Run while measuring."""
     repeats: Repeats = 3
     """How often each cell is run, in shuffled order."""
+    verify: Literal["full", "sample", "off"] = "sample"
+    """How much of what raidlab wrote is compared with what comes back: all of it (which costs processor time while it
+    measures), a sample (less than 1 %) or nothing."""
     quick: QuickBudget = QuickBudget()
     """The budget of ``--quick``."""
 

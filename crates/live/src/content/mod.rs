@@ -1,8 +1,14 @@
 //! What is written, and what is expected back.
 
+mod check;
+mod report;
 mod stamp;
 mod verify;
 
-pub(crate) use stamp::Stamper;
+pub(crate) use check::{ContentCheck, Known, Writers};
+pub use check::{Verify, Written};
+pub(crate) use report::not_compared;
+pub use report::{ContentReport, Wrong, WrongKind};
+pub(crate) use stamp::{seal, Stamper};
 pub(crate) use verify::Verifier;
 pub use verify::{Mismatch, VerifyReport};

@@ -5,12 +5,15 @@
 //!
 //! Invariants: the stamp is the first [`STAMP_BYTES`] of a sector, little-endian: place, sequence, seed, check. The check
 //! is a hash of the other three. With `whole`, the rest of the sector is a function of the check, so that a wrong byte
-//! anywhere is found.
+//! anywhere is found. Where random bytes are written again and again under new stamps, the stamp is followed by a sum of
+//! the bytes after it ([`seal`]), made once when they are: so a wrong byte there is found too, and a write costs no more.
 
 use raidlab_types::{Lba, Seed};
 
 /// Bytes of a stamp.
 pub(crate) const STAMP_BYTES: usize = 32;
+/// Where what the sum is of begins.
+const BODY: usize = STAMP_BYTES + 8;
 
 /// Writes and reads stamps of one run.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +33,55 @@ pub(crate) enum Found {
     Torn { sequence: u64, at: usize },
     /// Nothing this run has written.
     Foreign,
+}
+
+/// A sector of sealed random bytes, read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sealed {
+    /// Stamp and body are sound.
+    Sound(Stamp),
+    /// The stamp is sound, the body is not what was written with it.
+    Torn(Stamp),
+    /// Nothing but zeros.
+    Zeros,
+    /// No stamp.
+    Foreign,
+}
+
+/// What a stamp says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub seed: u64,
+    pub volume: u32,
+    pub lba: Lba,
+    pub sequence: u64,
+}
+
+/// Puts the sum of each sector's body where its stamp ends; whatever stamp it gets, it holds.
+pub(crate) fn seal(bytes: &mut [u8], sector_bytes: usize) {
+    assert!(sector_bytes > BODY && sector_bytes.is_power_of_two());
+    for sector in bytes.chunks_exact_mut(sector_bytes) {
+        let sum = sum(&sector[BODY..]);
+        sector[STAMP_BYTES..BODY].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// A sum that every byte changes; four lanes, so that the processor works on several words at once.
+fn sum(body: &[u8]) -> u64 {
+    const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    let step = |lane: u64, bytes: &[u8]| (lane ^ word(bytes)).wrapping_mul(ODD).rotate_left(29);
+    let mut lanes = [1u64, 2, 3, 4];
+    let mut pieces = body.chunks_exact(32);
+    for piece in pieces.by_ref() {
+        for (lane, bytes) in lanes.iter_mut().zip(piece.chunks_exact(8)) {
+            *lane = step(*lane, bytes);
+        }
+    }
+    let rest = pieces.remainder().chunks_exact(8);
+    debug_assert!(rest.remainder().is_empty(), "sectors are whole words");
+    let all = lanes.iter().fold(0, |all: u64, lane| step(all, &lane.to_le_bytes()));
+    rest.fold(all, step)
 }
 
 impl Stamper {
@@ -74,6 +126,38 @@ impl Stamper {
         }
     }
 
+    /// The stamper of a run that must know its own sectors from those of every other, even of one with the same seed.
+    pub fn of_this_run(seed: u64, sector_bytes: u32) -> Stamper {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let moment = Seed::new(since.as_nanos() as u64).child(u64::from(std::process::id()));
+        Stamper::new(Seed::new(seed).child(moment.as_u64()).as_u64(), sector_bytes)
+    }
+
+    pub fn sector_bytes(&self) -> usize {
+        self.sector_bytes
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What one sector holds that was sealed and stamped, by whatever run.
+    pub fn read_sealed(&self, sector: &[u8]) -> Sealed {
+        assert_eq!(sector.len(), self.sector_bytes);
+        let word = |i: usize| u64::from_le_bytes(sector[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
+        let (place, sequence, seed, check) = (word(0), word(1), word(2), word(3));
+        if check != Stamper::new(seed, 0).check(place, sequence) {
+            let is_zero = sector.chunks_exact(8).all(|word| word == [0; 8]);
+            return if is_zero { Sealed::Zeros } else { Sealed::Foreign };
+        }
+        let stamp = Stamp { seed, volume: (place >> 48) as u32, lba: place & ((1 << 48) - 1), sequence };
+        if word(4) == sum(&sector[BODY..]) {
+            Sealed::Sound(stamp)
+        } else {
+            Sealed::Torn(stamp)
+        }
+    }
+
     #[inline]
     fn head(&self, sector: &mut [u8], volume: u32, lba: Lba, sequence: u64) -> u64 {
         let place = place_of(volume, lba);
@@ -112,6 +196,33 @@ mod tests {
         bytes[8] ^= 1;
         assert_eq!(stamper.read_whole(&bytes[..512], 2, 40), Found::Foreign);
         assert_eq!(Stamper::new(8, 512).read_whole(&bytes[512..], 2, 41), Found::Foreign);
+    }
+
+    #[test]
+    fn a_sealed_sector_tells_every_wrong_byte_under_any_stamp() {
+        let stamper = Stamper::new(7, 512);
+        let mut bytes: Vec<u8> = (0..1024u32).map(|i| (i * 7 + i / 256) as u8).collect();
+        seal(&mut bytes, 512);
+        for sequence in [1, 2] {
+            stamper.stamp(&mut bytes, 3, 10, sequence);
+            let stamp = Stamp { seed: 7, volume: 3, lba: 11, sequence };
+            assert_eq!(Stamper::new(8, 512).read_sealed(&bytes[512..]), Sealed::Sound(stamp));
+            for at in 512..1024 {
+                bytes[at] ^= 0x40;
+                let expected = if at < 512 + STAMP_BYTES { Sealed::Foreign } else { Sealed::Torn(stamp) };
+                assert_eq!(stamper.read_sealed(&bytes[512..]), expected, "byte {at}");
+                bytes[at] ^= 0x40;
+            }
+        }
+        assert_eq!(stamper.read_sealed(&[0; 512]), Sealed::Zeros);
+        assert_eq!(stamper.read_sealed(&[1; 512]), Sealed::Foreign);
+    }
+
+    #[test]
+    fn two_runs_of_one_seed_have_stamps_of_their_own() {
+        let first = Stamper::of_this_run(1, 512);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert_ne!(first.seed, Stamper::of_this_run(1, 512).seed);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a run of the direct engine is told.
 
 use super::span::Span;
+use crate::content::Verify;
 use crate::target::TargetSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,8 @@ pub struct DirectConfig {
     pub limits: Limits,
     /// Root of all randomness.
     pub seed: u64,
+    /// How much of what raidlab wrote is compared with what comes back.
+    pub verify: Verify,
 }
 
 /// How requests reach the kernel.

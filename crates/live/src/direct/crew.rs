@@ -7,6 +7,7 @@
 use super::config::{DirectConfig, Interface};
 use super::deal::{Part, Share};
 use super::most_in_flight;
+use super::read_back;
 use super::result::{DirectFacts, DirectResult, RequestCounts, Warning};
 use super::shared::Shared;
 use super::span::Sectors;
@@ -15,7 +16,7 @@ use super::threads::{Threads, MOST_THREADS};
 use super::transport::Transport;
 use super::worker::{Manner, Outcome, Reach, Site, Worker};
 use crate::config::{fraction, Progress, Stage, PULSE};
-use crate::content::Stamper;
+use crate::content::{not_compared, ContentCheck, ContentReport, Stamper, Verify, Writers};
 use crate::engine::clock::Clock;
 use crate::engine::ring::Ring;
 use crate::error::LiveError;
@@ -25,7 +26,7 @@ use crate::run::writes;
 use crate::target::{Store, Target};
 use crate::usage::{Accounting, Devices};
 use raidlab_load::{Backlog, Load, Recorder, SizeSpec};
-use raidlab_types::{Instant, Seed};
+use raidlab_types::{Duration, Instant, Seed};
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::{Mutex, PoisonError};
@@ -50,6 +51,7 @@ pub(super) struct Crew<'a> {
     parts: &'a [Sectors],
     sector_bytes: u32,
     shares: Vec<Share>,
+    stamper: Stamper,
     shared: Shared,
     warnings: Mutex<Vec<Warning>>,
 }
@@ -63,7 +65,8 @@ impl<'a> Crew<'a> {
         shares: Vec<Share>,
     ) -> Crew<'a> {
         let shared = Shared::new(shares.len(), &config.limits, std::thread::current());
-        Crew { config, targets, parts, sector_bytes, shares, shared, warnings: Mutex::new(Vec::new()) }
+        let stamper = Stamper::of_this_run(config.seed, sector_bytes);
+        Crew { config, targets, parts, sector_bytes, shares, stamper, shared, warnings: Mutex::new(Vec::new()) }
     }
 
     /// Runs the loads, one a worker, to their end. `stopped`: that was already asked for.
@@ -95,8 +98,20 @@ impl<'a> Crew<'a> {
             let outcomes: Vec<Outcome> = handles.into_iter().filter_map(join).collect();
             Ok((outcomes, interrupted))
         });
-        let (outcomes, interrupted) = run?;
+        let (mut outcomes, interrupted) = run?;
+        if !interrupted && !stopped && outcomes.iter().all(|o| o.failure.is_none()) {
+            self.read_back(&mut outcomes);
+        }
         Ok(self.result(outcomes, &devices, interrupted || stopped))
+    }
+
+    /// Compares a sample of what was written, now that nobody waits for it.
+    fn read_back(&self, outcomes: &mut [Outcome]) {
+        let took = outcomes.iter().map(|o| o.load.recorder().elapsed()).max().unwrap_or(Duration::ZERO);
+        let budget = Duration::from_ns(self.config.verify.budget(took).as_ns() / outcomes.len().max(1) as u64);
+        for check in outcomes.iter_mut().filter_map(|o| o.check.as_mut()) {
+            read_back::read_back(check, self.targets, self.sector_bytes, self.config.seed, budget);
+        }
     }
 
     /// The life of a worker.
@@ -122,7 +137,8 @@ impl<'a> Crew<'a> {
                 Store::Fd(file) => Reach::File(i as u32, file.as_fd()),
             };
             let (target, key, name) = (part.target as u32, target.key.clone(), target.name());
-            Site { target, first_lba: sectors.first, reach, key, name }
+            let known = (!matches!(reach, Reach::Null)).then(|| self.targets[part.target].known(self.sector_bytes));
+            Site { target, first_lba: sectors.first, reach, known, key, name }
         };
         share.parts.iter().enumerate().map(site).collect()
     }
@@ -137,8 +153,10 @@ impl<'a> Crew<'a> {
         // Some is left for the rest of the system: running it out of memory would cost more than this run.
         let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9) / self.shares.len() as u64;
         let pool = Pool::new(Seed::new(config.seed).named("content").child(number as u64), most)
-            .compressible(config.compressible_percent, self.sector_bytes);
-        let stamper = Stamper::new(config.seed, self.sector_bytes);
+            .of_sectors(self.sector_bytes, config.compressible_percent);
+        let writers = if self.shares.len() > 1 && writes(&config.workload) { Writers::Several } else { Writers::Alone };
+        let keeps = sites.iter().any(|site| site.known.is_some());
+        let check = ContentCheck::new(self.stamper, config.verify, writers, load.depth()).filter(|_| keeps);
         let manner = Manner {
             batch: config.batch.map_or(if transport.is_some() { FEW_AT_ONCE } else { MANY_AT_ONCE }, |n| n as usize),
             busy: config.busy,
@@ -146,7 +164,7 @@ impl<'a> Crew<'a> {
             number: number as u32,
             shares_window: self.shares.len() > 1,
         };
-        let mut worker = Worker::new(load, sites, transport, (pool, stamper), manner, &self.shared);
+        let mut worker = Worker::new(load, sites, transport, (pool, self.stamper, check), manner, &self.shared);
         if let (SizeSpec::Fixed { bytes }, Some(_)) = (&config.workload.size, most_in_flight(&config.load)) {
             let mut uses = Vec::new();
             if config.workload.read_fraction > 0.0 || config.workload.task.is_some() {
@@ -300,6 +318,11 @@ impl<'a> Crew<'a> {
             accounting.workers.push(outcome.used);
             requests.add(&outcome.counts);
         }
+        let content = content(&outcomes);
+        let keeps = self.targets.iter().any(|t| !matches!(t.store, Store::Null | Store::Emulated(..)));
+        let is_off = config.verify == Verify::Off && keeps;
+        let switched_off = is_off.then(|| not_compared("it was switched off", "Leave --verify off away."));
+        let name = |target: u32| self.targets[target as usize].name();
         let backlog = outcomes.iter().fold(Backlog::default(), |sum, o| sum.merge(&o.load.backlog()));
         DirectResult {
             backlog,
@@ -312,9 +335,19 @@ impl<'a> Crew<'a> {
             requests,
             accounting,
             warnings,
+            checks: content.iter().map(|report| report.check(&name)).chain(switched_off).collect(),
+            content,
             interrupted,
         }
     }
+}
+
+/// What all workers compared; nothing if none did.
+fn content(outcomes: &[Outcome]) -> Option<ContentReport> {
+    let mut reports = outcomes.iter().filter_map(|o| o.check.as_ref().map(ContentCheck::report));
+    let mut all = reports.next()?.clone();
+    reports.for_each(|report| all.merge(report));
+    Some(all)
 }
 
 /// What each target did, by all workers.

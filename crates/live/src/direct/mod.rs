@@ -18,6 +18,7 @@
 mod config;
 mod crew;
 mod deal;
+mod read_back;
 mod result;
 mod shared;
 mod slots;
@@ -32,6 +33,7 @@ pub use result::{DirectFacts, DirectResult, RequestCounts, Warning};
 pub use span::Span;
 
 use crate::config::Progress;
+use crate::content::{Known, Stamper, Verify};
 use crate::error::LiveError;
 use crate::run::writes;
 use crate::target::{self, Filling, Intent, Target, TargetSpec};
@@ -63,9 +65,15 @@ pub fn run(config: &DirectConfig, observer: Observer<'_>) -> Result<DirectResult
     let loads = loads(config, &shares, &parts, sector_bytes)?;
     let seed = Seed::new(config.seed);
     let fill_seed = seed.named("fill");
-    let filling = |number| Filling::Random(fill_seed.child(number).draws());
+    let stamper = Stamper::of_this_run(fill_seed.as_u64(), sector_bytes);
+    let filling = |number| Filling::Random(fill_seed.child(number).draws(), stamper);
     let numbered = targets.iter_mut().enumerate().map(|(i, target)| (i as u64, target));
     let stopped = target::fill_all(numbered, &filling, observer)?.is_break();
+    if intent.writes {
+        // A run that does not compare may stand beside a tool that writes as it likes.
+        let known = if config.verify == Verify::Off { Known::Nothing } else { Known::Placed };
+        targets.iter_mut().try_for_each(|target| target.will_be_written(sector_bytes, known))?;
+    }
     Crew::new(config, &targets, &parts, sector_bytes, shares).run(loads, stopped, observer)
 }
 
@@ -118,7 +126,7 @@ fn check(config: &DirectConfig) -> Result<(), LiveError> {
 }
 
 /// The most requests that may be in flight at once, as far as the load says.
-fn most_in_flight(load: &LoadSpec) -> Option<u32> {
+pub(crate) fn most_in_flight(load: &LoadSpec) -> Option<u32> {
     match load {
         LoadSpec::Closed { depth } => Some(*depth),
         LoadSpec::Open { max_in_flight, .. } => *max_in_flight,

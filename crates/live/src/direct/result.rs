@@ -1,7 +1,8 @@
 //! What a run of the direct engine answers.
 
+use crate::content::ContentReport;
 use crate::error::LiveError;
-use crate::result::MemberCounts;
+use crate::result::{Check, MemberCounts};
 use crate::target::TargetFacts;
 use crate::usage::Accounting;
 use raidlab_load::{Backlog, HoldReport, Recorder};
@@ -28,6 +29,10 @@ pub struct DirectResult {
     pub accounting: Accounting,
     /// What to know of this run before its figures are believed.
     pub warnings: Vec<Warning>,
+    /// What was compared with what was written; nothing where that was switched off or targets keep nothing.
+    pub content: Option<ContentReport>,
+    /// What the engine judges itself.
+    pub checks: Vec<Check>,
     /// Whether the observer stopped it.
     pub interrupted: bool,
     /// What stopped it before its end, if something did; what was measured till then is here.

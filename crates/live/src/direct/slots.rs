@@ -27,6 +27,12 @@ pub(super) struct Slot {
     /// Index of its site.
     pub site: u16,
     pub writes: bool,
+    /// First sector of the whole request on its target.
+    pub lba: u64,
+    /// Number of a write.
+    pub sequence: u64,
+    /// What the comparison of contents wants to know when it is over.
+    pub mark: u64,
     reading: Option<Block>,
     writing: Option<Block>,
 }
@@ -41,6 +47,9 @@ impl Slot {
         registered: None,
         site: 0,
         writes: false,
+        lba: 0,
+        sequence: 0,
+        mark: 0,
         reading: None,
         writing: None,
     };

@@ -17,14 +17,14 @@ use super::result::RequestCounts;
 use super::shared::Shared;
 use super::slots::Slots;
 use super::transport::Transport;
-use crate::content::Stamper;
+use crate::content::{ContentCheck, Known, Stamper};
 use crate::engine::clock::{Clock, PromptWakes};
 use crate::error::{plain, LiveError};
 use crate::memory::{Block, Mapping, Pool, Use};
 use crate::result::MemberCounts;
 use crate::usage::Usage;
 use raidlab_load::Load;
-use raidlab_types::{Duration, Instant, Request, RequestKind};
+use raidlab_types::{Duration, Extent, Instant, Request, RequestKind};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -42,6 +42,8 @@ pub(super) struct Site<'t> {
     /// First sector of the target that belongs to it.
     pub first_lba: u64,
     pub reach: Reach<'t>,
+    /// What is known of its content; nothing where it keeps none.
+    pub known: Option<Known>,
     /// Key and name of the target, for sentences.
     pub key: String,
     pub name: String,
@@ -96,6 +98,7 @@ pub(super) struct Worker<'a> {
     /// What needed no waiting and has not been told to the load yet.
     at_once: VecDeque<u32>,
     stamper: Stamper,
+    check: Option<ContentCheck>,
     sequence: u64,
     counts: RequestCounts,
     members: Vec<MemberCounts>,
@@ -117,6 +120,7 @@ pub(super) struct Outcome {
     pub clock: &'static str,
     /// While the window was open.
     pub used: Usage,
+    pub check: Option<ContentCheck>,
     pub failure: Option<LiveError>,
 }
 
@@ -125,7 +129,7 @@ impl<'a> Worker<'a> {
         mut load: Load,
         sites: &'a [Site<'a>],
         transport: Option<Transport>,
-        (pool, stamper): (Pool, Stamper),
+        (pool, stamper, check): (Pool, Stamper, Option<ContentCheck>),
         manner: Manner,
         shared: &'a Shared,
     ) -> Worker<'a> {
@@ -146,6 +150,7 @@ impl<'a> Worker<'a> {
             slots: Slots::with_room(room),
             at_once: VecDeque::with_capacity(room),
             stamper,
+            check,
             sequence: u64::from(manner.number) << 48,
             counts: RequestCounts::default(),
             members: sites.iter().map(member).collect(),
@@ -195,6 +200,7 @@ impl<'a> Worker<'a> {
             all_registered,
             clock,
             used: self.used,
+            check: self.check,
             failure: self.failure,
         }
     }
@@ -282,11 +288,22 @@ impl<'a> Worker<'a> {
         (slot.start, slot.registered) = (block.as_ptr(), block.registered);
         (slot.offset, slot.left, slot.bytes) = (lba * sector_bytes, bytes, bytes);
         (slot.issued, slot.site, slot.writes) = (self.now, volume as u16, writes);
+        (slot.lba, slot.mark) = (lba, 0);
         if writes {
             self.sequence += 1;
+            slot.sequence = self.sequence;
             // SAFETY: the block is at least that long and this slot's alone.
             let content = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes as usize) };
             self.stamper.stamp(content, site.target, lba, self.sequence);
+        }
+        if let (Some(check), Some(_)) = (&mut self.check, site.known) {
+            slot.mark = match writes {
+                true => {
+                    let sectors = Extent::new(lba, extent.sectors);
+                    u64::from(check.write_begins(self.now, site.target, sectors, self.sequence))
+                }
+                false => check.read_begins(self.now),
+            };
         }
         match site.reach {
             Reach::Null => self.at_once.push_back(tag),

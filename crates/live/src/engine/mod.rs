@@ -35,7 +35,7 @@ pub(crate) use clock::{Clock, PromptWakes};
 pub(crate) use source::{Clients, Offered, Source, Sweep};
 
 use crate::config::{LiveConfig, Progress, Stage, PULSE};
-use crate::content::{Stamper, Verifier, VerifyReport};
+use crate::content::{ContentCheck, ContentReport, Known, Stamper, Verifier, Verify, VerifyReport, Writers, Written};
 use crate::error::{plain, LiveError};
 use crate::lateness::Lateness;
 use crate::memory::{available_bytes, Block, Pool, Use};
@@ -51,6 +51,7 @@ use raidlab_array::{Array, ArrayOp, Event, MemberState};
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestTag, Seed};
 use requests::take;
 use ring::Ring;
+use source::Listed;
 use spindles::Spindles;
 use std::collections::VecDeque;
 use std::io;
@@ -72,6 +73,8 @@ struct Slot {
     sequence: u64,
     /// How many requests entered before it.
     number: u64,
+    /// What the comparison of contents wants to know when it is over.
+    mark: u64,
 }
 
 /// The array with its members, on the real clock.
@@ -97,6 +100,11 @@ pub(crate) struct Engine {
     ended: Vec<(RequestTag, bool)>,
     stamper: Stamper,
     verifier: Option<Verifier>,
+    check: Option<ContentCheck>,
+    /// What is known of all members' content.
+    known: Known,
+    /// While they are read back: the writes that were noted, request by request.
+    noted: Vec<Written>,
     sequence: u64,
     counts: Vec<MemberCounts>,
     accounts: Accounts,
@@ -134,9 +142,9 @@ impl Engine {
         let mut ring = if fds.iter().any(|&fd| fd >= 0) { Some(Ring::new(&fds, false)?) } else { None };
         // Some is left for the rest of the system: running it out of memory would cost more than this run.
         let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9);
-        let mut pool = Pool::new(Seed::new(config.seed).named("content"), most);
-        let sink = take(&mut pool, &mut ring, store::SINK_BYTES, Use::Any)?;
         let sector_bytes = array.layout().sector_bytes();
+        let mut pool = Pool::new(Seed::new(config.seed).named("content"), most).of_sectors(sector_bytes, 0);
+        let sink = take(&mut pool, &mut ring, store::SINK_BYTES, Use::Any)?;
         let spindles = Spindles::new(&targets, &config.emulation, sector_bytes, config.seed)?;
         let facts = targets.iter().enumerate().filter_map(|(i, target)| Some((i, &target.as_ref()?.facts)));
         let usage = OneThread::new(facts);
@@ -156,8 +164,11 @@ impl Engine {
             waiting: VecDeque::new(),
             combiner: Combiner::default(),
             ended: Vec::new(),
-            stamper: Stamper::new(config.seed, sector_bytes),
+            stamper: Stamper::of_this_run(config.seed, sector_bytes),
             verifier: None,
+            check: None,
+            known: Known::Nothing,
+            noted: Vec::new(),
             sequence: 0,
             accounts: Accounts::default(),
             measuring: false,
@@ -199,6 +210,40 @@ impl Engine {
     pub fn verify(&mut self) {
         let sectors: Vec<u64> = self.array.layout().volumes().iter().map(|v| v.capacity_sectors).collect();
         self.verifier = Some(Verifier::new(self.stamper, self.sector_bytes as u32, &sectors));
+    }
+
+    /// From here on a share of what is read is compared with what is known of it. Members are whole and keep what is written
+    /// to them: what a missing one held comes from parity over random bytes, and is garbage.
+    pub fn compare(&mut self, verify: Verify, depth: u32) {
+        let sector_bytes = self.sector_bytes as u32;
+        let all_known = self.targets.iter().flatten().all(|target| target.known(sector_bytes) != Known::Nothing);
+        self.known = if all_known { Known::Sound } else { Known::Nothing };
+        self.check = ContentCheck::new(self.stamper, verify, Writers::Alone, depth);
+    }
+
+    /// What was compared; nothing if nothing was to be, or a member failed meanwhile.
+    pub fn content(&self) -> Option<&ContentReport> {
+        self.check.as_ref().filter(|_| self.failed_members.is_empty()).map(ContentCheck::report)
+    }
+
+    /// Reads back what was noted of the writes, now that nobody waits for it.
+    pub fn read_back(
+        &mut self,
+        depth: u64,
+        budget: Duration,
+        observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Ended, LiveError> {
+        let Some(check) = self.check.as_mut().filter(|_| self.failed_members.is_empty()) else {
+            return Ok(Ended::AsPlanned);
+        };
+        self.noted = check.take_noted();
+        let extents = self.noted.iter().map(|written| (written.volume, written.extent)).collect();
+        let accounts = self.accounts;
+        let outcome = self.drive(&mut Listed::new(extents, depth, budget), Stage::Checking, observer);
+        // They are of the load alone.
+        self.accounts = accounts;
+        self.noted.clear();
+        outcome
     }
 
     /// What was checked so far.

@@ -48,6 +48,7 @@ impl Engine {
         let Request { tag, volume, kind, extent, .. } = request;
         let bytes = extent.sectors as usize * self.sector_bytes;
         let purpose = purpose_of(kind);
+        let mut mark = 0;
         let block = match kind {
             RequestKind::Flush => None,
             _ if lent.is_some() => lent.map(Block::lent),
@@ -62,6 +63,9 @@ impl Engine {
             debug_assert!(self.verifier.is_none(), "what is lent is compared by whoever lends it");
         } else if let (RequestKind::Write, Some(block)) = (kind, block) {
             self.sequence += 1;
+            if let Some(check) = &mut self.check {
+                mark = u64::from(check.write_begins(self.now, volume, extent, self.sequence));
+            }
             // SAFETY: the block is at least that long and was just taken.
             let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes) };
             match &mut self.verifier {
@@ -73,12 +77,14 @@ impl Engine {
             }
         } else if let (RequestKind::Read, Some(verifier)) = (kind, &mut self.verifier) {
             verifier.read_begins(tag, volume, extent);
+        } else if let (RequestKind::Read, Some(check)) = (kind, &mut self.check) {
+            mark = check.read_begins(self.now);
         }
         if tag as usize >= self.slots.len() {
             self.slots.resize(tag as usize + 1, None);
         }
         self.accounts.requests.submitted += 1;
-        self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun });
+        self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun, mark });
         self.begun += 1;
         if self.traced > 0 {
             self.inputs.push(ArrayInput::Request(request));
@@ -88,7 +94,7 @@ impl Engine {
 
     /// A request has ended: checks what it brought, frees its memory.
     pub(super) fn end(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
-        let Some(Slot { request, block, sequence, .. }) = self.slots[tag as usize].take() else {
+        let Some(Slot { request, block, sequence, number, mark }) = self.slots[tag as usize].take() else {
             self.accounts.unknown += 1;
             return;
         };
@@ -102,6 +108,19 @@ impl Engine {
                 // SAFETY: the block is at least that long, and no operation of this request is left.
                 let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
                 verifier.check(tag, volume, extent, bytes);
+            }
+        }
+        if let (Some(check), Some(block)) = (&mut self.check, block) {
+            let len = extent.sectors as usize * self.sector_bytes;
+            assert!(len <= block.len());
+            // SAFETY: the block is at least that long, and no operation of this request is left.
+            let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
+            if kind == RequestKind::Write {
+                check.write_ends(volume, extent, sequence, mark != 0, result.is_ok());
+            } else if let Some(written) = self.noted.get(number as usize) {
+                check.read_back(written, result.is_ok().then_some(bytes));
+            } else if result.is_ok() && self.failed_members.is_empty() {
+                check.read_ends(mark, volume, extent, bytes, self.known);
             }
         }
         if let Some(block) = block {

@@ -5,7 +5,7 @@ use crate::memory::Lent;
 use raidlab_load::files::{FileLoad, FilesRecord};
 use raidlab_load::trace::{Replayed, TraceLoad};
 use raidlab_load::{Backlog, HoldReport, Limits, Load, LoadError, Recorder};
-use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
+use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag};
 
 /// What the engine drives. The order of calls is that of [`raidlab_load::Load`].
 pub(crate) trait Source {
@@ -178,6 +178,59 @@ impl Sweep {
         let total = volumes.iter().map(|&sectors| sectors.div_ceil(step_sectors)).sum();
         let free = (0..depth).rev().collect();
         Sweep { volumes, kind, step_sectors, volume: 0, lba: 0, done: 0, total, free, stopped: false }
+    }
+}
+
+/// Reads of a list of places, as long as there is time for them.
+pub(crate) struct Listed {
+    extents: Vec<(u32, Extent)>,
+    next: usize,
+    done: usize,
+    free: Vec<RequestTag>,
+    until: Instant,
+}
+
+impl Listed {
+    /// `depth` at a time, for `budget` at most.
+    pub fn new(extents: Vec<(u32, Extent)>, depth: u64, budget: Duration) -> Listed {
+        Listed { extents, next: 0, done: 0, free: (0..depth).rev().collect(), until: Instant::ZERO + budget }
+    }
+}
+
+impl Source for Listed {
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        if now > self.until {
+            self.interrupt(now);
+        }
+        let &(volume, extent) = self.extents.get(self.next)?;
+        let tag = self.free.pop()?;
+        self.next += 1;
+        Some(Request { tag, volume, kind: RequestKind::Read, extent, force_unit_access: false })
+    }
+
+    fn handle_done(&mut self, _now: Instant, tag: RequestTag, _ok: bool) {
+        self.free.push(tag);
+        self.done += 1;
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn is_finished(&self) -> bool {
+        self.done == self.extents.len()
+    }
+
+    fn interrupt(&mut self, _now: Instant) {
+        self.extents.truncate(self.next);
+    }
+
+    fn is_measuring(&self) -> bool {
+        false
+    }
+
+    fn fraction(&self, _now: Instant, requests: u64) -> f64 {
+        requests as f64 / self.extents.len().max(1) as f64
     }
 }
 

@@ -8,6 +8,7 @@
 //!   before the load runs: filling 4 MiB takes milliseconds, in which no completion would be looked at.
 
 use super::{Lent, Mapping, PAGE_BYTES};
+use crate::content::seal;
 use raidlab_types::{CounterRng, Seed};
 use std::io;
 
@@ -63,8 +64,10 @@ pub(crate) struct Pool {
     /// Blocks that exist of each purpose and class.
     made: [Vec<usize>; 2],
     random: CounterRng,
-    /// Of every so many bytes written, so many at the end are zeroes.
-    zeroes: Option<(usize, usize)>,
+    /// Sector of what is written, each with the sum of its bytes; none: it is not summed.
+    sector: Option<usize>,
+    /// Of every sector written, so many bytes at the end are zeroes.
+    zeroes: usize,
     /// Bytes that may still be taken from the system.
     left: u64,
 }
@@ -79,15 +82,18 @@ impl Pool {
             free: [lists(), lists()],
             made: [made(), made()],
             random: seed.draws(),
-            zeroes: None,
+            sector: None,
+            zeroes: 0,
             left: most,
         }
     }
 
-    /// Of every sector of what is written, so many hundredths compress away: its end is zeroes.
-    pub fn compressible(mut self, percent: u32, sector_bytes: u32) -> Pool {
-        let zeroes = u64::from(sector_bytes) * u64::from(percent) / 100;
-        self.zeroes = (zeroes > 0).then_some((sector_bytes as usize, zeroes as usize));
+    /// What is written consists of sectors that can be told whole from torn ([`seal`]), of which so many hundredths compress
+    /// away: their ends are zeroes.
+    pub fn of_sectors(mut self, sector_bytes: u32, compressible_percent: u32) -> Pool {
+        assert!(compressible_percent <= 100);
+        self.sector = Some(sector_bytes as usize);
+        self.zeroes = (u64::from(sector_bytes) * u64::from(compressible_percent) / 100) as usize;
         self
     }
 
@@ -143,8 +149,10 @@ impl Pool {
         match purpose {
             Use::Write => {
                 fill_random(slab.bytes_mut(), &mut self.random);
-                if let Some((sector, zeroes)) = self.zeroes {
-                    slab.bytes_mut().chunks_exact_mut(sector).for_each(|bytes| bytes[sector - zeroes..].fill(0));
+                if let Some(sector) = self.sector {
+                    let kept = sector - self.zeroes;
+                    slab.bytes_mut().chunks_exact_mut(sector).for_each(|bytes| bytes[kept..].fill(0));
+                    seal(slab.bytes_mut(), sector);
                 }
             }
             // Touched here, so that no page fault falls into a measurement.

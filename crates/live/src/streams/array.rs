@@ -14,6 +14,7 @@ use super::config::{ArraySpec, StreamsConfig};
 use super::ends::Block;
 use super::result::ArrayResult;
 use crate::config::{Content, Emulation, LiveConfig, Stage};
+use crate::content::Verify;
 use crate::engine::{Engine, Source};
 use crate::error::LiveError;
 use crate::memory::Lent;
@@ -36,6 +37,8 @@ const LOOK: Duration = Duration::from_us(100);
 pub(super) struct OpenArray {
     config: LiveConfig,
     pub layout: Layout,
+    /// Whether streams write to it.
+    pub writes: bool,
     pub targets: Vec<Option<Target>>,
 }
 
@@ -44,7 +47,7 @@ impl OpenArray {
     pub fn new(cell: &StreamsConfig, number: usize, writes: bool) -> Result<OpenArray, LiveError> {
         let config = config_of(cell, &cell.arrays[number]);
         let (targets, layout) = open_array(&config, writes).map_err(|e| e.below(&format!("arrays[{number}]")))?;
-        Ok(OpenArray { config, layout, targets })
+        Ok(OpenArray { config, layout, writes, targets })
     }
 
     /// Bytes of a volume; none if there is no such volume.
@@ -80,6 +83,7 @@ fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
         faults: Vec::new(),
         trace_requests: 0,
         emulation: Emulation::default(),
+        verify: Verify::Off,
     }
 }
 
@@ -162,7 +166,7 @@ impl Hub {
 
     /// Serves until the last port is gone. `ready` is told when it can, or why not.
     pub fn serve(self, ready: Sender<Result<(), LiveError>>) -> ArrayResult {
-        let Hub { array: OpenArray { config, layout, targets }, sender, jobs, answers } = self;
+        let Hub { array: OpenArray { config, layout, targets, .. }, sender, jobs, answers } = self;
         // Ports have senders of their own; when the last is gone, there is nothing more to do.
         drop(sender);
         let watches = config.targets.iter().any(|spec| matches!(spec, TargetSpec::Emulated { .. }));

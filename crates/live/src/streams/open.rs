@@ -12,6 +12,7 @@ use super::config::{EndpointSpec, StreamsConfig};
 use super::ends::{Blocks, Part};
 use super::result::EndpointFacts;
 use crate::config::Progress;
+use crate::content::{Known, Stamper};
 use crate::error::LiveError;
 use crate::page_cache;
 use crate::target::{self, direct, fill_all, Filling, Intent, Store, Target, TargetSpec};
@@ -61,6 +62,9 @@ struct Use {
     begin: u64,
     end: u64,
 }
+
+/// What is filled is stamped in sectors of this.
+const FILL_SECTOR_BYTES: u32 = 4096;
 
 /// A file, device or volume with all who use it.
 #[derive(Debug)]
@@ -188,7 +192,14 @@ impl Opened {
         let sources = self.shared.iter_mut().filter(|shared| is_read(shared)).filter_map(|s| s.target.as_mut());
         let members = self.arrays.iter_mut().flat_map(|array| array.targets.iter_mut().flatten());
         let targets = sources.chain(members).enumerate().map(|(i, target)| (i as u64, target));
-        fill_all(targets, &|number| Filling::Random(seed.child(number).draws()), observer)
+        // What streams write over it has no stamps of its own.
+        let stamper = Stamper::of_this_run(seed.as_u64(), FILL_SECTOR_BYTES);
+        let stopped = fill_all(targets, &|number| Filling::Random(seed.child(number).draws(), stamper), observer)?;
+        let ends = self.shared.iter_mut().filter(|shared| shared.is_written()).filter_map(|s| s.target.as_mut());
+        let members =
+            self.arrays.iter_mut().filter(|array| array.writes).flat_map(|array| array.targets.iter_mut().flatten());
+        ends.chain(members).try_for_each(|target| target.will_be_written(FILL_SECTOR_BYTES, Known::Nothing))?;
+        Ok(stopped)
     }
 
     /// Puts the sources out of the page cache; then says what every end is, and what of it is still there.

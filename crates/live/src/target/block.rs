@@ -40,7 +40,14 @@ pub(super) fn open(path: &Path, named: bool, key: &str, intent: Intent<'_>) -> R
     };
     facts.overwritten_signature = signature;
     let least_sector_bytes = facts.sector_bytes;
-    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store: Store::Fd(file), needs_fill: false })
+    Ok(Target {
+        key: key.to_string(),
+        facts,
+        least_sector_bytes,
+        store: Store::Fd(file),
+        needs_fill: false,
+        stamped: None,
+    })
 }
 
 fn open_to_read(path: &Path, key: &str) -> Result<File, LiveError> {

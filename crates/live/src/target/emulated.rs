@@ -62,7 +62,7 @@ pub(super) fn open(
     describe(&mut facts, spec, name);
     let store = Store::Emulated(Box::new(spec.clone()), kept);
     let least_sector_bytes = facts.sector_bytes;
-    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store, needs_fill })
+    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store, needs_fill, stamped: None })
 }
 
 /// Capacity of the modelled disk in bytes.

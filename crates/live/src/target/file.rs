@@ -5,7 +5,7 @@
 //! - The mark that allows it is read by the very descriptor that is written through.
 
 use super::direct::{self, Access};
-use super::trailer::{Trailer, TRAILER_BYTES};
+use super::trailer::{Stamped, Trailer, TRAILER_BYTES};
 use super::{Intent, Store, Target, TargetFacts};
 use crate::directory::Directory;
 use crate::error::{plain, LiveError};
@@ -82,7 +82,7 @@ fn create(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result
         let _ = around.remove(&name, Some(&file));
         return Err(error);
     }
-    finish(file, path, size_bytes, key, intent, Origin { ours: true, needs_fill: true })
+    finish(file, path, size_bytes, key, intent, Origin { ours: true, needs_fill: true, stamped: None })
 }
 
 /// A file that exists: ours is used or made anew, others are only read.
@@ -107,7 +107,8 @@ fn open_existing(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) ->
     }
     if trailer.is_none() || (usable && !writes) {
         lock(&reader, false, path, key)?;
-        let origin = Origin { ours: trailer.is_some(), needs_fill: false };
+        let stamped = trailer.and_then(|trailer| trailer.stamped);
+        let origin = Origin { ours: trailer.is_some(), needs_fill: false, stamped };
         return finish(reader, path, size_bytes, key, intent, origin);
     }
     let file = match around.open_file(&name, libc::O_RDWR, false) {
@@ -128,7 +129,8 @@ fn open_existing(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) ->
         allocate(&file, size_bytes, path, key)?;
     }
     let needs_fill = !(trailer.filled && trailer.data_bytes >= size_bytes);
-    finish(file, path, size_bytes, key, intent, Origin { ours: true, needs_fill })
+    let stamped = trailer.stamped.filter(|_| !needs_fill);
+    finish(file, path, size_bytes, key, intent, Origin { ours: true, needs_fill, stamped })
 }
 
 fn refuse_link<T>(path: &Path, key: &str) -> Result<T, LiveError> {
@@ -150,7 +152,7 @@ fn read_trailer(file: &File, len: u64) -> Option<Trailer> {
 /// Gives the file its size with all blocks allocated, and a trailer that says it is not filled.
 fn allocate(file: &File, size_bytes: u64, path: &Path, key: &str) -> Result<(), LiveError> {
     let data_bytes = size_bytes.next_multiple_of(TRAILER_BYTES);
-    let trailer = Trailer { data_bytes, filled: false }.encode();
+    let trailer = Trailer { data_bytes, filled: false, stamped: None }.encode();
     let total = data_bytes + TRAILER_BYTES;
     let made = file.set_len(0).and_then(|()| preallocate(file, total)).and_then(|()| {
         file.set_len(total)?;
@@ -188,6 +190,7 @@ fn lock(file: &File, exclusive: bool, path: &Path, key: &str) -> Result<(), Live
 struct Origin {
     ours: bool,
     needs_fill: bool,
+    stamped: Option<Stamped>,
 }
 
 fn finish(
@@ -207,6 +210,6 @@ fn finish(
     };
     facts.sector_bytes = least_sector_bytes.max(SECTOR_BYTES);
     facts.made_by_raidlab = origin.ours;
-    let needs_fill = origin.needs_fill;
-    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store: Store::Fd(file), needs_fill })
+    let Origin { needs_fill, stamped, .. } = origin;
+    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store: Store::Fd(file), needs_fill, stamped })
 }

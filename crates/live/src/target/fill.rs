@@ -8,9 +8,10 @@
 //! - A file's trailer says "filled" only while it is: not before the last byte is written, nor once zeroes are.
 //! - The caller sees to it that the target may be written; nothing here asks again.
 
-use super::trailer::{Trailer, TRAILER_BYTES};
+use super::trailer::{Stamped, Trailer, TRAILER_BYTES};
 use super::{Kept, Store, Target};
 use crate::config::{Progress, Stage, PULSE};
+use crate::content::{seal, Known, Stamper};
 use crate::error::LiveError;
 use crate::memory::{fill_random, Mapping, PAGE_BYTES};
 use raidlab_types::{CounterRng, Duration};
@@ -25,8 +26,8 @@ const STEP_BYTES: usize = 1 << 20;
 /// What to fill with.
 #[derive(Debug)]
 pub(crate) enum Filling {
-    /// Only what raidlab has made, and not yet filled.
-    Random(CounterRng),
+    /// Only what raidlab has made, and not yet filled: random bytes in stamped sectors.
+    Random(CounterRng, Stamper),
     /// Everything.
     Zeroes,
 }
@@ -35,7 +36,7 @@ impl Target {
     /// Bytes that [`Target::fill`] would write.
     pub fn bytes_to_fill(&self, filling: &Filling) -> u64 {
         match filling {
-            Filling::Random(_) if !self.needs_fill => 0,
+            Filling::Random(..) if !self.needs_fill => 0,
             _ if matches!(self.store, Store::Emulated(_, Kept::Nothing)) => 0,
             _ => self.facts.size_bytes,
         }
@@ -63,7 +64,48 @@ impl Target {
             }
         };
         self.needs_fill = done.is_break() || matches!(filling, Filling::Zeroes);
+        self.stamped = if self.needs_fill { None } else { filling.stamped() };
         Ok(done)
+    }
+
+    /// What is known of its sectors, if they are of this size.
+    pub fn known(&self, sector_bytes: u32) -> Known {
+        match self.stamped {
+            Some(stamped) if stamped.sector_bytes != sector_bytes => Known::Nothing,
+            Some(Stamped { placed: true, .. }) => Known::Placed,
+            Some(Stamped { placed: false, .. }) => Known::Sound,
+            None => Known::Nothing,
+        }
+    }
+
+    /// Takes back what is said of all its sectors, as far as this no longer holds of what is going to be written. To be
+    /// called before anything is.
+    pub fn will_be_written(&mut self, sector_bytes: u32, known: Known) -> Result<(), LiveError> {
+        let before = self.stamped;
+        self.stamped = match (self.known(sector_bytes), known) {
+            (Known::Nothing, _) | (_, Known::Nothing) => None,
+            (found, written) => {
+                let placed = (found, written) == (Known::Placed, Known::Placed);
+                Some(Stamped { sector_bytes, placed })
+            }
+        };
+        let (Some(file), true) = (self.store.file(), self.stamped != before) else { return Ok(()) };
+        let stamped = self.stamped;
+        let write = || -> io::Result<()> {
+            let data_bytes = file.metadata()?.len().saturating_sub(TRAILER_BYTES);
+            write_trailer(file, Trailer { data_bytes, filled: true, stamped }, &mut Mapping::new(PAGE_BYTES)?)?;
+            file.sync_data()
+        };
+        write().map_err(|e| LiveError::io(format!("{}.path", self.key), self.name(), "marking it before the run", &e))
+    }
+}
+
+impl Filling {
+    fn stamped(&self) -> Option<Stamped> {
+        match self {
+            Filling::Random(_, stamper) => Some(Stamped { sector_bytes: stamper.sector_bytes() as u32, placed: true }),
+            Filling::Zeroes => None,
+        }
     }
 }
 
@@ -95,9 +137,15 @@ pub(crate) fn fill_all<'a>(
     Ok(ControlFlow::Continue(()))
 }
 
-fn make(bytes: &mut [u8], filling: &mut Filling) {
+/// Makes the bytes that lie from byte `at` on.
+fn make(bytes: &mut [u8], at: u64, filling: &mut Filling) {
     match filling {
-        Filling::Random(random) => fill_random(bytes, random),
+        Filling::Random(random, stamper) => {
+            debug_assert_eq!(at % stamper.sector_bytes() as u64, 0);
+            fill_random(bytes, random);
+            seal(bytes, stamper.sector_bytes());
+            stamper.stamp(bytes, 0, at / stamper.sector_bytes() as u64, 0);
+        }
         Filling::Zeroes => bytes.fill(0),
     }
 }
@@ -107,8 +155,8 @@ fn fill_memory(
     filling: &mut Filling,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    for step in bytes.chunks_mut(STEP_BYTES) {
-        make(step, filling);
+    for (i, step) in bytes.chunks_mut(STEP_BYTES).enumerate() {
+        make(step, (i * STEP_BYTES) as u64, filling);
         progress(step.len() as u64)?;
     }
     ControlFlow::Continue(())
@@ -125,12 +173,12 @@ fn fill_file(
     let mut buffer = Mapping::new(STEP_BYTES)?;
     let length = if ours { file.metadata()?.len().saturating_sub(TRAILER_BYTES) } else { size_bytes };
     if ours {
-        write_trailer(file, Trailer { data_bytes: length, filled: false }, &mut buffer)?;
+        write_trailer(file, Trailer { data_bytes: length, filled: false, stamped: None }, &mut buffer)?;
     }
     let mut at = 0;
     while at < length {
         let step = (length - at).min(STEP_BYTES as u64) as usize;
-        make(&mut buffer.bytes_mut()[..step], filling);
+        make(&mut buffer.bytes_mut()[..step], at, filling);
         file.write_all_at(&buffer.bytes_mut()[..step], at)?;
         at += step as u64;
         if progress(step as u64).is_break() {
@@ -138,8 +186,8 @@ fn fill_file(
         }
     }
     file.sync_data()?;
-    if ours && matches!(filling, Filling::Random(_)) {
-        write_trailer(file, Trailer { data_bytes: length, filled: true }, &mut buffer)?;
+    if ours && matches!(filling, Filling::Random(..)) {
+        write_trailer(file, Trailer { data_bytes: length, filled: true, stamped: filling.stamped() }, &mut buffer)?;
         file.sync_data()?;
     }
     Ok(ControlFlow::Continue(()))

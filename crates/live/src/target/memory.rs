@@ -16,7 +16,7 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
         .map_err(|e| LiveError::io(size_key, "memory", &format!("taking {size_bytes} bytes"), &e))?;
     let facts = TargetFacts::of_memory(size_bytes, SECTOR_BYTES);
     let store = Store::Memory(mapping);
-    Ok(Target { key: key.to_string(), facts, least_sector_bytes: SECTOR_BYTES, store, needs_fill: true })
+    Ok(Target { key: key.to_string(), facts, least_sector_bytes: SECTOR_BYTES, store, needs_fill: true, stamped: None })
 }
 
 /// Checks that all members in memory together leave some for the rest.

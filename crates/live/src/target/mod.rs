@@ -23,6 +23,7 @@ pub use emulated::EmulatedContent;
 pub(crate) use emulated::{capacity_bytes, Kept};
 pub use facts::{DeviceFacts, EmulatedFacts, FilesystemFacts, TargetFacts};
 pub(crate) use fill::{fill_all, Filling};
+use trailer::Stamped;
 
 use crate::error::LiveError;
 use crate::memory::Mapping;
@@ -145,6 +146,8 @@ pub(crate) struct Target {
     pub store: Store,
     /// It was made by raidlab and does not yet hold random bytes.
     pub needs_fill: bool,
+    /// What raidlab knows of what it holds.
+    pub stamped: Option<Stamped>,
 }
 
 /// Opens the target that `spec` describes; `key` is where that stands in the cell.

@@ -13,5 +13,5 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
     }
     let facts = TargetFacts { kind: "null", io: "null", ..TargetFacts::of_memory(size_bytes, SECTOR_BYTES) };
     let key = key.to_string();
-    Ok(Target { key, facts, least_sector_bytes: SECTOR_BYTES, store: Store::Null, needs_fill: false })
+    Ok(Target { key, facts, least_sector_bytes: SECTOR_BYTES, store: Store::Null, needs_fill: false, stamped: None })
 }

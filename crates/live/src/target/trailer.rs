@@ -4,7 +4,9 @@
 //! renaming, copying and file systems without extended attributes; it lies at the end, so that the member's sectors
 //! begin at 0.
 //!
-//! Invariant: `filled` is written only after every byte before the trailer is.
+//! Invariants:
+//! - `filled` is written only after every byte before the trailer is.
+//! - `stamped` is taken back before anything is written that has no stamp of raidlab's.
 
 use crate::memory::PAGE_BYTES;
 
@@ -20,6 +22,17 @@ pub(super) struct Trailer {
     pub data_bytes: u64,
     /// Whether they have been filled.
     pub filled: bool,
+    /// What is known of every sector, if anything is.
+    pub stamped: Option<Stamped>,
+}
+
+/// All sectors of a target bear stamps of raidlab's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamped {
+    /// A stamp begins every so many bytes.
+    pub sector_bytes: u32,
+    /// Each names the very place where it lies, not that of an array over it.
+    pub placed: bool,
 }
 
 impl Trailer {
@@ -28,6 +41,10 @@ impl Trailer {
         page[..32].copy_from_slice(MAGIC);
         page[32..40].copy_from_slice(&self.data_bytes.to_le_bytes());
         page[40] = self.filled as u8;
+        if let Some(stamped) = self.stamped {
+            page[41] = stamped.placed as u8;
+            page[44..48].copy_from_slice(&stamped.sector_bytes.to_le_bytes());
+        }
         page
     }
 
@@ -37,7 +54,11 @@ impl Trailer {
             return None;
         }
         let data_bytes = u64::from_le_bytes(page[32..40].try_into().ok()?);
-        (data_bytes.checked_add(TRAILER_BYTES)? == file_bytes).then_some(Trailer { data_bytes, filled: page[40] == 1 })
+        let sector_bytes = u32::from_le_bytes(page[44..48].try_into().ok()?);
+        // Files of versions that knew nothing of this have zeroes there.
+        let stamped = (sector_bytes > 0).then_some(Stamped { sector_bytes, placed: page[41] == 1 });
+        let trailer = Trailer { data_bytes, filled: page[40] == 1, stamped };
+        (data_bytes.checked_add(TRAILER_BYTES)? == file_bytes).then_some(trailer)
     }
 }
 
@@ -47,7 +68,8 @@ mod tests {
 
     #[test]
     fn only_a_whole_and_fitting_trailer_is_known() {
-        let trailer = Trailer { data_bytes: 8192, filled: true };
+        let stamped = Some(Stamped { sector_bytes: 4096, placed: true });
+        let trailer = Trailer { data_bytes: 8192, filled: true, stamped };
         let mut page = trailer.encode();
         assert_eq!(Trailer::decode(&page, 12288), Some(trailer));
         assert_eq!(Trailer::decode(&page, 16384), None, "the file was resized by someone else");

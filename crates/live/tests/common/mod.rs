@@ -60,6 +60,7 @@ pub fn config(tree: Tree) -> LiveConfig {
         faults: Vec::new(),
         trace_requests: 0,
         emulation: Default::default(),
+        verify: Default::default(),
     }
 }
 
@@ -124,6 +125,7 @@ pub fn direct(targets: Vec<TargetSpec>) -> DirectConfig {
         workload: workload(0.5, SizeSpec::Fixed { bytes: 4 * KIB }),
         limits: requests(2000),
         seed: 1,
+        verify: Default::default(),
     }
 }
 

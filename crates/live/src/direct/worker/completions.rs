@@ -8,7 +8,8 @@ use super::{Gate, Transport, Worker};
 use crate::direct::shared::Counted;
 use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
-use raidlab_types::Instant;
+use crate::memory::Use;
+use raidlab_types::{Extent, Instant};
 use std::io;
 
 impl Worker<'_> {
@@ -95,6 +96,27 @@ impl Worker<'_> {
         if counted {
             let slot = self.slots.get(tag);
             self.members[slot.site as usize].add(slot.kind(), slot.bytes, now.since(slot.issued).as_ns(), ok);
+        }
+        self.compare(tag, ok);
+    }
+
+    /// Compares what a request brought with what is known to be there, or notes what it wrote; its time has been taken.
+    #[inline]
+    fn compare(&mut self, tag: u32, ok: bool) {
+        let Some(check) = &mut self.check else { return };
+        let slot = self.slots.get(tag);
+        let site = &self.sites[slot.site as usize];
+        let Some(known) = site.known else { return };
+        let sectors = Extent::new(slot.lba, slot.bytes / u64::from(self.manner.sector_bytes));
+        if slot.writes {
+            check.write_ends(site.target, sectors, slot.sequence, slot.mark != 0, ok);
+        } else if ok {
+            let (mark, bytes) = (slot.mark, slot.bytes as usize);
+            let Some(block) = *slot.block(Use::Any) else { return };
+            assert!(bytes <= block.len());
+            // SAFETY: the block is this slot's and at least that long, and its request has come back.
+            let brought = unsafe { std::slice::from_raw_parts(block.as_ptr(), bytes) };
+            check.read_ends(mark, site.target, sectors, brought, known);
         }
     }
 
