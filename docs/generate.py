@@ -82,7 +82,7 @@ COLUMNS: dict[str, str] = {
     "voluntary_switches": "How often raidlab's threads gave up the processor to wait. Live.",
     "involuntary_switches": "How often it was taken from them. Live.",
     "operation": "`read` or `write`.",
-    "time": "`response` or `service`.",
+    "time": "`response`, `service`, or `gap`: times of 1 ms or more in which nothing completed (operation `all`; live only).",
     "value_ns": "Upper end of the bucket: values are at most this.",
     "count": "Requests in the bucket.",
     "leaf": "Member, from 0 in depth-first order.",

@@ -7,6 +7,7 @@ which check must bite and how hard stand beside it in `CHEATS`.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from rigs import (
     CPU,
     MIB,
     Checks,
+    UnavailableError,
     btrfs,
     checks,
     filled_loop,
@@ -382,6 +384,49 @@ def read_only_and_unknown() -> Checks:
         return checks("measure", device, "--depth", "4", *SHORT)
 
 
+def hidden_stalls() -> Checks:
+    """A device that stalls for 300 ms every 1.5 s."""
+    with liar(stall_ms=300, stall_every_ms=1500) as device:
+        return checks("measure", device, "--runtime", "6s", "--warmup", "500ms", "--repeats", "1", "--depth", "8")
+
+
+def slows_down() -> Checks:
+    """A device that falls to a half or less after 20 s, measured for three times 3 s."""
+    with liar(service_us=200, slow_after_s=20, slow_us=500) as device:
+        return checks("measure", device, "--runtime", "3s")
+
+
+def credits_unseen() -> Checks:
+    """A device with credits for more requests than the run asks for."""
+    with liar(credits=2_000_000, credits_per_s=300) as device:
+        return checks("measure", device, "--runtime", "3s")
+
+
+def credits_spent() -> Checks:
+    """A device with credits for 15,000 requests, filled at 100 a second, until it is steady."""
+    with liar(credits=15_000, credits_per_s=100, service_us=1000) as device:
+        return checks("measure", device, "--runtime", "3s", "--repeats", "2", "--until-steady")
+
+
+def load_below_a_loop() -> Checks:
+    """A second reader of the disk below a loop device."""
+    disk = Path("/dev") / sh("findmnt", "-n", "-o", "SOURCE", "-T", DISK).removeprefix("/dev/")
+    if not disk.is_block_device():
+        raise UnavailableError(f"{DISK} lies on no block device")
+    with filled_loop(DISK) as device, second_load(str(disk)):
+        return checks("measure", device, "--runtime", "3s", "--repeats", "1")
+
+
+def hogged_processors() -> Checks:
+    """One and a half times as many busy programs as there are processors."""
+    with filled_loop(MEMORY) as device, contextlib.ExitStack() as made:
+        for _ in range((os.cpu_count() or 1) * 3 // 2):
+            hog = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+            made.callback(hog.wait)
+            made.callback(hog.kill)
+        return checks("measure", device, "--runtime", "2s")
+
+
 def study(text: str, on: str = "emulated") -> Checks:
     """The findings of a study."""
     with folder("/tmp") as place:
@@ -423,6 +468,12 @@ CHEATS = [
     Cheat("the same second load, before measuring", "background_load", "WARN", load_before),
     Cheat("a file system that compresses", "compression", "WARN", compressing_btrfs),
     Cheat("blocks that were never written", "sparse", "INVALID", reserved_blocks),
+    Cheat("300 ms stalls in a closed loop", "stalls", "WARN", hidden_stalls),
+    Cheat("slowing to less than a half within 20 s", "sustained", "UNKNOWN", slows_down),
+    Cheat("burst credits that outlast the run", "sustained", "UNKNOWN", credits_unseen),
+    Cheat("burst credits, until steady", "sustained", "WARN", credits_spent),
+    Cheat("a load on the disk below a loop", "background_load", "WARN", load_below_a_loop),
+    Cheat("three programs on two processors", "busy_processors", "WARN", hogged_processors),
     Cheat("the first tenth by --span", "short_stroke", "WARN", first_tenth_asked),
     Cheat("a target as fast as the generator", "generator_limited", "WARN", meter_as_limit),
     Cheat("a quota on the processor", "throttling", "WARN", slow_generator),

@@ -66,6 +66,29 @@ class Histogram:
         rank = max(1, math.ceil(self.total * percentile / 100 - 1e-9))
         return int(self.value_ns[int(np.searchsorted(np.cumsum(self.count), rank))])
 
+    def rest_ns(self, percentile: float, span_ns: float) -> float:
+        """What is left at a random moment of the time it falls into, if these times lie within a span; 0 outside.
+
+        Parameters
+        ----------
+        percentile : float
+            So many per cent of all moments have at most this left.
+        span_ns : float
+            At least the sum of all times.
+
+        Examples
+        --------
+        >>> Histogram.of({"value_ns": [300], "count": [2]}).rest_ns(99, 3000)
+        285.0
+        """
+        values, counts = self.value_ns.astype(np.float64), self.count.astype(np.float64)
+        beyond = (1 - percentile / 100) * span_ns
+        # With a time and all longer ones: how many there are, and how long they are together.
+        many, long = np.cumsum(counts[::-1])[::-1], np.cumsum((values * counts)[::-1])[::-1]
+        left = long - np.concatenate([[0.0], values[:-1]]) * many
+        at = int(np.searchsorted(-left, -beyond, side="right")) - 1
+        return max(0.0, float((long[at] - beyond) / many[at])) if at >= 0 and many[at] else 0.0
+
     @property
     def deviation_ns(self) -> float | None:
         """The standard deviation of all times, to the histogram's resolution; None of fewer than two.

@@ -21,6 +21,7 @@ from raidlab.checks import (
     array_state,
     background_load,
     buffered_io,
+    busy_processors,
     cache,
     check_targets,
     clock,
@@ -36,13 +37,14 @@ from raidlab.checks import (
     shared_device,
     sparse,
     stacked_striping,
+    stalls,
     throttling,
 )
 from raidlab.checks.coverage import tenths
 from raidlab.checks.finding import Finding
 from raidlab.metrics import Analysis
 from raidlab.results import Run, load_run
-from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS
+from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS, HISTOGRAM_COLUMNS
 from raidlab.study.workload import MixedAddress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,6 +217,95 @@ def machine(**after: Any) -> dict[str, Any]:
 def test_the_machine(module: Any, after: dict[str, Any], expected: str) -> None:
     (finding,) = module.check_machine(machine(**after))
     assert finding.verdict == expected, finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("ticks", "waited_us", "expected"),
+    [(9000, 59_000_000, "WARN"), (9000, 5_000_000, "PASS"), (1000, 59_000_000, "PASS"), (9000, None, "WARN")],
+)
+def test_programs_that_keep_the_processors(ticks: int, waited_us: int | None, expected: str) -> None:
+    facts = machine()
+    facts["before"]["others"] = {"programs": {"7": 100}, "waited_us": 0}
+    facts["after"]["others"] = {"programs": {"7": 100 + ticks, "9": 5}, "waited_us": waited_us}
+    (finding,) = busy_processors.check_machine(facts)
+    assert finding.verdict == expected, finding.evidence
+    (finding,) = busy_processors.check_machine(machine())
+    assert finding.verdict == "UNKNOWN" and finding.mend
+
+
+def test_a_load_on_the_disk_below_a_loop_device(small_run: Run, tmp_path: Path) -> None:
+    stack = [{"name": "loop0", "through_page_cache": False}, {"name": "sda"}]
+
+    def seen(below: int, name: str, **more: Any) -> str:
+        counts = {"read_bytes": 0, "write_bytes": 0}
+        before = {"at_s": 10.0, "devices": {"loop0": counts, "sda": counts}}
+        after = {
+            "at_s": 20.0,
+            "devices": {"loop0": {**counts, "read_bytes": 1000 * MIB}, "sda": {**counts, "read_bytes": below}},
+        }
+        facts = member(stack=stack, traffic=before, traffic_after=after, **more)
+        analysis = live(small_run, tmp_path / name, [facts], moved=moved(1000 * MIB, 1000 * MIB))
+        return only(list(background_load.check(analysis))).verdict
+
+    assert seen(1030 * MIB, "alone") == "PASS"
+    assert seen(1300 * MIB, "beside") == "WARN"
+    assert seen(1300 * MIB, "array", volumes=[volume()]) == "PASS"
+
+
+def with_gaps(run: Run, folder: Path, response: dict[int, int], gaps: dict[int, int], **more: Any) -> Analysis:
+    """A live run of which every cell had these response times and gaps, by milliseconds, and lasted 3 s."""
+    times = [("read", "response", response), ("all", "gap", gaps)]
+    cells = run.cells.with_columns(
+        pl.lit("live").alias("target"),
+        pl.lit(3 * 10**9, dtype=pl.UInt64).alias("elapsed_ns"),
+        pl.lit(sum(response.values()), dtype=pl.UInt64).alias("all_requests"),
+    )
+    rows = [
+        {"cell": cell, "operation": operation, "time": time, "value_ns": int(value * 1e6), "count": count}
+        for cell in cells["cell"]
+        for operation, time, found in times
+        for value, count in found.items()
+    ]
+    analysis = live(run, folder, [member()], **more)
+    cells.write_parquet(folder / "cells.parquet")
+    pl.DataFrame(rows, schema=HISTOGRAM_COLUMNS, orient="row").write_parquet(folder / "histograms.parquet")
+    return Analysis(load_run(analysis.run.folder))
+
+
+def test_stalls_that_a_closed_loop_hides(small_run: Run, tmp_path: Path) -> None:
+    # 4 stalls of 300 ms in 3 s at a depth of 1.
+    stalled = with_gaps(small_run, tmp_path / "stalled", {1: 2380, 300: 4}, {1: 2380, 300: 4})
+    (found,) = stalls.check(stalled)
+    assert found.verdict == "WARN" and found.mend, found.evidence
+    assert "is 1 ms;" in found.evidence and "40% of the time" in found.evidence
+    index = next(index for index, point in enumerate(stalled.points) if point.load == "closed")
+    # An arrival meets them 40 % of the time, and one in a hundred has more than 292.5 ms left.
+    assert stalled.values[index]["arrival_wait_ms_p99"] == pytest.approx(292.5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("response", "gaps"),
+    [
+        # Nothing ever stood still for a millisecond.
+        ({0.1: 30_000}, {0: 0}),
+        # Independent requests of exponential times at a disk: a gap is a service time.
+        ({5: 150, 10: 90, 20: 50, 40: 9, 60: 1}, {5: 150, 10: 90, 20: 50, 40: 9, 60: 1}),
+        # Requests that are slow one by one, while others complete.
+        ({0.1: 29_700, 20: 300}, {1: 5}),
+        # Percentiles that show the stalls.
+        ({1: 900, 300: 60}, {300: 3}),
+    ],
+)
+def test_what_is_no_hidden_stall(
+    small_run: Run, tmp_path: Path, response: dict[int, int], gaps: dict[int, int]
+) -> None:
+    (found,) = stalls.check(with_gaps(small_run, tmp_path / "run", response, gaps))
+    assert found.verdict == "PASS" and not found.mend, found.evidence
+
+
+def test_stalls_are_not_known_where_nobody_looked(small_run: Run, tmp_path: Path) -> None:
+    (found,) = stalls.check(live(small_run, tmp_path / "run", [member()]))
+    assert found.verdict == "UNKNOWN" and found.mend
 
 
 def test_a_clock_too_coarse_for_what_it_timed() -> None:

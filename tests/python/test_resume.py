@@ -227,6 +227,9 @@ def test_a_cell_that_was_cut_short_is_run_again(small_study: Path) -> None:
     # What the engine says of a cell that was ended early, in the place of a whole one.
     file = run.folder / "parts.jsonl"
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        # As lines of before there were checksums: this one is changed.
+        del line["crc32"]
     cut = next(line for line in lines if "answer" in line)
     cut["answer"]["interrupted"] = True
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

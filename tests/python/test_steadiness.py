@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from raidlab.checks import Finding, not_steady, order_drift
+from raidlab.checks import Finding, not_steady, order_drift, sustained
 from raidlab.metrics import Analysis
 from raidlab.results import Run, load_run
 from raidlab.results.tables import SNAPSHOT_COLUMNS
@@ -88,6 +88,47 @@ def test_steady_rates_seldom_seem_unsteady(small_run: Run, tmp_path: Path) -> No
         rates = rng.poisson(np.geomspace(4.0, 4000.0, 10)[:, None], (10, 15)).astype(np.float64)
         false += only(list(not_steady.check(with_rates(small_run, tmp_path / str(number), rates)))).verdict != "PASS"
     assert false <= 3
+
+
+def sustained_of(run: Run, folder: Path, rates: NDArray[np.float64]) -> Finding:
+    """What `sustained` says of a live run whose first cell completed so many requests in each second."""
+    analysis = with_rates(run, folder, rates[None, :])
+    cells = analysis.run.cells.with_columns(pl.lit("live").alias("target"))
+    disk = {"kind": "block", "name": "/dev/sda", "io": "direct", "disks": ["sda"], "stack": []}
+    rewritten(analysis.run, folder / "live", cells=cells)
+    facts = json.loads((folder / "live" / "run.json").read_text())
+    (folder / "live" / "run.json").write_text(json.dumps({**facts, "live_members": [disk]}), encoding="utf-8")
+    return only(list(sustained.check(Analysis(load_run(folder / "live")))))
+
+
+def test_a_burst_is_named_with_its_credits(small_run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(59)
+    # 40 s at 1,800 a second on credit, and 300 a second from then on: a bucket of 60,000.
+    rates = rng.poisson(np.where(np.arange(80) < 40, 1800, 300)).astype(np.float64)
+    burst = sustained.burst_of(rates)
+    assert burst is not None and burst.seconds == 40
+    assert burst.bucket == pytest.approx(60_000, rel=0.03) and burst.slow_per_s == pytest.approx(300, rel=0.05)
+    assert sustained.burst_of(rng.poisson(300.0, 80).astype(np.float64)) is None
+    # Slower for a while is no burst.
+    dip = rng.poisson(np.where((np.arange(80) > 30) & (np.arange(80) < 50), 300, 1800)).astype(np.float64)
+    assert sustained.burst_of(dip) is None
+
+
+def test_how_long_a_rate_lasted(small_run: Run, tmp_path: Path) -> None:
+    # The warm-up of 5 s counts: it is load too.
+    short = sustained_of(small_run, tmp_path / "short", np.full(9, 9999.0))
+    assert short.verdict == "UNKNOWN" and "14 s" in short.evidence and "60s" in short.mend
+    lasting = np.full(80, 9999.0)
+    assert sustained_of(small_run, tmp_path / "lasting", lasting).verdict == "PASS"
+    fallen = np.where(np.arange(80) < 40, 9999.0, 300.0)
+    found = sustained_of(small_run, tmp_path / "fallen", fallen)
+    assert found.verdict == "WARN" and "300 from then on" in found.evidence
+
+
+def test_correlated_rates_seldom_seem_to_be_bursts() -> None:
+    # 600 stationary series whose neighbours are alike by 0.7, scattered by 20 %: at most 1 in 200 seems a burst.
+    series = 1000 * (1 + 0.2 * correlated(np.random.default_rng(61), 600, 40, 0.7))
+    assert sum(sustained.burst_of(np.maximum(one, 1.0)) is not None for one in series) <= 3
 
 
 def test_what_is_too_short_to_be_judged(small_run: Run, tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from raidlab.probe.read_again import read_bytes
-from raidlab.probe.watched import counters, watch
+from raidlab.probe.watched import watch
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.machine_facts import MachineWatch, machine_facts
 from raidlab.run.placement import unwritten_bytes
 from raidlab.run.target_facts import allocation, content, limits, settings, signature, target_facts
-from raidlab.run.target_facts.stack import Layer, layer_facts, stack_below
+from raidlab.run.target_facts.stack import Layer, counters, layer_facts, stack_below
 
 MIB = 1 << 20
 
@@ -191,11 +191,22 @@ def test_a_machine_that_tells_everything(tmp_path: Path) -> None:
     assert set(bare.values()) == {None}
 
 
+def test_others_are_neither_this_program_nor_its_own_nor_the_kernels(tmp_path: Path) -> None:
+    own = os.getpid()
+    for number, parent, ticks in ((own, 1, 900), (own + 1, own, 90), (2, 0, 7), (3, 2, 70), (own + 2, 1, 40)):
+        written(tmp_path / "proc" / str(number) / "stat", f"{number} (a) b) S {parent}{' 0' * 9} {ticks} 1 0 0\n")
+    written(tmp_path / "proc" / "pressure" / "cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull total=5\n")
+    found = machine_facts(sources(tmp_path))["others"]
+    assert found == {"programs": {str(own + 2): 41}, "waited_us": 1234}
+    assert machine_facts(sources(tmp_path / "nothing"))["others"] == {"programs": None, "waited_us": None}
+
+
 def test_facts_of_what_is_there(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_bytes(os.urandom(MIB))
     facts = target_facts(file)
-    assert {"disks", "volumes", "stack", "settings", "limits", "allocation", "signature", "content"} == set(facts)
+    asked = {"settings", "limits", "allocation", "signature", "content", "traffic"}
+    assert {"disks", "volumes", "stack", *asked} == set(facts)
     assert facts["content"]["blocks"] == 64
     assert target_facts(None) == {"disks": [], "volumes": [], "stack": []}
 

@@ -11,7 +11,7 @@
 //! - A file system of several devices (btrfs) has moved what all of them moved; what was asked of a target on it is
 //!   divided among them, so that the sums are those of the target.
 //!
-//! Reference: getrusage(2); Documentation/block/stat.rst of the kernel.
+//! Reference: getrusage(2); Documentation/block/stat.rst and Documentation/scheduler/sched-stats.rst of the kernel.
 
 use crate::result::MemberCounts;
 use crate::safety::numbers::DevNumbers;
@@ -47,6 +47,8 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Times it was taken from it.
     pub involuntary_switches: u64,
+    /// While it could have run and another had the processor; 0 where the kernel does not tell.
+    pub waited_ns: u64,
 }
 
 /// What moved on a device, and what was asked of the targets on it.
@@ -83,6 +85,7 @@ impl Usage {
             system_ns: ns(used.ru_stime),
             voluntary_switches: used.ru_nvcsw as u64,
             involuntary_switches: used.ru_nivcsw as u64,
+            waited_ns: waited_ns().unwrap_or(0),
         }
     }
 
@@ -93,6 +96,7 @@ impl Usage {
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
             involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+            waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns),
         }
     }
 
@@ -101,7 +105,13 @@ impl Usage {
         self.system_ns += other.system_ns;
         self.voluntary_switches += other.voluntary_switches;
         self.involuntary_switches += other.involuntary_switches;
+        self.waited_ns += other.waited_ns;
     }
+}
+
+/// How long the calling thread has waited for a processor so far.
+fn waited_ns() -> Option<u64> {
+    fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Bytes read and written so far.

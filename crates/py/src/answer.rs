@@ -51,6 +51,9 @@ pub(crate) fn recorded(py: Python<'_>, out: &Bound<'_, PyDict>, recorder: &Recor
     out.set_item("all", tally(py, &all)?)?;
     out.set_item("task", tally(py, &tasks)?)?;
     out.set_item("depth", recorder.mean_in_flight())?;
+    if let Some(gaps) = recorder.gaps() {
+        out.set_item("gaps", histogram(py, gaps)?)?;
+    }
     let snapshots = PyDict::new(py);
     let rows: Vec<_> = recorder.snapshots().collect();
     column(py, &snapshots, "time_ns", rows.iter().map(|s| s.time_ns))?;

@@ -36,6 +36,10 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         why = "the page cache moves other blocks than are asked for, and at other times"
         yield Finding(NAME, "live", UNKNOWN, f"Could not be determined, because {why}.", "Leave out --buffered.")
         return
+    below = _below(members)
+    if below is not None:
+        yield Finding(NAME, "live", WARN, below, _MEND)
+        return
     found = [(over, device, point) for point in points for device, over in _more(analysis, point)]
     if not found:
         counted = not analysis.run.devices.is_empty()
@@ -56,6 +60,39 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         f"{point.array}, {point.workload}, {point.level} was measured ({over} of {len(found)} readings of its kind).",
         _MEND,
     )
+
+
+def _below(members: list[Member]) -> str | None:
+    """What moved at a device further down beyond what came from above, over the whole run; None where it is little.
+
+    Only where one device lies below another: what an array or a file system adds is not somebody else's.
+    """
+    for member in members:
+        stack, before, after = (member.get(key) or {} for key in ("stack", "traffic", "traffic_after"))
+        if len(stack) < 2 or member.get("volumes") or any(layer.get("through_page_cache") for layer in stack):
+            continue
+        if "devices" not in before or "devices" not in after or _share(members, stack[-1]["name"]) > 1:
+            continue
+        moved = {
+            name: {way: counts[way] - before["devices"][name][way] for way in counts}
+            for name, counts in after["devices"].items()
+            if name in before["devices"]
+        }
+        top, seconds = stack[0]["name"], after["at_s"] - before["at_s"]
+        for name in [layer["name"] for layer in stack[1:] if layer["name"] in moved and top in moved]:
+            more = sum(max(0, moved[name][way] - moved[top][way]) for way in moved[name])
+            asked = sum(moved[top].values())
+            if more > _MOST_SHARE * asked and more > _IDLE_BYTES_PER_S * seconds + _SLACK_BYTES:
+                return (
+                    f"{name}, below {top}, moved {format_bytes(more)} more than the {format_bytes(asked)} that did at "
+                    f"{top} in {seconds:.0f} s."
+                )
+    return None
+
+
+def _share(members: list[Member], device: str) -> int:
+    """How many members lie on a device."""
+    return sum(any(layer["name"] == device for layer in member.get("stack") or []) for member in members)
 
 
 def _more(analysis: Analysis, point: Point) -> Iterator[tuple[str, tuple[float, float, float]]]:

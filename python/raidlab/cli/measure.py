@@ -122,6 +122,14 @@ def measure(
             "side.",
         ),
     ] = None,
+    until_steady: Annotated[
+        bool,
+        typer.Option(
+            "--until-steady",
+            help="Before measuring, load each point for rounds of 12s or more until five in a row are steady (up to "
+            "25): shows credits, heat and caches that fill.",
+        ),
+    ] = False,
     each: Annotated[
         bool, typer.Option("--each", help="Several targets: one after the other, interleaved, not all at once.")
     ] = False,
@@ -214,7 +222,13 @@ def measure(
         targets,
         WorkloadFlags(rw=rw, read=read, address=address, size=size, align=align),
         LoadFlags(depth=depth, rate=rate, arrival=arrival, hold=hold),
-        BudgetFlags(runtime=runtime, warmup=warmup, repeats=repeats_of(witness, repeats), precision=precision),
+        BudgetFlags(
+            runtime=runtime,
+            warmup=warmup,
+            repeats=repeats_of(witness, repeats),
+            precision=precision,
+            until_steady=until_steady,
+        ),
         drive,
         study=study,
         workload=workload,
@@ -225,6 +239,8 @@ def measure(
         seed=seed,
     )
     if witness is not None:
-        refuse_beside_witness({"--out": out, "--precision": precision})
+        refuse_beside_witness(
+            {"--out": out, "--precision": precision, "--until-steady": "on" if until_steady else None}
+        )
         raise typer.Exit(witness_and_print(asked, as_json=as_json))
     raise typer.Exit(measure_and_print(asked, out=out, as_json=as_json, argv=["raidlab", *sys.argv[1:]]))

@@ -64,6 +64,7 @@ def measure(
         asked.drive,
         asked.precision_percent,
         wants_pilot(asked.budget.warmup, asked.budget.runtime),
+        asked.until_steady,
         progress or Silent(),
     )
     measurement.stop = stop or measurement.stop
@@ -148,6 +149,7 @@ def _facts(asked: Asked, subjects: list[Subject], measurement: Measurement) -> d
                 {"subject": name, "load": point.label, **asdict(found)}
                 for (name, point), found in measurement.warmups.items()
             ],
+            "steadied": measurement.steadied if asked.until_steady else None,
             "precision_percent": asked.precision_percent,
             "span_percent": [100 * share for share in asked.span],
         },

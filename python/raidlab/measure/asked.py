@@ -49,6 +49,7 @@ class BudgetFlags:
     warmup: str | None = None
     repeats: int | None = None
     precision: str | None = None
+    until_steady: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class Asked:
         One target after the other, interleaved, instead of all at once.
     precision_percent : float or None
         Repeat until the interval of every throughput is this narrow.
+    until_steady : bool
+        Load each point until it is steady before it is measured.
     seed : int
     notes : tuple of str
         What to tell the user before it begins.
@@ -88,6 +91,7 @@ class Asked:
     span: tuple[float, float] = (0.0, 1.0)
     each: bool = False
     precision_percent: float | None = None
+    until_steady: bool = False
     seed: int = _DEFAULT_SEED
     notes: tuple[str, ...] = ()
 
@@ -147,6 +151,7 @@ def asked_of(
         file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
         each=each,
         precision_percent=_precision(budget_flags.precision),
+        until_steady=_until_steady(load, budget_flags),
         seed=study_seed if seed is None else seed,
         notes=notes,
     )
@@ -197,6 +202,14 @@ def _with_flags(budget: Budget, flags: BudgetFlags) -> Budget:
         if text is not None and (flag, text) != ("--warmup", AUTO):
             parse_with(parse_time_ns, flag, text, f"{TIME_ACCEPTED}{', or auto' if flag == '--warmup' else ''}")
     return Budget(flags.warmup or budget.warmup, flags.runtime or budget.runtime, flags.repeats or budget.repeats)
+
+
+def _until_steady(load: Document, flags: BudgetFlags) -> bool:
+    if flags.until_steady and "hold" in load:
+        raise InputError.one(
+            "--until-steady", "has no rounds where a depth is searched for", accepted="a depth or a rate"
+        )
+    return flags.until_steady
 
 
 def _precision(text: str | None) -> float | None:

@@ -31,6 +31,7 @@ from raidlab.run.runner import InlineRunner, run_request
 from raidlab.run.schedule import Schedule, bytes_per_s
 from raidlab.run.target_facts import note_state_after, target_facts
 from raidlab.stats import half_width_percent
+from raidlab.stats.steady_state import MOST_ROUNDS, WINDOW, steady_state
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL, PILOT, expand_null
@@ -39,6 +40,8 @@ from raidlab.study.units import format_bytes
 
 # More repeats than this show that no number will do.
 MOST_REPEATS = 25
+# Five rounds are a minute at least.
+LEAST_ROUND_NS = 12_000_000_000
 # Beyond every repeat, so that a pilot has a seed of its own.
 _PILOT_REPEAT = 1_000_000
 
@@ -57,6 +60,8 @@ class Measurement:
         Repeat until the 95 % interval of every throughput is narrower than this, to either side.
     with_pilot : bool
         Find the warm-up of each point by a pilot.
+    until_steady : bool
+        Load each point until five rounds in a row are steady, and measure then.
     progress : Progress
     stop : StopFlag
         Raised from outside, it ends the measurement.
@@ -72,6 +77,8 @@ class Measurement:
         The positions of each subject's targets in `live_members`.
     warmups : dict
         What pilots found, by subject and load.
+    steadied : list of dict
+        What the rounds before measuring came to: ``subject``, ``load``, ``rounds``, ``seconds``, ``steady``.
     """
 
     loaded: LoadedStudy
@@ -79,6 +86,7 @@ class Measurement:
     drive: Drive
     precision_percent: float | None = None
     with_pilot: bool = False
+    until_steady: bool = False
     progress: Progress = field(default_factory=Silent)
     status: str = "complete"
     failure: str | None = None
@@ -86,6 +94,7 @@ class Measurement:
     members_of: dict[str, list[int]] = field(default_factory=dict)
     stop: StopFlag = field(default_factory=StopFlag)
     warmups: dict[tuple[str, LoadPoint], Found] = field(default_factory=dict)
+    steadied: list[dict[str, Any]] = field(default_factory=list)
     _members: dict[str, Members] = field(default_factory=dict)
 
     def outcomes(self) -> Generator[Outcome, None, None]:
@@ -96,6 +105,7 @@ class Measurement:
             self._make_ready()
             yield from self._null()
             yield from self._pilots()
+            yield from self._steadied()
             yield from self._measure()
             note_state_after(self.live_members)
 
@@ -206,6 +216,44 @@ class Measurement:
                 self.warmups[outcome.cell.array.name, outcome.cell.load] = found_by_pilot(outcome.answer)
             yield outcome
 
+    def _steadied(self) -> Iterator[Outcome]:
+        """Rounds of each point, uncounted, until five in a row are steady: a burst on credit is over then."""
+        study = self.loaded.study
+        if not self.until_steady or study.live is None:
+            return
+        round_ns = max(study.live.measure.duration or 0, LEAST_ROUND_NS)
+        amounts = (Amount(), Amount(duration=f"{round_ns}ns"))
+        for first in [cell for cell in expand(study, "live", seed=study.seed).cells if cell.repeat == 0]:
+            rates: list[float] = []
+            while self.status == "complete" and len(rates) < MOST_ROUNDS and not _is_steady(rates):
+                seed_of = _PILOT_REPEAT + 1 + len(rates)
+                cell = make_cell("live", first.array, first.workload, first.load, seed_of, study.seed, PILOT)
+                cell = replace(cell, repeat=1 + len(rates))
+
+                def text_of(cell: Cell, _hold_target_ns: int | None) -> str:
+                    subject = self._subject(cell)
+                    members = self._members[subject.name]
+                    return measure_request(self.loaded, cell, subject, members, self.drive, amounts=amounts)
+
+                title = f"until {first.array.name} is steady, round {len(rates) + 1}"
+                done = 0
+                for outcome in self._run(Expansion("live", (cell,), ()), text_of, title):
+                    if isinstance(outcome, CellOutcome) and not outcome.answer.get("interrupted"):
+                        rates.append(bytes_per_s(outcome.answer))
+                        done += 1
+                    yield outcome
+                if not done:
+                    break
+            self.steadied.append(
+                {
+                    "subject": first.array.name,
+                    "load": first.load.label,
+                    "rounds": len(rates),
+                    "seconds": len(rates) * round_ns / 1e9,
+                    "steady": _is_steady(rates),
+                }
+            )
+
     def _warmup_of(self, cell: Cell) -> Amount | None:
         """What the pilot of a point found; at depths without one, in a search, the longest of its subject's."""
         found = self.warmups.get((cell.array.name, cell.load))
@@ -284,6 +332,12 @@ class Measurement:
             if message.startswith(f"live/{subject.name}/"):
                 return in_words_of(subject, message.partition(": ")[2])
         return message
+
+
+def _is_steady(rates: list[float]) -> bool:
+    """Whether the last five rounds are steady."""
+    last = rates[-WINDOW:]
+    return len(last) == WINDOW and min(last) > 0 and steady_state(last).steady
 
 
 def identity_of(path: Path) -> str | None:

@@ -17,6 +17,7 @@ import polars as pl
 
 from raidlab.metrics import (
     access_count_model_percent,
+    arrival_wait_ms,
     context_switches_per_request,
     device_bytes_percent,
     disk_time_ms,
@@ -46,6 +47,7 @@ METRICS: tuple[Metric, ...] = (
     throughput_per_disk_mb_s.METRIC,
     iops.METRIC,
     *response_time.METRICS,
+    arrival_wait_ms.METRIC,
     relative_throughput_percent.METRIC,
     access_count_model_percent.METRIC,
     storage_efficiency_percent.METRIC,

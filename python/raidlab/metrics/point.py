@@ -155,6 +155,26 @@ class Point:
         """Response times of all requests of all repeats."""
         return self.run.histogram(self.cells)
 
+    @cached_property
+    def gaps(self) -> Histogram:
+        """Times of 1 ms or more in which nothing completed, of each worker by itself; empty where nobody looked."""
+        return self.run.histogram(self.cells, time="gap")
+
+    @property
+    def watched_ns(self) -> float:
+        """The measured time of all workers together, which `gaps` are parts of."""
+        drive = (self.run.facts.get("measure") or {}).get("drive") or {}
+        return self.total("elapsed_ns") * int(drive.get("workers") or 1)
+
+    def wait_ns(self, percentile: float) -> float | None:
+        """How long arrivals at any moment wait at least, until anything completes; None of open loops, or not recorded.
+
+        An arrival falls into a gap as often as the gap is long, and waits for the rest of it.
+        """
+        if self.is_open or not self.gaps.value_ns.size or not self.watched_ns:
+            return None
+        return self.gaps.rest_ns(percentile, self.watched_ns)
+
 
 def points_of(run: Run, *, cut: bool = False) -> list[Point]:
     """All points of a run; with ``cut``, those of the cells that were stopped before their end instead."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from raidlab.probe.target import Probed, compared, scan
-from raidlab.probe.watched import counters
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import Layer, stack_below
+from raidlab.run.target_facts.stack import Layer, counters, stack_below
 
 KEY = "read_again"
 

@@ -13,9 +13,8 @@ import time
 from typing import Any
 
 from raidlab.probe.target import Probed
-from raidlab.probe.watched import counters
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import stack_below
+from raidlab.run.target_facts.stack import counters, stack_below
 
 KEY = "read_twice"
 

@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import Layer, stack_below
+from raidlab.run.target_facts.stack import Layer, counters, stack_below
 
 KEY = "watched"
 SECONDS = 1.0
-# The kernel counts sectors of 512 bytes here, whatever the device's own are.
-_COUNTED_BYTES = 512
-_READ_FIELD, _WRITTEN_FIELD = 2, 6
 
 
 def watch(
@@ -38,17 +35,6 @@ def watch(
 def moved(name: str, before: tuple[int, int], after: tuple[int, int]) -> dict[str, Any]:
     """What a device moved between two readings."""
     return {"name": name, "read_bytes": after[0] - before[0], "write_bytes": after[1] - before[1]}
-
-
-def counters(layer: Layer) -> tuple[int, int] | None:
-    """Bytes a device has read and written; None where it keeps no counters."""
-    try:
-        fields = (layer.node / "stat").read_text(encoding="utf-8").split()
-        kept = (layer.disk / "queue" / "iostats").read_text(encoding="utf-8").strip() != "0"
-        read, written = (int(fields[at]) * _COUNTED_BYTES for at in (_READ_FIELD, _WRITTEN_FIELD))
-        return (read, written) if kept else None
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _counted(stack: list[Layer]) -> dict[str, tuple[int, int]]:

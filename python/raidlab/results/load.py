@@ -190,9 +190,9 @@ class Run:
         operation : str
             ``all``, ``read`` or ``write``.
         time : str
-            ``response`` or ``service``.
+            ``response``, ``service``, or ``gap`` (of all operations together).
         """
-        operations = ("read", "write") if operation == "all" else (operation,)
+        operations = ("all", "read", "write") if operation == "all" else (operation,)
         keys = [(cell, part, time) for cell in cells for part in operations]
         return Histogram.merged(self._by_cell[key] for key in keys if key in self._by_cell)
 

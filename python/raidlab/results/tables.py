@@ -228,6 +228,14 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
                 {"cell": cell, "operation": operation, "time": time, "value_ns": value, "count": count}
                 for value, count in zip(columns["value_ns"], columns["count"], strict=True)
             ]
+    gaps = answer.get("gaps")
+    if gaps is not None:
+        # A cell that was watched has a row, though nothing was seen.
+        seen = list(zip(gaps["value_ns"], gaps["count"], strict=True)) or [(0, 0)]
+        histograms += [
+            {"cell": cell, "operation": "all", "time": "gap", "value_ns": value, "count": count}
+            for value, count in seen
+        ]
     for stage in STAGES:
         row[f"stage_{stage}"] = stages.get(stage)
     snapshots = answer.get("snapshots") or {key: [] for key in SNAPSHOTS}

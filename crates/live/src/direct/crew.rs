@@ -37,6 +37,10 @@ type Handle<'scope> = ScopedJoinHandle<'scope, Option<Outcome>>;
 /// Name of the warning that there is no ring.
 const THREADS: &str = "threads_instead_of_io_uring";
 
+/// Beyond this share of their time spent waiting for a processor, workers ask for less than they would. A worker that
+/// never sleeps on an idle machine waits some tenths of a per cent.
+const MOST_WAITED_PERCENT: u64 = 10;
+
 /// Most submitted and taken in one turn where the cell does not say. All that has come back at once would be answered at
 /// once: requests then move in convoys between a busy device and an idle one, a tenth slower at a depth of 32.
 const FEW_AT_ONCE: usize = 4;
@@ -323,6 +327,8 @@ impl<'a> Crew<'a> {
         let is_off = config.verify == Verify::Off && keeps;
         let switched_off = is_off.then(|| not_compared("it was switched off", "Leave --verify off away."));
         let name = |target: u32| self.targets[target as usize].name();
+        let open_ns = outcomes.iter().map(|o| o.load.recorder().elapsed().as_ns()).sum();
+        warnings.extend(kept_from_processor(accounting.total.waited_ns, open_ns));
         let backlog = outcomes.iter().fold(Backlog::default(), |sum, o| sum.merge(&o.load.backlog()));
         DirectResult {
             backlog,
@@ -348,6 +354,16 @@ fn content(outcomes: &[Outcome]) -> Option<ContentReport> {
     let mut all = reports.next()?.clone();
     reports.for_each(|report| all.merge(report));
     Some(all)
+}
+
+/// The warning that workers waited long for a processor; `open_ns` is the time of all their windows.
+fn kept_from_processor(waited_ns: u64, open_ns: u64) -> Option<Warning> {
+    let percent = 100 * waited_ns / open_ns.max(1);
+    (percent >= MOST_WAITED_PERCENT).then(|| Warning {
+        name: "kept_from_processor",
+        evidence: format!("threads that offer requests waited {percent} % of the time for a processor others had"),
+        mend: "Stop what else runs on this machine, or give raidlab processors of its own.",
+    })
 }
 
 /// What each target did, by all workers.
@@ -385,5 +401,17 @@ fn bind(cpu: u32) -> Result<(), LiveError> {
     match result {
         0 => Ok(()),
         _ => fail(format!("{cpu}: {}", crate::error::plain(&std::io::Error::last_os_error()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_that_wait_for_a_processor_are_told_of() {
+        assert_eq!(kept_from_processor(99, 1000), None);
+        assert_eq!(kept_from_processor(0, 0), None);
+        assert!(kept_from_processor(300, 1000).unwrap().evidence.contains(" 30 %"));
     }
 }

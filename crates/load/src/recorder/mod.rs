@@ -14,6 +14,7 @@
 //!
 //! Reference: G. Tene, *How NOT to Measure Latency*, 2013 (coordinated omission).
 
+mod gaps;
 mod snapshots;
 mod times;
 mod window;
@@ -23,6 +24,7 @@ pub use times::{Times, LONGEST_NS, SIGNIFICANT_DIGITS};
 
 use crate::error::LoadError;
 use crate::spec::Limits;
+use gaps::Gaps;
 use raidlab_types::{Duration, Instant, RequestKind};
 use snapshots::Snapshots;
 use window::{Change, Window};
@@ -98,6 +100,8 @@ pub struct Recorder {
     in_flight_before: u128,
     in_flight_within: u128,
     snapshots: Snapshots,
+    /// On the real clock only.
+    gaps: Option<Gaps>,
 }
 
 impl Recorder {
@@ -113,6 +117,7 @@ impl Recorder {
             in_flight_before: 0,
             in_flight_within: 0,
             snapshots: Snapshots::new(),
+            gaps: None,
         })
     }
 
@@ -147,6 +152,9 @@ impl Recorder {
     pub(crate) fn request_done(&mut self, now: Instant, done: &Done) {
         if self.window.is_over() {
             return;
+        }
+        if let Some(gaps) = &mut self.gaps {
+            gaps.completed(now);
         }
         if done.ok {
             let response_ns = now.since(done.intended).as_ns();
@@ -200,15 +208,17 @@ impl Recorder {
         self.changed(change);
     }
 
-    /// From here on response times are kept for each second too.
+    /// From here on response times are kept for each second too, and how long nothing completed.
     pub(crate) fn keep_histograms(&mut self) {
         self.snapshots.keep_histograms();
+        self.gaps.get_or_insert_with(Gaps::default);
     }
 
     #[cold]
     fn changed(&mut self, change: Change) {
         match change {
             Change::Opened(at) => {
+                self.gaps.iter_mut().for_each(|gaps| gaps.opened(at));
                 self.in_flight_before = self.in_flight_until(at);
                 if self.snapshots.keeps_histograms() {
                     self.snapshots.begin_anew([&self.read.response, &self.write.response]);
@@ -217,6 +227,7 @@ impl Recorder {
                 }
             }
             Change::Closed(at) => {
+                self.gaps.iter_mut().for_each(|gaps| gaps.completed(at));
                 self.in_flight_within = self.in_flight_until(at).saturating_sub(self.in_flight_before)
             }
             Change::None => {}
@@ -310,11 +321,20 @@ impl Recorder {
         self.snapshots.histograms([&self.read.response, &self.write.response])
     }
 
+    /// Times of 1 ms or more within the window in which no request of a worker completed, of each worker by
+    /// itself; none where the load was not told to keep histograms.
+    pub fn gaps(&self) -> Option<&Times> {
+        self.gaps.as_ref().map(Gaps::times)
+    }
+
     /// Adds what another worker recorded beside this one on the same clock. Counts, times and numbers in flight add up;
     /// the window is this one's, so merge only closed windows that agree.
     pub fn merge(&mut self, other: &Recorder) {
         let mine = [&self.read.response, &self.write.response];
         self.snapshots.merge(&other.snapshots, mine, [&other.read.response, &other.write.response]);
+        if let (Some(mine), Some(theirs)) = (&mut self.gaps, &other.gaps) {
+            mine.merge(theirs);
+        }
         self.read.merge(&other.read);
         self.write.merge(&other.write);
         self.snapshots.go_on_from([&self.read.response, &self.write.response]);

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.machine_facts import clock, processor
+from raidlab.run.machine_facts import clock, others, processor
 
-FACTS = (clock, processor)
+FACTS = (clock, processor, others)
 
 
 def machine_facts(sources: Sources | None = None) -> dict[str, Any]:

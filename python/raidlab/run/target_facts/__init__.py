@@ -17,10 +17,11 @@ from typing import Any
 
 from raidlab.run.kernel_facts import Sources, volumes_below
 from raidlab.run.physical import disks_below
-from raidlab.run.target_facts import allocation, content, limits, settings, signature
+from raidlab.run.target_facts import allocation, content, limits, settings, signature, traffic
 from raidlab.run.target_facts.stack import Layer, layer_facts, stack_below
 
-FACTS = (settings, limits, allocation, signature, content)
+# Counters last: what the others read is not to be taken for a load.
+FACTS = (settings, limits, allocation, signature, content, traffic)
 
 
 def target_facts(path: str | Path | None, sources: Sources | None = None) -> dict[str, Any]:
@@ -45,11 +46,19 @@ def target_facts(path: str | Path | None, sources: Sources | None = None) -> dic
 
 
 def note_state_after(members: list[dict[str, Any]]) -> None:
-    """The state of the kernel's arrays afterwards: one that began to rebuild meanwhile was measured rebuilding."""
+    """The state of the kernel's arrays afterwards, and the counters of what lies below.
+
+    An array that began to rebuild meanwhile was measured rebuilding.
+    """
     for member in members:
         path = Path(member["path"]) if member.get("path") else None
-        if member.get("volumes") and path is not None and path.exists():
+        if path is None or not path.exists():
+            continue
+        if member.get("volumes"):
             member["volumes_after"] = volumes_below(path)
+        if member.get("traffic"):
+            sources = Sources()
+            member["traffic_after"] = _had(traffic.fact, path, stack_below(path, sources), sources)
 
 
 def _had(fact: Any, path: Path, stack: list[Layer], sources: Sources) -> dict[str, Any]:

@@ -18,6 +18,9 @@ from raidlab.run.kernel_facts import Sources, btrfs, mount_of
 from raidlab.run.kernel_facts.sources import slaves
 
 _DEEPEST = 8
+# The kernel counts sectors of 512 bytes here, whatever the device's own are.
+_COUNTED_BYTES = 512
+_READ_FIELD, _WRITTEN_FIELD = 2, 6
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,17 @@ def read_word_plain(file: Path) -> str | None:
     try:
         return file.read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:
+        return None
+
+
+def counters(layer: Layer) -> tuple[int, int] | None:
+    """Bytes a device has read and written; None where it keeps no counters."""
+    try:
+        fields = (layer.node / "stat").read_text(encoding="utf-8").split()
+        kept = (layer.disk / "queue" / "iostats").read_text(encoding="utf-8").strip() != "0"
+        read, written = (int(fields[at]) * _COUNTED_BYTES for at in (_READ_FIELD, _WRITTEN_FIELD))
+        return (read, written) if kept else None
+    except (OSError, ValueError, IndexError):
         return None
 
 
