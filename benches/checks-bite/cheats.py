@@ -408,6 +408,34 @@ def credits_spent() -> Checks:
         return checks("measure", device, "--runtime", "3s", "--repeats", "2", "--until-steady")
 
 
+def mebibyte_again_and_again() -> Checks:
+    """A file of 1 MiB, read some hundred times over."""
+    with folder(DISK) as place:
+        return checks("measure", random_file(place / "data", MIB), *SHORT)
+
+
+def repeated_in_large() -> Checks:
+    """A file that repeats 16 MiB."""
+    with folder(DISK) as place:
+        part = random_file(place / "part", 16 * MIB).read_bytes()
+        with (place / "data").open("wb") as file:
+            file.writelines([part] * 16)
+        return checks("measure", place / "data", *SHORT)
+
+
+def volatile_cache() -> Checks:
+    """A device that takes writes into a memory of 8 MiB, and drains it at 256 KiB a second."""
+    with liar(cache_bytes=8 * MIB, drain_bytes_per_s=MIB // 4, service_us=500) as device:
+        words = ("--rw", "randwrite", "--destroy", device, "--repeats", "1", "--runtime", "60s", "--warmup", "1s")
+        return checks("measure", device, *words)
+
+
+def flush_of_nothing() -> Checks:
+    """A device that acknowledges flushes and does nothing."""
+    with liar() as device:
+        return checks("check", device, "--destroy", device)
+
+
 def load_below_a_loop() -> Checks:
     """A second reader of the disk below a loop device."""
     disk = Path("/dev") / sh("findmnt", "-n", "-o", "SOURCE", "-T", DISK).removeprefix("/dev/")
@@ -472,6 +500,10 @@ CHEATS = [
     Cheat("slowing to less than a half within 20 s", "sustained", "UNKNOWN", slows_down),
     Cheat("burst credits that outlast the run", "sustained", "UNKNOWN", credits_unseen),
     Cheat("burst credits, until steady", "sustained", "WARN", credits_spent),
+    Cheat("a volatile cache: a burst after idle", "sustained", "WARN", volatile_cache),
+    Cheat("a flush acknowledged and not done", "write_cache", "UNKNOWN", flush_of_nothing),
+    Cheat("1 MiB read hundreds of times", "reread", "WARN", mebibyte_again_and_again),
+    Cheat("16 MiB again and again", "dedupe", "WARN", repeated_in_large),
     Cheat("a load on the disk below a loop", "background_load", "WARN", load_below_a_loop),
     Cheat("three programs on two processors", "busy_processors", "WARN", hogged_processors),
     Cheat("the first tenth by --span", "short_stroke", "WARN", first_tenth_asked),

@@ -123,6 +123,8 @@ def test_a_sample_knows_zeros_repetition_and_what_compresses(tmp_path: Path) -> 
     assert judged(bytes(MIB))["zero"] == 64
     block = os.urandom(4096)
     assert judged(block * 256)["repeated"] == 63
+    # What repeats in large is found at the beginnings of mebibytes.
+    assert int(str(judged(os.urandom(8 * MIB) * 4)["repeated"])) >= 20
     half = os.urandom(2048)
     assert judged((half + bytes(2048)) * 256)["compressible"] == 64
     assert "unknown" in judged(b"too little")

@@ -36,6 +36,7 @@ from raidlab.checks import (
     precision,
     raw_device,
     replay,
+    reread,
     resync,
     second_tool,
     settings,
@@ -50,6 +51,7 @@ from raidlab.checks import (
     throttling,
     too_short,
     warm_up,
+    write_cache,
     zone_spread,
 )
 from raidlab.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding, frame_of, that_concern, words_of
@@ -61,6 +63,8 @@ CHECKS: tuple[Any, ...] = (
     raw_device,
     buffered_io,
     cache,
+    reread,
+    write_cache,
     sparse,
     compression,
     dedupe,

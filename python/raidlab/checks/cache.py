@@ -37,12 +37,34 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     found = [judged for member in members if (judged := judge(member)) is not None]
     buffered = any(member["io"] == "buffered" for member in members)
     found += _by_counters(points, buffered=buffered)
+    found += [judged for member in members if (judged := _between_layers(member)) is not None]
     uncounted = _uncounted(analysis, members)
     if uncounted:
         found.append(unknown(f"the kernel keeps no counters of {', '.join(uncounted)}", _TELLS))
     found += _by_order(analysis, points)
     if found:
         yield merged(NAME, "live", sorted(found, key=lambda judged: -SEVERITY[judged.verdict]))
+
+
+def _between_layers(member: Member) -> Judged | None:
+    """WARN where much less was read at the disks of a target than at its uppermost device, over the whole run."""
+    stack, before, after = (member.get(key) or {} for key in ("stack", "traffic", "traffic_after"))
+    if len(stack) < 2 or "devices" not in before or "devices" not in after or _has_holes(member):
+        return None
+    read = {
+        name: counts["read_bytes"] - before["devices"][name]["read_bytes"]
+        for name, counts in after["devices"].items()
+        if name in before["devices"]
+    }
+    top, disks = stack[0]["name"], [disk for disk in member.get("disks") or [] if disk in read]
+    below = sum(read[disk] for disk in disks)
+    if top in disks or not disks or read.get(top, 0) <= _LEAST_BYTES or below >= _INVALID_SHARE * read[top]:
+        return None
+    evidence = (
+        f"Of {format_bytes(read[top])} read at {top} {format_bytes(below)} were read at {', '.join(disks)} below: "
+        "a cache lies between."
+    )
+    return Judged(WARN, evidence, _MEND)
 
 
 def _uncounted(analysis: Analysis, members: list[Member]) -> list[str]:

@@ -106,7 +106,10 @@ def _seconds(
     same = ("array", "workload", "load", "depth", "rate_per_s")
     alike = pl.all_horizontal(pl.col(key) == getattr(point, key) for key in same)
     kinds = pl.col("purpose").is_in(["sweep", PILOT])
-    cells = analysis.run.cells.filter((pl.col("target") == "live") & alike & kinds).sort("order")
+    cells = analysis.run.cells.filter((pl.col("target") == "live") & alike & kinds)
+    # Rounds come before what is measured, and each begins an order of its own.
+    is_pilot = pl.col("purpose") == PILOT
+    cells = cells.sort(~is_pilot, pl.when(is_pilot).then("repeat").otherwise("order"))
     found = [whole_seconds(seconds_of.get((cell,))) for cell in cells["cell"]]
     return [part for part in found if part.size]
 
@@ -131,7 +134,7 @@ def burst_of(seconds: NDArray[np.float64]) -> Burst | None:
     fast, slow = float(np.median(before)), float(np.median(after))
     # It fell, and neither came back nor went on falling.
     middle = (fast + slow) / 2
-    stays = np.mean(after > middle) < 0.1 and np.mean(before < middle) < 0.1
+    stays = np.mean(after > middle) < 0.1 and np.mean(before < middle) < 0.25
     if fast <= 0 or slow > _FALLEN * fast or not stays:
         return None
     return Burst(fast, slow, at, float(np.maximum(seconds[: at + 1] - slow, 0).sum()))

@@ -23,7 +23,7 @@ from typing import Any
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.measure.places import Place, Wanted, wanted_targets
-from raidlab.probe import compressible_pair, read_again, read_twice, repeated_pair, watched
+from raidlab.probe import compressible_pair, flushed, read_again, read_twice, repeated_pair, watched
 from raidlab.probe.target import Probed
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.members import member_files
@@ -31,7 +31,7 @@ from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import run_request
 from raidlab.run.target_facts import target_facts
 
-TRIALS = (read_again, read_twice, compressible_pair, repeated_pair)
+TRIALS = (read_again, read_twice, compressible_pair, repeated_pair, flushed)
 _STRIPING = ("stripe", "parity")
 
 

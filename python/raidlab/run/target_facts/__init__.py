@@ -5,7 +5,7 @@ place of sysfs, and the check that reads it.
 
 Invariants:
 
-- Nothing is opened for writing and nothing is changed; what is read of a target's content is 256 KiB at most.
+- Nothing is opened for writing and nothing is changed; what is read of a target's content is 512 KiB at most.
 - Every fact is a dict; what could not be determined is its key ``unknown``, with the reason.
 - Nobody is stopped by a fact that cannot be had.
 """

@@ -4,7 +4,8 @@ Content decides how fast a target is where something below compresses, deduplica
 
 Invariants:
 
-- 64 blocks of 4 KiB are read, at places drawn from a fixed seed over the whole of the target; nothing else.
+- 64 blocks of 4 KiB are read at places drawn from a fixed seed over the whole of the target, and 64 at the beginnings
+  of mebibytes: what repeats every so many of them, up to some hundred, repeats there.
 - They do not stay in the page cache, and nothing is read ahead.
 """
 
@@ -23,6 +24,9 @@ KEY = "content"
 
 BLOCK_BYTES = 4096
 _BLOCKS = 64
+_COARSE_BYTES = 1 << 20
+# In fewer mebibytes the places that are drawn find what repeats.
+_LEAST_COARSE = 8
 _SEED = 20
 # A block that shrinks to less than this is one that a compressing target stores for less.
 _COMPRESSED_SHARE = 0.75
@@ -45,7 +49,11 @@ def sample(path: Path) -> list[bytes]:
         count = os.lseek(descriptor, 0, os.SEEK_END) // BLOCK_BYTES
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
         rng = random.Random(_SEED)
-        places = sorted(rng.sample(range(count), min(_BLOCKS, count)))
+        drawn = set(rng.sample(range(count), min(_BLOCKS, count)))
+        coarse = range(0, count, _COARSE_BYTES // BLOCK_BYTES)
+        if len(coarse) >= _LEAST_COARSE:
+            drawn |= set(rng.sample(coarse, min(_BLOCKS, len(coarse))))
+        places = sorted(drawn)
         found = [os.pread(descriptor, BLOCK_BYTES, place * BLOCK_BYTES) for place in places]
         for place in places:
             os.posix_fadvise(descriptor, place * BLOCK_BYTES, BLOCK_BYTES, os.POSIX_FADV_DONTNEED)

@@ -135,6 +135,10 @@ def layer_facts(layer: Layer) -> dict[str, Any]:
         facts["backing"] = str(layer.backing)
         # Without direct I/O the page cache stands between the loop device and its file.
         facts["through_page_cache"] = None if dio is None else dio == "0"
+    for name, of in (("write_cache", str), ("rotational", lambda word: word == "1")):
+        word = read_word(layer.disk / "queue" / name)
+        if word is not None:
+            facts[name] = of(word)
     algorithm = read_word(layer.disk / "comp_algorithm")
     if algorithm is not None:
         facts["compresses"] = algorithm
