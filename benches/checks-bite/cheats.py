@@ -424,8 +424,8 @@ def repeated_in_large() -> Checks:
 
 
 def volatile_cache() -> Checks:
-    """A device that takes writes into a memory of 8 MiB, and drains it at 256 KiB a second."""
-    with liar(cache_bytes=8 * MIB, drain_bytes_per_s=MIB // 4, service_us=500) as device:
+    """A device that takes writes into a memory of 16 MiB, and drains it at 256 KiB a second."""
+    with liar(cache_bytes=16 * MIB, drain_bytes_per_s=MIB // 4, service_us=500) as device:
         words = ("--rw", "randwrite", "--destroy", device, "--repeats", "1", "--runtime", "60s", "--warmup", "1s")
         return checks("measure", device, *words)
 

@@ -44,7 +44,9 @@ from raidlab.checks import (
 )
 from raidlab.checks.coverage import tenths
 from raidlab.checks.finding import Finding
+from raidlab.export.findings import judgements
 from raidlab.metrics import Analysis
+from raidlab.report.cards import cards_of
 from raidlab.results import Run, load_run
 from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS, HISTOGRAM_COLUMNS
 from raidlab.study.workload import MixedAddress
@@ -258,6 +260,17 @@ def test_a_load_on_the_disk_below_a_loop_device(small_run: Run, tmp_path: Path) 
     assert seen(1030 * MIB, "alone") == "PASS"
     assert seen(1300 * MIB, "beside") == "WARN"
     assert seen(1300 * MIB, "array", volumes=[volume()]) == "PASS"
+
+
+def test_what_is_unknown_is_named_wherever_warnings_are(small_run: Run, tmp_path: Path) -> None:
+    analysis = live(small_run, tmp_path / "run", [member()])
+    findings = run_checks(analysis)
+    mine = {finding.check for finding in findings if (finding.verdict, finding.target) == ("UNKNOWN", "live")}
+    assert {"cache", "stalls", "sustained"} <= mine
+    assert " cache (live)" in judgements(analysis)["live"].partition("UNKNOWN")[2]
+    cards = cards_of(analysis, findings, has_published=False)
+    told = {finding.check for card in cards for finding in card.care if finding.verdict == "UNKNOWN"}
+    assert mine <= told
 
 
 @pytest.mark.parametrize(

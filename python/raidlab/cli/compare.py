@@ -269,11 +269,11 @@ def _say(text: str) -> None:
 
 
 def _verdicts(found: RunComparison, findings: list[list[Finding]]) -> Iterator[str]:
-    """A line for each side of which a check says INVALID or WARN; `results show` has the evidence."""
-    from raidlab.checks import INVALID, WARN, words_of
+    """A line for each side of which a check says INVALID, WARN or UNKNOWN; `results show` has the evidence."""
+    from raidlab.checks import INVALID, UNKNOWN, WARN, words_of
 
     sides = ["A and B"] if _is_one_run(found) and findings[0] == findings[1] else ["A", "B"]
     for side, own in zip(sides, findings, strict=False):
-        if words := words_of(own, (INVALID, WARN)):
+        if words := words_of(own, (INVALID, WARN, UNKNOWN)):
             what = " (do not use its figures)" if words.startswith(INVALID) else ""
             yield f"CHECKS of {side}: {words}{what}"

@@ -102,7 +102,7 @@ def _print_card(out: Console, card: Card) -> None:
     for line in (card.unprotected, card.sureness):
         if line:
             out.print(_wrapped(line, style="dim"))
-    for verdict in ("INVALID", "WARN"):
+    for verdict in ("INVALID", "WARN", "UNKNOWN"):
         names = [finding.check for finding in card.care if finding.verdict == verdict]
         if names:
             words = textwrap.wrap(f"{verdict} {', '.join(names)}", _WIDTH)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from raidlab.checks import INVALID, WARN, run_checks, that_concern, words_of
+from raidlab.checks import INVALID, UNKNOWN, WARN, run_checks, that_concern, words_of
 from raidlab.metrics import Analysis, Point
 
 
 def judgements(analysis: Analysis) -> dict[str, str]:
-    """By target, the names of the checks that say INVALID or WARN of it, in a line; empty where none does.
+    """By target, the names of the checks that say INVALID, WARN or UNKNOWN of it, in a line; empty where none does.
 
     Parameters
     ----------
@@ -15,7 +15,8 @@ def judgements(analysis: Analysis) -> dict[str, str]:
     """
     findings = run_checks(analysis)
     targets = list(dict.fromkeys(point.target for point in analysis.points))
-    return {target: words_of(that_concern(findings, {target}, among=targets), (INVALID, WARN)) for target in targets}
+    told = (INVALID, WARN, UNKNOWN)
+    return {target: words_of(that_concern(findings, {target}, among=targets), told) for target in targets}
 
 
 def judged(title: str, point: Point, verdicts: dict[str, str]) -> str:

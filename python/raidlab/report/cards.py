@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raidlab.checks import SEVERITY, WARN, Finding
+from raidlab.checks import PASS, Finding
 from raidlab.metrics import Analysis, Point
 from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers, listed
 from raidlab.report.measured import measured
@@ -73,7 +73,7 @@ def _card(analysis: Analysis, answer: Answer, findings: list[Finding]) -> Card:
 
 def _care(findings: list[Finding], target: str) -> list[Finding]:
     """What the reader of a target's answer has to know first."""
-    return [finding for finding in findings if finding.target == target and SEVERITY[finding.verdict] >= SEVERITY[WARN]]
+    return [finding for finding in findings if finding.target == target and finding.verdict != PASS]
 
 
 def _without_redundancy(analysis: Analysis, target: str) -> list[str]:
