@@ -92,13 +92,21 @@ pub struct Written {
     pub(crate) sequence: u64,
 }
 
+/// Half a line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
 struct Recent {
     volume: u32,
-    extent: Extent,
+    sectors: u32,
+    lba: Lba,
     number: u64,
     /// [`IN_FLIGHT`], or when it ended.
     ended: u64,
+}
+
+impl Recent {
+    fn overlaps(&self, volume: u32, extent: Extent) -> bool {
+        self.volume == volume && self.lba < extent.end() && extent.lba < self.lba + u64::from(self.sectors)
+    }
 }
 
 /// The comparison of one worker.
@@ -132,7 +140,7 @@ impl ContentCheck {
         }
         let full = verify == Verify::Full;
         let room = (4 * depth as usize).next_power_of_two().clamp(LEAST_RECENT, MOST_RECENT);
-        let none = Recent { volume: 0, extent: Extent::new(0, 0), number: IN_FLIGHT, ended: 0 };
+        let none = Recent { volume: 0, sectors: 0, lba: 0, number: IN_FLIGHT, ended: 0 };
         Some(ContentCheck {
             stamper,
             full,
@@ -244,7 +252,7 @@ impl ContentCheck {
         if !matches!(kind, WrongKind::Torn | WrongKind::Foreign) {
             return false;
         }
-        let overlaps = |r: &Recent| r.ended > mark && r.volume == volume && r.extent.lba <= lba && lba < r.extent.end();
+        let overlaps = |r: &Recent| r.ended > mark && r.overlaps(volume, Extent::new(lba, 1));
         self.several || self.lost > 0 || self.forgotten > mark || self.recent.iter().any(overlaps)
     }
 
@@ -260,15 +268,14 @@ impl ContentCheck {
             IN_FLIGHT => self.lost += 1,
             ended => self.forgotten = self.forgotten.max(ended),
         }
-        *place = Recent { volume, extent, number, ended: IN_FLIGHT };
+        let sectors = u32::try_from(extent.sectors).expect("a request is at most 1 GiB");
+        *place = Recent { volume, sectors, lba: extent.lba, number, ended: IN_FLIGHT };
         noted
     }
 
     /// Whether no write to these sectors is in flight.
     fn is_alone(&self, volume: u32, extent: Extent) -> bool {
-        let overlaps = |r: &Recent| {
-            r.ended == IN_FLIGHT && r.volume == volume && r.extent.lba < extent.end() && extent.lba < r.extent.end()
-        };
+        let overlaps = |r: &Recent| r.ended == IN_FLIGHT && r.overlaps(volume, extent);
         self.lost == 0 && !self.recent.iter().any(overlaps)
     }
 
