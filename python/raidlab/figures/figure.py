@@ -80,8 +80,11 @@ class Figure:
         """Each panel as SVG to be placed in a page: it takes the page's text colour and scales with its column."""
         return [embeddable(svg, panel) for svg, panel in zip(self._drawn, self.panels, strict=True)]
 
-    def save(self, folder: Directory) -> list[Path]:
+    def save(self, folder: Path | Directory) -> list[Path]:
         """Write ``<key>.svg`` and ``<key>.png``, the panels side by side; returns their paths."""
+        if not isinstance(folder, Directory):
+            with Directory.open(folder) as opened:
+                return self.save(opened)
         text = _sheet(self._drawn)
         png = vl_convert.svg_to_png(text, scale=_PNG_SCALE)
         return [folder.replace(f"{self.key}.svg", text.encode()), folder.replace(f"{self.key}.png", png)]

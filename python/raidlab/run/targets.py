@@ -133,8 +133,8 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
 
 def no_directory(option: str, word: str, message: str, accepted: str) -> InputError:
     """What is said of a directory that is not there: it is for the user to make, who knows where he meant."""
-    made = f"this directory once you have made it (mkdir -p {shlex.quote(word)}), or {accepted}"
-    return InputError.one(option, message, value=f"'{word}'", accepted=made)
+    first = f"mkdir -p {shlex.quote(word)} first, or {accepted}"
+    return InputError.one(option, message, value=f"'{word}'", accepted=first)
 
 
 def _split_group(word: str) -> tuple[tuple[str, ...], list[str]] | None:
