@@ -119,6 +119,7 @@ RATES = (
     Rates("normal, 0.5 %", 0.5),
     Rates("normal, 5 %", 5.0),
     Rates("exponential, 5 %", 5.0, skewed=True),
+    Rates("exponential, 10 %", 10.0, skewed=True),
     Rates("one in ten slow, 0.5 %", 0.5, slowed=0.1),
     Rates("one in ten slow, 2 %", 2.0, slowed=0.1),
     Rates("one in five slow, 2 %", 2.0, slowed=0.2),
