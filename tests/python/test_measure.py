@@ -22,6 +22,7 @@ from raidlab.api import analyse, write_report
 from raidlab.checks import run_checks
 from raidlab.measure.places import short_name
 from raidlab.results import load_run
+from raidlab.stats import LEAST_REPEATS, MOST_REPEATS
 from verdicts import OF_THE_MACHINE, assert_ended, invalid_checks
 
 MIB = 1 << 20
@@ -200,12 +201,13 @@ def test_a_workload_of_a_study(file: Path) -> None:
 
 def test_precision_repeats_until_the_interval_is_narrow_or_says_so() -> None:
     found = document("null", "--precision", "0.01%", "--runtime", "20ms")
-    assert found["results"][0]["repeats"] == 25, "nothing is that precise"
+    assert found["results"][0]["repeats"] == MOST_REPEATS, "nothing is that precise"
     assert any(finding["check"] == "precision" and finding["verdict"] == "WARN" for finding in found["checks"])
-    wide = document("null", "--precision", "99%", "--runtime", "200ms")["results"][0]
-    # Three, unless other work on the machine slowed one of them: an interval of two values is none.
-    assert 3 <= wide["repeats"] < 25
-    assert wide["iops_high"] - wide["iops_low"] <= 2 * 0.99 * wide["iops"]
+    wide = document("null", "--precision", "99%", "--runtime", "20ms")["results"][0]
+    # Fewer may have missed what slows one in ten. On a busy machine neighbours may be alike to the end.
+    assert LEAST_REPEATS <= wide["repeats"] <= MOST_REPEATS
+    if wide["iops_no_interval"] is None:
+        assert wide["iops_high"] - wide["iops_low"] <= 2 * 0.99 * wide["iops"]
 
 
 def test_a_kept_run_can_be_read_and_reported(file: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from raidlab.checks.finding import PASS, WARN, Finding
 from raidlab.metrics import Analysis
-from raidlab.stats import half_width_percent
+from raidlab.stats import mean_so_far
 
 NAME = "precision"
 
@@ -20,19 +20,28 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     points = [point for point in analysis.points if point.target == "live" and point.is_swept]
     if asked is None or not points:
         return
-    widths = [(half_width_percent(point.each_per_s("all_bytes")), point) for point in points]
-    wide = [(width, point) for width, point in widths if width is None or width > asked]
+    answers = [(mean_so_far(point.each_per_s("all_bytes")), point) for point in points]
+    widths = [answer.half_width_percent for answer, _ in answers]
+    wide = [pair for pair, width in zip(answers, widths, strict=True) if width is None or width > asked]
     if not wide:
-        widest = max(width for width, _ in widths if width is not None)
+        widest = max(width for width in widths if width is not None)
         yield Finding(NAME, "live", PASS, f"Every throughput is known to ±{widest:.2g} %, asked were ±{asked:g} %.")
         return
-    width, point = max(wide, key=lambda pair: float("inf") if pair[0] is None else pair[0])
-    reached = "has no interval" if width is None else f"is known to ±{width:.2g} %"
+    answer, point = max(wide, key=lambda pair: pair[0].half_width_percent or float("inf"))
+    width = answer.half_width_percent
+    reached = (
+        f"is known to ±{width:.2g} %"
+        if width is not None
+        else f"has no interval ({answer.reason.words})"
+        if answer.reason
+        else "is 0"
+    )
+    why = f" {answer.sentence}" if answer.sentence else ""
     yield Finding(
         NAME,
         "live",
         WARN,
         f"{len(wide)} of {len(points)} throughputs are less precise than the ±{asked:g} % asked for; that of "
-        f"{point.array}, {point.level}, {reached} after {len(point.rows)} repeats.",
+        f"{point.array}, {point.level}, {reached} after {len(point.rows)} repeats.{why}",
         "Measure longer with --runtime, keep other work off the machine, or ask for less.",
     )

@@ -118,8 +118,8 @@ def measure(
         typer.Option(
             "--precision",
             metavar="PERCENT",
-            help="Go on repeating (up to 25 times) until the 95% interval of each throughput is this narrow, to either "
-            "side.",
+            help="Go on repeating (at least 30 and up to 60 times) until the 95% interval of each throughput is this "
+            "narrow, to either side.",
         ),
     ] = None,
     until_steady: Annotated[

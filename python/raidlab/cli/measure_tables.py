@@ -17,12 +17,19 @@ from raidlab.cli.terminal import console
 from raidlab.metrics import Analysis
 from raidlab.metrics.point import Point, points_of
 from raidlab.metrics.result_rows import result_rows, target_rows
+from raidlab.stats.answer import Reason
 from raidlab.study.units import format_bytes, format_time_ns
 from raidlab.study.workload import Workload
 
 _LABEL, _WIDTH = 24, 8
 # Milliseconds read better once the median request takes this long.
 _MS_FROM_NS = 1_000_000
+# Words for a column, instead of an interval.
+_NO_INTERVAL = {
+    Reason.TOO_FEW_SAMPLES: "too few",
+    Reason.NOT_INDEPENDENT: "related",
+    Reason.VARIANCE_NOT_FINITE: "infinite",
+}
 _TIMES = ("mean", "p50", "p90", "p99", "p99_9")
 # Said even when all is well: they are figures a reader wants.
 _ALWAYS_SAID = ("generator_limited",)
@@ -109,10 +116,10 @@ def _two_lines(label: str, row: Row, scale: float) -> Text:
 
 
 def half_width(row: Row, name: str) -> str | None:
-    """How far the interval of a figure reaches to either side, such as "±1.2%"; None where there is none."""
+    """How far the interval of a figure reaches to either side, such as "±1.2%", or why several repeats have none."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if not value or low is None or high is None:
-        return None
+        return _NO_INTERVAL.get(row[f"{name}_no_interval"]) if value and row["repeats"] > 1 else None
     half = 100 * (high - low) / 2 / value
     return f"±{half:.1f}%" if half < 10 else f"±{half:.0f}%" if half < 1000 else ">±999%"
 

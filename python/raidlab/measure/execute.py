@@ -30,7 +30,7 @@ from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import InlineRunner, run_request
 from raidlab.run.schedule import Schedule, bytes_per_s
 from raidlab.run.target_facts import note_state_after, target_facts
-from raidlab.stats import half_width_percent
+from raidlab.stats import MOST_REPEATS, wants_more
 from raidlab.stats.steady_state import MOST_ROUNDS, WINDOW, steady_state
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves
@@ -38,8 +38,6 @@ from raidlab.study.expand import NULL, PILOT, expand_null
 from raidlab.study.target import Amount
 from raidlab.study.units import format_bytes
 
-# More repeats than this show that no number will do.
-MOST_REPEATS = 25
 # Five rounds are a minute at least.
 LEAST_ROUND_NS = 12_000_000_000
 # Beyond every repeat, so that a pilot has a seed of its own.
@@ -286,7 +284,7 @@ class Measurement:
         study = self.loaded.study
         for cell in expand(study, "live", seed=study.seed).cells:
             found = rates.get((cell.array.name, cell.load), [])
-            if cell.repeat == 0 and (half_width_percent(found) or 100.0) > self.precision_percent:
+            if cell.repeat == 0 and wants_more(found, self.precision_percent):
                 yield make_cell("live", cell.array, cell.workload, cell.load, repeat, study.seed)
 
     def _text_of(self, cell: Cell, hold_target_ns: int | None) -> str:

@@ -24,7 +24,9 @@ from raidlab.run.files import FilesRequest, FilesResult, GivenFiles, MadeFiles, 
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import remove_file_set
 from raidlab.run.progress import Progress
-from raidlab.stats.figure import figure
+from raidlab.stats import student
+from raidlab.stats.figure import Figure, figure
+from raidlab.stats.percentile import percentile_of_repeats
 from raidlab.study.expand import derive_seed
 
 PERCENTILES = (50.0, 90.0, 99.0)
@@ -181,26 +183,28 @@ def reading_rows(outcome: FilesOutcome) -> list[dict[str, Any]]:
             "in_flight_mean": sum((read.in_flight or 0.0) for read in reads) / len(reads),
         }
         row |= figure(
-            "files_per_s", files / elapsed_s if elapsed_s else None, [read.files_per_s or 0 for read in reads]
+            "files_per_s", files / elapsed_s if elapsed_s else None, student([read.files_per_s or 0 for read in reads])
         )
         row |= figure(
-            "throughput_mb_s", size / 1e6 / elapsed_s if elapsed_s else None, [read.mb_s or 0 for read in reads]
+            "throughput_mb_s",
+            size / 1e6 / elapsed_s if elapsed_s else None,
+            student([read.mb_s or 0 for read in reads]),
         )
         row |= _mean_figure("open_time_ns_mean", [(read.open_mean_ns, read.files) for read in reads])
         row |= _mean_figure("first_byte_time_ns_mean", [(read.first_byte_mean_ns, read.files) for read in reads])
         row |= _mean_figure("total_time_ns_mean", [(read.total_mean_ns, read.files) for read in reads])
         merged = Histogram.merged(read.total for read in reads)
         for percentile in PERCENTILES:
-            each = [float(value) for read in reads if (value := read.total.percentile_ns(percentile)) is not None]
-            row |= figure(f"total_time_ns_p{percentile:g}", merged.percentile_ns(percentile), each)
+            answer = percentile_of_repeats([read.total for read in reads], percentile)
+            row |= figure(f"total_time_ns_p{percentile:g}", merged.percentile_ns(percentile), answer)
         rows.append(row)
     return rows
 
 
-def _mean_figure(name: str, parts: list[tuple[float, int]]) -> dict[str, float | None]:
+def _mean_figure(name: str, parts: list[tuple[float, int]]) -> Figure:
     weight = sum(count for _, count in parts)
     mean = sum(value * count for value, count in parts) / weight if weight else None
-    return figure(name, mean, [value for value, _ in parts])
+    return figure(name, mean, student([value for value, _ in parts]))
 
 
 def page_cache_finding(outcome: FilesOutcome) -> tuple[str, str] | None:

@@ -19,7 +19,7 @@ from raidlab.measure.words import in_words_of_flags
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
 from raidlab.run.streams import Stream, StreamResult, StreamsRequest, StreamsResult, endpoint, measure_streams
-from raidlab.stats import ratio_interval
+from raidlab.stats import ratio_interval, student
 from raidlab.stats.figure import figure
 
 TOGETHER = "together"
@@ -111,7 +111,11 @@ def stream_rows(turns: Turns[str, StreamsResult]) -> list[dict[str, Any]]:
     if len(rows) > 1:
         rates = [result.mb_s or 0.0 for result in together]
         rows.append(
-            {"stream": "all", "repeats": len(rates), **figure("throughput_mb_s", sum(rates) / len(rates), rates)}
+            {
+                "stream": "all",
+                "repeats": len(rates),
+                **figure("throughput_mb_s", sum(rates) / len(rates), student(rates)),
+            }
         )
     return rows
 
@@ -125,7 +129,11 @@ def _row(each: list[StreamResult]) -> dict[str, Any]:
         "repeats": len(each),
         "bytes": sum(stream.bytes for stream in each),
         "elapsed_ns": elapsed,
-        **figure("throughput_mb_s", sum(stream.bytes for stream in each) / elapsed * 1000 if elapsed else None, rates),
+        **figure(
+            "throughput_mb_s",
+            sum(stream.bytes for stream in each) / elapsed * 1000 if elapsed else None,
+            student(rates),
+        ),
         "bound_by": max(set(bound), key=bound.count),
         "source_busy_share": sum(stream.source.busy_ns for stream in each) / elapsed if elapsed else None,
         "sink_busy_share": sum(stream.sink.busy_ns for stream in each) / elapsed if elapsed else None,

@@ -73,10 +73,9 @@ def found_by_pilot(answer: dict[str, Any]) -> Found:
     least_ns = max(_LEAST_NS, elapsed_ns // 10)
     cut = mser5(rates, batch=1)
     if cut.cut is None:
-        if cut.reason is Reason.NOT_STEADY:
-            return Found(
-                elapsed_ns, f"a pilot of {format_time_ns(elapsed_ns)} had not settled at its end", settled=False
-            )
+        if cut.reason is not Reason.TOO_FEW_SAMPLES:
+            words = f"a pilot of {format_time_ns(elapsed_ns)} had not settled at its end: {cut.sentence.rstrip('.')}"
+            return Found(elapsed_ns, words, settled=False)
         return Found(least_ns, f"a pilot gave too few seconds to look at: {cut.sentence}", settled=True)
     warmup_ns = max(least_ns, cut.cut * _SECOND_NS)
     words = f"MSER-5 cuts {cut.cut} of the {cut.n} seconds of a pilot"

@@ -5,21 +5,28 @@ the two together, but for a single figure of throughput of all.
 
 Invariants:
 
-- A percentile is that of the merged histogram of all repeats; its interval is that of the repeats' own percentiles.
+- A percentile is that of the merged histogram of all repeats; its interval is that of the shares that the repeats
+  have below each time.
 - Where no repeat ran to its end, the ones cut short are shown and marked (``whole`` is False).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from raidlab.histogram import Histogram
 from raidlab.metrics.point import Point, points_of
 from raidlab.results import Run
+from raidlab.stats import student
 from raidlab.stats.figure import figure
+from raidlab.stats.percentile import percentile_of_repeats
+from raidlab.stats.tail import tail_index
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 DIRECTIONS = ("read", "write")
+# Fewer say nothing of how heavy their tail is.
+_LEAST_TIMES_OF_A_TAIL = 100
 
 Row = dict[str, Any]
 
@@ -31,7 +38,7 @@ def result_rows(run: Run) -> list[Row]:
     -------
     list of dict
         Flat, with units at the end of the names and statistics last; ``_low`` and ``_high`` bound the 95 % interval
-        over repeats and are None for fewer than two.
+        over repeats; where they are None, ``_no_interval`` says why.
     """
     whole = points_of(run)
     known = {identity(point) for point in whole}
@@ -60,9 +67,10 @@ def _rows(point: Point, whole: bool) -> Iterator[Row]:
             "requests": int(point.total(f"{direction}_requests")),
             "bytes": int(point.total(f"{direction}_bytes")),
         }
-        row |= figure("iops", point.per_s(f"{direction}_requests"), point.each_per_s(f"{direction}_requests"))
-        bytes_per_s = point.each_per_s(f"{direction}_bytes")
-        row |= figure("throughput_mb_s", point.per_s(f"{direction}_bytes") / 1e6, [rate / 1e6 for rate in bytes_per_s])
+        each = {name: point.each_per_s(f"{direction}_{name}") for name in ("requests", "bytes")}
+        row |= figure("iops", point.per_s(f"{direction}_requests"), student(each["requests"]))
+        megabytes = [rate / 1e6 for rate in each["bytes"]]
+        row |= figure("throughput_mb_s", point.per_s(f"{direction}_bytes") / 1e6, student(megabytes))
         row |= _times(point, direction)
         yield row
 
@@ -70,15 +78,28 @@ def _rows(point: Point, whole: bool) -> Iterator[Row]:
 def _times(point: Point, direction: str) -> Row:
     means = [row[f"{direction}_response_mean_ns"] for row in point.rows]
     weights = [row[f"{direction}_requests"] for row in point.rows]
+    return times_of([point.run.histogram([cell], direction) for cell in point.cells], means, weights)
+
+
+def times_of(each: Sequence[Histogram], means: Sequence[float | None], weights: Sequence[int]) -> Row:
+    """Response times of repeats: their mean and percentiles, with intervals.
+
+    Parameters
+    ----------
+    each : sequence of Histogram
+    means : sequence of float or None
+        In nanoseconds, exact; None of a repeat without requests.
+    weights : sequence of int
+        The requests of each repeat.
+    """
     weight = sum(weights)
     mean = sum((value or 0.0) * count for value, count in zip(means, weights, strict=True)) / weight if weight else None
-    found = figure("response_time_ns_mean", mean, [value for value in means if value is not None])
-    merged = point.run.histogram(point.cells, direction)
-    each = [point.run.histogram([cell], direction) for cell in point.cells]
+    merged = Histogram.merged(each)
+    tail = tail_index(merged) if merged.total >= _LEAST_TIMES_OF_A_TAIL else None
+    found = figure("response_time_ns_mean", mean, student([value for value in means if value is not None], tail=tail))
     for percentile in PERCENTILES:
         name = f"response_time_ns_p{percentile:g}".replace(".", "_")
-        own = [value for part in each if (value := part.percentile_ns(percentile)) is not None]
-        found |= figure(name, merged.percentile_ns(percentile), [float(value) for value in own])
+        found |= figure(name, merged.percentile_ns(percentile), percentile_of_repeats(each, percentile))
     return found
 
 

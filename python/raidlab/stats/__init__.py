@@ -6,18 +6,21 @@ file; what comparisons of repeats need stands here.
 Invariants:
 
 - Pure functions of numbers; nothing here knows a run.
-- A method gives an interval that covers what it claims, or a reason why there is none (`Answer`). `python -m
-  raidlab.stats.coverage` holds all of them to that.
+- A method gives an interval that covers what it claims, or a reason why there is none (`Answer`). `benches/coverage`
+  holds all of them to that.
+- An interval comes from repeats, never from the requests of one run: those depend on one another in ways that no run
+  of a useful length shows.
 """
 
 from raidlab.stats.answer import Answer, Reason
 from raidlab.stats.interval import mean_interval, spread_percent, student
 from raidlab.stats.paired import Difference, compare, compare_all, corrected, differs, ratio_interval
-from raidlab.stats.replications import LEAST_VALUES, half_width_percent
+from raidlab.stats.replications import LEAST_REPEATS, MOST_REPEATS, mean_so_far, wants_more
 from raidlab.stats.welch import compare_unpaired
 
 __all__ = [
-    "LEAST_VALUES",
+    "LEAST_REPEATS",
+    "MOST_REPEATS",
     "Answer",
     "Difference",
     "Reason",
@@ -26,9 +29,10 @@ __all__ = [
     "compare_unpaired",
     "corrected",
     "differs",
-    "half_width_percent",
     "mean_interval",
+    "mean_so_far",
     "ratio_interval",
     "spread_percent",
     "student",
+    "wants_more",
 ]

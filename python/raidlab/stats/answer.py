@@ -22,6 +22,7 @@ class Reason(StrEnum):
     VARIANCE_NOT_FINITE = "variance_not_finite"
     NOT_STEADY = "not_steady"
     NOT_INDEPENDENT = "not_independent"
+    WARM_UP_NOT_ENDED = "warm_up_not_ended"
 
     @property
     def words(self) -> str:

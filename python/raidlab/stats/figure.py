@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from raidlab.stats.answer import Answer
 
-from raidlab.stats.interval import mean_interval
+Figure = dict[str, float | str | None]
 
 
-def figure(name: str, value: float | None, each: Sequence[float]) -> dict[str, float | None]:
+def figure(name: str, value: float | None, answer: Answer) -> Figure:
     """A value and the 95 % interval of its repeats, under ``name``, ``name_low`` and ``name_high``.
 
     Parameters
@@ -15,14 +15,25 @@ def figure(name: str, value: float | None, each: Sequence[float]) -> dict[str, f
     name : str
     value : float or None
         Of all repeats together.
-    each : sequence of float
-        The value of each repeat; fewer than two have no interval. None of what is measured here is below 0.
+    answer : Answer
+        What the repeats say: `student` of their means or rates, `percentile_of_repeats` of their times. None of what
+        is measured here is below 0.
+
+    Returns
+    -------
+    dict
+        With the reason under ``name_no_interval`` where there is none, None otherwise.
 
     Examples
     --------
-    >>> figure("iops", 11.0, [10.0])
-    {'iops': 11.0, 'iops_low': None, 'iops_high': None}
+    >>> from raidlab.stats.interval import student
+    >>> figure("iops", 11.0, student([10.0]))
+    {'iops': 11.0, 'iops_low': None, 'iops_high': None, 'iops_no_interval': 'too_few_samples'}
     """
-    interval = mean_interval(each) if value is not None else None
-    low, high = (max(0.0, interval[0]), interval[1]) if interval is not None else (None, None)
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
+    low, high = answer.interval if answer.interval is not None and value is not None else (None, None)
+    return {
+        name: value,
+        f"{name}_low": None if low is None else max(0.0, low),
+        f"{name}_high": high,
+        f"{name}_no_interval": None if answer.reason is None else answer.reason.value,
+    }

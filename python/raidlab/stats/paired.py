@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from raidlab.stats.answer import CONFIDENCE, Answer
+from raidlab.stats.answer import CONFIDENCE, Answer, Reason
 from raidlab.stats.holm import holm, holm_levels
 from raidlab.stats.interval import student
 from raidlab.stats.power import PROMISED, detectable_by_error
@@ -122,14 +122,15 @@ def compare(own: Sequence[float], other: Sequence[float], confidence: float = CO
     Returns
     -------
     Difference
-        Its ratio is refused with `TOO_FEW_SAMPLES` for fewer than two pairs.
+        Its ratio is refused with `TOO_FEW_SAMPLES` for fewer than two pairs, with `NOT_INDEPENDENT` where ten or more
+        follow one another too closely.
 
     References
     ----------
     R. Jain, The Art of Computer Systems Performance Analysis (1991), 13.4.1.
     """
     logs = [math.log(a / b) for a, b in zip(own, other, strict=False) if a > 0 and b > 0]
-    answer = student(logs, confidence)
+    answer = student(logs, confidence, symmetric=True)
     value = None if answer.value is None else math.exp(answer.value)
     if answer.low is None or answer.high is None or answer.value is None:
         return Difference(replace(answer, value=value, method=METHOD), None)
@@ -201,6 +202,11 @@ def ratio_interval(own: Sequence[float], other: Sequence[float]) -> tuple[float,
 
 
 def differs(own: Sequence[float], other: Sequence[float]) -> bool | None:
-    """Whether the interval of the ratio leaves out 1; None when there is no interval."""
-    interval = ratio_interval(own, other)
-    return None if interval is None else not interval[0] <= 1 <= interval[1]
+    """Whether the interval of the ratio leaves out 1; None for fewer than two pairs.
+
+    Pairs that follow one another too closely for an interval show no difference.
+    """
+    ratio = compare(own, other).ratio
+    if ratio.interval is None:
+        return None if ratio.reason is Reason.TOO_FEW_SAMPLES else False
+    return not ratio.interval[0] <= 1 <= ratio.interval[1]

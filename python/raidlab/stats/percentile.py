@@ -1,13 +1,11 @@
-"""Percentiles of independent values, with an interval that assumes nothing of their distribution.
-
-The number of n independent values that do not exceed the p-th percentile is binomial. So two ranks can be named
-between whose values the percentile lies with at least the confidence asked, whatever the distribution.
+"""Percentiles of several repeats, with an interval that assumes nothing of the distribution of their times.
 
 Invariants:
 
-- Ranks are exact: the confidence is at least the one asked, at every n.
+- Requests within a repeat may depend on one another as they like; what tells how uncertain a percentile is are the
+  repeats.
 - A percentile is the smallest value that at least that share does not exceed, as everywhere in raidlab.
-- Where even the extremes are not far enough out, there are too few values.
+- Where even the extremes are not far enough out, there are too few requests.
 """
 
 from __future__ import annotations
@@ -21,14 +19,16 @@ from numpy.typing import NDArray
 
 from raidlab.histogram import Histogram
 from raidlab.stats.answer import CONFIDENCE, Answer, Reason
-from raidlab.stats.correlation import alike_p
-from raidlab.stats.series import as_array
-from raidlab.stats.special import binomial_cdf
+from raidlab.stats.interval import ORDER_TESTED_FROM, order_sentence
+from raidlab.stats.special import binomial_cdf, t_quantile
 
-METHOD = "ranks"
-# From here on the values themselves are asked whether they are independent.
-TESTED_FROM = 100
-_ALIKE_P = 0.01
+METHOD = "shares of repeats"
+LEAST_REPEATS = 3
+# Beyond a percentile there must be so many clusters of requests; and where repeats are too few to show how many there
+# are, so many requests of each (of the median a quarter), which are enough for a queue that is busy 90 % of the time.
+_LEAST_CLUSTERS = 30
+_ALLOWANCE_CLUSTERS = 10.0
+_LEAST_EACH = 1000
 
 
 @lru_cache(maxsize=4096)
@@ -77,16 +77,17 @@ def least_values(percentile: float, confidence: float = CONFIDENCE) -> int:
     return math.ceil(math.log((1 - confidence) / 2) / math.log(share) - 1e-9)
 
 
-def percentile_of_values(
-    values: Sequence[float] | NDArray[np.float64], percentile: float, confidence: float = CONFIDENCE
-) -> Answer:
-    """A percentile of independent values.
+def percentile_of_repeats(repeats: Sequence[Histogram], percentile: float, confidence: float = CONFIDENCE) -> Answer:
+    """A percentile of the times of all requests of several repeats, in nanoseconds.
+
+    Requests of one run depend on one another; repeats do not. So each time is asked in how many of the requests of each
+    repeat it was not exceeded, and the interval holds those times for which these shares are, by Student's test, in the
+    mean the one asked for. It is at least as wide as that of as many independent requests.
 
     Parameters
     ----------
-    values : sequence of float
-        Shape (n,), any unit, in the order of their occurrence. The caller vouches that they are independent; from 100
-        values on that is tested (`alike_p`, at 1 %).
+    repeats : sequence of Histogram
+        Those of the repeats, in the order in which they were run.
     percentile : float
         Strictly between 0 and 100.
     confidence : float
@@ -95,90 +96,95 @@ def percentile_of_values(
     Returns
     -------
     Answer
-        `TOO_FEW_SAMPLES`, such as below 6 values for the 50th and below 368 for the 99th percentile;
-        `NOT_INDEPENDENT` for correlated values, which `percentile_of_series` is for.
+        Of the merged histogram; its ends are values of it, and so as exact as its buckets. `TOO_FEW_SAMPLES` below
+        three repeats, or where too few requests lie beyond the percentile: below ten repeats some 1,000 of each (10,000
+        requests a repeat for the 90th percentile, 100,000 for the 99th), from ten on so many as are worth 30
+        independent ones. `NOT_INDEPENDENT` where ten or more repeats follow one another too closely.
+
+    References
+    ----------
+    R. S. Woodruff, Confidence intervals for medians and other position measures, Journal of the American Statistical
+    Association 47 (1952) 635-646 (samples of clusters; here each cluster is a repeat).
 
     Examples
     --------
-    >>> percentile_of_values(range(1, 101), 50).reason
-    <Reason.NOT_INDEPENDENT: 'not_independent'>
-    >>> answer = percentile_of_values([8.0, 3.0, 9.0, 1.0, 5.0, 2.0, 10.0, 4.0, 7.0, 6.0], 50)
+    >>> times = [Histogram.of({"value_ns": range(at, 100 + at), "count": [100] * 100}) for at in (0, 2, 4)]
+    >>> answer = percentile_of_repeats(times, 90)
     >>> answer.value, answer.interval
-    (5.0, (2.0, 9.0))
+    (91.0, (87.0, 96.0))
     """
-    series = as_array(values)
-    n = series.size
-    if n >= TESTED_FROM and (alike := alike_p(series)) < _ALIKE_P:
-        return Answer.refused(
-            Reason.NOT_INDEPENDENT,
-            f"Neighbours among the {n} values are more alike than independent ones would be (p = {alike:.2g}).",
-            method=METHOD,
-            n=n,
-            confidence=confidence,
+    known = [repeat for repeat in repeats if repeat.total]
+    merged = Histogram.merged(known)
+    total, share = merged.total, percentile / 100
+    value = merged.percentile_ns(percentile)
+
+    def no(reason: Reason, sentence: str) -> Answer:
+        estimate = None if value is None else float(value)
+        return Answer.refused(reason, sentence, method=METHOD, n=total, value=estimate, confidence=confidence)
+
+    ranks = rank_interval(total, percentile, confidence) if total else None
+    if ranks is None or value is None or len(known) < LEAST_REPEATS:
+        words = (
+            f"{total} requests of {len(known)} repeats do not reach far enough around the {percentile:g}th percentile"
         )
-    ordered = np.sort(series)
-    value = float(ordered[nearest_rank(n, percentile) - 1]) if n else None
-    ranks = rank_interval(n, percentile, confidence) if n else None
-    if ranks is None:
-        return _too_few(n, n, percentile, confidence, value)
-    return Answer(value, float(ordered[ranks[0] - 1]), float(ordered[ranks[1] - 1]), confidence, METHOD, n)
-
-
-def percentile_of_histogram(
-    histogram: Histogram, percentile: float, confidence: float = CONFIDENCE, *, effective_n: float | None = None
-) -> Answer:
-    """A percentile of the times in a histogram, in nanoseconds.
-
-    Parameters
-    ----------
-    histogram : Histogram
-        Values ascending, with their counts.
-    percentile : float
-        Strictly between 0 and 100.
-    confidence : float
-        0 to 1.
-    effective_n : float, optional
-        How many independent times they are worth, where they are correlated: their number divided by the correlation
-        time, such as one estimated from a sample of the series. Absent, the caller vouches that they are independent.
-
-    Returns
-    -------
-    Answer
-        Its ends are values of the histogram, and so as exact as its buckets.
-
-    Examples
-    --------
-    >>> columns = {"value_ns": list(range(1, 101)), "count": [10] * 100}
-    >>> percentile_of_histogram(Histogram.of(columns), 50).interval
-    (47.0, 54.0)
-    >>> percentile_of_histogram(Histogram.of(columns), 50, effective_n=100).interval
-    (40.0, 61.0)
-    """
-    total = histogram.total
-    trials = total if effective_n is None else min(total, int(effective_n))
-    value = histogram.percentile_ns(percentile)
-    ranks = rank_interval(trials, percentile, confidence) if trials else None
-    if value is None or ranks is None:
-        return _too_few(trials, total, percentile, confidence, None if value is None else float(value))
-    # Rank l of the effective values is a group of total / trials of the actual ones; the outer ends count.
-    low, high = (ranks[0] - 1) * total // trials + 1, -(-ranks[1] * total // trials)
-    at = np.searchsorted(np.cumsum(histogram.count), [low, high])
-    ends = histogram.value_ns[at]
+        return no(Reason.TOO_FEW_SAMPLES, f"{words}; at least {LEAST_REPEATS} repeats are needed.")
+    excess = _excess(known, merged, share)
+    at = int(np.searchsorted(merged.value_ns, value))
+    # Of few distinct times the one below may be the one that tells repeats apart.
+    beside = excess[:, max(at - 1, 0) : at + 1]
+    clusters = _clusters(float(beside.std(axis=0, ddof=1).max()), len(known), percentile)
+    if (sentence := _too_few_beyond(clusters, total, len(known), percentile)) is not None:
+        return no(Reason.TOO_FEW_SAMPLES, sentence)
+    if (sentence := order_sentence(excess[:, at].tolist())) is not None:
+        return no(Reason.NOT_INDEPENDENT, sentence)
+    mean = excess.mean(axis=0)
+    allowance = 1.0 if clusters is None else 1 + _ALLOWANCE_CLUSTERS / clusters
+    quantile = t_quantile((1 + confidence) / 2, len(known) - 1) * allowance
+    half = quantile * excess.std(axis=0, ddof=1) / math.sqrt(len(known))
+    counts = np.cumsum(merged.count)
+    # The first time that is not shown to be too low, and the last that is not shown to be too high.
+    low = min(np.count_nonzero(mean + half < 0), np.searchsorted(counts, ranks[0]))
+    high = max(mean.size - np.count_nonzero(mean - half > 0), np.searchsorted(counts, ranks[1]))
+    ends = merged.value_ns[[min(low, at), min(max(high, at), mean.size - 1)]]
     return Answer(float(value), float(ends[0]), float(ends[1]), confidence, METHOD, total)
 
 
-def nearest_rank(n: int, percentile: float) -> int:
-    """The rank, 1 to n, of the smallest of n values that at least the share does not exceed.
+def _clusters(spread: float, repeats: int, percentile: float) -> float | None:
+    """How many independent requests those beyond a percentile are worth; None of repeats too few to tell.
 
-    Examples
-    --------
-    >>> nearest_rank(10, 90), nearest_rank(10, 91)
-    (9, 10)
+    Slow requests come in clusters, since a queue drains slowly; the fewer of them, the more uneven repeats.
     """
-    return max(1, math.ceil(n * percentile / 100 - 1e-9))
+    beyond = min(percentile, 100 - percentile) / 100
+    if repeats < ORDER_TESTED_FROM:
+        return None
+    return repeats * (beyond / spread) ** 2 if spread > 0 else math.inf
 
 
-def _too_few(trials: int, n: int, percentile: float, confidence: float, value: float | None) -> Answer:
-    worth = f"{n} values" if trials == n else f"{n} values, worth {trials} independent ones,"
-    sentence = f"{worth} do not reach far enough around the {percentile:g}th percentile for {100 * confidence:g} %."
-    return Answer.refused(Reason.TOO_FEW_SAMPLES, sentence, method=METHOD, n=n, value=value, confidence=confidence)
+def _too_few_beyond(clusters: float | None, total: int, repeats: int, percentile: float) -> str | None:
+    """Why what lies beyond a percentile tells too little of it; None where it tells enough."""
+    if clusters is not None:
+        if clusters >= _LEAST_CLUSTERS:
+            return None
+        return (
+            f"The requests beyond the {percentile:g}th percentile of {repeats} repeats are worth {clusters:.1f} "
+            f"independent ones, so unevenly do repeats have them; at least {_LEAST_CLUSTERS} are needed."
+        )
+    beyond = min(percentile, 100 - percentile) / 100
+    each, needed = beyond * total / repeats, _LEAST_EACH * (1 - beyond) ** 2
+    if each >= needed - 1e-9:
+        return None
+    return (
+        f"{each:.0f} requests of each of {repeats} repeats lie beyond the {percentile:g}th percentile; of fewer than "
+        f"{ORDER_TESTED_FROM} repeats, which do not show how such requests cluster, {needed:.0f} are needed."
+    )
+
+
+def _excess(repeats: Sequence[Histogram], merged: Histogram, share: float) -> NDArray[np.float64]:
+    """By repeat and value: the requests that did not exceed it, less the share asked for, per request of a repeat."""
+    mean_total = merged.total / len(repeats)
+    rows = []
+    for repeat in repeats:
+        counts = np.concatenate([[0], np.cumsum(repeat.count)])
+        within = counts[np.searchsorted(repeat.value_ns, merged.value_ns, side="right")]
+        rows.append((within - share * repeat.total) / mean_total)
+    return np.stack(rows)

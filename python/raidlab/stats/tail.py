@@ -1,13 +1,12 @@
 """How heavy the tails of values are: whether a mean of them can have an interval at all.
 
 Where the variance is not finite (a tail index of 0.5 or more: Pareto with an exponent of 2 or less), the mean of a
-sample jumps with its largest value and no interval made of the sample's own spread holds. Between 1/3 and 0.5 (third
-moment not finite) intervals hold only from very many values on.
+sample jumps with its largest value and no interval made of the sample's own spread holds.
 
 Invariants:
 
-- The index is judged by its upper bound: a tail is light only if the values show it.
-- Both tails are looked at; the heavier one counts.
+- The index is judged by its upper bound: a tail is light only if the times show it.
+- Only the upper tail counts: no time is below 0.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Where the variance, and where the third moment, ceases to be finite.
+from raidlab.histogram import Histogram
+
+# Where the variance ceases to be finite.
 NOT_FINITE = 0.5
-HEAVY = 1 / 3
 # The tail: a tenth of the values, of many values fewer, since the index is that of the limit.
 _TAIL_SHARE = 0.1
 _TAIL_ROOTS = 4.0
@@ -31,7 +31,7 @@ _BOUND = 1.96
 
 @dataclass(frozen=True)
 class TailIndex:
-    """The heavier tail of some values.
+    """The upper tail of some times.
 
     Attributes
     ----------
@@ -50,13 +50,13 @@ class TailIndex:
     k: int
 
 
-def tail_index(values: NDArray[np.float64]) -> TailIndex:
-    """Estimate the index of the heavier tail by probability-weighted moments.
+def tail_index(times: Histogram) -> TailIndex:
+    """Estimate the index of the upper tail by probability-weighted moments.
 
     Parameters
     ----------
-    values : numpy.ndarray
-        Shape (n,), n at least 30, any unit; correlated values are allowed.
+    times : Histogram
+        Of at least 30 times; they may be correlated.
 
     Returns
     -------
@@ -70,23 +70,27 @@ def tail_index(values: NDArray[np.float64]) -> TailIndex:
 
     Examples
     --------
-    >>> values = (1 - (np.arange(4000) + 0.5) / 4000) ** (-1 / 1.5)
-    >>> tail_index(values).index > 0.5
-    True
-    >>> tail_index(-np.log(1 - (np.arange(4000) + 0.5) / 4000)).high < HEAVY
+    >>> times = 1e6 * (1 - (np.arange(4000) + 0.5) / 4000) ** (-1 / 1.5)
+    >>> tail_index(Histogram.of({"value_ns": times, "count": [1] * 4000})).index > 0.5
     True
     """
-    n = values.size
+    n = times.total
     k = max(3, int(min(_TAIL_SHARE * n, _TAIL_ROOTS * math.sqrt(n))))
-    index = max(_index_of_upper_tail(values, k), _index_of_upper_tail(-values, k))
+    index = _index_of(_largest(times, k + 1))
     error = _BOUND * _ERROR / math.sqrt(k)
     return TailIndex(index, index - error, index + error, k)
 
 
-def _index_of_upper_tail(values: NDArray[np.float64], k: int) -> float:
-    largest = np.partition(values, values.size - k - 1)[values.size - k - 1 :]
-    largest.sort()
+def _largest(times: Histogram, count: int) -> NDArray[np.float64]:
+    """So many of the largest times, ascending."""
+    from_end = np.minimum(np.cumsum(times.count[::-1]), count).astype(np.int64)
+    return np.repeat(times.value_ns[::-1].astype(np.float64), np.diff(from_end, prepend=0))[::-1]
+
+
+def _index_of(largest: NDArray[np.float64]) -> float:
+    """The index of the tail whose threshold is the first of these."""
     excess = largest[1:] - largest[0]
+    k = excess.size
     mean = excess.mean()
     # The mean of the smaller of two, halved: each value weighted by the share of values above it.
     weighted = (excess * (k - np.arange(1, k + 1)) / (k - 1)).mean()

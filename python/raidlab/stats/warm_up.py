@@ -4,6 +4,7 @@ Invariants:
 
 - The cut is chosen by the values alone, before anything is estimated from what is kept.
 - A cut beyond the half is no cut: the series was still settling when it ended, and needs to be longer.
+- Nor is one after which the values still rise or fall: among noise a slow beginning has no end that the rule sees.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raidlab.stats.answer import Reason
+from raidlab.stats.drift import drift
 from raidlab.stats.series import as_array
 
 _BATCH = 5
 _LEAST_BATCHES = 10
 # The rule looks at no cut that leaves fewer batches: a handful is often alike by chance.
 _LEAST_KEPT = 5
+# What is kept is asked for a trend in so many parts: long enough that neighbours among them are hardly alike.
+_PARTS = 20
+_TREND_P = 0.01
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,8 @@ class WarmUp:
     n : int
         How many values there are.
     reason : Reason or None
-        `NOT_STEADY` where the rule would cut more than half, `TOO_FEW_SAMPLES` below ten batches.
+        `NOT_STEADY` where the rule would cut more than half, `WARM_UP_NOT_ENDED` where what it keeps still rises or
+        falls (as independent values do once in a hundred times), `TOO_FEW_SAMPLES` below ten batches.
     sentence : str
         What stands behind a reason, with figures; empty otherwise.
     """
@@ -64,7 +70,8 @@ def mser5(values: Sequence[float] | NDArray[np.float64], batch: int = _BATCH) ->
     ----------
     K. P. White, An effective truncation heuristic for bias reduction in simulation output, Simulation 69 (1997)
     323-334; K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state truncation heuristics for
-    simulation, Winter Simulation Conference 2000, 755-760 (batches of five; no cut beyond the half).
+    simulation, Winter Simulation Conference 2000, 755-760 (batches of five; no cut beyond the half); H. B. Mann,
+    Nonparametric tests against trend, Econometrica 13 (1945) 245-259.
 
     Examples
     --------
@@ -79,7 +86,8 @@ def mser5(values: Sequence[float] | NDArray[np.float64], batch: int = _BATCH) ->
     if count < _LEAST_BATCHES:
         return WarmUp(None, n, Reason.TOO_FEW_SAMPLES, f"{n} values make {count} batches; {_LEAST_BATCHES} are needed.")
     means = series[: count * batch].reshape(count, batch).mean(axis=1)
-    means = means - means.mean()
+    centre = means.mean()
+    means = means - centre
     kept = np.arange(count, 0, -1)
     # Sums of what is left after each cut, from the end.
     sums = np.cumsum(means[::-1])[::-1]
@@ -92,5 +100,16 @@ def mser5(values: Sequence[float] | NDArray[np.float64], batch: int = _BATCH) ->
             n,
             Reason.NOT_STEADY,
             f"The rule would cut {cut * batch} of {n} values, more than half: they were still settling at the end.",
+        )
+    parts = [float(part.mean() + centre) for part in np.array_split(means[cut:], min(count - cut, _PARTS))]
+    trend = drift([parts])
+    if trend.p is not None and trend.p < _TREND_P:
+        more = "rise" if (trend.agreement or 0.0) > 0 else "fall"
+        return WarmUp(
+            None,
+            n,
+            Reason.WARM_UP_NOT_ENDED,
+            f"After the {cut * batch} of {n} values that the rule cuts, the rest still {more} from part to part "
+            f"(p = {trend.p:.2g}).",
         )
     return WarmUp(cut * batch, n)
