@@ -98,7 +98,7 @@ class PoolRunner:
         self._is_broken = True
         self._exit_end.close()
         # What was being written when its writer died has an end only when nobody could write any more.
-        self._pool._result_queue._writer.close()
+        self._pool._result_queue._writer.close()  # type: ignore[attr-defined]
         return CellFailedError(f"{key}: {_DIED}")
 
     def close(self) -> list[tuple[Hashable, Answer]]:
