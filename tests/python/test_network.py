@@ -286,7 +286,7 @@ def test_only_regular_files_are_opened_and_others_are_neither_waited_for_nor_wri
     store, name = store_at(str(tmp_path)), "raidlab-net-a.dat"
     os.mkfifo(tmp_path / name)
     for use in (store.open_read, store.open_write):
-        with pytest.raises(StoreError, match="is not a (regular )?file"), use(name):
+        with pytest.raises(StoreError, match=r"is not a (regular )?file"), use(name):
             pass
     (tmp_path / name).unlink()
     # A second name of somebody's file.
