@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -112,6 +113,12 @@ def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(
             with pytest.raises(RefusedError, match=f"^--on: {device} is mounted on"):
                 run_study(small_study, on=[device], out=tmp_path / "runs", destroy=[device], progress=_Listener(said))
             assert not said, "nothing is said to be measured"
+            # Before it is said that there are too few of them.
+            wide = tmp_path / "wide.toml"
+            wide.write_text(text.replace("raid0(1, chunk=20KiB)", "raid0(4, chunk=20KiB)"), encoding="utf-8")
+            wide.write_text(re.sub(r"\[\[compare\]\].*", "", wide.read_text(encoding="utf-8"), flags=re.S), "utf-8")
+            with pytest.raises(RefusedError, match=f"^--on: {device} is mounted on"):
+                run_study(wide, on=[device], out=tmp_path / "runs", destroy=[device])
             subprocess.run(["umount", str(mounted)], check=True)
         subprocess.run(["blockdev", "--setro", device], check=True)
         with pytest.raises(RefusedError, match=f"^--on: {device} is read-only"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -225,3 +226,29 @@ def test_twin_streams_have_names_of_their_own() -> None:
 def test_words() -> None:
     assert parse_counts("--readers", "4,1,4") == (1, 4)
     assert size_document("--size", "exponential:8KiB") == {"kind": "exponential", "mean_bytes": 8192}
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=lambda value: str(int(value))
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        # A day at this pace.
+        ["measure-streams", "memory", "null", "--rate", "1MB/s", "--size", "80GiB"],
+        ["measure-files", ".", "--count", "100", "--size", "1MiB", "--readers", "1", "--repeats", "100"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_each_signal_has_its_exit_code(words: list[str], number: int, code: int, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*CLI, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stderr is not None
+        # The first line is said when it has begun.
+        begun = running.stderr.readline()
+        running.send_signal(number)
+        _, said = running.communicate(timeout=120)
+    assert running.returncode == code, begun + said
+    assert "interrupted" in said and "Traceback" not in said
+    assert not list(tmp_path.iterdir())

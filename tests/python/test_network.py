@@ -8,17 +8,20 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from raidlab.errors import CellFailedError, InputError
+from raidlab.network import agent as agent_module
 from raidlab.network.agent import listen, serve
 from raidlab.network.controller import Machine, run_step
 from raidlab.network.lab import lab_folder, network_lab
 from raidlab.network.limits import Watched, name_limit
-from raidlab.network.protocol import Channel, GoneError, NotTrustedError, load_key
+from raidlab.network.protocol import Channel, GoneError, NotTrustedError, _mac, load_key
 from raidlab.network.store import StoreError, own_name, store_at
 from raidlab.network.tests import NetworkAsked, run_tests
 
@@ -28,8 +31,9 @@ KEY, OTHER_KEY = b"0123456789abcdef-one", b"0123456789abcdef-two"
 class _Agent:
     """An agent in a thread of this process, and what it says."""
 
-    def __init__(self, path: Path, place: Path) -> None:
+    def __init__(self, path: Path, place: Path, silence_s: float = 600) -> None:
         self.address, self.said = f"unix:{path}", []
+        self._silence_s = silence_s
         self._listener = listen(str(path), 0)
         store = store_at(str(place))
         self._thread = threading.Thread(target=self._serve, args=(store,), daemon=True)
@@ -37,7 +41,7 @@ class _Agent:
 
     def _serve(self, store: object) -> None:
         try:
-            serve(self._listener, KEY, store, self.said.append)  # type: ignore[arg-type]
+            serve(self._listener, KEY, store, self.said.append, silence_s=self._silence_s)  # type: ignore[arg-type]
         except OSError:
             return
 
@@ -205,6 +209,108 @@ def test_an_agent_does_five_things_and_no_other(agents: list[_Agent]) -> None:
     with pytest.raises((GoneError, OSError)):
         channel.send({"do": "hello"})
         channel.receive()
+
+
+def test_who_has_not_shown_the_key_holds_up_nobody(agents: list[_Agent], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "_PATIENCE_S", 2.0)
+    path = agents[0].address.removeprefix("unix:")
+    # More than may knock at once, each with a byte now and then: each byte began the wait anew.
+    slow = [socket.socket(socket.AF_UNIX) for _ in range(40)]
+    for one in slow:
+        one.connect(path)
+        one.sendall(b"r")
+    machine = Machine(agents[0].address, KEY)
+    machine.ready("write", 10, 512)
+    assert machine.go("write").bytes == 10
+    machine.close()
+    last = slow[-1]
+    last.settimeout(60)
+    with suppress(OSError):
+        for letter in b"aidlab-agent-1" * 100:
+            last.sendall(bytes([letter]))
+            time.sleep(0.1)
+    # Whole introductions have an end, however slowly they go on.
+    with suppress(ConnectionError):
+        while last.recv(4096):
+            pass
+    for one in slow:
+        one.close()
+    until_s = time.monotonic() + 60
+    while sum("turned away" in line for line in agents[0].said) < len(slow) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    assert sum("turned away" in line for line in agents[0].said) == len(slow)
+
+
+def test_a_silent_controller_makes_room_for_another(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    agent = _Agent(tmp_path / "agent", tmp_path / "place", silence_s=0)
+    silent = Machine(agent.address, KEY)
+    silent.ready("write", 10, 512)
+    machine = Machine(agent.address, KEY)
+    machine.ready("write", 10, 512)
+    assert machine.go("write").bytes == 10
+    with pytest.raises(CellFailedError):
+        silent.go("write")
+    silent.abandon()
+    machine.close()
+    agent.close()
+    assert list((tmp_path / "place").iterdir()) == []
+
+
+def test_a_controller_that_works_is_not_driven_out(agents: list[_Agent], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "_PATIENCE_S", 0.2)
+    first = Machine(agents[0].address, KEY)
+    first.ready("write", 10, 512)
+    second = Machine(agents[0].address, KEY)
+    with pytest.raises(CellFailedError, match="another controller drives this machine"):
+        second.ready("write", 10, 512)
+    second.abandon()
+    assert first.go("write").bytes == 10
+    first.close()
+
+
+@pytest.mark.parametrize("body", [b"[" * 30_000, b'{"do": ' * 5_000, b"nonsense", b'"text"', b"\xff"])
+def test_frames_that_are_no_messages_end_the_connection_and_not_the_agent(agents: list[_Agent], body: bytes) -> None:
+    machine = Machine(agents[0].address, KEY)
+    channel = machine._channel
+    mac = _mac(channel._session, channel._sent.to_bytes(8, "big"), "controller", body)
+    channel._connection.sendall(len(body).to_bytes(4, "big") + mac + body)
+    with pytest.raises(GoneError):
+        channel.receive()
+    machine.abandon()
+    Machine(agents[0].address, KEY).close()
+    assert any("was let go: a frame is no message" in line for line in agents[0].said)
+
+
+def test_only_regular_files_are_opened_and_others_are_neither_waited_for_nor_written(tmp_path: Path) -> None:
+    store, name = store_at(str(tmp_path)), "raidlab-net-a.dat"
+    os.mkfifo(tmp_path / name)
+    for use in (store.open_read, store.open_write):
+        with pytest.raises(StoreError, match=r"is not a (regular )?file"), use(name):
+            pass
+    (tmp_path / name).unlink()
+    # A second name of somebody's file.
+    victim = tmp_path / "victim"
+    victim.write_text("precious", encoding="utf-8")
+    os.link(victim, tmp_path / name)
+    with pytest.raises(StoreError, match="a single name"), store.open_write(name) as file:
+        file.write(b"mine")
+    assert victim.read_text(encoding="utf-8") == "precious"
+
+
+def test_a_place_is_not_filled_nor_strewn_with_files(agents: list[_Agent]) -> None:
+    machine = Machine(agents[0].address, KEY)
+    with pytest.raises(CellFailedError, match="would leave less than 5% of the place free"):
+        machine.ready("write", 1 << 44, 65_536)
+    # One more was refused above, whose name counts until the end.
+    for number in range(63):
+        machine.file = f"raidlab-net-{number}.dat"
+        machine.ready("write", 1, 512)
+        machine.go("write")
+    machine.file = "raidlab-net-more.dat"
+    with pytest.raises(CellFailedError, match="at most 64 files here at once"):
+        machine.ready("write", 1, 512)
+    machine.close()
 
 
 def test_a_key_is_kept_from_others_and_long_enough(tmp_path: Path) -> None:

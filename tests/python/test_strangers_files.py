@@ -21,6 +21,7 @@ from conftest import SMALL_STUDY
 from raidlab import reading
 from raidlab.api import analyse
 from raidlab.choice.prices import load_prices
+from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.export import EXPORTS
 from raidlab.formats.disksim.grammar import parse_file
@@ -288,7 +289,8 @@ def test_cells_of_csv_are_no_formulas(tmp_path: Path, small_run: Run) -> None:
     facts["study"]["text"] = facts["study"]["text"].replace('"reads"', '"=cmd()"')
     facts["study"]["sha256"] = hashlib.sha256(facts["study"]["text"].encode()).hexdigest()
     (folder / "run.json").write_text(json.dumps({**facts, "tables": {}}), encoding="utf-8")
-    points, _ = EXPORTS["csv"](analyse(folder), tmp_path)
+    with Directory.open(tmp_path) as place:
+        points, _ = EXPORTS["csv"](analyse(folder), place)
     text = points.read_text(encoding="utf-8")
     assert "'=cmd()" in text and ",=cmd()" not in text and histograms.height
 

@@ -216,7 +216,7 @@ def test_addresses_beyond_are_refused_or_wrapped(trace: Path, tmp_path: Path) ->
     far = f"7,R,{1 << 50},4096,1000000"
     trace.write_text("\n".join([far, *LINES]), encoding="ascii")
     told = refused(tmp_path, '"web.csv"', '"web.csv", format = "alibaba"')
-    assert told.startswith("study.toml:16: workload[0].trace: web.csv:1: 'a read': 4096 bytes at 1125899906842624 lie")
+    assert told.startswith("study.toml:17: workload[0].trace: web.csv:1: 'a read': 4096 bytes at 1125899906842624 lie")
     assert 'beyond = "wrap"' in told
     run = replayed(tmp_path, '"web.csv"', '"web.csv", beyond = "wrap"')
     findings = {finding.check: finding for finding in run_checks(analyse(run))}

@@ -86,5 +86,6 @@ pub use result::{
     ArrayInput, Check, EngineFacts, FailedMember, Flash, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };
 pub use run::{check, check_files, check_trace, run, run_files, run_trace};
+pub use safety::device_user;
 pub use target::{DeviceFacts, EmulatedContent, EmulatedFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};
 pub use usage::{Accounting, DeviceTraffic, Usage};

@@ -23,6 +23,12 @@ fn compile(py: Python<'_>, tree: &Tree, member_bytes: u64, sector_bytes: u32) ->
     Layout::new(tree, &sizes, sector_bytes).map_err(|e| cell_error(py, "tree", &e.to_string()))
 }
 
+/// Who uses a block device, as the end of the sentence "X is ..."; none for a free one.
+#[pyfunction]
+pub(crate) fn device_user(path: &str) -> Option<String> {
+    raidlab_live::device_user(std::path::Path::new(path))
+}
+
 /// What an array over members of a size offers.
 #[pyfunction]
 pub(crate) fn tree_facts<'py>(

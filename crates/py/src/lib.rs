@@ -6,6 +6,7 @@
 //! Invariants: bad input becomes `CellError(message)` with `.key`, never a panic; the interpreter lock is released while a
 //! run goes on; a pending signal (Ctrl-C) stops a run and keeps what was measured.
 
+mod allocator;
 mod answer;
 mod cell;
 mod direct;
@@ -19,6 +20,9 @@ mod trace;
 
 use pyo3::prelude::*;
 
+#[global_allocator]
+static ALLOCATOR: allocator::Told = allocator::Told;
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CellError", m.py().get_type::<error::CellError>())?;
@@ -29,6 +33,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(doors::parse_tree, m)?)?;
     m.add_function(wrap_pyfunction!(doors::tree_facts, m)?)?;
     m.add_function(wrap_pyfunction!(doors::device_facts, m)?)?;
+    m.add_function(wrap_pyfunction!(doors::device_user, m)?)?;
     m.add_function(wrap_pyfunction!(replay::device_replay, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace_formats, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace_format, m)?)?;

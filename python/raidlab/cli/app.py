@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -29,6 +30,7 @@ from raidlab.cli import (
     trace,
     version,
 )
+from raidlab.cli.room import make_sure_of_room
 from raidlab.cli.terminal import mark_output, open_missing, printing, say
 from raidlab.errors import (
     EXIT_CODES,
@@ -42,6 +44,12 @@ from raidlab.errors import (
 
 # Shows the traceback of what should never happen.
 TRACEBACK = "RAIDLAB_TRACEBACK"
+_NO_MEMORY = ("failed to map segment", "Cannot allocate memory", "out of memory", "memory allocation of")
+_NO_PROCESSES = (
+    "can't start new thread",
+    "Resource temporarily unavailable",
+    "ThreadPoolBuildError",
+)
 
 
 class _Commands(TyperGroup):
@@ -55,6 +63,7 @@ class _Commands(TyperGroup):
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
         """Run the subcommand."""
+        make_sure_of_room()
         try:
             with printing():
                 return super().invoke(*arguments, **options)
@@ -112,6 +121,21 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def _lacking(error: BaseException) -> str | None:
+    """What this process was refused by the system, in words; None where that is not what is wrong.
+
+    Libraries say it in many ways; Python's own threads and those of Polars (Rust's panics) in none that has a type.
+    """
+    number, text = getattr(error, "errno", None), str(error)
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or any(word in text for word in _NO_MEMORY):
+        return "out of memory (ulimit -v, a container's limit, or the machine's own)"
+    if number == errno.EAGAIN or any(word in text for word in _NO_PROCESSES):
+        return "no more processes or threads can be started (ulimit -u, or a container's limit)"
+    if number == errno.EFBIG:
+        return "a file would be larger than it may be (ulimit -f)"
+    return None
+
+
 def _explain(error: BaseException) -> int:
     """Say what went wrong in one line a mistake; returns the exit code."""
     if os.environ.get(TRACEBACK):
@@ -127,6 +151,10 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, RaidlabError):
         say(f"error: {error}")
         return error.exit_code
+    lacking = _lacking(error)
+    if lacking is not None:
+        say(f"error: {lacking}; what a run had measured is kept in its folder")
+        return EXIT_FAILED
     if isinstance(error, OSError) and error.strerror:
         place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         say(f"error: {place}{error.strerror}")

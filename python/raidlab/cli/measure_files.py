@@ -101,10 +101,10 @@ def measure_files(
     stop = StopFlag()
     with catching_signals(stop):
         outcome = measure_whole_files(asked, progress=progress_on(sys.stderr), stop=stop)
-    raise typer.Exit(_print(asked, outcome, as_json=as_json))
+    raise typer.Exit(_print(asked, outcome, stop.signal_name, as_json=as_json))
 
 
-def _print(asked: FilesAsked, outcome: FilesOutcome, *, as_json: bool) -> int:
+def _print(asked: FilesAsked, outcome: FilesOutcome, signal_name: str | None, *, as_json: bool) -> int:
     from raidlab.cli.terminal import printing, say
     from raidlab.measure.files import page_cache_finding, reading_rows
 
@@ -114,17 +114,18 @@ def _print(asked: FilesAsked, outcome: FilesOutcome, *, as_json: bool) -> int:
     else:
         with printing():
             print(_json(asked, outcome, rows, finding) if as_json else _table(outcome, rows, finding))
-    return ending(outcome.turns.status, outcome.turns.failure, finding)
+    return ending(outcome.turns.status, outcome.turns.failure, finding, signal_name)
 
 
-def ending(status: str, failure: str | None, finding: tuple[str, str] | None) -> int:
+def ending(status: str, failure: str | None, finding: tuple[str, str] | None, signal_name: str | None) -> int:
     """Say how a measurement ended, and with which exit code."""
+    from raidlab.cli.run import EXIT_OF_SIGNAL
     from raidlab.cli.terminal import say
     from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_INVALID_RESULT, EXIT_OK
 
     if status == "interrupted":
         say("the measurement was interrupted; what was measured until then is shown above")
-        return EXIT_INTERRUPTED
+        return EXIT_OF_SIGNAL.get(str(signal_name), EXIT_INTERRUPTED)
     if failure is not None:
         say("the measurement failed; what was measured until then is shown above")
         say(f"error: {failure}")

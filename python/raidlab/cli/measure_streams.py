@@ -93,10 +93,10 @@ def measure_streams(
     stop = StopFlag()
     with catching_signals(stop):
         turns = measure_all_streams(asked, progress=progress_on(sys.stderr), stop=stop)
-    raise typer.Exit(_print(asked, turns, as_json=as_json))
+    raise typer.Exit(_print(asked, turns, stop.signal_name, as_json=as_json))
 
 
-def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], *, as_json: bool) -> int:
+def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
     from raidlab.cli.measure_files import ending
     from raidlab.cli.terminal import printing, say
     from raidlab.measure.streams import stream_rows, streams_page_cache
@@ -107,7 +107,7 @@ def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], *, as_json: bo
     else:
         with printing():
             print(_json(asked, turns, rows, finding) if as_json else _table(rows, finding))
-    return ending(turns.status, turns.failure, finding)
+    return ending(turns.status, turns.failure, finding, signal_name)
 
 
 def _table(rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:

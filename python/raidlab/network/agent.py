@@ -3,6 +3,8 @@
 Invariants:
 
 - It listens only where it was told to, serves one controller at a time, and only one that has the key.
+- Who has not shown the key holds up nobody: several show it at once, within a moment; of too many the oldest goes.
+- A controller that has the key and is silent is let go when another one comes.
 - Its messages are ``hello``, ``write``, ``read``, ``take``, ``remove``; any other is answered with an error.
 - A copy that it takes comes over one connection, at its own address, from who says the word that it has just told its
   controller.
@@ -14,8 +16,10 @@ from __future__ import annotations
 
 import hmac
 import os
+import queue
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,10 +38,99 @@ _WORD_BYTES = 32
 # The system chooses one; 0 stands for a socket of this machine.
 _ANY_PORT = -1
 _PIECE_BYTES = 256 * 1024
+# So many may be showing the key at once.
+_MOST_KNOCKING = 16
+# A controller that has said nothing for so long makes room for another one.
+_SILENCE_S = 600.0
+# What a controller may have here at once; a step writes one file a machine, a study of streams one a stream.
+_MOST_FILES = 64
 Note = Callable[[str], None]
 
 
-def serve(listener: socket.socket, key: bytes, store: Store, note: Note, *, once: bool = False) -> None:
+class _Door:
+    """Who knocks: introductions that go on at once, and the one controller whose turn it is."""
+
+    def __init__(self, listener: socket.socket, key: bytes, note: Note, silence_s: float) -> None:
+        self._listener, self._key, self._note, self._silence_s = listener, key, note, silence_s
+        # None: nobody comes any more.
+        self.trusted: queue.SimpleQueue[tuple[Channel, str] | None] = queue.SimpleQueue()
+        self.turn = threading.Semaphore(1)
+        self.current: _Current | None = None
+        self._knocking: list[socket.socket] = []
+        self._lock = threading.Lock()
+
+    def watch(self) -> None:
+        """Let everybody show the key, until the listener is closed."""
+        while True:
+            try:
+                connection, address = self._listener.accept()
+            except OSError:
+                self.trusted.put(None)
+                return
+            with self._lock:
+                self._knocking.append(connection)
+                if len(self._knocking) > _MOST_KNOCKING:
+                    # Who has the key shows it in a moment, and is never the oldest for long.
+                    with suppress(OSError):
+                        self._knocking[0].shutdown(socket.SHUT_RDWR)
+            threading.Thread(target=self._introduce, args=(connection, _shown(address)), daemon=True).start()
+
+    def _introduce(self, connection: socket.socket, name: str) -> None:
+        try:
+            channel = Channel(connection, self._key, "agent", _PATIENCE_S)
+        except (NotTrustedError, GoneError, OSError) as error:
+            self._note(f"{name} was turned away: {error or 'it went before it had shown the key'}")
+            connection.close()
+            return
+        finally:
+            with self._lock:
+                self._knocking.remove(connection)
+        current = self.current
+        if current is not None and current.silent_s > self._silence_s:
+            current.let_go()
+        if self.turn.acquire(timeout=_PATIENCE_S):
+            self.trusted.put((channel, name))
+            return
+        with suppress(GoneError):
+            channel.send({"ok": False, "error": "another controller drives this machine"})
+        connection.close()
+
+
+class _Current:
+    """The controller that is served, and since when it has been silent."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self._since_s: float | None = None
+
+    @property
+    def silent_s(self) -> float:
+        """How long it has been waited for; 0 while it has work done."""
+        since = self._since_s
+        return 0.0 if since is None else time.monotonic() - since
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for its next message."""
+        self._since_s = time.monotonic()
+        try:
+            return self.channel.receive()
+        finally:
+            self._since_s = None
+
+    def let_go(self) -> None:
+        """End its connection, whoever waits for it."""
+        self.channel.shut()
+
+
+def serve(
+    listener: socket.socket,
+    key: bytes,
+    store: Store,
+    note: Note,
+    *,
+    once: bool = False,
+    silence_s: float = _SILENCE_S,
+) -> None:
     """Serve controllers, one after another.
 
     Parameters
@@ -51,21 +144,31 @@ def serve(listener: socket.socket, key: bytes, store: Store, note: Note, *, once
         Told in a line who came, and who was turned away.
     once : bool
         Only the first that has the key.
+    silence_s : float
+        A controller that has been silent for so long is let go when another one comes.
     """
+    door = _Door(listener, key, note, silence_s)
+    threading.Thread(target=door.watch, daemon=True).start()
     while True:
-        connection, address = listener.accept()
-        with connection:
-            try:
-                connection.settimeout(_PATIENCE_S)
-                channel = Channel(connection, key, "agent")
-                connection.settimeout(None)
-            except (NotTrustedError, GoneError, OSError) as error:
-                note(f"{_shown(address)} was turned away: {error or 'it went before it had shown the key'}")
-                continue
-            note(f"{_shown(address)} drives this machine")
-            with suppress(NotTrustedError, GoneError, OSError):
-                _serve_one(channel, store)
+        come = door.trusted.get()
+        if come is None:
+            return
+        channel, name = come
+        note(f"{name} drives this machine")
+        door.current = _Current(channel)
+        try:
+            _serve_one(door.current, store)
+        except NotTrustedError as error:
+            note(f"{name} was let go: {error}")
+        except (GoneError, OSError):
+            pass
+        finally:
+            door.current = None
+            channel.close()
+            door.turn.release()
         if once:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
             return
 
 
@@ -73,15 +176,18 @@ def _shown(address: object) -> str:
     return str(address[0]) if isinstance(address, tuple) else "a process of this machine"
 
 
-def _serve_one(channel: Channel, store: Store) -> None:
+def _serve_one(current: _Current, store: Store) -> None:
     written: set[str] = set()
+    channel = current.channel
     try:
         while True:
-            message = channel.receive()
-            if message.get("do") in ("write", "take"):
-                written.add(str(message.get("file")))
+            message = current.receive()
             try:
-                channel.send({"ok": True, **_do(message, store, channel)})
+                if message.get("do") in ("write", "take"):
+                    _note_written(str(message.get("file")), written)
+                channel.send({"ok": True, **_do(message, store, current)})
+                if message.get("do") == "remove":
+                    written.discard(str(message.get("file")))
             except (StoreError, KeyError, TypeError, ValueError) as error:
                 channel.send({"ok": False, "error": str(error) or type(error).__name__})
     finally:
@@ -91,8 +197,16 @@ def _serve_one(channel: Channel, store: Store) -> None:
                 store.remove(name)
 
 
-def _do(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, Any]:
+def _note_written(name: str, written: set[str]) -> None:
+    """Keep in mind what is to be removed in the end; only so many files lie here at once."""
+    if name not in written and len(written) >= _MOST_FILES:
+        raise StoreError(f"{name}: a controller has at most {_MOST_FILES} files here at once")
+    written.add(name)
+
+
+def _do(message: dict[str, Any], store: Store, current: _Current) -> dict[str, Any]:
     what = message.get("do")
+    channel = current.channel
     if what == "hello":
         return {"host": socket.gethostname(), "pid": os.getpid()}
     if what == "remove":
@@ -103,11 +217,13 @@ def _do(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, An
     if what not in ("read", "write"):
         raise ValueError(f"'{what}' is nothing an agent does; accepted: hello, write, read, take, remove")
     total, block = _amount(message["bytes"], _MOST_BYTES), _amount(message["block_bytes"], _BLOCKS[-1])
+    if what == "write":
+        store.make_room(total)
     opened = store.open_write(str(message["file"])) if what == "write" else store.open_read(str(message["file"]))
     with opened as file:
         # Everything is ready: the controller says when all may start.
         channel.send({"ready": True})
-        if channel.receive().get("do") != "go":
+        if current.receive().get("do") != "go":
             return {"bytes": 0, "elapsed_ns": 0}
         started, cpu = time.monotonic_ns(), time.process_time_ns()
         moved = _write(file, total, block) if what == "write" else _read(file, total, block)
@@ -123,6 +239,7 @@ def _take(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, 
     if host is None:
         raise ValueError("no copy comes over a socket of this machine; accepted: an agent that listens at HOST:PORT")
     word = secrets.token_bytes(_WORD_BYTES)
+    store.make_room(total)
     try:
         with store.open_write(str(message["file"])) as file, listen(host, _ANY_PORT) as listener:
             channel.send({"ready": True, "port": listener.getsockname()[1], "word": word.hex()})
@@ -214,7 +331,7 @@ def listen(host: str, port: int) -> socket.socket:
         else:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, max(port, 0)))
-        listener.listen(1)
+        listener.listen(socket.SOMAXCONN)
     except OSError:
         with suppress(OSError):
             listener.close()

@@ -95,8 +95,7 @@ class Machine:
         except OSError as error:
             raise self._problem(f"no agent answers: {error.strerror or error}") from None
         try:
-            self._channel = Channel(self._connection, key, "controller")
-            self._connection.settimeout(None)
+            self._channel = Channel(self._connection, key, "controller", _PATIENCE_S)
         except (NotTrustedError, GoneError, OSError) as error:
             self._connection.close()
             raise self._problem(f"is not trusted: {error or 'it closed the connection'}") from None
@@ -109,14 +108,14 @@ class Machine:
 
     def ready(self, work: Work, total: int, block_bytes: int) -> None:
         """Have its file opened."""
-        self._channel.send({"do": work, "file": self.file, "bytes": total, "block_bytes": block_bytes})
+        self._send({"do": work, "file": self.file, "bytes": total, "block_bytes": block_bytes})
         answer = self._answer()
         if not answer.get("ready"):
             raise self._failed(answer)
 
     def go(self, work: Work) -> MachineResult:
         """Have it start, and wait for its end."""
-        self._channel.send({"do": "go"})
+        self._send({"do": "go"})
         answer = self._answer()
         if not answer.get("ok"):
             raise self._failed(answer)
@@ -125,7 +124,7 @@ class Machine:
 
     def remove(self) -> None:
         """Have its file removed."""
-        self._channel.send({"do": "remove", "file": self.file})
+        self._send({"do": "remove", "file": self.file})
         self._answer()
 
     def close(self) -> None:
@@ -141,12 +140,20 @@ class Machine:
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            self._channel.send(message)
+        except GoneError:
+            raise self._gone("it has gone") from None
+
+    def _gone(self, said: str) -> CellFailedError:
+        return CellFailedError(f"machine {self.address}: {said}", kind="io", key="AGENT")
+
     def _answer(self) -> dict[str, Any]:
         try:
             return self._channel.receive()
         except (GoneError, NotTrustedError) as error:
-            said = str(error) or "it has gone"
-            raise CellFailedError(f"machine {self.address}: {said}", kind="io", key="AGENT") from None
+            raise self._gone(str(error) or "it has gone") from None
 
     def _failed(self, answer: dict[str, Any]) -> CellFailedError:
         return CellFailedError(f"machine {self.address}: {answer.get('error', 'failed')}", kind="io", key="AGENT")

@@ -10,6 +10,8 @@ Invariants:
 - A frame is taken apart only after its HMAC has been found right.
 - Nothing is kept secret: whoever can watch the network sees sizes, rates and names of files. What is read and written
   is random or the storage's own, and goes another way.
+- Who has not shown the key yet has a moment for all of it, however it spreads its bytes over that moment.
+- A frame is short, and one that is no JSON, or nests deeply, is refused as one that is not from the other side.
 
 Reference: RFC 2104 (HMAC); M. Bellare, P. Rogaway, *Entity authentication and key distribution*, CRYPTO 1993 (why
 both challenges and the roles are under the hash).
@@ -22,10 +24,13 @@ import hmac
 import json
 import secrets
 import socket
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from raidlab.errors import InputError
+from raidlab.reading import json_value, read_bytes
 
 Role = Literal["agent", "controller"]
 _OTHER: dict[Role, Role] = {"agent": "controller", "controller": "agent"}
@@ -33,8 +38,9 @@ _HELLO = b"raidlab-agent-1\n"
 _NONCE_BYTES = 32
 _MAC_BYTES = 32
 _LEAST_KEY_BYTES = 16
+_LONGEST_KEY_BYTES = 4096
 # A job or a result is far smaller.
-_LONGEST_FRAME = 1 << 20
+_LONGEST_FRAME = 1 << 16
 
 
 class NotTrustedError(Exception):
@@ -54,7 +60,7 @@ def load_key(file: Path) -> bytes:
         When it cannot be read, is short, or others may read it.
     """
     try:
-        key, mode = file.read_bytes().strip(), file.stat().st_mode
+        key, mode = read_bytes(file, _LONGEST_KEY_BYTES).strip(), file.stat().st_mode
     except OSError as error:
         raise InputError.one("--key", f"cannot be read: {(error.strerror or '').lower()}", value=f"'{file}'") from None
     if mode & 0o077:
@@ -74,6 +80,8 @@ class Channel:
     key : bytes
     role : str
         This side's.
+    patience_s : float, optional
+        How long all of the introduction may take.
 
     Raises
     ------
@@ -81,8 +89,9 @@ class Channel:
         When the other side does not have the key, or goes.
     """
 
-    def __init__(self, connection: socket.socket, key: bytes, role: Role) -> None:
+    def __init__(self, connection: socket.socket, key: bytes, role: Role, patience_s: float | None = None) -> None:
         self._connection, self._role = connection, role
+        self._until_s = None if patience_s is None else time.monotonic() + patience_s
         mine = secrets.token_bytes(_NONCE_BYTES)
         self._connection.sendall(_HELLO + mine)
         if self._exactly(len(_HELLO)) != _HELLO:
@@ -98,6 +107,8 @@ class Channel:
             self._connection.sendall(_mac(key, b"proof", role, both))
         self._session = _mac(key, b"session", "controller", both)
         self._sent = self._received = 0
+        self._until_s = None
+        connection.settimeout(None)
 
     @property
     def local_host(self) -> str | None:
@@ -125,10 +136,18 @@ class Channel:
         if not hmac.compare_digest(mac, expected):
             raise NotTrustedError("a frame is not from it")
         self._received += 1
-        message = json.loads(body)
+        try:
+            message = json_value(body)
+        except ValueError as error:
+            raise NotTrustedError(f"a frame is no message: {error}") from None
         if not isinstance(message, dict):
             raise NotTrustedError("a frame is no message")
         return message
+
+    def shut(self) -> None:
+        """End the connection from another thread: who waits for a message is told that the other side has gone."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connection."""
@@ -138,7 +157,12 @@ class Channel:
         parts, left = [], count
         while left:
             try:
+                if self._until_s is not None:
+                    # A byte now and then does not begin the wait anew.
+                    self._connection.settimeout(max(self._until_s - time.monotonic(), 0.001))
                 part = self._connection.recv(min(left, 1 << 16))
+            except TimeoutError:
+                raise GoneError("it took too long to show the key") from None
             except OSError:
                 raise GoneError from None
             if not part:

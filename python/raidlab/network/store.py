@@ -2,7 +2,9 @@
 
 Invariants:
 
-- Files are raidlab's own by their names, and lie directly in the place; any other name is refused.
+- Files are raidlab's own by their names, and lie directly in the place; any other name is refused. Only regular files
+  are opened, links are not followed, and what is written is a new file: whatever else has its name loses that name and
+  no more.
 - What is written is on the storage when writing is said to be done (fsync; COMMIT for NFS).
 - A file that is read from a directory is put out of this machine's page cache first, and what was left of it is told.
   libnfs keeps none.
@@ -25,6 +27,8 @@ from raidlab.directory import Directory
 from raidlab.errors import InputError
 
 OWN_NAME = re.compile(r"raidlab-net-[0-9a-z-]{1,60}\.dat")
+# So much of a place stays free, whoever asks.
+_KEPT_FREE = 0.05
 
 
 class StoreError(Exception):
@@ -52,6 +56,9 @@ class Store(Protocol):
 
     def open_read(self, name: str) -> Any:
         """A context with a file that is there."""
+
+    def make_room(self, total: int) -> None:
+        """Make sure that so many bytes may be written, as far as that can be known."""
 
     def remove(self, name: str) -> None:
         """Remove a file; one that is not there is no error."""
@@ -137,6 +144,14 @@ class DirectoryStore:
         except OSError as error:
             raise StoreError(f"{name}: {error.strerror}") from None
 
+    def make_room(self, total: int) -> None:
+        """Make sure that so many bytes may be written."""
+        status = os.statvfs(self._directory.path)
+        free = status.f_bavail * status.f_frsize
+        if total > free - _KEPT_FREE * status.f_blocks * status.f_frsize:
+            share = f"{_KEPT_FREE:.0%}"
+            raise StoreError(f"{total} bytes would leave less than {share} of the place free ({free} bytes are free)")
+
     @contextmanager
     def _opened(self, name: str, opening: Callable[[str], int]) -> Iterator[int]:
         try:
@@ -200,6 +215,9 @@ class _NfsFile:
 
 class NfsStore:
     """An NFS export (version 3), reached by libnfs from this process: no mount, no page cache."""
+
+    def make_room(self, total: int) -> None:
+        """What is free is the server's to say, when it is written."""
 
     def __init__(self, server: str, export: str) -> None:
         self._library = _libnfs()

@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import datetime
+import errno
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,10 @@ from raidlab.study.words import ENGINES
 
 if TYPE_CHECKING:
     from raidlab.results.resume import Unfinished
+
+
+# What is no fault of the place: a limit, a quota, a full disk.
+_NO_ROOM = (errno.EFBIG, errno.EDQUOT, errno.ENOSPC)
 
 
 def new_folder(base: Path, study: str) -> Path:
@@ -108,6 +113,8 @@ class RunWriter:
             self._parts.append({"facts": facts})
         except OSError as error:
             self._take_away()
+            if error.errno in _NO_ROOM:
+                raise self._unwritten(error) from None
             raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{folder.parent}'") from None
 
     @classmethod

@@ -243,6 +243,7 @@ class Execution:
             if target.kind == "memory":
                 self._live_member_bytes = live.memory_member_size
             if target.kind == "block":
+                target.refuse_used()
                 self._live_member_bytes = check_devices(target, 0 if groups_of(self.loaded, target) else self._widest())
                 if any(writes(workload) for workload in self.loaded.study.workloads_on("live")):
                     target.refuse_writes()

@@ -6,6 +6,8 @@ Invariants:
 - Workers hear no signal: they are told through two pipes whose other ends this process alone holds. When the first is
   closed they end the cell they are at; when the second is, they exit at once. So they also go when this process is
   killed, and what they finished before is never thrown away.
+- A worker that is killed ends the run and hangs nothing. The pool would wait for ever: for the others, which hear no
+  signal, or for the rest of an answer that was being written.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Hashable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -23,7 +26,12 @@ from raidlab.run.interrupt import StopFlag, holding_signals
 from raidlab.run.runner import Answer, run_request
 
 _LOOK_EVERY_S = 0.1
-_DIED = "the worker died (out of memory, or killed from outside)"
+# So long after a worker's end its answer may still be under way.
+_LAST_WORDS_S = 5.0
+_DIED = (
+    "the worker died (out of memory, or killed from outside); this cell and those that ran beside it are lost, "
+    "what was measured before is kept"
+)
 
 
 class PoolRunner:
@@ -48,6 +56,7 @@ class PoolRunner:
                 workers or usable_cpus(), mp_context=context, initializer=_listen, initargs=(until_stop, until_exit)
             )
         self._running: dict[Future[Answer | None], Hashable] = {}
+        self._is_broken = False
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
@@ -56,31 +65,47 @@ class PoolRunner:
             try:
                 self._running[self._pool.submit(_work, request)] = key
             except BrokenProcessPool:
-                raise CellFailedError(f"{key}: {_DIED}") from None
+                raise self._died(key) from None
 
     def next_done(self) -> tuple[Hashable, Answer] | None:
         """Wait for the next answer, whichever it is."""
         if not self._running:
             return None
         done: set[Future[Answer | None]] = set()
+        died_s = None
         while not done:
             if self._stop():
                 raise KeyboardInterrupt
+            if self._has_lost_a_worker():
+                died_s = died_s or time.monotonic()
+                if time.monotonic() - died_s > _LAST_WORDS_S:
+                    raise self._died(next(iter(self._running.values())))
             done, _ = wait(self._running, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
         future = done.pop()
         key = self._running.pop(future)
         try:
             answer = future.result()
         except BrokenProcessPool:
-            raise CellFailedError(f"{key}: {_DIED}") from None
+            raise self._died(key) from None
         assert answer is not None, "a worker ends a cell early only when this process has said so"
         return key, answer
+
+    def _has_lost_a_worker(self) -> bool:
+        return any(not worker.is_alive() for worker in list((self._pool._processes or {}).values()))
+
+    def _died(self, key: Hashable) -> CellFailedError:
+        """Nothing comes from the pool any more, and it is ended here: by itself it would wait."""
+        self._is_broken = True
+        self._exit_end.close()
+        # What was being written when its writer died has an end only when nobody could write any more.
+        self._pool._result_queue._writer.close()  # type: ignore[attr-defined]
+        return CellFailedError(f"{key}: {_DIED}")
 
     def close(self) -> list[tuple[Hashable, Answer]]:
         """Cancel what has not started, have what is running ended, and give what was finished."""
         begun = [future for future in self._running if not future.cancel()]
         self._stop_end.close()
-        while not self._stop.is_urgent and wait(begun, timeout=_LOOK_EVERY_S).not_done:
+        while not (self._stop.is_urgent or self._is_broken) and wait(begun, timeout=_LOOK_EVERY_S).not_done:
             pass
         # Nobody waits for workers to tidy up after themselves where somebody waits for this process to stop.
         if self._stop():

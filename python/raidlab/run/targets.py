@@ -62,6 +62,15 @@ class Target:
         """What its live members are: ``directory``, ``block`` or ``memory``."""
         return self.places[0].kind
 
+    def refuse_used(self) -> None:
+        """Refuse devices that are given up and in use, whatever else may be wrong with what is asked."""
+        from raidlab import _core
+
+        for place in self.places:
+            user = _core.device_user(str(place.path)) if place.given_up else None
+            if user is not None:
+                raise RefusedError(f"--on: {place.path} is {user}: it is never written, whatever is said")
+
     def refuse_writes(self) -> None:
         """Refuse block devices that are not given up; for a study that writes."""
         for place in self.places:

@@ -20,7 +20,7 @@ use crate::error::{plain, LiveError};
 use numbers::DevNumbers;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// A device that may be overwritten, open and claimed.
@@ -71,6 +71,15 @@ pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: 
         return refuse(format!("{} is {user}: it is never written, whatever is said", path.display()));
     }
     Ok(Claimed { device, signature })
+}
+
+/// Who uses a block device or a part of it, in words ("mounted at /mnt"); none for one that is free, or is no device.
+///
+/// An early answer, for a refusal before anything else is judged: whether a device may be written [`may_overwrite`] alone
+/// decides.
+pub fn device_user(path: &Path) -> Option<String> {
+    let status = std::fs::metadata(path).ok().filter(|status| status.file_type().is_block_device())?;
+    in_use::user_of(DevNumbers::of(status.rdev()))
 }
 
 /// What the system says where a device may not be written: read-only, or not by this user.

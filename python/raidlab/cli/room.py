@@ -1,0 +1,50 @@
+"""Whether this process may have what any measurement needs: address space and threads.
+
+Libraries that cannot have them (OpenBLAS, jemalloc, Polars) warn, abort, or raise SIGINT as if somebody had pressed
+Ctrl-C, each while it is being loaded. So it is tried beforehand, by taking as much and letting it go.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+
+# What raidlab's libraries map while they are loaded, and what they add for each processor (stacks, arenas).
+_LEAST_BYTES = 1 << 30
+_BYTES_PER_PROCESSOR = 64 << 20
+# Threads of Polars, of OpenBLAS and of jemalloc for each processor, and our own.
+_THREADS_PER_PROCESSOR = 2
+_OWN_THREADS = 3
+
+
+def make_sure_of_room() -> None:
+    """Try whether address space and threads can be had.
+
+    Raises
+    ------
+    MemoryError, RuntimeError
+        As Python itself would raise them later.
+    """
+    processors = len(os.sched_getaffinity(0))
+    try:
+        mmap.mmap(
+            -1,
+            _LEAST_BYTES + processors * _BYTES_PER_PROCESSOR,
+            flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+            # Only addresses: nothing that could be written is asked for.
+            prot=0,
+        ).close()
+    except OSError:
+        raise MemoryError from None
+    ended = threading.Event()
+    started: list[threading.Thread] = []
+    try:
+        for _ in range(processors * _THREADS_PER_PROCESSOR + _OWN_THREADS):
+            thread = threading.Thread(target=ended.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    finally:
+        ended.set()
+        for thread in started:
+            thread.join()
