@@ -9,14 +9,14 @@ OUT ?= runs
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write site docs format clean
+.PHONY: help setup demo test test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write site docs format lock notices clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/.packages: requirements-dev.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-virtualenv -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-virtualenv --require-hashes -r requirements-dev.lock
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
@@ -40,14 +40,14 @@ test-python: setup
 lint: setup ## Formatting, clippy, ruff, mypy, and the direction of imports
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(BIN)/ruff check python tests benches docs
-	$(BIN)/ruff format --check python tests benches docs
+	$(BIN)/ruff check python tests benches docs .ci
+	$(BIN)/ruff format --check python tests benches docs .ci
 	$(BIN)/mypy
 
 format: setup ## Format all code
 	cargo fmt --all
-	$(BIN)/ruff format python tests benches docs
-	$(BIN)/ruff check --fix --quiet python tests benches docs
+	$(BIN)/ruff format python tests benches docs .ci
+	$(BIN)/ruff check --fix --quiet python tests benches docs .ci
 
 bench: setup ## Benchmarks of every crate, the simulator against queueing theory, and one table of speeds beside the aims
 	mkdir -p target && touch target/.bench-began
@@ -80,6 +80,17 @@ site: setup ## The docs site, in site/: strict, without the network, and checked
 
 docs: ## API documentation of the crates, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --exclude raidlab-py
+
+# Versions stay as they are where they can; UPGRADE=--upgrade takes the newest. Needs uv (`pip install uv`).
+COMPILE = uv pip compile --quiet --generate-hashes --no-annotate --python-version 3.11.5 --custom-compile-command "make lock" $(UPGRADE)
+lock: ## Write the lock files of Python packages, with the hash of every file that may be installed
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) .ci/tools.in -o .ci/tools.lock
+	$(COMPILE) benches/fuzz/requirements.in -o benches/fuzz/requirements.lock
+
+notices: ## Write the licences of the crates that the wheel contains
+	$(PYTHON) .ci/crates.py notices > THIRD-PARTY-NOTICES
 
 clean: ## Remove what was built; results stay
 	rm -rf target site $(VENV)

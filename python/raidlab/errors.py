@@ -101,13 +101,21 @@ class Problem:
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        parts = [part for part in (place, self.where) if part]
+        parts = [part for part in (place, _cut(self.where, _LONGEST_VALUE)) if part]
         if self.value is not None:
-            parts.append(self.value if len(self.value) <= _LONGEST_VALUE else self.value[: _LONGEST_VALUE - 3] + "...")
-        text = ": ".join([*parts, self.message])
+            parts.append(_cut(self.value, _LONGEST_VALUE))
+        text = ": ".join([*parts, _cut(self.message, _LONGEST_MESSAGE)])
         if self.accepted is not None:
             text += f"; accepted: {self.accepted}"
         return shown(" ".join(text.split()))
+
+
+# A sentence with a list of names in it; what a stranger's file says there may be without end.
+_LONGEST_MESSAGE = 1500
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 class InputError(RaidlabError):

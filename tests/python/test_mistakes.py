@@ -234,3 +234,12 @@ def test_the_studies_that_come_with_raidlab_have_none() -> None:
     assert {"quickstart", "chen1990"} <= set(names)
     for file in names.values():
         load_study_text(file.read_text(encoding="utf-8"), file)
+
+
+def test_what_a_file_says_without_end_is_cut() -> None:
+    endless = "9" * 5000
+    text = f"name = 'x'\n{endless} = 1\n[[array]]\nname = 'a'\ntree = 'raid5({endless})'\n"
+    with pytest.raises(InputError) as caught:
+        load_study_text(text, Path("study.toml"))
+    lines = str(caught.value).splitlines()
+    assert len(lines) == len(caught.value.problems) > 2 and max(map(len, lines)) < 2000

@@ -11,6 +11,19 @@ const MOST_CHILDREN: usize = 4096;
 const MOST_MEMBERS: usize = 1 << 16;
 const DEEPEST: u32 = 16;
 
+/// How much of a text stands in an error, and how long what is said of it may be.
+const LONGEST_SHOWN: usize = 160;
+const LONGEST_MESSAGE: usize = 1000;
+
+/// A text as it may stand in an error: one line, and cut where it is long.
+fn shown(text: &str, longest: usize) -> String {
+    let mut plain: String = text.chars().take(longest).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(longest).is_some() {
+        plain.push_str("...");
+    }
+    plain
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -39,7 +52,7 @@ impl Tree {
         if parser.at != text.len() {
             return Err(parser.error(format!("'{}' follows a complete tree", &text[parser.at..])));
         }
-        tree.validate().map_err(|e| TreeError { place: format!("'{text}'"), message: e.message })?;
+        tree.validate().map_err(|e| TreeError { message: e.message, ..parser.error(String::new()) })?;
         Ok(tree)
     }
 }
@@ -65,7 +78,7 @@ fn parse_size(text: &str) -> Option<u64> {
 
 impl<'a> Parser<'a> {
     fn error(&self, message: String) -> TreeError {
-        TreeError { place: format!("'{}'", self.text), message }
+        TreeError { place: format!("'{}'", shown(self.text, LONGEST_SHOWN)), message: shown(&message, LONGEST_MESSAGE) }
     }
 
     fn blanks(&mut self) {
@@ -277,6 +290,18 @@ fn accepted_names() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_are_one_line_however_long_the_text_is() {
+        let digits = "9".repeat(5000);
+        for text in
+            [format!("raid5({digits})"), "\n".repeat(50), format!("raid5(5, {digits}=1)"), format!("raid6:3,{digits}")]
+        {
+            let error = Tree::parse(&text).unwrap_err();
+            assert!(error.place.len() < 200 && error.message.len() < 1100, "{error}");
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
 
     #[test]
     fn named_and_nested_forms_agree() {

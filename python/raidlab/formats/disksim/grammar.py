@@ -15,6 +15,8 @@ Invariants:
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,6 +29,9 @@ Value = "int | float | str | list[Entry] | Block"
 
 _TOKEN = re.compile(r"[ \t\f\r]+|#[^\n]*|/\*.*?\*/|\n|[{}\[\],=;]|[^ \t\n\r\f;{},\[\]=]+", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?\d+|0[xX][0-9a-fA-F]+")
+# Of a number, and names of a range: beyond what any disk or set-up has.
+_MOST_DIGITS = 40
+_MOST_NAMES = 1 << 16
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MOST_FILES = 32
 
@@ -154,7 +159,8 @@ def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
 
 def _source(name: str, place: Place, within: tuple[Path, ...]) -> Iterator[_Token]:
     file = place.file.parent / name
-    if not file.is_file():
+    # A name too long for a file is that of none, where a path's own method raises.
+    if not os.path.isfile(file):  # noqa: PTH113
         raise place.error("source", "there is no such file", value=name, accepted=f"a file beside {place.file.name}")
     if file.resolve() in within or len(within) >= _MOST_FILES:
         raise place.error("source", "the file names itself", value=name)
@@ -240,11 +246,12 @@ class _Parser:
             return self._block(token.text, "", token.place)
         if self._peek(1) == "{":
             return self._block(token.text, self._word("the block's name").text, token.place)
-        if _INTEGER.fullmatch(token.text):
-            return int(token.text, 16 if "x" in token.text.lower() else 10)
-        if _NUMBER.fullmatch(token.text):
-            return float(token.text)
-        return token.text
+        is_whole = _INTEGER.fullmatch(token.text)
+        if not is_whole and not _NUMBER.fullmatch(token.text):
+            return token.text
+        if len(token.text) > _MOST_DIGITS or not (is_whole or math.isfinite(float(token.text))):
+            raise token.place.error("", "is too large a number", value=token.text)
+        return int(token.text, 16 if "x" in token.text.lower() else 10) if is_whole else float(token.text)
 
     def _list(self) -> list[Entry]:
         self._expect("[", "list")
@@ -266,7 +273,9 @@ class _Parser:
         self._word("'..'")
         last = self._word("a name")
         begin, end = (re.fullmatch(r"(.*?)(\d+)", word.text) for word in (first, last))
-        if begin is None or end is None or begin[1] != end[1] or int(begin[2]) > int(end[2]):
+        if begin is None or end is None or begin[1] != end[1] or max(len(begin[2]), len(end[2])) > _MOST_DIGITS:
+            raise first.place.error("", f"'{first.text} .. {last.text}' is no range", accepted="such as disk0 .. disk3")
+        if not 0 <= int(end[2]) - int(begin[2]) < _MOST_NAMES:
             raise first.place.error("", f"'{first.text} .. {last.text}' is no range", accepted="such as disk0 .. disk3")
         return [f"{begin[1]}{number}" for number in range(int(begin[2]), int(end[2]) + 1)]
 

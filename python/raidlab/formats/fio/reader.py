@@ -132,8 +132,9 @@ class _Reader:
     def _included(self, file: Path, number: int, text: str, depth: int) -> list[Line]:
         wanted = text[len(_INCLUDE) + 1 :].strip()
         # As fio does: from where we are, else from beside the file that includes it.
-        other = Path(wanted) if Path(wanted).exists() else file.parent / wanted
-        if not wanted or "\0" in wanted or not other.is_file():
+        # A name that can be no file's, such as one too long, is that of none, where a path's own methods raise.
+        other = Path(wanted) if os.path.exists(wanted) else file.parent / wanted  # noqa: PTH110
+        if not wanted or not os.path.isfile(other):  # noqa: PTH113
             self.problems.append(_problem(file, number, text, "there is no such file", "a file of options"))
             return []
         if depth == DEEPEST_INCLUDE:
