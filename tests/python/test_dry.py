@@ -92,7 +92,7 @@ def _found(text: str, on: str = "sim") -> list[str]:
     ],
 )
 def test_a_mistake_only_the_engine_sees_is_one_line_at_its_key(old: str, new: str, pattern: str) -> None:
-    roomy = SMALL_STUDY.replace("16MiB", "8TiB").replace("raid10(8, chunk=64KiB)", "independent(8)")
+    roomy = SMALL_STUDY.replace("16MiB", "8TiB").replace("raid10(8, chunk=64KiB)", "independent(4)")
     lines = _found(roomy.replace(old, new, 1))
     assert len(lines) == 1, lines
     assert re.match(pattern, lines[0]), lines[0]
@@ -115,12 +115,13 @@ def test_members_in_memory_that_bound_raidlabs_own_cost_are_checked_too() -> Non
 def test_nothing_is_made_for_a_study_that_would_not_run(tmp_path: Path) -> None:
     text = SMALL_STUDY.replace('size = "8KiB"', 'size = { kind = "exponential", mean = 1 }', 1)
     (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "work").mkdir()
     for words in (["run", "./study.toml", "--on", "sim", "--on", "./work/"], ["study", "show", "./study.toml"]):
         command = [sys.executable, "-m", "raidlab", *words]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 2, done.stderr
         assert done.stderr.startswith("error: study.toml:24: workload[0].size.mean: 1: ")
-        assert [file.name for file in tmp_path.iterdir()] == ["study.toml"]
+        assert sorted(file.name for file in tmp_path.rglob("*")) == ["study.toml", "work"]
 
 
 def test_sectors_that_only_opening_tells_are_told_at_the_key_too() -> None:

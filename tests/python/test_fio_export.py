@@ -253,10 +253,12 @@ def test_a_study_that_fio_cannot_do_is_refused_with_the_workload_and_the_key(sma
 
 
 def test_volumes_are_targets(small_study: Path) -> None:
-    text = small_study.read_text(encoding="utf-8").replace("raid0(4, chunk=64KiB)", "independent(2*mirror(2))")
+    text = small_study.read_text(encoding="utf-8").replace(
+        "raid0(4, chunk=64KiB)", "independent(2*stripe(2, chunk=64KiB))"
+    )
     loaded = load_study_text(text, small_study)
     (file,) = study_to_fio(loaded, arrays=["raid0"])
-    assert "filename=${TARGET0}:${TARGET1}\nsize=32m\nfile_service_type=random\n" in file.text
+    assert "filename=${TARGET0}:${TARGET1}\nsize=64m\nfile_service_type=random\n" in file.text
     with pytest.raises(InputError, match="has 2 volumes, and 1 targets are given"):
         study_to_fio(loaded, arrays=["raid0"], targets=["/tmp/one"])
 

@@ -38,6 +38,7 @@ tree = "independent(2)"
 device = { kind = "fixed", capacity_bytes = 1073741824, read_us = 4000.0, write_us = 4000.0 }
 [[array]]
 name = "parity"
+group = "parity"
 tree = "raid5(3, chunk=64KiB)"
 on = ["sim"]
 

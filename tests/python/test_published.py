@@ -13,6 +13,7 @@ import pytest
 
 from raidlab.api import analyse, compare_with_published
 from raidlab.beside import HEADER, Comparison, Published, Row, compare_run, error_of, errors_of, write_csv
+from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.figures import make_figures
 from raidlab.figures.own import own_key
@@ -136,7 +137,9 @@ def test_rows_and_values_added_later_are_compared_without_a_change(small_run: Ru
 
 def test_the_file_has_the_columns_and_a_line_for_each(small_run: Run, small_folder: Path, tmp_path: Path) -> None:
     comparison = compare_with_published(small_run, small_folder / "study.toml")
-    with write_csv(comparison.rows, tmp_path).open(encoding="utf-8", newline="") as lines:
+    with Directory.open(tmp_path) as folder:
+        file = write_csv(comparison.rows, folder)
+    with file.open(encoding="utf-8", newline="") as lines:
         found = list(csv.DictReader(lines))
     assert tuple(found[0]) == HEADER
     assert [row["id"] for row in found] == [row.id for row in comparison.rows]

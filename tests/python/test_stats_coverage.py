@@ -12,8 +12,8 @@ import raidlab.stats
 
 sys.path.append(str(Path(__file__).parents[2] / "benches" / "coverage"))
 from cases import cases
+from grid import Cell, cells_of
 from models import MODELS
-from run import Cell, cells_of
 
 REPETITIONS = 150
 # Of 150 intervals of 95 % 142 hold, give or take 2.7: below 129 once in 100,000 seeds.

@@ -16,6 +16,7 @@ import ast
 import math
 import operator
 import statistics
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -159,7 +160,10 @@ def read(text: str) -> Expression:
     if len(text) > _LONGEST:
         raise ValueError(f"is longer than {_LONGEST} characters")
     try:
-        root = ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            # Python would warn of its own grammar ("invalid decimal literal"), in words that name no file.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            root = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Studies are restated with "a ~ b"; here a function says it, so that it can say how near.
         hint = f"; 'a ~ b' is written about(a, b, {ABOUT_PERCENT:g})" if "~" in text else ""
