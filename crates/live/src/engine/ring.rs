@@ -162,8 +162,10 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         while self.in_flight > 0 {
-            if self.submit_and_wait(Duration::from_ms(100)).is_err() {
-                return;
+            if let Err(error) = self.submit_and_wait(Duration::from_ms(100)) {
+                // The kernel may still write to memory that is given back after this: going on would be worse than the end.
+                eprintln!("raidlab: requests are in flight that cannot be waited for: {error}");
+                std::process::abort();
             }
             while self.reap().is_some() {}
         }
