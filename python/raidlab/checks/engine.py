@@ -41,5 +41,5 @@ def summed_up(analysis: Analysis, names: set[str]) -> Iterator[Finding]:
         affected = sum(1 for row in rows if row["verdict"] == verdict)
         cell = cells[int(worst["cell"])]
         where = f"{cell['array']}, {cell['workload']}, {cell['load']} {cell['depth'] or ''}".rstrip()
-        evidence = f"{affected} of {len(rows)} cells; for one, {where}: {worst['evidence']}"
+        evidence = f"{affected} of {len(rows)} cells; for one, {where}: {worst['evidence'].removesuffix('.')}."
         yield Finding(name, target, verdict, evidence, worst["mend"] or "")
