@@ -75,7 +75,7 @@ pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: 
 
 /// Who uses a block device or a part of it, in words ("mounted at /mnt"); none for one that is free, or is no device.
 ///
-/// An early answer, for a refusal before anything else is judged: whether a device may be written [`may_overwrite`] alone
+/// An early answer, for a refusal before anything else is judged: whether a device may be written `may_overwrite` alone
 /// decides.
 pub fn device_user(path: &Path) -> Option<String> {
     let status = std::fs::metadata(path).ok().filter(|status| status.file_type().is_block_device())?;
