@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ["requirements.lock", "requirements-dev.lock", ".ci/tools.lock", "benches/fuzz/requirements.lock"]
+LOCKS = ["requirements.lock", "requirements-dev.lock", ".ci/tools.lock", "benches/fuzz/requirements.lock", "tests/wheel/requirements.lock"]
 needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 
 
