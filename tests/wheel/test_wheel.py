@@ -78,6 +78,7 @@ def test_holds_what_is_published_and_nothing_of_the_tree_besides() -> None:
         names = wheel.namelist()
     assert any(name.endswith("_shared/studies/chen1990/study.toml") for name in names)
     assert any(name.endswith("_shared/devices/hdd-7200.toml") for name in names)
+    assert any(name.endswith("licenses/THIRD-PARTY-NOTICES") for name in names)
     assert not [name for name in names if "/tests/" in name or name.endswith(".rs")]
 
 
