@@ -9,7 +9,7 @@ OUT ?= runs
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write site docs format lock notices clean
+.PHONY: help setup demo wheel test test-wheel test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write site docs format lock notices clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,19 @@ test-rust:
 
 test-python: setup
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile tests/golden tests/md-witness tests/python
+
+$(VENV)/.zig: $(VENV)/.packages tests/wheel/requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-virtualenv --require-hashes -r tests/wheel/requirements.lock
+	@touch $@
+
+# The C library of the oldest Linux that the wheel is for (2014: glibc 2.17) comes with zig, which links against it.
+wheel: $(VENV)/.zig ## A wheel for any Linux and Python 3.11 or later, and a source distribution, in dist/
+	rm -rf dist
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --quiet --zig --compatibility manylinux_2_17 --out dist
+	$(BIN)/maturin sdist --quiet --out dist
+
+test-wheel: setup wheel ## The wheel in a clean environment, without Rust and outside this tree
+	$(BIN)/python -m pytest -q tests/wheel
 
 lint: setup ## Formatting, clippy, ruff, mypy, and the direction of imports
 	cargo fmt --all --check
@@ -88,9 +101,10 @@ lock: ## Write the lock files of Python packages, with the hash of every file th
 	$(COMPILE) pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) .ci/tools.in -o .ci/tools.lock
 	$(COMPILE) benches/fuzz/requirements.in -o benches/fuzz/requirements.lock
+	$(COMPILE) tests/wheel/requirements.in -o tests/wheel/requirements.lock
 
 notices: ## Write the licences of the crates that the wheel contains
 	$(PYTHON) .ci/crates.py notices > THIRD-PARTY-NOTICES
 
 clean: ## Remove what was built; results stay
-	rm -rf target site $(VENV)
+	rm -rf target site dist $(VENV)

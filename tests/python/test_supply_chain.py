@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ["requirements.lock", "requirements-dev.lock", ".ci/tools.lock", "benches/fuzz/requirements.lock"]
+LOCKS = ["requirements.lock", "requirements-dev.lock", ".ci/tools.lock"]
+LOCKS += [f"{folder}/requirements.lock" for folder in ("benches/fuzz", "tests/wheel")]
 needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 
 
