@@ -21,9 +21,11 @@ LOWEST = 0.86
 
 ANSWERED = [
     ("response times", "M/M/1 at 0.7, 10,000", "3", "p90 of response times"),
+    ("response times", "bursts of 200, 10,000", "3", "mean of response times"),
     ("response times", "exponential, 500", "10", "p99 of response times"),
     ("response times", "AR(0.9)", "10", "p50 of response times"),
     ("throughput", "normal, 5 %", "3", "throughput"),
+    ("--precision", "exponential, 10 %", "2.5 %", "throughput, --precision"),
     ("--precision", "one in ten slow, 2 %", "2.5 %", "throughput, --precision"),
     ("ratio of pairs", "one in ten slow, 2 %", "5", "ratio of pairs"),
     ("pilot", "steady", "600 s", "pilot"),

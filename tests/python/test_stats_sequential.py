@@ -146,5 +146,14 @@ def test_repeats_end_at_their_limit_and_are_not_believed_before_the_least() -> N
     values = [1.0, 2.0, 3.0] * 20
     assert wants_more(values[: MOST_REPEATS - 1], 0.001) and not wants_more(values[:MOST_REPEATS], 0.001)
     alike = [5.0] * LEAST_REPEATS
-    assert wants_more(alike[:-1], 1.0) and not wants_more(alike, 1.0)
+    assert mean_so_far(alike).interval is not None
     assert mean_so_far(alike[:-1]).reason is Reason.TOO_FEW_SAMPLES and mean_so_far([]).value is None
+
+
+def test_repeats_go_on_until_the_interval_was_narrow_five_times_in_a_row() -> None:
+    values = [4.99, 5.0, 5.01] * 11 + [5.0]
+    assert wants_more(values[:33], 1.0) and not wants_more(values, 1.0)
+    # One that is wide between them begins the count again.
+    wide_once = [4.99, 5.0, 5.01] * 10 + [6.5, 5.0, 5.0, 5.0]
+    widths = [mean_so_far(wide_once[:n]).half_width_percent or 0.0 for n in range(30, 35)]
+    assert wants_more(wide_once, (widths[1] + widths[2]) / 2) and not wants_more(wide_once, widths[1])

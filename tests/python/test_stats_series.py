@@ -170,6 +170,20 @@ def test_means_of_a_pareto_tail_of_exponent_1_5_have_no_interval(n: int) -> None
     assert student([1.2, 1.3, 1.25], tail=tail_index(times_of(light))).reason is None
 
 
+def test_a_few_slow_bursts_above_many_quick_requests_are_no_tail_without_end() -> None:
+    # Means of repeats with bursts have a variance; that of the slow requests shows once the quick are left out.
+    rng = np.random.default_rng(26)
+    for slow in (200, 400):
+        times = np.concatenate([rng.standard_exponential(30_000), 20 * rng.standard_exponential(slow)])
+        assert tail_index(times_of(times)).has_variance
+        endless = np.concatenate([rng.standard_exponential(30_000), 20 * (1 + rng.pareto(1.2, slow))])
+        assert not tail_index(times_of(endless)).has_variance
+
+
+def test_one_slow_request_among_thousands_alike_shows_no_variance() -> None:
+    assert not tail_index(Histogram.of({"value_ns": [100, 5000], "count": [30_000, 1]})).has_variance
+
+
 # Skewness
 
 

@@ -118,7 +118,7 @@ def measure(
         typer.Option(
             "--precision",
             metavar="PERCENT",
-            help="Go on repeating (at least 30 and up to 60 times) until the 95% interval of each throughput is this "
+            help="Go on repeating (at least 34 and up to 60 times) until the 95% interval of each throughput is this "
             "narrow, to either side.",
         ),
     ] = None,

@@ -74,7 +74,7 @@ def student(
 
     if mean is None or n < 2:
         return no(Reason.TOO_FEW_SAMPLES, f"{n} repeats show nothing of how repeats differ; at least 2 are needed.")
-    if tail is not None and (tail.index + tail.high) / 2 > NOT_FINITE:
+    if tail is not None and not tail.has_variance:
         return no(
             Reason.VARIANCE_NOT_FINITE,
             f"The tail index of the requests is {tail.index:.2f}, at most {tail.high:.2f}; from {NOT_FINITE} on the "
