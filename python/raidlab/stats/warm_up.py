@@ -25,7 +25,7 @@ _LEAST_BATCHES = 10
 _LEAST_KEPT = 5
 # What is kept is asked for a trend in so many parts: long enough that neighbours among them are hardly alike.
 _PARTS = 20
-_TREND_P = 0.01
+_TREND_P = 0.02
 
 
 @dataclass(frozen=True)
