@@ -9,7 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -248,6 +248,14 @@ def test_a_trial_writes_only_to_a_regular_file_with_one_name(kind: str, tmp_path
     with pytest.raises(OSError, match=r"second name|regular|No such device"):
         flushed.tried(Probed(path, {"kind": "file"}, 1 << 20, {}, writable=True))
     assert elsewhere.read_bytes() == bytes(1 << 20)
+
+
+def test_a_device_that_was_named_by_a_link_is_tried(tmp_path: Path, loops: Callable[[Path], str]) -> None:
+    with (tmp_path / "disk").open("wb") as file:
+        file.truncate(1 << 20)
+    link = tmp_path / "by-id"
+    link.symlink_to(loops(tmp_path / "disk"))
+    assert flushed.tried(Probed(link, {"kind": "block"}, 1 << 20, {}, writable=True))["flushed"]["median_ns"] > 0
 
 
 def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def tried(target: Probed) -> dict[str, Any]:
 def _opened(target: Probed) -> int:
     """Open the device that was given up, or raidlab's file: not what a link or a second name of it leads to by now."""
     if target.member["kind"] == "block":
-        return os.open(target.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECT)
+        # It may have been named by a link, as in `/dev/disk/by-id`; the kernel refuses one that is in use (O_EXCL).
+        how = os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECT
+        return os.open(target.path.resolve(), how)
     with Directory.open(target.path.parent) as folder:
         return folder.open_file(target.path.name, os.O_WRONLY | os.O_DIRECT)
