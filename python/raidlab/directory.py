@@ -7,6 +7,8 @@ Invariants:
 
 - The directory is what its path led to when it was opened: who names a path may name a link. From then on every call
   is relative to the open descriptor, and no link below is followed (``O_NOFOLLOW``), however names are swapped.
+- From a folder that raidlab made on (`OWN_FOLDER`) no part of a path may be a link, as in the engine
+  (`crates/live/src/directory.rs`): whoever owns the directory around it may have put one in its place.
 - What is opened as a file is a regular one, looked at after it was opened; a FIFO is never waited for.
 - A file is replaced by a new one (``O_EXCL``) that takes its name when it is whole and on disk.
 - What is removed is a file, never what a link leads to. Where others may have put it (``own``), it is a regular file of
@@ -24,6 +26,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
+
+# Names of the folders that raidlab makes for members begin with this.
+OWN_FOLDER = "raidlab-members-"
 
 _ONLY_HERE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 # Who may read a new file is for the umask to say.
@@ -62,7 +67,7 @@ class Directory:
         OSError
             Also when it is another directory than it was.
         """
-        found = cls(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), path)
+        found = cls(_opened(path), path)
         if identity not in (None, found.identity):
             found.close()
             raise OSError(errno.ESTALE, "has just been replaced by another directory", str(path))
@@ -332,6 +337,23 @@ def sync(descriptor: int) -> None:
     except OSError as error:
         if error.errno not in _CANNOT:
             raise
+
+
+def _opened(path: Path) -> int:
+    """Open what a path leads to; from a folder that raidlab made on, through no link."""
+    is_own = [part.startswith(OWN_FOLDER) for part in path.parts]
+    outside = is_own.index(True) if True in is_own else len(is_own)
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptor = os.open(Path(*path.parts[:outside]), flags)
+    for part in path.parts[outside:]:
+        above = descriptor
+        try:
+            descriptor = os.open(part, flags | os.O_NOFOLLOW, dir_fd=above)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        finally:
+            os.close(above)
+    return descriptor
 
 
 def _single(name: str) -> str:

@@ -9,9 +9,10 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -25,6 +26,8 @@ from raidlab.export import EXPORTS
 from raidlab.measure.files import FilesAsked, files_of, measure_whole_files
 from raidlab.metrics import Analysis
 from raidlab.network.store import DirectoryStore, StoreError
+from raidlab.probe import flushed, repeated_pair
+from raidlab.probe.target import Probed
 from raidlab.results import Run, load_run
 from raidlab.results.finish import write_run
 from raidlab.results.parts import PARTS, read_parts
@@ -220,6 +223,39 @@ def test_member_files_are_not_made_or_removed_through_a_link(victim: Path, tmp_p
         file.parent.symlink_to(victim)
     assert _content(victim) == before
     assert list((tmp_path / "aside").iterdir()) == [], "raidlab's own files are gone, wherever their folder went"
+
+
+@pytest.mark.parametrize("trial", [repeated_pair, flushed])
+def test_a_trial_writes_nothing_through_a_link(trial: ModuleType, victim: Path, tmp_path: Path) -> None:
+    with (victim / "member-00.dat").open("wb") as file:
+        file.truncate(1 << 20)
+    before, changed = _content(victim), victim.stat().st_mtime_ns
+    with member_files([tmp_path], 1, 1 << 20, ("TARGET", "")) as (file,):
+        target = Probed(file, {"kind": "file"}, 1 << 20, {}, writable=True)
+        file.parent.rename(tmp_path / "aside")
+        file.parent.symlink_to(victim)
+        with pytest.raises(NotADirectoryError):
+            trial.tried(target)
+    assert _content(victim) == before
+    assert victim.stat().st_mtime_ns == changed, "not even a file that was removed again was made there"
+
+
+@pytest.mark.parametrize("kind", ["second name", "pipe"])
+def test_a_trial_writes_only_to_a_regular_file_with_one_name(kind: str, tmp_path: Path) -> None:
+    path, elsewhere = tmp_path / "member-00.dat", tmp_path / "elsewhere"
+    elsewhere.write_bytes(bytes(1 << 20))
+    os.link(elsewhere, path) if kind == "second name" else os.mkfifo(path)
+    with pytest.raises(OSError, match=r"second name|regular|No such device"):
+        flushed.tried(Probed(path, {"kind": "file"}, 1 << 20, {}, writable=True))
+    assert elsewhere.read_bytes() == bytes(1 << 20)
+
+
+def test_a_device_that_was_named_by_a_link_is_tried(tmp_path: Path, loops: Callable[[Path], str]) -> None:
+    with (tmp_path / "disk").open("wb") as file:
+        file.truncate(1 << 20)
+    link = tmp_path / "by-id"
+    link.symlink_to(loops(tmp_path / "disk"))
+    assert flushed.tried(Probed(link, {"kind": "block"}, 1 << 20, {}, writable=True))["flushed"]["median_ns"] > 0
 
 
 def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path) -> None:

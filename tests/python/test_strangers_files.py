@@ -21,15 +21,17 @@ from conftest import SMALL_STUDY
 from raidlab import reading
 from raidlab.api import analyse
 from raidlab.choice.prices import load_prices
+from raidlab.cli.run_folders import UNREADABLE, runs_in
 from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.export import EXPORTS
 from raidlab.formats.disksim.grammar import parse_file
 from raidlab.formats.fio.options import load_job_file
 from raidlab.formats.traces import trace_facts
-from raidlab.results import Run
+from raidlab.results import Run, load_run
 from raidlab.results.foreign import read_foreign
 from raidlab.results.parts import Parts, whole_lines
+from raidlab.results.resume import open_unfinished
 from raidlab.results.spreadsheet import spreadsheet_text
 from raidlab.run.progress import PlainLines
 from raidlab.sheet.facts import load_facts, load_network
@@ -238,6 +240,37 @@ def test_a_query_cannot_be_let_out_again(small_run: Run) -> None:
     shut = ("enable_external_access", "autoinstall_known_extensions", "autoload_known_extensions")
     assert [settings[name] for name in shut] == ["false"] * 3 and settings["lock_configuration"] == "true"
     assert small_run.sql("SELECT count(*) FROM cells").item() == small_run.cells.height
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "last"),
+    [
+        ("SELECT CASE WHEN i > 999 THEN 'late' END AS word FROM range(1001) t(i)", ["word"], ("late",)),
+        ("SELECT a.cell, b.cell FROM cells a, cells b ORDER BY a.cell, b.cell LIMIT 1", ["cell", "cell_1"], (0, 0)),
+        ("SELECT 1 AS a, 2 AS a, 3 AS a_1", ["a", "a_1", "a_1_1"], (1, 2, 3)),
+        ("SELECT map {1: 2} AS pairs", ["pairs"], ("{1: 2}",)),
+        ("SELECT cell FROM cells WHERE false", ["cell"], None),
+    ],
+)
+def test_whatever_duckdb_answers_is_shown(
+    query: str, columns: list[str], last: tuple[object, ...] | None, small_run: Run
+) -> None:
+    found = small_run.sql(query)
+    assert found.columns == columns
+    assert (found.rows()[-1] if found.height else None) == last
+
+
+def test_a_run_whose_facts_nest_deeply_is_refused_in_words_and_the_others_are_listed(
+    small_run: Run, tmp_path: Path
+) -> None:
+    shutil.copytree(small_run.folder, tmp_path / "good")
+    shutil.copytree(small_run.folder, tmp_path / "deep")
+    (tmp_path / "deep" / "run.json").write_text("[" * 100_000 + "]" * 100_000, encoding="utf-8")
+    with pytest.raises(InputError, match="nested too deeply"):
+        load_run(tmp_path / "deep")
+    with pytest.raises(InputError, match=r"has no parts.jsonl"):
+        open_unfinished(tmp_path / "deep")
+    assert [(row["run"], row["status"]) for row in runs_in(tmp_path)] == [("deep", UNREADABLE), ("good", "complete")]
 
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[31m \u202eevil"

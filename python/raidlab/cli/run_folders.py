@@ -5,7 +5,6 @@ Invariant: looking changes nothing, and a folder that cannot be read is not look
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,14 @@ RUNNING, CUT_SHORT, UNREADABLE = "running", "cut short", "unreadable"
 
 def runs_in(out: Path) -> Iterator[dict[str, Any]]:
     """What runs there are, the oldest first: ``run``, ``started``, ``status``, ``targets``."""
+    from raidlab.reading import json_value
     from raidlab.results.parts import opened
 
     found = []
     for folder in out.iterdir() if out.is_dir() else ():
         try:
             with opened(folder / "run.json") as file:
-                facts = json.load(file)
+                facts = json_value(file.read())
             status = str(facts["status"])
         except (OSError, ValueError, KeyError, TypeError):
             facts, status = _unfinished(folder)

@@ -13,6 +13,7 @@ import statistics
 import time
 from typing import Any
 
+from raidlab.directory import Directory
 from raidlab.probe.target import Probed
 
 KEY = "flushed"
@@ -30,7 +31,7 @@ def tried(target: Probed) -> dict[str, Any]:
     # The last page says that raidlab made the file.
     places = random.Random(1).sample(range(count), BLOCKS)
     with mmap.mmap(-1, _BLOCK_BYTES) as block:
-        opened = os.open(target.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECT)
+        opened = _opened(target)
         try:
             times = []
             for _ in range(_ROUNDS):
@@ -43,3 +44,13 @@ def tried(target: Probed) -> dict[str, Any]:
         finally:
             os.close(opened)
     return {KEY: {"blocks": BLOCKS, "median_ns": int(statistics.median(times))}}
+
+
+def _opened(target: Probed) -> int:
+    """Open the device that was given up, or raidlab's file: not what a link or a second name of it leads to by now."""
+    if target.member["kind"] == "block":
+        # It may have been named by a link, as in `/dev/disk/by-id`; the kernel refuses one that is in use (O_EXCL).
+        how = os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECT
+        return os.open(target.path.resolve(), how)
+    with Directory.open(target.path.parent) as folder:
+        return folder.open_file(target.path.name, os.O_WRONLY | os.O_DIRECT)

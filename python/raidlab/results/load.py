@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,7 @@ import polars as pl
 from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
+from raidlab.reading import json_value
 from raidlab.results.finish import unfinished_run
 from raidlab.results.foreign import ForeignRow, kept_foreign
 from raidlab.results.migrate import (
@@ -246,7 +248,8 @@ class Run:
             rows = cursor.fetchmany(_MOST_ROWS + 1)
         if len(rows) > _MOST_ROWS:
             raise InputError.one("SQL", f"has more than {_MOST_ROWS:,} rows", accepted="a query with LIMIT")
-        return pl.DataFrame(rows, schema=names, orient="row")
+        columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+        return pl.DataFrame([_column(name, values) for name, values in zip(_told_apart(names), columns, strict=True)])
 
     def _worked_out(self, query: str) -> Mapping[str, pl.DataFrame]:
         """Tables of words that are not in the folder but follow from it, as far as a query may ask for them; here none.
@@ -332,6 +335,29 @@ def load_run(folder: str | Path) -> Run:
     return run
 
 
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names of columns, of which a join may give several alike: each later one gets a number, as DuckDB's own have.
+
+    Examples
+    --------
+    >>> _told_apart(["cell", "iops", "cell"])
+    ['cell', 'iops', 'cell_1']
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        later = (f"{name}_{number}" for number in itertools.count(1))
+        found[next(one for one in itertools.chain([name], later) if one not in found)] = None
+    return list(found)
+
+
+def _column(name: str, values: Sequence[Any]) -> pl.Series:
+    """A column of an answer; what a frame has no type for (a map, say) is text."""
+    try:
+        return pl.Series(name, values)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
+
+
 class _Stream:
     """A frame as DuckDB takes it: by Arrow's own protocol, which needs no further library."""
 
@@ -372,7 +398,7 @@ def _finished(place: Directory) -> Run:
         raise _no_run(place.path)
     file = place.path / "run.json"
     try:
-        facts = json.loads(place.read("run.json").decode())
+        facts = json_value(place.read("run.json").decode())
     except OSError as error:
         raise _damaged(file, f"cannot be read: {error.strerror}") from None
     except ValueError as error:

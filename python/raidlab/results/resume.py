@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from raidlab.errors import InputError, OutputError
+from raidlab.reading import json_value
 from raidlab.results.finish import RUN, ended, known_parts, last_written, wrong_folder
 from raidlab.results.folder import study_facts
 from raidlab.results.parts import PARTS, Parts, opened
@@ -226,7 +227,7 @@ def _refuse_incomplete(folder: Path) -> None:
 def _facts(folder: Path) -> dict[str, Any] | None:
     try:
         with opened(folder / "run.json") as file:
-            facts = json.load(file)
+            facts = json_value(file.read())
     except (OSError, ValueError):
         return None
     return facts if isinstance(facts, dict) else None

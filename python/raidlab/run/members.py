@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from raidlab.directory import Directory
+from raidlab.directory import OWN_FOLDER, Directory
 from raidlab.errors import InputError
 from raidlab.run.targets import Target
 from raidlab.study.units import format_bytes
@@ -36,8 +36,7 @@ _SPARE_SHARE = 0.02
 _ROOM_WORDS = ("--on", "a smaller live.member_size (or live.quick.member_size with --quick)")
 
 # Exactly the names that raidlab and its engine give; anything else in a folder is somebody else's.
-_PREFIX = "raidlab-members-"
-_OWN_FOLDER = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
+_OWN_FOLDER = re.compile(rf"{OWN_FOLDER}[a-z0-9_]{{8}}")
 _OWNER = "raidlab-owner"
 _OWNER_WORDS = "raidlab makes and removes this folder"
 _MEMBER = re.compile(r"member-(?:[0-9]{2,}|pair)\.dat")
@@ -118,7 +117,7 @@ def made_folders(directories: list[Path], option: str) -> Iterator[list[Path]]:
 @contextmanager
 def _made_folder(option: str, directory: Path) -> Iterator[Path]:
     """A folder of raidlab's own, with its owner's lock, for as long as the context lasts."""
-    name = f"{_PREFIX}{secrets.token_hex(4)}"
+    name = f"{OWN_FOLDER}{secrets.token_hex(4)}"
     with ExitStack() as opened:
         try:
             parent = opened.enter_context(Directory.open(directory))
