@@ -45,7 +45,7 @@ $(VENV)/.zig: $(VENV)/.packages tests/wheel/requirements.lock
 wheel: $(VENV)/.zig ## A wheel for any Linux and Python 3.11 or later, and a source distribution, in dist/
 	rm -rf dist
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --quiet --zig --compatibility manylinux_2_17 --out dist
-	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin sdist --out dist >/dev/null
 
 test-wheel: setup wheel ## The wheel in a clean environment, without Rust and outside this tree
 	$(BIN)/python -m pytest -q tests/wheel
