@@ -256,8 +256,7 @@ class Directory:
         ------
         OSError
         """
-        if _identity(self._status(name)) != identity:
-            raise self._error(name, "has been replaced by another directory")
+        self._check_identity(name, identity)
         os.rmdir(_single(name), dir_fd=self._descriptor)
 
     def remove_tree(self, name: str, identity: Identity) -> None:
@@ -267,8 +266,7 @@ class Directory:
         ------
         OSError
         """
-        if _identity(self._status(name)) != identity:
-            raise self._error(name, "has been replaced by another directory")
+        self._check_identity(name, identity)
         shutil.rmtree(_single(name), dir_fd=self._descriptor)
 
     def sync(self) -> None:
@@ -300,6 +298,10 @@ class Directory:
 
     def _status(self, name: str) -> os.stat_result:
         return os.stat(_single(name), dir_fd=self._descriptor, follow_symlinks=False)
+
+    def _check_identity(self, name: str, identity: Identity) -> None:
+        if _identity(self._status(name)) != identity:
+            raise self._error(name, "has been replaced by another directory")
 
     def _error(self, name: str, message: str) -> OSError:
         return OSError(errno.EPERM, message, str(self.path / name))

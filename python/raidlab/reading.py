@@ -15,6 +15,7 @@ import json
 import os
 import stat
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,7 @@ def toml(text: str) -> dict[str, Any]:
     ------
     ValueError
     """
-    try:
-        document = tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    _check_depth(document)
+    document: dict[str, Any] = _parsed(tomllib.loads, text)
     return document
 
 
@@ -86,8 +83,12 @@ def json_value(text: str | bytes) -> Any:
     ------
     ValueError
     """
+    return _parsed(json.loads, text)
+
+
+def _parsed(parse: Callable[[Any], Any], text: str | bytes) -> Any:
     try:
-        document = json.loads(text)
+        document = parse(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     _check_depth(document)

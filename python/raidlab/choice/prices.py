@@ -17,6 +17,7 @@ from pydantic import Field
 from raidlab.choice.plan import ChoicePlan
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
+from raidlab.reading import read_bytes
 from raidlab.study.find import did_you_mean
 from raidlab.study.table_file import read_table
 from raidlab.study.words import Line, Table
@@ -54,7 +55,7 @@ def load_prices(file: Path, plan: ChoicePlan) -> Prices:
 
 def keep_prices(folder: Path, file: Path) -> None:
     """Keep a file of prices with a run."""
-    content = file.read_bytes()
+    content = read_bytes(file)
     try:
         with Directory.open(folder) as run:
             run.replace(PRICES, content)
