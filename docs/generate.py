@@ -21,7 +21,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import polars as pl
 from pydantic import BaseModel, BeforeValidator
 
-from raidlab import checks, figures, metrics
+from raidlab.analysis import checks, metrics
+from raidlab.report import figures
 from raidlab.results import tables
 from raidlab.study import device, schema, units, workload
 
@@ -297,7 +298,7 @@ def device_files() -> list[str]:
 
 def quantity_list() -> list[str]:
     """The kinds of quantities of a study's `quantities.toml`."""
-    from raidlab import quantities
+    from raidlab.published import quantities
 
     rows = [(f"`{kind}`", sentence(room)) for kind, room in quantity_rooms(quantities)]
     return table(("kind", "what is taken from a run"), rows)

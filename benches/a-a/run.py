@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from raidlab import compare, run_study
-from raidlab.metrics.run_comparison import RunComparison
+from raidlab.analysis.metrics.run_comparison import RunComparison
 from raidlab.results import Run
 from raidlab.run import execute
 from raidlab.run.runner import InlineRunner

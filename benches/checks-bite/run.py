@@ -32,8 +32,8 @@ from cheats import BY_TESTS, CHEATS, DISK, MEMORY, Cheat
 from honest import Live, virtual_study
 from rigs import Checks, UnavailableError
 
+from raidlab.analysis.checks import CHECKS, INVALID, SEVERITY, WARN, run_checks
 from raidlab.api import analyse, run_study
-from raidlab.checks import CHECKS, INVALID, SEVERITY, WARN, run_checks
 from raidlab.run import execute
 from raidlab.run.runner import InlineRunner
 

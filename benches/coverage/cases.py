@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from models import MODELS, Model, Rows, autoregressive
 
+from raidlab.analysis.metrics.result_rows import PERCENTILES, times_of
 from raidlab.histogram import Histogram
 from raidlab.measure.warm_up import found_by_pilot
-from raidlab.metrics.result_rows import PERCENTILES, times_of
 from raidlab.stats import MOST_REPEATS, compare_unpaired, mean_so_far, ratio_interval, student, wants_more
 
 REPEATS = (3, 5, 10, 30)

@@ -34,7 +34,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from raidlab.model import FORMS, cells
+from raidlab.analysis.model import FORMS, cells
 from raidlab.run.runner import run_request
 from raidlab.stats.replications import mean_so_far
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from raidlab.analysis.checks.judged import load_run
     from raidlab.api import analyse, compare, resume_run, run_study, write_report
-    from raidlab.checks.judged import load_run
     from raidlab.results import Run
     from raidlab.study import LoadedStudy, load_study
 
@@ -31,7 +31,7 @@ _HOMES = {
     "run_study": "raidlab.api",
     "write_report": "raidlab.api",
     "Run": "raidlab.results",
-    "load_run": "raidlab.checks.judged",
+    "load_run": "raidlab.analysis.checks.judged",
     "LoadedStudy": "raidlab.study",
     "load_study": "raidlab.study",
 }

@@ -14,9 +14,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from raidlab.beside import Comparison, compare_run, write_csv
-from raidlab.checks.judged import load_run
-from raidlab.choice import (
+from raidlab.analysis.checks.judged import load_run
+from raidlab.analysis.metrics import METRICS, Analysis
+from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
+from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs
+from raidlab.errors import InputError, OutputError, RefusedError
+from raidlab.published.compare import Comparison, compare_run, write_csv
+from raidlab.published.rules import (
     Choice,
     ChoicePlan,
     has_choice,
@@ -26,10 +30,6 @@ from raidlab.choice import (
     load_prices,
     make_choice,
 )
-from raidlab.errors import InputError, OutputError, RefusedError
-from raidlab.metrics import METRICS, Analysis
-from raidlab.metrics.repeat_figures import DEFAULT_KINDS
-from raidlab.metrics.run_comparison import RunComparison, Side, compare_runs
 from raidlab.report import write_page
 from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinished
 from raidlab.results.foreign import keep_foreign
@@ -288,7 +288,7 @@ def compare(
     targets : tuple of str, optional
         A target of A and one of B, such as ``("sim", "emulated")``; by default targets of the same name are compared.
     metrics : sequence of str
-        Of `raidlab.metrics.repeat_figures.REPEAT_FIGURES`.
+        Of `raidlab.analysis.metrics.repeat_figures.REPEAT_FIGURES`.
     per : str
         What rates are divided by: ``array`` (nothing), ``disk`` or ``user_capacity``.
     unequal_capacity : bool

@@ -9,11 +9,11 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
+from raidlab.analysis.checks import INVALID, PASS, WARN, Finding
+from raidlab.analysis.metrics import Analysis, Comparison, Held, Row
+from raidlab.analysis.metrics.comparison import NEVER_EXCEEDED
+from raidlab.analysis.metrics.point import Point
 from raidlab.api import analyse
-from raidlab.checks import INVALID, PASS, WARN, Finding
-from raidlab.metrics import Analysis, Comparison, Held, Row
-from raidlab.metrics.comparison import NEVER_EXCEEDED
-from raidlab.metrics.point import Point
 from raidlab.report import answers
 from raidlab.report.answer import Answer
 from raidlab.report.cards import cards_of

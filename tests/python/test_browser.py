@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from conftest import SMALL_STUDY
+from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, compare, run_study, write_report
-from raidlab.checks import run_checks
 from raidlab.report.comparison import render_comparison
 from raidlab.results import Run
 

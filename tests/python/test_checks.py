@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from raidlab.checks import (
+from raidlab.analysis.checks import (
     CHECKS,
     SEVERITY,
     array_state,
@@ -42,11 +42,11 @@ from raidlab.checks import (
     throttling,
     write_cache,
 )
-from raidlab.checks.coverage import tenths
-from raidlab.checks.finding import Finding
-from raidlab.export.findings import judgements
-from raidlab.metrics import Analysis
+from raidlab.analysis.checks.coverage import tenths
+from raidlab.analysis.checks.finding import Finding
+from raidlab.analysis.metrics import Analysis
 from raidlab.report.cards import cards_of
+from raidlab.report.export.findings import judgements
 from raidlab.results import Run, load_run
 from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS, HISTOGRAM_COLUMNS
 from raidlab.study.workload import MixedAddress
@@ -590,6 +590,6 @@ def test_verdicts_are_ordered() -> None:
 
 def test_the_pages_name_every_check() -> None:
     page = (ROOT / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
-    assert importlib.util.find_spec("raidlab.checks") is not None
+    assert importlib.util.find_spec("raidlab.analysis.checks") is not None
     for module in CHECKS:
         assert f"`{module.NAME}`" in page

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from raidlab.api import analyse, choice_of, run_study, with_prices, write_report
-from raidlab.choice import choice_json, choice_text, load_choice, load_prices, make_choice
 from raidlab.errors import InputError
+from raidlab.published.rules import choice_json, choice_text, load_choice, load_prices, make_choice
 from raidlab.results import Run
 from raidlab.study import load_study
 

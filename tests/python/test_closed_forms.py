@@ -7,9 +7,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from raidlab.analysis.model import FORMS
 from raidlab.cli.app import app
 from raidlab.errors import InputError
-from raidlab.model import FORMS
 from raidlab.run.runner import run_request
 
 

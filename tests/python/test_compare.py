@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 import raidlab
+from raidlab.analysis.checks import INVALID, WARN, Finding, that_concern, words_of
+from raidlab.analysis.metrics.repeat_figures import REPEAT_FIGURES
 from raidlab.api import compare, run_study
-from raidlab.checks import INVALID, WARN, Finding, that_concern, words_of
 from raidlab.cli.app import app
 from raidlab.errors import EXIT_INVALID_RESULT, InputError
-from raidlab.metrics.repeat_figures import REPEAT_FIGURES
 from raidlab.report.differences import answer_words
 from raidlab.results import Run
 from raidlab.stats import Reason, compare_unpaired, corrected

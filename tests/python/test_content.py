@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from raidlab.checks.content import judge
+from raidlab.analysis.checks.content import judge
 from raidlab.run.runner import run_request
 
 MIB = 1 << 20

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from raidlab import run_study
+from raidlab.analysis.metrics.utilisation import MEMBERS, limit_of, parts_of
 from raidlab.api import analyse, write_report
 from raidlab.errors import InputError
-from raidlab.metrics.utilisation import MEMBERS, limit_of, parts_of
 from raidlab.results import Run
 from raidlab.study import load_study
 

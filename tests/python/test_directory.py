@@ -17,17 +17,17 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
+from raidlab.analysis.metrics import Analysis
 from raidlab.api import resume_run, write_report
-from raidlab.beside import write_csv
 from raidlab.cli.results import app
 from raidlab.directory import Directory, write_file
 from raidlab.errors import InputError, OutputError, RaidlabError
-from raidlab.export import EXPORTS
 from raidlab.measure.files import FilesAsked, files_of, measure_whole_files
-from raidlab.metrics import Analysis
+from raidlab.measure.trials import flushed, repeated_pair
+from raidlab.measure.trials.target import Probed
 from raidlab.network.store import DirectoryStore, StoreError
-from raidlab.probe import flushed, repeated_pair
-from raidlab.probe.target import Probed
+from raidlab.published.compare import write_csv
+from raidlab.report.export import EXPORTS
 from raidlab.results import Run, load_run
 from raidlab.results.finish import write_run
 from raidlab.results.parts import PARTS, read_parts
@@ -384,7 +384,7 @@ def test_a_link_in_a_received_folder_is_not_read_through(name: str, received: Pa
     (received / name).symlink_to(outside)
     with pytest.raises(RaidlabError, match="is a symbolic link"):
         if name == "prices.toml":
-            from raidlab.choice import kept_prices
+            from raidlab.published.rules import kept_prices
 
             kept_prices(received, None)  # type: ignore[arg-type]
         else:

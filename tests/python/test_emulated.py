@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from raidlab import _core
+from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, run_study, write_report
-from raidlab.checks import run_checks
 from raidlab.cli.run import exit_code
 from raidlab.errors import EXIT_INVALID_RESULT, InputError
 from raidlab.report.sections import target_title

@@ -23,10 +23,10 @@ import pytest
 import typer
 
 from doc_blocks import FILE, LEFT, PAGES, PARSED, ROOT, RUN, Block, blocks_of, name_of
-from raidlab.choice import load_choice
 from raidlab.cli.app import app
+from raidlab.published.rules import load_choice
+from raidlab.published.scorecard.facts import FactsFile
 from raidlab.results import Run
-from raidlab.sheet.facts import FactsFile
 from raidlab.study import Study, load_study
 from raidlab.study.mapping import Columns, Quantities
 from raidlab.study.parameters import load_parameters

@@ -15,15 +15,15 @@ import pytest
 from typer.testing import CliRunner
 
 import raidlab
+from raidlab.analysis.checks import run_checks
+from raidlab.analysis.metrics import Analysis
 from raidlab.api import analyse, run_study
-from raidlab.checks import run_checks
 from raidlab.cli.app import app
 from raidlab.directory import Directory
 from raidlab.errors import EXIT_INVALID_RESULT, InputError
-from raidlab.export import EXPORTS
 from raidlab.formats.hlog import LONGEST_NS, bucket_of, encoded
 from raidlab.histogram import Histogram
-from raidlab.metrics import Analysis
+from raidlab.report.export import EXPORTS
 from raidlab.results import Run
 
 STUDY = """

@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, resume_run, run_study
-from raidlab.checks import run_checks
 from raidlab.errors import CellFailedError, InputError
 from raidlab.network.agent import listen, serve
 from raidlab.network.copy import CopyMachine

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from raidlab import _core
+from raidlab.analysis.metrics.utilisation import FLASH_PARTS, MEMBERS, SLOTS, limit_of, parts_of
+from raidlab.analysis.model import FORMS
 from raidlab.api import analyse, run_study
-from raidlab.figures import make_figures
-from raidlab.metrics.utilisation import FLASH_PARTS, MEMBERS, SLOTS, limit_of, parts_of
-from raidlab.model import FORMS
+from raidlab.report.figures import make_figures
 from raidlab.report.path import data_path
 from raidlab.results import Run, load_run
 
@@ -115,7 +115,7 @@ def test_every_byte_is_accounted_for(tmp_path: Path) -> None:
 
 
 def test_a_placement_that_is_none_is_refused() -> None:
-    from raidlab.model import cells
+    from raidlab.analysis.model import cells
 
     device = {**cells.flash(32, 50, 20, "greedy"), "placement": "anywhere"}
     with pytest.raises(_core.CellError, match="accepted: dynamic or by_address"):
@@ -123,7 +123,7 @@ def test_a_placement_that_is_none_is_refused() -> None:
 
 
 def test_prepaid_pairs_are_refused() -> None:
-    from raidlab.model import cells
+    from raidlab.analysis.model import cells
 
     device = cells.flash(32, 50, 20, "greedy")
     cell = cells.cell(device, cells.MEMBER, cells.closed(1), requests=10)
@@ -230,7 +230,7 @@ def test_folders_of_before_say_nothing_of_what_limits_a_flash_drive(limits: tupl
 
 
 def test_emulated_flash_drives_say_what_simulated_ones_do() -> None:
-    from raidlab.model import cells
+    from raidlab.analysis.model import cells
 
     cell = cells.cell(cells.flash(32, 50, 20, "greedy"), cells.MEMBER, cells.closed(4), read_fraction=0.5, requests=500)
     simulated = _core.run_cell(json.dumps(cell), None)["members"][0]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from raidlab import _core
+from raidlab.analysis.checks import PASS, UNKNOWN, WARN, run_checks
 from raidlab.api import analyse, resume_run, run_study
-from raidlab.checks import PASS, UNKNOWN, WARN, run_checks
 from raidlab.errors import InputError
-from raidlab.figures import make_figures
-from raidlab.quantities import KINDS, Source
+from raidlab.published.quantities import KINDS, Source
+from raidlab.report.figures import make_figures
 from raidlab.results import Run
 from raidlab.run import resolve_targets
 from raidlab.study import LoadedStudy, load_study

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, run_study
-from raidlab.checks import run_checks
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.report import write_page
 from raidlab.results import Run

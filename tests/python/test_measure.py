@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, write_report
-from raidlab.checks import run_checks
 from raidlab.measure.places import short_name
 from raidlab.results import load_run
 from raidlab.stats import LEAST_REPEATS, MOST_REPEATS

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse
-from raidlab.checks import run_checks
 from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, asked_of, measure
 from raidlab.measure.warm_up import fixed_ns, found_by_pilot, wants_pilot
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from raidlab import _core
-from raidlab.model import FORMS, accesses, throughput_per_member_percent
+from raidlab.analysis.model import FORMS, accesses, throughput_per_member_percent
 
 PUBLISHED = Path(__file__).parents[2] / "studies" / "chen1990" / "published" / "relative_throughput_model.csv"
 TREES = {

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from raidlab.analysis.checks import run_checks, zone_spread
+from raidlab.analysis.checks.members import Judged
 from raidlab.api import analyse, run_study
-from raidlab.checks import run_checks, zone_spread
-from raidlab.checks.members import Judged
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
 from raidlab.run.files import FilesRead

@@ -8,13 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from raidlab.analysis.checks import PASS, UNKNOWN, WARN, run_checks
 from raidlab.api import analyse, compare_with_published, run_study, write_report
-from raidlab.checks import PASS, UNKNOWN, WARN, run_checks
 from raidlab.directory import Directory
 from raidlab.errors import InputError
-from raidlab.figures import make_figures
-from raidlab.figures.bars import labels_of
-from raidlab.figures.channels import columns_for
+from raidlab.report.figures import make_figures
+from raidlab.report.figures.bars import labels_of
+from raidlab.report.figures.channels import columns_for
 from raidlab.results import Run
 from raidlab.results.foreign import read_foreign
 from raidlab.study import load_study

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from raidlab.api import analyse, compare_with_published
-from raidlab.beside import HEADER, Comparison, Published, Row, compare_run, error_of, errors_of, write_csv
 from raidlab.directory import Directory
 from raidlab.errors import InputError
-from raidlab.figures import make_figures
-from raidlab.figures.own import own_key
-from raidlab.quantities import KINDS
+from raidlab.published.compare import HEADER, Comparison, Published, Row, compare_run, error_of, errors_of, write_csv
+from raidlab.published.quantities import KINDS
+from raidlab.report.figures import make_figures
+from raidlab.report.figures.own import own_key
 from raidlab.report.published import standing_of
 from raidlab.results import Run
 from raidlab.study import load_study

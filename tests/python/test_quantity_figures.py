@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from raidlab.analysis.metrics import Analysis
 from raidlab.api import analyse, run_study
 from raidlab.directory import Directory
-from raidlab.figures import Panel, make_figures, quantities, total_time
-from raidlab.metrics import Analysis
+from raidlab.report.figures import Panel, make_figures, quantities, total_time
 
 STUDY = """
 name = "lines"

@@ -26,8 +26,8 @@ IN_PYTHON = {
 HEAD = """
 import sys
 from raidlab.api import analyse
-from raidlab.checks import run_checks
-from raidlab.figures import make_figures
+from raidlab.analysis.checks import run_checks
+from raidlab.report.figures import make_figures
 analysis = analyse(sys.argv[1])
 """
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from raidlab.analysis.checks import INVALID, Finding
+from raidlab.analysis.metrics import Analysis
+from raidlab.analysis.model.slowest import mean_of_slowest, rotations
 from raidlab.api import analyse, compare_with_published, published_beside, run_study, write_report
-from raidlab.checks import INVALID, Finding
 from raidlab.errors import InputError
-from raidlab.figures import make_figures
-from raidlab.figures.held_points import woven
-from raidlab.metrics import Analysis
-from raidlab.model.slowest import mean_of_slowest, rotations
+from raidlab.report.figures import make_figures
+from raidlab.report.figures.held_points import woven
 from raidlab.report.published import concluded
 from raidlab.results import Run
 from raidlab.study import load_study

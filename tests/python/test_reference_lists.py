@@ -15,13 +15,13 @@ import pytest
 import typer
 
 from raidlab import _core
-from raidlab.checks import CHECKS
+from raidlab.analysis.checks import CHECKS
+from raidlab.analysis.metrics import METRICS
 from raidlab.cli.app import app
 from raidlab.errors import EXIT_CODES
-from raidlab.export import EXPORTS
-from raidlab.figures import FIGURES
-from raidlab.metrics import METRICS
-from raidlab.quantities import KINDS as QUANTITIES
+from raidlab.published.quantities import KINDS as QUANTITIES
+from raidlab.report.export import EXPORTS
+from raidlab.report.figures import FIGURES
 from raidlab.study import device, schema, workload
 
 ROOT = Path(__file__).resolve().parents[2]

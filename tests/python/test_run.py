@@ -11,12 +11,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from raidlab.analysis.checks import CHECKS, run_checks
+from raidlab.analysis.metrics import METRICS
 from raidlab.api import analyse, run_study
-from raidlab.checks import CHECKS, run_checks
 from raidlab.directory import Directory
-from raidlab.figures import FIGURES, make_figures
-from raidlab.metrics import METRICS
 from raidlab.report import answers, render, write_page
+from raidlab.report.figures import FIGURES, make_figures
 from raidlab.results import Run, load_run
 from raidlab.results.tables import TABLES
 from raidlab.stats import mean_interval

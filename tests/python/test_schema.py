@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, resume_run, write_report
-from raidlab.checks import run_checks
 from raidlab.directory import Directory
 from raidlab.errors import InputError
-from raidlab.export import EXPORTS
+from raidlab.report.export import EXPORTS
 from raidlab.results import SCHEMA_VERSION, load_run
 from raidlab.results import migrate as migration
 from raidlab.results.migrate import OLDEST_VERSION, added_since

@@ -10,10 +10,18 @@ import pytest
 from raidlab.api import analyse, run_study
 from raidlab.cli.sheet_runs import boxes_named
 from raidlab.errors import InputError
+from raidlab.published.scorecard import (
+    boxes_of,
+    load_facts,
+    load_network,
+    load_plan,
+    make_sheet,
+    sheet_json,
+    sheet_markdown,
+)
+from raidlab.published.scorecard.make import SheetRow, is_ahead
+from raidlab.published.scorecard.plan import PlannedTest
 from raidlab.results import Run
-from raidlab.sheet import boxes_of, load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
-from raidlab.sheet.make import SheetRow, is_ahead
-from raidlab.sheet.plan import PlannedTest
 
 STUDY = """
 name = "boxes"

@@ -9,7 +9,7 @@ import pytest
 
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
-from raidlab.quantities import KINDS, Source
+from raidlab.published.quantities import KINDS, Source
 from raidlab.results import Run
 from raidlab.study import load_study_text
 

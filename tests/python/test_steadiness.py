@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from raidlab.checks import Finding, not_steady, order_drift, sustained
-from raidlab.metrics import Analysis
+from raidlab.analysis.checks import Finding, not_steady, order_drift, sustained
+from raidlab.analysis.metrics import Analysis
 from raidlab.results import Run, load_run
 from raidlab.results.tables import SNAPSHOT_COLUMNS
 from raidlab.stats.changes import LEAST_SIDE, change_p, step_at

@@ -20,21 +20,21 @@ import pytest
 from conftest import SMALL_STUDY
 from raidlab import reading
 from raidlab.api import analyse
-from raidlab.choice.prices import load_prices
 from raidlab.cli.run_folders import UNREADABLE, runs_in
 from raidlab.directory import Directory
 from raidlab.errors import InputError
-from raidlab.export import EXPORTS
 from raidlab.formats.disksim.grammar import parse_file
 from raidlab.formats.fio.options import load_job_file
 from raidlab.formats.traces import trace_facts
+from raidlab.published.rules.prices import load_prices
+from raidlab.published.scorecard.facts import load_facts, load_network
+from raidlab.report.export import EXPORTS
 from raidlab.results import Run, load_run
 from raidlab.results.foreign import read_foreign
 from raidlab.results.parts import Parts, whole_lines
 from raidlab.results.resume import open_unfinished
 from raidlab.results.spreadsheet import spreadsheet_text
 from raidlab.run.progress import PlainLines
-from raidlab.sheet.facts import load_facts, load_network
 from raidlab.study import load_study_text
 from raidlab.study.device import load_device
 from raidlab.study.expression import read

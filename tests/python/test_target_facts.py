@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from raidlab.probe.read_again import read_bytes
-from raidlab.probe.watched import watch
+from raidlab.measure.trials.read_again import read_bytes
+from raidlab.measure.trials.watched import watch
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.machine_facts import MachineWatch, machine_facts
 from raidlab.run.placement import unwritten_bytes

@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from raidlab import _core
+from raidlab.analysis.checks import run_checks
+from raidlab.analysis.metrics.comparable import refusals
 from raidlab.api import analyse, run_study
-from raidlab.checks import run_checks
 from raidlab.cli.app import app
 from raidlab.cli.trace import _FORMATS
 from raidlab.errors import InputError
-from raidlab.metrics.comparable import refusals
 from raidlab.results import Run
 from raidlab.run import Silent
 from raidlab.study import load_study_text

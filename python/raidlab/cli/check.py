@@ -11,7 +11,7 @@ import typer
 from raidlab.cli.measure import TARGET_HELP, complete_target
 
 if TYPE_CHECKING:
-    from raidlab.checks import Finding
+    from raidlab.analysis.checks import Finding
 
 EXAMPLES = """\b
 Examples:
@@ -40,11 +40,11 @@ def check(
     Devices and files are only read; what is written, to see whether content matters, goes into a directory, or onto a
     device that --destroy names. INVALID means: figures of this target, as it is, would say nothing of it.
     """
-    from raidlab.checks import INVALID, check_targets
+    from raidlab.analysis.checks import INVALID, check_targets
     from raidlab.cli.terminal import printing
     from raidlab.errors import EXIT_INVALID_RESULT, EXIT_OK
+    from raidlab.measure.trials import examine
     from raidlab.measure.words import parse_with
-    from raidlab.probe import examine
     from raidlab.run import progress_on
     from raidlab.study.units import BYTES_ACCEPTED, parse_bytes
 

@@ -14,8 +14,8 @@ from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of
 
 if TYPE_CHECKING:
-    from raidlab.checks import Finding
-    from raidlab.metrics.run_comparison import Compared, RunComparison, Side
+    from raidlab.analysis.checks import Finding
+    from raidlab.analysis.metrics.run_comparison import Compared, RunComparison, Side
 
 EXAMPLES = """\b
 Examples:
@@ -67,10 +67,10 @@ def compare(
     Repeats that were given the same requests are compared in pairs. What is not comparable is refused, with the reason.
     The exit code is 3 if a check says INVALID of what is compared.
     """
+    from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS, REPEAT_FIGURES
+    from raidlab.analysis.metrics.run_comparison import compare_runs
     from raidlab.cli.terminal import printing
     from raidlab.errors import InputError
-    from raidlab.metrics.repeat_figures import DEFAULT_KINDS, REPEAT_FIGURES
-    from raidlab.metrics.run_comparison import compare_runs
     from raidlab.study.find import did_you_mean
 
     kinds = list(dict.fromkeys(metric or DEFAULT_KINDS))
@@ -107,8 +107,8 @@ def _write_report(found: RunComparison, findings: list[list[Finding]], file: Pat
 
 def _findings(found: RunComparison) -> list[list[Finding]]:
     """What the checks say of each side, as far as it concerns the targets that are compared."""
-    from raidlab.checks import run_checks, that_concern
-    from raidlab.metrics import Analysis
+    from raidlab.analysis.checks import run_checks, that_concern
+    from raidlab.analysis.metrics import Analysis
 
     sides = ((found.a.run, {row.a.target for row in found.rows}), (found.b.run, {row.b.target for row in found.rows}))
     # Two arrays of one run are judged once.
@@ -127,8 +127,8 @@ def _is_one_run(found: RunComparison) -> bool:
 
 def _side(words: str, out: Path, option: str) -> Side:
     """A run, or an array or a target of it, by its name."""
+    from raidlab.analysis.metrics.run_comparison import Side
     from raidlab.errors import InputError
-    from raidlab.metrics.run_comparison import Side
     from raidlab.results import load_run
     from raidlab.study.find import did_you_mean
 
@@ -270,7 +270,7 @@ def _say(text: str) -> None:
 
 def _verdicts(found: RunComparison, findings: list[list[Finding]]) -> Iterator[str]:
     """A line for each side of which a check says INVALID, WARN or UNKNOWN; `results show` has the evidence."""
-    from raidlab.checks import INVALID, UNKNOWN, WARN, words_of
+    from raidlab.analysis.checks import INVALID, UNKNOWN, WARN, words_of
 
     sides = ["A and B"] if _is_one_run(found) and findings[0] == findings[1] else ["A", "B"]
     for side, own in zip(sides, findings, strict=False):

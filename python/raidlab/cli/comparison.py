@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from raidlab.beside import Comparison, Errors, Row, errors_of
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.fit import Fitted
+from raidlab.published.compare import Comparison, Errors, Row, errors_of
 from raidlab.study.parameters import Parameter
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}

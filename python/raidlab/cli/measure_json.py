@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from raidlab.checks import Finding
-from raidlab.metrics import Analysis
-from raidlab.metrics.point import Point
-from raidlab.metrics.result_rows import identity, result_rows, target_rows
+from raidlab.analysis.checks import Finding
+from raidlab.analysis.metrics import Analysis
+from raidlab.analysis.metrics.point import Point
+from raidlab.analysis.metrics.result_rows import identity, result_rows, target_rows
 from raidlab.study.expand import NULL
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from raidlab.checks import PASS, Finding
+from raidlab.analysis.checks import PASS, Finding
+from raidlab.analysis.metrics import Analysis
+from raidlab.analysis.metrics.point import Point, points_of
+from raidlab.analysis.metrics.result_rows import result_rows, target_rows
 from raidlab.cli.measure_json import COSTS, subject_targets
 from raidlab.cli.output import VERDICT_STYLE, percent, short
 from raidlab.cli.terminal import console
-from raidlab.metrics import Analysis
-from raidlab.metrics.point import Point, points_of
-from raidlab.metrics.result_rows import result_rows, target_rows
 from raidlab.stats.answer import Reason
 from raidlab.study.units import format_bytes, format_time_ns
 from raidlab.study.workload import Workload

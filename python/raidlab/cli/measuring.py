@@ -57,12 +57,12 @@ def _in_memory(made: ExitStack) -> Path | None:
 
 
 def _print(run: Run, *, as_json: bool, kept: bool) -> int:
-    from raidlab.checks import run_checks
+    from raidlab.analysis.checks import run_checks
+    from raidlab.analysis.metrics import Analysis
     from raidlab.cli.measure_json import measurement_json
     from raidlab.cli.measure_tables import print_measurement
     from raidlab.cli.run import exit_code
     from raidlab.cli.terminal import printing, say
-    from raidlab.metrics import Analysis
 
     status = run.facts["status"]
     if run.cells.is_empty():

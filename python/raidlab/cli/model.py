@@ -23,7 +23,7 @@ Examples:
 @app.command("list")
 def list_forms() -> None:
     """Name the closed forms."""
-    from raidlab.model import FORMS
+    from raidlab.analysis.model import FORMS
 
     for kind, form in FORMS.items():
         print(f"{kind:<20}{form.title}")
@@ -63,7 +63,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the grid as JSON.")] = False,
 ) -> None:
     """Hold closed forms against the simulator on a grid, and print the error at each point."""
-    from raidlab.model import FORMS
+    from raidlab.analysis.model import FORMS
 
     forms = [_form(kind) for kind in kinds] if kinds else list(FORMS.values())
     rows = [row for form in forms for row in _grid(form, quiet=as_json)]
@@ -101,8 +101,8 @@ def _grid(form: Any, *, quiet: bool) -> Iterator[dict[str, Any]]:
 
 
 def _form(kind: str) -> Any:
+    from raidlab.analysis.model import FORMS
     from raidlab.errors import InputError
-    from raidlab.model import FORMS
     from raidlab.study.find import did_you_mean
 
     if kind not in FORMS:

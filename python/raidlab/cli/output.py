@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from raidlab.checks import PASS, Finding
+from raidlab.analysis.checks import PASS, Finding
+from raidlab.analysis.metrics import Analysis, Comparison, Point, Row
 from raidlab.cli.terminal import console
-from raidlab.metrics import Analysis, Comparison, Point, Row
 from raidlab.report.answer import PER_WORDS, answers
 from raidlab.report.sections import space_words, stream_rows, target_title
 from raidlab.study import LoadedStudy, expand, study_names

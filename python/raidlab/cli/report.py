@@ -29,8 +29,8 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a run again and print its path; the exit code is 3 if a check says INVALID."""
+    from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse, write_report
-    from raidlab.checks import run_checks
 
     folder = folder_of(run, out)
     print(write_report(folder, foreign=foreign or (), prices=prices))

@@ -44,12 +44,12 @@ def show(
     run: RunArgument, out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
     """Print a run as a report: the answer, plots, tables, checks; the exit code is 3 if a check says INVALID."""
+    from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse, choice_of, published_again, study_of
-    from raidlab.checks import run_checks
-    from raidlab.choice import choice_text
     from raidlab.cli.output import print_json
     from raidlab.cli.show import print_report
     from raidlab.cli.terminal import printing
+    from raidlab.published.rules import choice_text
 
     analysis = analyse(folder_of(run, out))
     findings = run_checks(analysis)
@@ -78,7 +78,7 @@ def query(
     """
     import duckdb
 
-    from raidlab.checks.judged import load_run
+    from raidlab.analysis.checks.judged import load_run
     from raidlab.errors import InputError
 
     try:
@@ -106,11 +106,11 @@ def export(
     out: Out = RUNS,
 ) -> None:
     """Write a run for other tools; the exit code is 3 if a check says INVALID."""
+    from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse
-    from raidlab.checks import run_checks
     from raidlab.directory import Directory
     from raidlab.errors import InputError
-    from raidlab.export import EXPORTS
+    from raidlab.report.export import EXPORTS
     from raidlab.study.find import did_you_mean
 
     if form not in EXPORTS:

@@ -20,7 +20,7 @@ from raidlab.errors import (
 )
 
 if TYPE_CHECKING:
-    from raidlab.checks import Finding
+    from raidlab.analysis.checks import Finding
     from raidlab.results import Run
     from raidlab.run import FarMachine, Progress, StopFlag
     from raidlab.study import LoadedStudy
@@ -112,13 +112,13 @@ def run(
 
     Measures, simulates or both, prints a table for each target, and keeps the result with a report in a new folder.
     """
+    from raidlab.analysis.checks import run_checks
+    from raidlab.analysis.checks.incomplete import ended_words
     from raidlab.api import analyse, choice_of, published_beside, study_of, with_prices
-    from raidlab.checks import run_checks
-    from raidlab.checks.incomplete import ended_words
-    from raidlab.choice import choice_text
     from raidlab.cli.machine import far_machine
     from raidlab.cli.output import print_json, print_run
     from raidlab.cli.terminal import printing, say
+    from raidlab.published.rules import choice_text
     from raidlab.report import write_page
     from raidlab.run import StopFlag, catching_signals, progress_on
 
@@ -163,7 +163,7 @@ def run(
 
 def check_prices(study: str, prices: str) -> None:
     """Refuse prices that are none of the study's before anything is run."""
-    from raidlab.choice import load_choice, load_prices
+    from raidlab.published.rules import load_choice, load_prices
     from raidlab.study import load_study
 
     load_prices(Path(prices), load_choice(load_study(study).file))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from raidlab.sheet import Box
+    from raidlab.published.scorecard import Box
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ def boxes_named(runs: Sequence[str], loaded: Sequence[str]) -> list[Box]:
     """
     from raidlab.api import analyse
     from raidlab.errors import InputError
+    from raidlab.published.scorecard import boxes_of
     from raidlab.results import load_run
-    from raidlab.sheet import boxes_of
 
     asked, under_load = [named_run(text) for text in runs], {one.name: one for one in map(named_run, loaded)}
     unknown = [name for name in under_load if name not in {one.name for one in asked}]

@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from raidlab.beside import Comparison as Published
-from raidlab.checks import SEVERITY, Finding
-from raidlab.checks.incomplete import ended_words
+from raidlab.analysis.checks import SEVERITY, Finding
+from raidlab.analysis.checks.incomplete import ended_words
+from raidlab.analysis.metrics import Analysis, Comparison, Point
+from raidlab.analysis.metrics.relative_throughput_percent import share_basis
 from raidlab.cli.blocks import Blocks
 from raidlab.cli.output import VERDICT_STYLE, print_findings, print_tables, short
 from raidlab.cli.terminal import console
-from raidlab.metrics import Analysis, Comparison, Point
-from raidlab.metrics.relative_throughput_percent import share_basis
+from raidlab.published.compare import Comparison as Published
 from raidlab.report.answer import PER_WORDS, Clause
 from raidlab.report.cards import Card, cards_of
 from raidlab.report.page import verdict_counts

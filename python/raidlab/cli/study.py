@@ -75,14 +75,14 @@ def compare(
     import sys
     from pathlib import Path
 
+    from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse, choice_of, published_beside, run_study
-    from raidlab.beside import FILE
-    from raidlab.checks import run_checks
     from raidlab.cli.comparison import print_comparison
     from raidlab.cli.run import code_of
     from raidlab.cli.run_folders import folder_of
     from raidlab.cli.terminal import printing, say
     from raidlab.errors import EXIT_BAD_INPUT, InputError
+    from raidlab.published.compare import FILE
     from raidlab.report import write_page
     from raidlab.results import load_run
     from raidlab.run import progress_on
@@ -183,7 +183,7 @@ def sheet(
 
     from raidlab.cli.sheet_runs import boxes_named
     from raidlab.cli.terminal import printing
-    from raidlab.sheet import load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
+    from raidlab.published.scorecard import load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
     from raidlab.study import load_study
 
     plan = load_plan(load_study(study).file)
@@ -218,8 +218,8 @@ def choice(
     Candidates, figures and rules are in the study's choice.toml.
     """
     from raidlab.api import analyse, choice_of, others_of, published_beside, with_prices
-    from raidlab.choice import choice_json, choice_text, kept_prices, load_choice, make_choice
     from raidlab.cli.terminal import printing, say
+    from raidlab.published.rules import choice_json, choice_text, kept_prices, load_choice, make_choice
     from raidlab.report import write_page
     from raidlab.results import load_run
     from raidlab.study import load_study

@@ -8,8 +8,8 @@ import altair as alt
 import numpy as np
 
 from raidlab.devices.validation import Validation
-from raidlab.figures.figure import Chart, Figure, Panel, data_of, key_of
-from raidlab.figures.style import INK, PANEL_HEIGHT, PANEL_WIDTH, colours_of
+from raidlab.report.figures.figure import Chart, Figure, Panel, data_of, key_of
+from raidlab.report.figures.style import INK, PANEL_HEIGHT, PANEL_WIDTH, colours_of
 from raidlab.stats.demerit import quantiles
 
 _POINTS = 500

@@ -21,11 +21,11 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from raidlab.beside import Row
 from raidlab.errors import InputError
 from raidlab.fit.search import Found, Vector, least_squares
 from raidlab.fit.trial import DEVICE, Trials
 from raidlab.fit.write import write_values
+from raidlab.published.compare import Row
 from raidlab.run import StopFlag
 from raidlab.run.pool import PoolRunner
 from raidlab.study import LoadedStudy

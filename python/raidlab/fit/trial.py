@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from raidlab.beside import Evaluation, Row, checked
+from raidlab.analysis.metrics import Analysis
 from raidlab.errors import InputError
-from raidlab.metrics import Analysis
-from raidlab.quantities import KINDS, Need, Source
+from raidlab.published.compare import Evaluation, Row, checked
+from raidlab.published.quantities import KINDS, Need, Source
 from raidlab.results.memory import run_in_memory
-from raidlab.run.outcome import CellOutcome
+from raidlab.results.outcome import CellOutcome
 from raidlab.run.request import cell_request
 from raidlab.run.runner import Runner
 from raidlab.study import Cell, LoadedStudy, load_study_text, make_cell

@@ -27,10 +27,10 @@ from raidlab.measure.plan import Subject, plan_of
 from raidlab.measure.warm_up import wants_pilot
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
+from raidlab.results.outcome import CellOutcome
 from raidlab.results.parts import PARTS, opened
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.machine_facts import MachineWatch
-from raidlab.run.outcome import CellOutcome
 from raidlab.run.progress import Progress, Silent
 
 

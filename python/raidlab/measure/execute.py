@@ -23,9 +23,9 @@ from raidlab.measure.places import Place
 from raidlab.measure.plan import ARRAY_SECTOR_BYTES, DIRECT, Subject
 from raidlab.measure.request import NULL_BUDGET, Members, measure_request
 from raidlab.measure.warm_up import Found, found_by_pilot
+from raidlab.results.outcome import CellOutcome, Outcome
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import device_bytes, member_files
-from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import InlineRunner, run_request
 from raidlab.run.schedule import Schedule, bytes_per_s

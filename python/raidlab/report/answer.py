@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from raidlab.checks import INVALID, WARN, Finding, shared_device
-from raidlab.metrics import Analysis, Comparison, Row
-from raidlab.metrics.point import OPEN_LOADS
+from raidlab.analysis.checks import INVALID, WARN, Finding, shared_device
+from raidlab.analysis.metrics import Analysis, Comparison, Row
+from raidlab.analysis.metrics.point import OPEN_LOADS
 from raidlab.stats import differs, ratio_interval
 from raidlab.study.words import ON_THE_CLOCK
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raidlab.checks import PASS, Finding
-from raidlab.metrics import Analysis, Point
+from raidlab.analysis.checks import PASS, Finding
+from raidlab.analysis.metrics import Analysis, Point
 from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers, listed
 from raidlab.report.measured import measured
 from raidlab.report.sections import target_title

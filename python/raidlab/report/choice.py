@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raidlab.choice import Choice, Judged
-from raidlab.choice.text import mark, prices_line, turn_lines
-from raidlab.figures.total_time import total_time_figure
+from raidlab.published.rules import Choice, Judged
+from raidlab.published.rules.text import mark, prices_line, turn_lines
+from raidlab.report.figures.total_time import total_time_figure
 from raidlab.report.sections import Shown, shown
 
 # How a verdict is coloured: as those of claims.

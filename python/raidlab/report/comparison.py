@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from raidlab.checks import SEVERITY, Finding
-from raidlab.figures.ratios import figures_of
-from raidlab.metrics.run_comparison import Compared, RunComparison, Side
+from raidlab.analysis.checks import SEVERITY, Finding
+from raidlab.analysis.metrics.run_comparison import Compared, RunComparison, Side
 from raidlab.report.differences import (
     answer_words,
     footnotes,
@@ -22,6 +21,7 @@ from raidlab.report.differences import (
     percent,
     subject_of,
 )
+from raidlab.report.figures.ratios import figures_of
 from raidlab.report.page import fill, verdict_counts
 from raidlab.report.provenance import rerun_command
 from raidlab.report.sections import shown

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from raidlab.metrics.run_comparison import Compared, RunComparison
+from raidlab.analysis.metrics.run_comparison import Compared, RunComparison
 from raidlab.stats import Answer, Difference
 
 # One repeat a side, where there is no interval.

@@ -5,9 +5,9 @@ Invariant: in an open loop what is served is what was offered; there the respons
 
 from __future__ import annotations
 
-from raidlab.figures.words import number
-from raidlab.metrics import Analysis, Point
+from raidlab.analysis.metrics import Analysis, Point
 from raidlab.report.answer import TARGET_WORDS, Answer, Clause
+from raidlab.report.figures.words import number
 from raidlab.stats import mean_interval
 
 # A first screen holds so many lines; the table below has them all.

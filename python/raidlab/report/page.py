@@ -20,20 +20,20 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from raidlab.beside import Comparison as Published
-from raidlab.beside.conclude import NOISE
-from raidlab.checks import SEVERITY, WARN, Finding, run_checks
-from raidlab.checks.incomplete import ended_words
-from raidlab.choice import Choice
+from raidlab.analysis.checks import SEVERITY, WARN, Finding, run_checks
+from raidlab.analysis.checks.incomplete import ended_words
+from raidlab.analysis.metrics import METRICS, Analysis
+from raidlab.analysis.metrics.accesses import accesses_by_file
 from raidlab.errors import OutputError
-from raidlab.figures import Figure, make_figures
-from raidlab.figures.published import figures_of
-from raidlab.figures.style import FONT, ON_DARK
-from raidlab.figures.words import number
-from raidlab.metrics import METRICS, Analysis
-from raidlab.metrics.accesses import accesses_by_file
+from raidlab.published.compare import Comparison as Published
+from raidlab.published.compare.conclude import NOISE
+from raidlab.published.rules import Choice
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
+from raidlab.report.figures import Figure, make_figures
+from raidlab.report.figures.published import figures_of
+from raidlab.report.figures.style import FONT, ON_DARK
+from raidlab.report.figures.words import number
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
 from raidlab.report.published import NEAR, Concluded, both, concluded, standing_in
 from raidlab.report.sections import shown, target_title, targets_of

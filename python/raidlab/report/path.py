@@ -1,6 +1,7 @@
 """The data path in a report: how busy each of its parts was, and which was the limit.
 
-Invariant: nothing is worked out here but wording; shares and limits are those of `raidlab.metrics.utilisation`.
+Invariant: nothing is worked out here but wording; shares and limits are those of
+`raidlab.analysis.metrics.utilisation`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from raidlab.metrics import Point
-from raidlab.metrics.utilisation import FLASH_PARTS, LIMIT_SHARE, MEMBERS, SLOTS, Part, limit_of, parts_of
+from raidlab.analysis.metrics import Point
+from raidlab.analysis.metrics.utilisation import FLASH_PARTS, LIMIT_SHARE, MEMBERS, SLOTS, Part, limit_of, parts_of
 
 # Of so many parts at most a column each; what is busy least is left out first.
 _MOST_PARTS = 8

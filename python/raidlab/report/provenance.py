@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raidlab.beside import parameters_of
-from raidlab.metrics import Analysis, Point
+from raidlab.analysis.metrics import Analysis, Point
+from raidlab.published.compare import parameters_of
 from raidlab.study.parameters import Parameter
 
 _NO_PARAMETERS = ("name", "description", "provenance", "kind")

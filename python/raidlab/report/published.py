@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from raidlab.beside import MISS_PERCENT, MISS_POINTS, Comparison, Errors, Row, errors_of
-from raidlab.beside.conclude import NOISE
-from raidlab.beside.evaluate import DERIVED
-from raidlab.beside.row import ARITHMETIC, FITTED
-from raidlab.checks import Finding
+from raidlab.analysis.checks import Finding
+from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, Comparison, Errors, Row, errors_of
+from raidlab.published.compare.conclude import NOISE
+from raidlab.published.compare.evaluate import DERIVED
+from raidlab.published.compare.row import ARITHMETIC, FITTED
 from raidlab.report.answer import no_answer
 
 # So many misses are named in the answer; the table below has all of them.

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 import polars as pl
 from markupsafe import Markup
 
-from raidlab.beside import Comparison as Published
-from raidlab.beside import Row as PublishedRow
-from raidlab.figures import Figure
-from raidlab.figures.figure import key_of, length
-from raidlab.figures.own import own_key
-from raidlab.metrics import Analysis, Comparison, Point
+from raidlab.analysis.metrics import Analysis, Comparison, Point
+from raidlab.published.compare import Comparison as Published
+from raidlab.published.compare import Row as PublishedRow
 from raidlab.report.answer import PER_WORDS, TARGET_WORDS
+from raidlab.report.figures import Figure
+from raidlab.report.figures.figure import key_of, length
+from raidlab.report.figures.own import own_key
 from raidlab.report.path import DataPath, data_path
 from raidlab.stats import mean_interval
 from raidlab.study.words import ON_THE_CLOCK

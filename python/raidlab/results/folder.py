@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
 from raidlab.results.finish import RUN, begun, ended, write_run
+from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.results.parts import PARTS, Parts, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
 from raidlab.results.tables import SCHEMA_VERSION
-from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.study import Cell, HoldTask, LoadedStudy
 from raidlab.study.expand import NULL
 from raidlab.study.words import ENGINES

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from raidlab.results.folder import Ranks, cell_record, study_facts
 from raidlab.results.load import Run
+from raidlab.results.outcome import CellOutcome
 from raidlab.results.tables import frames
-from raidlab.run.outcome import CellOutcome
 from raidlab.study import LoadedStudy
 
 

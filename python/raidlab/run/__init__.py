@@ -7,10 +7,10 @@ Invariants:
 - Nothing outside this package starts a measurement.
 """
 
+from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.execute import Execution, check_study
 from raidlab.run.far import FarMachine
 from raidlab.run.interrupt import StopFlag, catching_signals
-from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.progress import Progress, Silent, progress_on
 from raidlab.run.targets import Target, refuse_empty, resolve_targets
 

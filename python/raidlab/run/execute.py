@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
+from raidlab.results.outcome import CellOutcome, Outcome
 from raidlab.run.dry import dry_problems
 from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
 from raidlab.run.far import FarMachine
@@ -26,7 +27,6 @@ from raidlab.run.groups import groups_of, laid_over, places_told, unused_member
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import Members, check_devices, check_places, live_members
 from raidlab.run.mounted import MountedFiles, mounted_files, on_live, runs_mounted, runs_raw
-from raidlab.run.outcome import CellOutcome, Outcome
 from raidlab.run.pool import PoolRunner
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.remembered import Remembered

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raidlab.histogram import Histogram
+from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.mounted import answer_of_files
-from raidlab.run.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.runner import Answer, Runner
 from raidlab.run.stream_cells import answer_of_streams
 from raidlab.stats.order import interleaved

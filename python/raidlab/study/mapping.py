@@ -3,7 +3,7 @@
 Invariants:
 
 - Data only: nothing here evaluates anything. Expressions are read, and every name in one is a measure or a key.
-- What a measure's kind makes of its keys is the business of that kind (`raidlab.quantities`).
+- What a measure's kind makes of its keys is the business of that kind (`raidlab.published.quantities`).
 - Unknown keys are errors, as in a study file.
 """
 

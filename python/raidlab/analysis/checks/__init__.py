@@ -1,0 +1,169 @@
+"""Checks of honesty and fairness, one file a check.
+
+Adding one: a file named after its name with a function ``check(analysis)``, a line in `CHECKS`, a test. One that can
+judge a target without a run also has ``check_target(member)``, one that judges the machine ``check_machine(machine)``.
+
+Invariants:
+
+- Every check is made on every run; the user cannot switch one off.
+- A check reads the analysis of a run, or facts it is given; it measures nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raidlab.analysis.checks import (
+    array_state,
+    background_load,
+    buffered_io,
+    busy_processors,
+    cache,
+    clock,
+    compression,
+    content,
+    coverage,
+    dedupe,
+    engine,
+    equal_capacity,
+    foreign,
+    generator_limited,
+    incomplete,
+    lateness,
+    not_steady,
+    order_drift,
+    overloaded,
+    precision,
+    raw_device,
+    replay,
+    reread,
+    resync,
+    second_tool,
+    settings,
+    shared_device,
+    short_stroke,
+    single_run,
+    sparse,
+    stacked_striping,
+    stalls,
+    sustained,
+    target_never_reached,
+    throttling,
+    too_short,
+    warm_up,
+    write_cache,
+    zone_spread,
+)
+from raidlab.analysis.checks.finding import (
+    INVALID,
+    PASS,
+    SEVERITY,
+    UNKNOWN,
+    WARN,
+    Finding,
+    frame_of,
+    that_concern,
+    words_of,
+)
+from raidlab.analysis.metrics import Analysis
+
+CHECKS: tuple[Any, ...] = (
+    incomplete,
+    shared_device,
+    raw_device,
+    buffered_io,
+    cache,
+    reread,
+    write_cache,
+    sparse,
+    compression,
+    dedupe,
+    content,
+    array_state,
+    resync,
+    stacked_striping,
+    settings,
+    short_stroke,
+    coverage,
+    zone_spread,
+    equal_capacity,
+    overloaded,
+    target_never_reached,
+    warm_up,
+    too_short,
+    single_run,
+    not_steady,
+    order_drift,
+    stalls,
+    sustained,
+    precision,
+    second_tool,
+    generator_limited,
+    lateness,
+    replay,
+    throttling,
+    busy_processors,
+    background_load,
+    clock,
+    engine,
+    foreign,
+)
+
+
+def run_checks(analysis: Analysis) -> list[Finding]:
+    """Make all checks of a run; the worst first, otherwise in the order of the list.
+
+    Parameters
+    ----------
+    analysis : Analysis
+
+    Returns
+    -------
+    list of Finding
+    """
+    return _worst_first([finding for module in CHECKS for finding in module.check(analysis)])
+
+
+def check_targets(members: list[dict[str, Any]], machine: dict[str, Any]) -> list[Finding]:
+    """Make the checks that need no run.
+
+    Parameters
+    ----------
+    members : list of dict
+        Facts of each target, as a run's ``live_members`` have them, and what was tried on it.
+    machine : dict
+        Facts of the machine before and after.
+
+    Returns
+    -------
+    list of Finding
+        Target by target in the order given, then of the machine; within each the worst first.
+    """
+    found: list[Finding] = []
+    for member in members:
+        asked = [module.check_target for module in CHECKS if hasattr(module, "check_target")]
+        found += _worst_first([finding for check in asked for finding in check(member)])
+    stored = [member for member in members if member.get("disks")]
+    of_all = [shared_device.check_together(stored)] if len(stored) > 1 else []
+    asked = [module.check_machine for module in CHECKS if hasattr(module, "check_machine")]
+    return found + _worst_first([*of_all, *(finding for check in asked for finding in check(machine))])
+
+
+def _worst_first(found: list[Finding]) -> list[Finding]:
+    return sorted(found, key=lambda finding: -SEVERITY[finding.verdict])
+
+
+__all__ = [
+    "CHECKS",
+    "INVALID",
+    "PASS",
+    "SEVERITY",
+    "UNKNOWN",
+    "WARN",
+    "Finding",
+    "check_targets",
+    "frame_of",
+    "run_checks",
+    "that_concern",
+    "words_of",
+]

@@ -1,0 +1,92 @@
+"""Would other data be faster, because something below compresses?
+
+Zeros and text shrink, random bytes do not: a target that compresses is as fast as the data let it be, and one that
+keeps zeros for nothing reads them for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from raidlab.analysis.checks.finding import INVALID, WARN, Finding
+from raidlab.analysis.checks.members import (
+    Judged,
+    Member,
+    is_stored,
+    name_of,
+    of_target,
+    over_members,
+    passed,
+    reads_and_writes,
+)
+from raidlab.analysis.metrics import Analysis
+
+NAME = "compression"
+# Of the blocks sampled.
+_FEW_SHARE = 0.1
+_MOST_SHARE = 0.5
+# Compressible data are so much faster on a target that compresses, in the worst case of the interval.
+_FASTER = 1.1
+_FILL = "Fill it with random data before reading (a run that writes all of it), or name a directory."
+_SAY = "Give the share that compresses with every figure (--compressible), or turn compression off."
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN for a target that compresses, or whose content would; INVALID where such a target's zeros were read."""
+    reads, writes = reads_and_writes(analysis)
+    drive = (analysis.run.facts.get("measure") or {}).get("drive") or {}
+    share = int(drive.get("compressible_percent") or 0) if writes else 0
+    yield from over_members(NAME, analysis, lambda member: judge(member, reads=reads, written_percent=share))
+
+
+def check_target(member: Member) -> Iterator[Finding]:
+    """As for a run that reads, and by a pair of writes where the target may be written."""
+    yield from of_target(NAME, member, judge)
+
+
+def judge(member: Member, *, reads: bool = True, written_percent: int = 0) -> Judged | None:
+    """By what the kernel says of the target, what a sample of it holds, and pairs of writes if there were any."""
+    if not is_stored(member) or "stack" not in member:
+        return None
+    name, content = name_of(member), member.get("content") or {}
+    pair, compressor = member.get("compressible_pair"), compressor_of(member)
+    faster = "" if pair is None else f" Compressible data were written {pair['ratio']:.2f} times as fast as others."
+    zero, shrinks = _share(content, "zero"), _share(content, "compressible")
+    held = f"of {content.get('blocks', 0)} blocks sampled {zero:.0%} are zeros and {shrinks:.0%} compress"
+    if compressor is not None:
+        if reads and zero > _MOST_SHARE:
+            return Judged(INVALID, f"{compressor}, and {held}: zeros are read from nowhere.", _FILL)
+        return Judged(WARN, f"{compressor}: its speed is that of the data; {held}.{faster}", _SAY)
+    if pair is not None and pair["low"] > _FASTER:
+        between = f"{pair['low']:.2f} to {pair['high']:.2f} at 95 %, {pair['pairs']} pairs"
+        return Judged(WARN, f"Something below {name} compresses.{faster[:-1]} ({between}).", _SAY)
+    if written_percent:
+        evidence = f"{written_percent} % of what was written to {name} compresses away."
+        return Judged(WARN, evidence, "Leave out --compressible for figures that hold for any data.")
+    evidence = f"Nothing tells that {name} compresses; {held}.{faster}"
+    if reads and shrinks > _FEW_SHARE:
+        return Judged(WARN, f"Of {name}, {held}: figures of reading it may be those of such data.{faster}", _FILL)
+    return passed(evidence)
+
+
+def compressor_of(member: Member) -> str | None:
+    """Who compresses below a target, as the beginning of a sentence; None where nobody is known to."""
+    for layer in member.get("stack", []):
+        if layer.get("compresses"):
+            return f"{layer['name']} compresses what it keeps ({layer['compresses']})"
+    for volume in member.get("volumes", []):
+        how = (volume.get("details") or {}).get("compression")
+        if volume["kind"] == "zfs" and how not in (None, "off"):
+            return f"{volume['name']} compresses what it keeps ({how})"
+        if volume.get("level") == "vdo":
+            return f"{volume['name']} (VDO) compresses what it keeps"
+    options = str((member.get("filesystem") or {}).get("options") or "").split(",")
+    kept = [option for option in options if option.startswith("compress")]
+    if kept:
+        return f"The file system of {name_of(member)} is mounted with {kept[0]}"
+    return None
+
+
+def _share(content: dict[str, Any], key: str) -> float:
+    return content[key] / content["blocks"] if content.get("blocks") else 0.0

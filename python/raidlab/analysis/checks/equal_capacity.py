@@ -1,0 +1,43 @@
+"""Is what a table calls equal really equal?
+
+Throughput per member is only fair between arrays of the same user capacity or the same number of members, and the
+table must say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.analysis.checks.finding import INVALID, PASS, Finding
+from raidlab.analysis.metrics import Analysis
+from raidlab.study.check import difference_of
+from raidlab.study.units import format_bytes
+
+NAME = "equal_capacity"
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """INVALID when a table's arrays differ in what it says they share."""
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        for compare in analysis.run.study.compare:
+            rows = [
+                point.rows[0] for point in analysis.points if point.target == target and point.group == compare.group
+            ]
+            if not rows:
+                continue
+            key = "user_bytes" if compare.equal == "user_capacity" else "members"
+            sizes = [int(row[key]) for row in rows]
+            difference = difference_of(compare, sizes)
+            if difference is not None:
+                yield Finding(
+                    NAME,
+                    target,
+                    INVALID,
+                    f"{difference[0].upper()}{difference[1:]}.",
+                    f"Change the trees of group '{compare.group}', or say equal = "
+                    f'"{"members" if key == "user_bytes" else "user_capacity"}".',
+                )
+            else:
+                largest = max(sizes)
+                same = f"{format_bytes(largest)} of user capacity" if key == "user_bytes" else f"{largest} members"
+                yield Finding(NAME, target, PASS, f"All arrays of '{compare.title}' have {same}.")

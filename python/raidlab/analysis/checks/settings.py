@@ -1,0 +1,44 @@
+"""Are the devices set as the kernel sets them?
+
+A queue that merges nothing, a small transfer, a mount without barriers: a figure depends on it, and whoever reads the
+figure takes the defaults for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.analysis.checks.finding import WARN, Finding
+from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, over_members, passed, unknown
+from raidlab.analysis.metrics import Analysis
+
+NAME = "settings"
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN for settings of queues, arrays and mounts below a target that are not the kernel's defaults."""
+    yield from over_members(NAME, analysis, judge)
+
+
+def check_target(member: Member) -> Iterator[Finding]:
+    """As they are now."""
+    yield from of_target(NAME, member, judge)
+
+
+def judge(member: Member) -> Judged | None:
+    """By the settings whose default is the same on all devices."""
+    facts = member.get("settings")
+    if facts is None:
+        return None
+    if "unknown" in facts:
+        return unknown(f"the settings of {name_of(member)} cannot be read: {facts['unknown']}")
+    if not facts["changed"]:
+        devices = ", ".join(layer["name"] for layer in member.get("stack", []))
+        return passed(f"The settings of {devices or 'what lies below ' + name_of(member)} are the kernel's defaults.")
+    told = [
+        f"{found['place']}: {found['name']} is {found['value']} (default: {found['default']})"
+        for found in facts["changed"]
+    ]
+    return Judged(
+        WARN, f"{'; '.join(told)}.", "Set them back (/sys/block/DEVICE/queue/), or give them with every figure."
+    )

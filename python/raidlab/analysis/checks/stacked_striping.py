@@ -1,0 +1,66 @@
+"""Is striping piled upon striping?
+
+A stripe over arrays that stripe by themselves cuts requests twice: what one layer lays side by side the other may lay
+on one disk, and neither chunk says how large a transfer a disk sees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from raidlab.analysis.checks.finding import WARN, Finding
+from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, over_members, passed
+from raidlab.analysis.metrics import Analysis
+from raidlab.study.units import format_bytes
+
+NAME = "stacked_striping"
+_STRIPED = re.compile(r"raid(0|4|5|6|10)|striped|raidz\d?|draid")
+_STRIPING_LEVELS = ("stripe", "parity")
+_MEND = "Stripe in one place only: give raidlab the disks themselves, or measure the array below by itself."
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN when an array of raidlab's stripes over volumes that stripe, or one volume that stripes lies on another."""
+    stripes = [array.name for array in analysis.run.study.array if stripes_in(analysis.run.tree(array.name))]
+    yield from over_members(NAME, analysis, lambda member: judge(member, above=_above(member, stripes)))
+
+
+def check_target(member: Member) -> Iterator[Finding]:
+    """As it lies now; of a TREE@PLACE, under that tree."""
+    yield from of_target(NAME, member, lambda facts: judge(facts, above=facts.get("striped_by")))
+
+
+def _above(member: Member, stripes: list[str]) -> str | None:
+    """The array of the run that stripes over a member; the members of a study serve all of its arrays."""
+    subject = member.get("subject")
+    return next((name for name in stripes if subject in (None, name)), None)
+
+
+def judge(member: Member, *, above: str | None = None) -> Judged | None:
+    """By the levels of the kernel's volumes below, and the array above if there is one."""
+    volumes = member.get("volumes")
+    if volumes is None or (not volumes and above is None):
+        return None
+    striped = [volume for volume in volumes if _STRIPED.search(str(volume.get("level") or ""))]
+    words = [_words(volume) for volume in striped]
+    if above is not None and striped:
+        return Judged(
+            WARN, f"{above} stripes over {name_of(member)}, which lies on {', on '.join(words)}: striped twice.", _MEND
+        )
+    if len(striped) > 1:
+        return Judged(WARN, f"{name_of(member)} lies on {', on '.join(words)}: striped {len(striped)} times.", _MEND)
+    what = f"striped once, by {words[0]}" if words else "not striped below"
+    return passed(f"{name_of(member)} is {what}.")
+
+
+def _words(volume: dict[str, Any]) -> str:
+    chunk = f", chunk {format_bytes(volume['chunk_bytes'])}" if volume.get("chunk_bytes") else ""
+    return f"{volume['name']} ({volume['kind']} {volume['level']}{chunk})"
+
+
+def stripes_in(tree: dict[str, Any]) -> bool:
+    """Whether a tree stripes anywhere."""
+    children = tree.get("children") or []
+    return (tree.get("kind") in _STRIPING_LEVELS and len(children) > 1) or any(stripes_in(child) for child in children)

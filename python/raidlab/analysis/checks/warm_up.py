@@ -1,0 +1,41 @@
+"""Had the beginning ended when measuring began?
+
+Caches fill, drives clean up, queues build: the first seconds of a load are not like the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.analysis.checks.finding import PASS, WARN, Finding
+from raidlab.analysis.metrics import Analysis
+from raidlab.study.units import format_time_ns
+
+NAME = "warm_up"
+
+
+def check(analysis: Analysis) -> Iterator[Finding]:
+    """WARN when a pilot that was to find the end of the warm-up had not settled at its own."""
+    pilots = (analysis.run.facts.get("measure") or {}).get("warmups") or []
+    if not pilots:
+        return
+    unsettled = [pilot for pilot in pilots if not pilot["settled"]]
+    if unsettled:
+        first = unsettled[0]
+        yield Finding(
+            NAME,
+            "live",
+            WARN,
+            f"{len(unsettled)} of {len(pilots)} pilots had not settled; for one, {first['subject']}, {first['load']}: "
+            f"{first['sentence']}.",
+            "Measure longer with --runtime, or give a --warmup that is known to be long enough.",
+        )
+        return
+    longest = max(pilots, key=lambda pilot: pilot["warmup_ns"])
+    yield Finding(
+        NAME,
+        "live",
+        PASS,
+        f"Every pilot settled; the longest warm-up is {format_time_ns(longest['warmup_ns'])} ({longest['subject']}, "
+        f"{longest['load']}): {longest['sentence']}.",
+    )

@@ -1,0 +1,119 @@
+"""Metrics: what is worked out from a run, one file a metric.
+
+Adding one: a file named after its kind, a line in `METRICS`, a test.
+
+Invariants:
+
+- Metrics read a `Run` through points; they never read a file and never measure.
+- Percentiles come from merged histograms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from raidlab.analysis.metrics import (
+    access_count_model_percent,
+    arrival_wait_ms,
+    context_switches_per_request,
+    device_bytes_percent,
+    disk_time_ms,
+    idle_stages,
+    iops,
+    outstanding,
+    processor_share_percent,
+    processor_time_us,
+    relative_throughput_percent,
+    response_time,
+    storage_efficiency_percent,
+    stream_rates,
+    task_time_ms,
+    throughput_mb_s,
+    throughput_per_disk_mb_s,
+    write_amplification,
+)
+from raidlab.analysis.metrics.comparison import Comparison, Held, Row, comparisons_of
+from raidlab.analysis.metrics.metric import Metric
+from raidlab.analysis.metrics.point import KEYS, Point, points_of
+from raidlab.results import Run
+from raidlab.stats import mean_interval
+
+METRICS: tuple[Metric, ...] = (
+    throughput_mb_s.METRIC,
+    *stream_rates.METRICS,
+    throughput_per_disk_mb_s.METRIC,
+    iops.METRIC,
+    *response_time.METRICS,
+    arrival_wait_ms.METRIC,
+    relative_throughput_percent.METRIC,
+    access_count_model_percent.METRIC,
+    storage_efficiency_percent.METRIC,
+    write_amplification.METRIC,
+    outstanding.METRIC,
+    task_time_ms.METRIC,
+    disk_time_ms.METRIC,
+    *idle_stages.METRICS,
+    *processor_share_percent.METRICS,
+    *processor_time_us.METRICS,
+    context_switches_per_request.METRIC,
+    *device_bytes_percent.METRICS,
+)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything worked out from a run, each thing once.
+
+    Attributes
+    ----------
+    run : Run
+    """
+
+    run: Run
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """All points, in the order of the run's cells."""
+        return points_of(self.run)
+
+    @cached_property
+    def values(self) -> dict[int, dict[str, float | None]]:
+        """All metrics of each point, by its position in `points`."""
+        by_identity = {self._identity(point, point.array): point for point in self.points}
+        references = {compare.group: compare.reference for compare in self.run.study.compare}
+        found = {}
+        for index, point in enumerate(self.points):
+            name = references.get(point.group)
+            reference = by_identity.get(self._identity(point, name)) if name is not None else None
+            found[index] = {metric.kind: metric.compute(point, reference) for metric in METRICS}
+        return found
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """The tables the study asks for."""
+        return comparisons_of(self.run, self.points, self.values)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row a point: its identity, all metrics, the 95 % interval of its throughput over repeats."""
+        rows = []
+        for index, point in enumerate(self.points):
+            interval = mean_interval([rate / 1e6 for rate in point.each_per_s("all_bytes")])
+            rows.append(
+                {key: getattr(point, key) for key in KEYS}
+                | {"swept": point.is_swept, "repeats": len(point.rows), "members": point.members}
+                | self.values[index]
+                | {"throughput_mb_s_low": interval[0] if interval else None}
+                | {"throughput_mb_s_high": interval[1] if interval else None}
+            )
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    @staticmethod
+    def _identity(point: Point, array: str) -> tuple[object, ...]:
+        return point.target, array, point.workload, point.load, point.depth, point.rate_per_s
+
+
+__all__ = ["METRICS", "Analysis", "Comparison", "Held", "Metric", "Point", "Row"]

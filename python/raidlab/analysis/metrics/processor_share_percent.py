@@ -1,0 +1,74 @@
+"""How much of the host's processors a load takes, and for what: parity, or requests.
+
+In the simulator it is what the station of the host's processors did, with the part of it that was parity; on real
+members the time of raidlab's own threads, user and system, over all processors of the machine, of which nobody tells
+apart what was parity: there, a level with parity is set beside one without.
+"""
+
+from __future__ import annotations
+
+from raidlab.analysis.metrics.metric import Metric
+from raidlab.analysis.metrics.point import Point
+
+# As the simulator calls them (`raidlab_sim::HOST_CPU`, `HOST_PARITY`).
+HOST_CPU, HOST_PARITY = "host cpu", "host cpu: parity"
+
+
+def host_cpu_percent(point: Point) -> float | None:
+    """The share of all processors' time; None where nothing was charged to them, or counted."""
+    simulated = _station_percent(point, HOST_CPU)
+    if simulated is not None:
+        return simulated
+    spent = [point.counted(column) for column in ("cpu_user_ns", "cpu_system_ns")]
+    cpus, elapsed_ns = point.run.facts["host"].get("cpus"), point.total("elapsed_ns")
+    if None in spent or not cpus or not elapsed_ns:
+        return None
+    return 100 * sum(one or 0.0 for one in spent) / (float(cpus) * elapsed_ns)
+
+
+def host_parity_percent(point: Point) -> float | None:
+    """The part of it that was parity; None where nobody tells it apart."""
+    if _station_percent(point, HOST_CPU) is None:
+        return None
+    return _station_percent(point, HOST_PARITY) or 0.0
+
+
+def host_requests_percent(point: Point) -> float | None:
+    """The rest of it: requests, accesses, their completions, copies."""
+    parity, whole = host_parity_percent(point), host_cpu_percent(point)
+    return None if parity is None or whole is None else whole - parity
+
+
+def _station_percent(point: Point, name: str) -> float | None:
+    rows = [point.run.station_rows.get((cell, name)) for cell in point.cells]
+    elapsed_ns = point.total("elapsed_ns")
+    known = [row for row in rows if row is not None]
+    if not known or not elapsed_ns:
+        return None
+    busy_ns, servers = float(sum(row["busy_ns"] for row in known)), float(known[0]["servers"])
+    return 100 * busy_ns / (servers * elapsed_ns)
+
+
+METRICS = (
+    Metric(
+        kind="host_cpu_percent",
+        title="processors",
+        unit="%",
+        meaning="share of the host's processors that was busy; on real members with raidlab's own threads",
+        compute=lambda point, reference: host_cpu_percent(point),
+    ),
+    Metric(
+        kind="host_parity_percent",
+        title="processors, parity",
+        unit="%",
+        meaning="the part of host_cpu_percent that computed parity; simulator only",
+        compute=lambda point, reference: host_parity_percent(point),
+    ),
+    Metric(
+        kind="host_requests_percent",
+        title="processors, requests",
+        unit="%",
+        meaning="the rest of host_cpu_percent: requests, accesses and their completions, copies; simulator only",
+        compute=lambda point, reference: host_requests_percent(point),
+    ),
+)

@@ -1,0 +1,148 @@
+"""What can be found out about targets without a study: ``raidlab check``.
+
+Facts are gathered as a measurement gathers them, and a few things are tried: the devices are watched while nothing is
+asked of them, parts are read twice, and where writing is allowed, data of two kinds are written in turn. What it all
+means is for `raidlab.analysis.checks` to say.
+
+Adding a trial: a file with ``KEY`` and ``tried(target)``, a line in `TRIALS`, a test, and the check that reads it.
+
+Invariants:
+
+- Only reads, unless a block device is given up by name (``--destroy``); in a directory raidlab writes files of its own,
+  which are gone afterwards. Files that are there already are only read.
+- Devices are watched before anything is asked of them.
+- A trial that cannot be made leaves out its facts and stops no other; one that is refused for safety ends it all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from raidlab.errors import CellFailedError, InputError, RefusedError
+from raidlab.measure.places import Place, Wanted, wanted_targets
+from raidlab.measure.trials import compressible_pair, flushed, read_again, read_twice, repeated_pair, watched
+from raidlab.measure.trials.target import Probed
+from raidlab.run.machine_facts import MachineWatch
+from raidlab.run.members import member_files
+from raidlab.run.progress import Progress, Silent
+from raidlab.run.runner import run_request
+from raidlab.run.target_facts import target_facts
+
+TRIALS = (read_again, read_twice, compressible_pair, repeated_pair, flushed)
+_STRIPING = ("stripe", "parity")
+
+
+def examine(
+    words: Sequence[str], destroy: Sequence[str], *, file_bytes: int, progress: Progress | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Look at targets, and try what can be tried.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Targets as ``raidlab measure`` takes them.
+    destroy : sequence of str
+        Block devices that may be overwritten.
+    file_bytes : int
+        The size of the file made in each directory.
+    progress : Progress, optional
+
+    Returns
+    -------
+    list of dict, dict
+        Facts of each place, and of the machine before and after.
+
+    Raises
+    ------
+    InputError, RefusedError
+        For what is no target, or must not be touched.
+    """
+    told = progress or Silent()
+    wanted = wanted_targets(words, destroy, writes=False, file_bytes=file_bytes)
+    places = [(place, _striped_by(target)) for target in wanted for place in target.places]
+    machine = MachineWatch()
+    told.note("watching the devices for a second")
+    idle = watched.watch([place.path for place, _ in places])
+    found = []
+    for (place, above), traffic in zip(places, idle, strict=True):
+        told.note(f"looking at {place.word}")
+        found.append({**_examined(place), "striped_by": above, **({"watched": traffic} if place.path else {})})
+    return found, machine.facts()
+
+
+def _examined(place: Place) -> dict[str, Any]:
+    with ExitStack() as made:
+        file = place.path
+        if place.kind == "directory" and place.path is not None:
+            words = ("TARGET", "a smaller --file-size")
+            file = made.enter_context(member_files([place.path], 1, place.size_bytes, words))[0]
+        # The engine opens it first: what it refuses is refused before anything is tried.
+        member = place.member(file if place.kind == "directory" else None)
+        facts = {**_opened(place, member), "name": place.word, **target_facts(file)}
+        if file is None:
+            return facts
+        probed = Probed(file, member, place.size_bytes, facts, writable=place.kind == "directory" or place.given_up)
+        for trial in TRIALS:
+            facts |= _outcome(trial, probed, place)
+        return facts
+
+
+def _opened(place: Place, member: dict[str, Any]) -> dict[str, Any]:
+    """The engine's own facts of a target, from one request to it."""
+    request = {
+        "engine": "direct",
+        "seed": 1,
+        "targets": [{key: value for key, value in member.items() if key != "destroy"}],
+        "load": {"kind": "closed", "depth": 1},
+        "workload": {
+            "read_fraction": 1.0,
+            "size": {"kind": "fixed", "bytes": 4096},
+            "address": {"kind": "uniform", "align_bytes": 4096},
+        },
+        "measure": {"requests": 1},
+    }
+    try:
+        answer = run_request(json.dumps(request))
+    except RefusedError as error:
+        raise RefusedError(f"TARGET: '{place.word}': {str(error).removeprefix('targets[0]: ')}") from None
+    except CellFailedError as error:
+        raise InputError.one("TARGET", str(error).removeprefix("targets[0]: "), value=f"'{place.word}'") from None
+    if answer.get("stopped_by"):
+        raise CellFailedError(f"TARGET: '{place.word}': {answer['stopped_by']}")
+    return dict(answer["facts"]["targets"][0] or {})
+
+
+def _outcome(trial: Any, probed: Probed, place: Place) -> dict[str, Any]:
+    try:
+        return dict(trial.tried(probed))
+    except RefusedError as error:
+        raise RefusedError(f"TARGET: '{place.word}': {str(error).removeprefix('targets[0]: ')}") from None
+    except (CellFailedError, OSError) as error:
+        return {"untried": {**probed.facts.get("untried", {}), trial.KEY: str(error)}}
+
+
+def _striped_by(wanted: Wanted) -> str | None:
+    """The array of a TREE@PLACE, if it stripes."""
+    if wanted.tree is None:
+        return None
+    from raidlab import _core
+
+    try:
+        tree = json.loads(_core.parse_tree(wanted.tree))
+    except _core.CellError as error:
+        raise InputError.one("TARGET", str(error), value=f"'{wanted.word}'") from None
+    return wanted.tree if any(kind in _STRIPING for kind in _kinds(tree)) else None
+
+
+def _kinds(tree: dict[str, Any]) -> Iterator[str]:
+    children = tree.get("children") or []
+    if len(children) > 1:
+        yield str(tree.get("kind"))
+    for child in children:
+        yield from _kinds(child)
+
+
+__all__ = ["TRIALS", "examine"]

@@ -1,0 +1,35 @@
+"""Write compressible and incompressible data in turn: where one is faster, something below compresses.
+
+Invariants:
+
+- Nothing is written unless the target was given up for it; the engine opens what is written, and nobody else.
+- Which of a pair comes first alternates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raidlab.measure.trials.target import Probed, compared, scan
+
+KEY = "compressible_pair"
+
+PAIRS = 5
+_PART_BYTES = 32 << 20
+_BLOCK_BYTES = 128 << 10
+_DEPTH = 4
+
+
+def tried(target: Probed) -> dict[str, Any]:
+    """How many times as fast compressible data were written, with an interval; over the first part of the target."""
+    part = min(_PART_BYTES, target.size_bytes // _BLOCK_BYTES * _BLOCK_BYTES)
+    if not target.writable or not part:
+        return {}
+    rates: dict[int, list[float]] = {0: [], 100: []}
+    for number in range(PAIRS):
+        for percent in (0, 100) if number % 2 else (100, 0):
+            written = {"read_fraction": 0.0, "compressible_percent": percent}
+            rate = scan(target, 0, part, depth=_DEPTH, block=_BLOCK_BYTES, seed=number + 1, **written)
+            rates[percent].append(rate)
+    pair = compared(rates[100], rates[0])
+    return {} if pair is None else {KEY: pair}

@@ -1,0 +1,143 @@
+"""A run beside what its study published: rows, their errors, and the file they are written to.
+
+Invariants:
+
+- Nothing here runs anything, and nothing here knows a study by name.
+- ``comparison.csv`` is a function of the run and of the study's own folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
+from raidlab.published.compare.evaluate import CLAIMS, Evaluation, checked
+from raidlab.published.compare.row import MISS_PERCENT, MISS_POINTS, Published, Row, error_of
+from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
+from raidlab.published.quantities import Source
+from raidlab.study.mapping import Mapping
+from raidlab.study.parameters import Parameter
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run beside what its study published.
+
+    Attributes
+    ----------
+    rows : list of Row
+        Claims, tables, and the study's conclusions on every target of the run.
+    parameters : dict
+        Of the hardware, each with its provenance; empty on real members.
+    target : str
+        The target whose figures stand beside the published ones.
+    follows : frozenset of str
+        Ids and tables of figures that follow from what was fitted to.
+    of_device : tuple of str
+        What the target's device says of itself that was fitted.
+    """
+
+    rows: list[Row]
+    parameters: dict[str, Parameter]
+    target: str
+    follows: frozenset[str] = frozenset()
+    of_device: tuple[str, ...] = ()
+
+    @property
+    def fitted(self) -> list[str]:
+        """The names of the parameters that were fitted, the device's last."""
+        return [*(name for name, parameter in self.parameters.items() if parameter.status == "fitted"), *self.of_device]
+
+    @property
+    def errors(self) -> list[Row]:
+        """Rows that are mistakes of the mapping."""
+        return [row for row in self.rows if row.verdict == "error"]
+
+    @property
+    def conclusions(self) -> list[Row]:
+        """The study's conclusions, target by target."""
+        return [row for row in self.rows if row.table.startswith(CONCLUSIONS)]
+
+    @property
+    def published(self) -> list[Row]:
+        """The rest: what was published, and what is derived."""
+        return [row for row in self.rows if not row.table.startswith(CONCLUSIONS)]
+
+    @property
+    def data_points(self) -> int:
+        """How many figures the fit was held to."""
+        fitted = [row for row in self.rows if row.kind == "fitted" and row.verdict == "compared"]
+        return sum(1 for row in fitted if not {row.id, row.table} & self.follows)
+
+
+def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = True) -> Comparison:
+    """Set every published figure beside what a run gives, and test the study's conclusions on each of its targets.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        Of a run of the study.
+    mapping : Mapping
+        The study's ``quantities.toml`` and ``columns.toml``.
+    is_published : bool
+        Whether published figures are compared; conclusions always are tested.
+    """
+    target = target_of(analysis, mapping)
+    parameters = parameters_of(analysis, target)
+    fitted_to = {name for parameter in parameters.values() for name in parameter.to}
+    follows: set[str] = set()
+    if mapping.quantities.fit is not None:
+        fitted_to |= set(mapping.quantities.fit.to)
+        follows = set(mapping.quantities.fit.follows)
+    is_model = target in analysis.run.facts["devices"]
+    evaluation = Evaluation(
+        mapping, Source(analysis, target, mapping.published), fitted_to | follows if is_model else set()
+    )
+    rows = list(evaluation.rows()) if is_published else []
+    for name in dict.fromkeys(point.target for point in analysis.points):
+        rows += conclusions_on(mapping, Source(analysis, name, mapping.published))
+    return Comparison(rows, parameters, target, frozenset(follows), _fitted_of_device(analysis, target))
+
+
+def _fitted_of_device(analysis: Analysis, target: str) -> tuple[str, ...]:
+    said = (analysis.run.facts["devices"].get(target) or {}).get("provenance", {})
+    return tuple(f"device.{name}" for name, one in said.items() if one.get("status") == "fitted")
+
+
+def target_of(analysis: Analysis, mapping: Mapping) -> str:
+    """The target of a run that is compared: that of the study's own hardware if it is there, else the first."""
+    targets = list(dict.fromkeys(point.target for point in analysis.points))
+    wanted = mapping.quantities.target
+    return wanted if wanted in targets or not targets else targets[0]
+
+
+def parameters_of(analysis: Analysis, target: str) -> dict[str, Parameter]:
+    """The parameters that a run's hardware had."""
+    known = analysis.run.facts.get("hardware", {}).get(target, {})
+    return {
+        name: Parameter.model_validate({key: value for key, value in one.items() if key != "text"})
+        for name, one in known.items()
+    }
+
+
+__all__ = [
+    "CLAIMS",
+    "CONCLUSIONS",
+    "FILE",
+    "HEADER",
+    "MISS_PERCENT",
+    "MISS_POINTS",
+    "Comparison",
+    "Errors",
+    "Evaluation",
+    "Published",
+    "Row",
+    "checked",
+    "compare_run",
+    "error_of",
+    "errors_of",
+    "parameters_of",
+    "target_of",
+    "write_csv",
+]

@@ -1,0 +1,238 @@
+"""Work out every published figure of a study from a run.
+
+Invariants:
+
+- Every claim and every value of a declared table becomes a row; what cannot be worked out becomes a row that says why.
+- A claim that nobody mapped is an error, unless nothing could check it.
+- What a figure is called (fitted, predicted, ...) follows from its expression and from the fit, never from a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, Row, Verdict, error_of
+from raidlab.published.quantities import KINDS, NotThereError, Reading, Source
+from raidlab.stats import mean_interval
+from raidlab.study.expression import Expression, Operand, read
+from raidlab.study.mapping import ClaimQuantity, Derived, Measures, Order, TableColumns, operands_of
+from raidlab.study.mapping import Mapping as StudyMapping
+from raidlab.study.published import Claim, PublishedTable, number, read_claims, read_tables
+
+_NOT_CHECKABLE = "none"
+CLAIMS = "claims"
+DERIVED = "derived"
+
+
+@dataclass
+class Evaluation:
+    """A run beside what its study printed.
+
+    Parameters
+    ----------
+    mapping : Mapping
+    source : Source
+    fitted_to : set of str
+        Ids and tables to which parameters of this hardware were fitted, and what follows from those.
+    """
+
+    mapping: StudyMapping
+    source: Source
+    fitted_to: set[str]
+
+    def rows(self, only: set[str] | None = None) -> Iterator[Row]:
+        """All rows: claims, what is derived, tables; ``only`` those of some ids and tables."""
+        for claim in read_claims(self.mapping.published):
+            if only is None or claim.id in only:
+                yield self._claim(claim)
+        for name, derived in self.mapping.quantities.derived.items():
+            if only is None:
+                yield self._derived(name, derived)
+        for columns in self.mapping.columns.table:
+            for table in read_tables(self.mapping.published, columns.file):
+                if only is None or table.name in only:
+                    yield from self._table(columns, table)
+        if only is None:
+            yield from self._undeclared()
+
+    def _undeclared(self) -> Iterator[Row]:
+        """Tables that nobody declared."""
+        declared = {
+            table.name for one in self.mapping.columns.table for table in read_tables(self.mapping.published, one.file)
+        }
+        for table in read_tables(self.mapping.published, "*.csv"):
+            if table.name not in declared:
+                note = "columns.toml does not say what its columns are"
+                yield Row(table.name, table.name, "", Published(""), "error", table=table.name, note=note)
+
+    def _claim(self, claim: Claim) -> Row:
+        mapped = self.mapping.quantities.claim.get(claim.id)
+        note = mapped.note if mapped else ""
+
+        def ended(verdict: Verdict, why: str) -> Row:
+            unit = mapped.unit if mapped and mapped.unit else claim.unit
+            published = Published(claim.value, claim.low, claim.high, unit)
+            return Row(claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why)
+
+        if mapped is None:
+            if claim.checkable_by == _NOT_CHECKABLE:
+                return ended("not evaluated", "no run could check it")
+            return ended("error", "is not mapped to a quantity")
+        if mapped.not_evaluated is not None:
+            return ended("not evaluated", mapped.not_evaluated)
+        published = _published(claim, mapped)
+        text = mapped.value or mapped.holds or ""
+        row = Row(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note)
+        return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=mapped.holds is not None)
+
+    def _derived(self, name: str, derived: Derived) -> Row:
+        """A figure beyond what was published."""
+        text = derived.value or derived.holds or ""
+        printed = Published(derived.printed, unit=derived.unit)
+        row = Row(derived.where, name, text, printed, "compared", table=DERIVED, note=derived.note)
+        return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=derived.holds is not None)
+
+    def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[Row]:
+        if columns.not_evaluated is not None:
+            note = columns.not_evaluated
+            yield Row(table.name, table.name, "", Published(""), "not evaluated", table=table.name, note=note)
+        for line in table.rows:
+            keys = columns.keys_of(line)
+            why = columns.skipped(keys)
+            measures = columns.measures_of(table.name, keys, self.mapping.quantities.measure)
+            for name, column in columns.column.items():
+                if name not in line:
+                    continue
+                upper = line.get(column.up_to, "") if column.up_to else ""
+                printed = Published("", line[name], upper, column.unit) if column.up_to else Published(line[name])
+                printed = replace(printed, unit=column.unit)
+                label = f"{table.name}:{','.join(text for text in keys.values() if text)}:{name}"
+                row = Row(table.name, label, column.value, printed, "compared", table=table.name, note=column.note)
+                if why is not None:
+                    yield replace(row, verdict="not evaluated", note=why)
+                else:
+                    yield self._worked_out(row, read(column.value), measures, operands_of(keys), holds=False)
+            for name, order in columns.order.items():
+                if name in line:
+                    yield self._ordered(table.name, name, order, keys, measures, line[name])
+
+    def _ordered(
+        self, table: str, column: str, order: Order, keys: dict[str, str], measures: Measures, printed: str
+    ) -> Row:
+        """Whether a printed order holds."""
+        text = keys[order.by]
+        note = order.note.get(text, "")
+        row = Row(text, f"{table}:{text}", order.holds.get(text, ""), Published(printed), "error", table=table)
+        if (why := order.not_evaluated.get(text)) is not None:
+            return replace(row, verdict="not evaluated", note=why)
+        if text not in order.holds:
+            return replace(row, note=f"columns.toml does not say what the order in '{column}' means here")
+        return self._worked_out(replace(row, note=note), read(row.quantity), measures, operands_of(keys), holds=True)
+
+    def _worked_out(
+        self, row: Row, expression: Expression, measures: Measures, operands: Mapping[str, Operand], *, holds: bool
+    ) -> Row:
+        """The row with the expression's value in it."""
+        known = Known(self, measures, operands)
+        try:
+            value = expression.value(known)
+            each = known.each(expression)
+        except NoReadingError as error:
+            return replace(row, verdict="not evaluated", note=f"the run has no {error}")
+        except ValueError as error:
+            return replace(row, verdict="error", note=str(error))
+        kind = self.kind_of(row, [measures[name] for name in known.readings])
+        if holds or isinstance(value, bool):
+            figures = ", ".join(f"{name} = {reading.value:.4g}" for name, reading in known.readings.items())
+            note = "; ".join(part for part in (figures, row.note) if part)
+            return replace(row, verdict="holds" if value else "fails", kind=kind, note=note)
+        interval = mean_interval(each)
+        distance = error_of(row.published, value)
+        return replace(
+            row,
+            verdict="no published value" if distance is None else "compared",
+            kind=kind,
+            value=value,
+            low=interval[0] if interval else None,
+            high=interval[1] if interval else None,
+            error=distance,
+        )
+
+    def reading(self, measure: Mapping[str, Any]) -> Reading | None:
+        """A measure's number.
+
+        Raises
+        ------
+        NotThereError
+            When it names what is not there, or its keys are not those of its kind.
+        """
+        keys = dict(measure)
+        kind = KINDS.get(keys.pop("kind", ""))
+        if kind is None:
+            raise NotThereError(f"a measure's kind is {measure.get('kind')!r}; accepted: {', '.join(KINDS)}")
+        return kind.read(checked(kind.kind, keys), self.source)
+
+    def kind_of(self, row: Row, measures: list[dict[str, Any]]) -> Kind:
+        """Whether a row was computed, fitted, predicted or measured."""
+        if not any(KINDS[measure["kind"]].is_run for measure in measures):
+            return ARITHMETIC
+        if row.id in self.fitted_to or row.table in self.fitted_to:
+            return FITTED
+        return "predicted" if self.source.target in ("original", "sim") else "measured"
+
+
+class NoReadingError(Exception):
+    """The run does not have what a measure takes."""
+
+
+class Known(dict[str, Operand]):
+    """What stands behind the names of an expression; measures are read when they are asked for, each once."""
+
+    def __init__(self, evaluation: Evaluation, measures: Measures, operands: Mapping[str, Operand]) -> None:
+        super().__init__(operands)
+        self.readings: dict[str, Reading] = {}
+        self._operands, self._evaluation, self._measures = dict(operands), evaluation, measures
+
+    def __missing__(self, name: str) -> float:
+        if name not in self.readings:
+            reading = self._evaluation.reading(self._measures[name])
+            if reading is None:
+                raise NoReadingError(name)
+            self.readings[name] = reading
+        return self.readings[name].value
+
+    def each(self, expression: Expression) -> list[float]:
+        """The value of each repeat, where every reading that varies has as many of them."""
+        return [float(expression.value(numbers)) for numbers in self.repeats()]
+
+    def repeats(self) -> list[dict[str, Operand]]:
+        """What stands behind the names in each repeat; empty where not every reading that varies has as many."""
+        counts = {len(reading.each) for reading in self.readings.values() if reading.each}
+        if len(counts) != 1:
+            return []
+        return [
+            self._operands
+            | {name: reading.each[index] if reading.each else reading.value for name, reading in self.readings.items()}
+            for index in range(counts.pop())
+        ]
+
+
+def checked(kind: str, keys: Mapping[str, Any]) -> Any:
+    """The keys of a measure, checked by its kind; NotThereError with a sentence."""
+    try:
+        return KINDS[kind].check(keys)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise NotThereError(f"{kind}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _published(claim: Claim, mapped: ClaimQuantity) -> Published:
+    """What was printed; a formula with its names given becomes the number it stands for."""
+    unit, value = mapped.unit or claim.unit, claim.value
+    if value and number(value) is None and mapped.published_with and mapped.value is not None:
+        value = f"{float(read(value).value(mapped.published_with)):.4g}"
+    return Published(value, claim.low, claim.high, unit)

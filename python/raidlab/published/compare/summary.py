@@ -1,0 +1,108 @@
+"""What a comparison amounts to: errors by table and by kind, parameters against data points, and the CSV file.
+
+Invariants:
+
+- Arithmetic and fitted figures are never counted among the predicted.
+- Percent and points are summed up apart; signs count for nothing in a median.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from raidlab.directory import Directory
+from raidlab.published.compare.row import Row
+from raidlab.results.spreadsheet import spreadsheet_text
+
+FILE = "comparison.csv"
+HEADER = (
+    "figure",
+    "id",
+    "quantity",
+    "published",
+    "unit",
+    "simulated_or_measured",
+    "low",
+    "high",
+    "error_percent",
+    "kind",
+    "note",
+)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of some figures.
+
+    Attributes
+    ----------
+    table, kind, unit : str
+        Whose; the unit is ``%`` or ``pt``.
+    count : int
+    median, largest : float
+    worst : str
+        The id of the largest.
+    """
+
+    table: str
+    kind: str
+    unit: str
+    count: int
+    median: float
+    largest: float
+    worst: str
+
+
+def errors_of(rows: Iterable[Row]) -> list[Errors]:
+    """Median and largest error of each table, kind and unit, in the order of the rows."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.verdict == "compared" and row.error is not None:
+            groups.setdefault((row.table, row.kind, row.error_unit), []).append(row)
+    return [_errors(key, mine) for key, mine in groups.items()]
+
+
+def _errors(key: tuple[str, str, str], rows: list[Row]) -> Errors:
+    sizes = [abs(row.error or 0.0) for row in rows]
+    largest = max(sizes)
+    return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].id)
+
+
+def write_csv(rows: Iterable[Row], folder: Directory) -> Path:
+    """Write ``comparison.csv``; an error in points says so in its note."""
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows([spreadsheet_text(text) for text in _fields(row)] for row in rows)
+    return folder.replace(FILE, lines.getvalue().encode())
+
+
+def _fields(row: Row) -> list[str]:
+    shown = row.verdict if row.value is None else _number(row.value)
+    note = row.note
+    if row.error is not None and row.published.is_percent:
+        note = "; ".join(part for part in ("error in points", note) if part)
+    if row.verdict == "no published value":
+        note = "; ".join(part for part in (row.verdict, note) if part)
+    return [
+        row.figure,
+        row.id,
+        row.quantity,
+        row.published.text,
+        row.published.unit,
+        shown,
+        _number(row.low),
+        _number(row.high),
+        "" if row.error is None else f"{row.error:.3g}",
+        row.kind,
+        note,
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"

@@ -1,0 +1,32 @@
+"""What the simple access-count model says: throughput per disk in percent of an array without redundancy."""
+
+from __future__ import annotations
+
+from raidlab.analysis.model import throughput_per_member_percent
+from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
+from raidlab.study.check import typical_bytes
+from raidlab.study.words import Name, Table
+
+
+class Keys(Table):
+    """What a measure of this kind says."""
+
+    array: Name
+    """Which array."""
+    workload: Name
+    """Which workload; of drawn sizes the mean counts."""
+
+
+def read(keys: Keys, source: Source) -> Reading | None:
+    """The model's value."""
+    study = source.run.study
+    workload = next((one for one in study.workload if one.name == keys.workload), None)
+    if workload is None or keys.array not in {one.name for one in study.array}:
+        raise NotThereError(f"the study has no array '{keys.array}' under '{keys.workload}'")
+    if workload.trace is not None:
+        raise NotThereError(f"'{keys.workload}' replays a trace, which has no mean size before it is read")
+    tree = source.run.tree(keys.array)
+    return Reading(throughput_per_member_percent(tree, typical_bytes(workload), workload.read))
+
+
+KIND = Kind(kind="access_count", title="the simple access-count model", keys=Keys, is_run=False, read=read)

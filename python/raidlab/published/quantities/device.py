@@ -1,0 +1,37 @@
+"""A parameter of the modelled device, or what follows from it for an idle read of 4 KiB."""
+
+from __future__ import annotations
+
+import json
+
+from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
+from raidlab.study.words import Line, Table
+
+_IDLE = ("idle_overhead_ns", "idle_seek_ns", "idle_rotation_ns", "idle_transfer_ns")
+
+
+class Keys(Table):
+    """What a measure of this kind says."""
+
+    key: Line
+    """A key of the device file (``revolution_ms``, ``seek.avg_ms``), or an idle mean in ns such as ``idle_seek_ns``."""
+
+
+def read(keys: Keys, source: Source) -> Reading | None:
+    """The number."""
+    from raidlab import _core
+
+    device = source.run.facts["devices"].get(source.target)
+    if device is None:
+        return None
+    if keys.key in _IDLE:
+        return Reading(float(_core.device_facts(json.dumps(device))[keys.key]))
+    found = device
+    for step in keys.key.split("."):
+        found = found.get(step) if isinstance(found, dict) else None
+    if not isinstance(found, int | float):
+        raise NotThereError(f"the device has no number '{keys.key}'")
+    return Reading(float(found))
+
+
+KIND = Kind(kind="device", title="a parameter of the device", keys=Keys, is_run=False, read=read)

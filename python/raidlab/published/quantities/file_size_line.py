@@ -1,0 +1,74 @@
+"""A straight line through the mean retrieval time of whole files over their size: positioning time and transfer rate.
+
+Its height at size 0 is what positioning takes on average, the inverse of its slope the rate at which data comes: the
+linear model of S. Hauser, L. Berman, G. Thoma, *Is the bang worth the buck?*, 1996, which zones and striping spoil.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import polars as pl
+from pydantic import Field
+
+from raidlab.published.quantities.kind import Kind, Need, Reading, Source
+from raidlab.published.quantities.metric import AtDepth, chosen, needs_at
+from raidlab.stats.regression import line
+from raidlab.study import Study
+from raidlab.study.words import Name, Table
+
+
+class Keys(Table):
+    """What a measure of this kind says."""
+
+    of: Literal["positioning_ms", "rate_mb_s", "r_squared"]
+    """Which number of the line; MB = 10^6 bytes."""
+    array: Name
+    """Which array."""
+    workload: Name
+    """Which workload, of whole files whose sizes are a table."""
+    readers: Annotated[int, Field(ge=1)] = 1
+    """How many read."""
+
+
+def read(keys: Keys, source: Source) -> Reading | None:
+    """The line through the mean of each size, over all repeats and in each."""
+    point = chosen(source.points_of(keys.array, keys.workload), AtDepth(depth=keys.readers))
+    if point is None:
+        return None
+    value = _line(keys, source.run.file_sizes, point.cells)
+    if value is None:
+        return None
+    each = [_line(keys, source.run.file_sizes, [cell]) for cell in point.cells]
+    return Reading.over(value, each)
+
+
+def _line(keys: Keys, sizes: pl.DataFrame, cells: list[int]) -> float | None:
+    of_cells = sizes.filter(pl.col("cell").is_in(cells)).group_by("size_bytes").agg(pl.sum("files", "time_ns"))
+    known = of_cells.filter(pl.col("files") > 0).sort("size_bytes")
+    if known.height < 2:
+        return None
+    x = (known["size_bytes"] / 1e6).to_list()
+    y = (known["time_ns"] / known["files"] / 1e6).to_list()
+    found = line(x, y)
+    if keys.of == "positioning_ms":
+        return found.intercept.value
+    if keys.of == "rate_mb_s":
+        slope = found.slope.value
+        return 1000 / slope if slope is not None and slope > 0 else None
+    return found.explained
+
+
+def needs(keys: Keys, study: Study) -> set[Need] | None:
+    """Its point."""
+    return needs_at({keys.array}, keys.workload, AtDepth(depth=keys.readers), study)
+
+
+KIND = Kind(
+    kind="file_size_line",
+    title="a line through retrieval time over the size of files",
+    keys=Keys,
+    is_run=True,
+    read=read,
+    needs=needs,
+)

@@ -1,0 +1,45 @@
+"""What a second tool measured beside raidlab (`live.second_tool`), and what raidlab did: a figure, or its spread."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any, Literal
+
+from raidlab.published.quantities.kind import Kind, Reading, Source
+from raidlab.study.words import Depth, Name, Table
+
+
+class Keys(Table):
+    """What a measure of this kind says."""
+
+    tool: Literal["raidlab", "fio"]
+    """Whose."""
+    array: Name
+    """On a member of which array."""
+    workload: Name
+    """Under which workload."""
+    depth: Depth = 1
+    """With how many jobs."""
+    figure: Literal["throughput_mb_s", "iops", "processors_busy"] = "throughput_mb_s"
+    """Which figure."""
+    of: Literal["median", "spread"] = "median"
+    """The middle run, or highest minus lowest in percent of it."""
+
+
+def read(keys: Keys, source: Source) -> Reading | None:
+    """The number; of the median also that of each pair of runs."""
+    found: list[dict[str, Any]] = source.run.facts.get("second_tool", []) if source.target == "live" else []
+    for one in found:
+        if (one["array"], one["workload"], one["depth"]) != (keys.array, keys.workload, keys.depth):
+            continue
+        values = [pair[keys.tool][keys.figure] for pair in one.get("pairs", ()) if keys.figure in pair[keys.tool]]
+        if not values:
+            return None
+        middle = statistics.median(values)
+        if keys.of == "spread":
+            return Reading(100 * (max(values) - min(values)) / middle) if middle else None
+        return Reading(middle, tuple(values))
+    return None
+
+
+KIND = Kind(kind="second_tool", title="what a second tool measured", keys=Keys, is_run=True, read=read)

@@ -1,0 +1,369 @@
+"""Work out the figures of every candidate, and answer every rule with them.
+
+Invariants:
+
+- A rule that names its choice is borne out where that choice is the best. Nothing is shown to be better within the
+  rule's margin, or where the 95 % intervals over repeats overlap.
+- A candidate that was not run has no figures; a rule of whose choice nothing was run is not answered.
+- The sensitivity to a price is found by working everything out again with another price, not by a formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from raidlab.analysis.metrics import Analysis
+from raidlab.errors import InputError
+from raidlab.published.quantities import KINDS, NotThereError, Reading, Source
+from raidlab.published.rules.plan import CHOICE, ChoiceFigure, ChoicePlan, Rule
+from raidlab.published.rules.prices import Prices
+from raidlab.stats import mean_interval
+from raidlab.study.expression import Expression, read
+
+Verdict = Literal["borne out", "no difference shown", "not borne out", "not answered"]
+# A price is looked at up to so many times higher and lower.
+_FARTHEST = 10.0
+_STEPS = 40
+_HALVINGS = 20
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Row:
+    """A candidate with its figures; those that are not there are left out."""
+
+    name: str
+    array: str
+    values: dict[str, Reading]
+
+    def value(self, figure: str) -> float | None:
+        """A figure."""
+        reading = self.values.get(figure)
+        return None if reading is None else reading.value
+
+    def interval(self, figure: str) -> tuple[float, float] | None:
+        """Its 95 % interval over repeats."""
+        reading = self.values.get(figure)
+        return mean_interval(reading.each) if reading is not None and len(reading.each) > 1 else None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A rule and its answer."""
+
+    rule: Rule
+    verdict: Verdict
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What another price would change: from a factor on another candidate is first by a figure."""
+
+    figure: str
+    price: str
+    factor: float
+    first: str
+    instead: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The Choice section of a run.
+
+    Attributes
+    ----------
+    plan : ChoicePlan
+    target : str
+    rows : list of Row
+        Those that were run.
+    missing : list of str
+        The arrays that were not.
+    judged : list of Judged
+    prices : dict
+        Those that hold.
+    currency, dated : str
+    own_prices : tuple of str
+        Names of the prices that are the user's.
+    turns : list of Turn
+    totals : dict
+        By candidate, the times of 1, 2, ... tasks one after another and at once.
+    """
+
+    plan: ChoicePlan
+    target: str
+    rows: list[Row]
+    missing: list[str]
+    judged: list[Judged]
+    prices: dict[str, float]
+    currency: str
+    dated: str
+    own_prices: tuple[str, ...]
+    turns: list[Turn] = field(default_factory=list)
+    totals: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+    def best(self, figure: str) -> str | None:
+        """The candidate that is first by a figure."""
+        return _first(self.rows, figure, self.plan.figure[figure].want)
+
+
+# What a candidate's measures are read from: a run, a target, and the array that stands for it there.
+Stand = tuple[Source, str]
+
+
+def make_choice(
+    plan: ChoicePlan,
+    analysis: Analysis,
+    prices: Prices | None = None,
+    others: Mapping[str, tuple[Analysis, str]] | None = None,
+    *,
+    target: str | None = None,
+) -> Choice:
+    """The Choice section of a run.
+
+    Parameters
+    ----------
+    plan : ChoicePlan
+    analysis : Analysis
+    prices : Prices, optional
+        The user's; the study's own where they say nothing.
+    others : mapping, optional
+        Candidates whose figures come from other runs: by their short names, the run and the array there.
+    target : str, optional
+        Of the run; its first one with a candidate by default.
+    """
+    known = dict.fromkeys(point.target for point in analysis.points)
+    arrays = {candidate.array for candidate in plan.candidate.values()}
+    having = [name for name in known if any(p.target == name and p.array in arrays for p in analysis.points)]
+    chosen = target or next(iter(having or known), "")
+    own = Source(analysis, chosen, analysis.run.folder)
+    stands: dict[str, Stand] = {name: (own, candidate.array) for name, candidate in plan.candidate.items()}
+    for name, (other, array) in (others or {}).items():
+        of_other = next((point.target for point in other.points if point.array == array), "")
+        stands[name] = (Source(other, of_other, other.run.folder), array)
+    measured = {name: _measured(plan, stands[name]) for name in plan.candidate}
+    cost = {**plan.price, **(prices.price if prices is not None else {})}
+    rows = _rows(plan, measured, cost)
+    there = [row for row in rows if row.values]
+    return Choice(
+        plan=plan,
+        target=chosen,
+        rows=there,
+        missing=[row.array for row in rows if not row.values],
+        judged=[_judged(rule, plan, there, cost) for rule in plan.rule],
+        prices=cost,
+        currency=(prices.currency if prices is not None else "") or plan.currency,
+        dated=prices.dated if prices is not None else plan.dated,
+        own_prices=tuple(prices.price) if prices is not None else (),
+        turns=_turns(plan, measured, cost),
+        totals=_totals(plan, there),
+    )
+
+
+def _measured(plan: ChoicePlan, stand: Stand) -> dict[str, Reading]:
+    source, array = stand
+    found = {}
+    for name, figure in plan.figure.items():
+        reading = None if figure.measure is None else _reading(name, figure.measure, array, source)
+        if reading is not None:
+            found[name] = reading
+    return found
+
+
+def _reading(name: str, measure: dict[str, Any], array: str, source: Source) -> Reading | None:
+    keys = {**measure, "array": array}
+    kind = KINDS.get(str(keys.pop("kind", "")))
+    place = f"{CHOICE}: figure.{name}.measure"
+    if kind is None:
+        raise InputError.one(
+            place, "is no kind of measure", value=f"'{measure.get('kind')}'", accepted=", ".join(KINDS)
+        )
+    try:
+        return kind.read(kind.check(keys), source)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError.one(f"{place}.{'.'.join(map(str, first['loc']))}", first["msg"]) from None
+    except NotThereError:
+        return None
+
+
+def _rows(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], prices: Mapping[str, float]) -> list[Row]:
+    """Every candidate with all figures that follow from what was measured of it."""
+    rows = []
+    for name, candidate in plan.candidate.items():
+        values = dict(measured[name])
+        for key, figure in plan.figure.items() if values else ():
+            if figure.value is not None and (reading := _worked_out(figure, values, prices, candidate.numbers)):
+                values[key] = reading
+        rows.append(Row(name, candidate.array, values))
+    return rows
+
+
+def _worked_out(
+    figure: ChoiceFigure, values: Mapping[str, Reading], prices: Mapping[str, float], numbers: Mapping[str, float]
+) -> Reading | None:
+    expression = read(figure.value or "")
+    if any(name not in values and name not in prices and name not in numbers for name in expression.names):
+        return None
+
+    def at(repeat: int | None) -> float:
+        found = {
+            name: reading.value if repeat is None or not reading.each else reading.each[repeat]
+            for name, reading in values.items()
+            if name in expression.names
+        }
+        return float(expression.value({**prices, **numbers, **found}))
+
+    try:
+        repeats = {len(values[name].each) for name in expression.names if name in values and values[name].each}
+        each = tuple(at(repeat) for repeat in range(repeats.pop())) if len(repeats) == 1 else ()
+        return Reading(at(None), each)
+    except ValueError:
+        return None
+
+
+def _first(rows: list[Row], figure: str, want: str) -> str | None:
+    if want == "neither":
+        return None
+    known = [(value, row.name) for row in rows if (value := row.value(figure)) is not None]
+    if not known:
+        return None
+    return (min if want == "least" else max)(known, key=lambda pair: pair[0])[1]
+
+
+def _judged(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, float]) -> Judged:
+    if rule.holds is not None:
+        return _by_expression(rule, plan, rows, prices)
+    assert rule.by is not None, "checked when the plan was loaded"
+    figure = plan.figure[rule.by]
+    among = [row for row in rows if rule.among is None or row.name in rule.among or row.name in rule.choose]
+    known = [row for row in among if row.value(rule.by) is not None]
+    mine = [row for row in known if row.name in rule.choose]
+    if not mine or len(known) < 2:
+        arrays = ", ".join(plan.candidate[name].array for name in rule.choose)
+        return Judged(rule, "not answered", f"Nothing to set {arrays} against was run, or it was not run itself.")
+    by_name = {row.name: row for row in known}
+    best = by_name[_first(known, rule.by, figure.want) or ""]
+    own = by_name[_first(mine, rule.by, figure.want) or ""]
+    if best is own:
+        rest = [row for row in known if row.name not in rule.choose]
+        second = by_name.get(_first(rest, rule.by, figure.want) or "")
+        against = "" if second is None else f"; next is {_told(second, rule.by, figure)}"
+        return Judged(rule, "borne out", f"{_told(own, rule.by, figure)} is first by {figure.title}{against}.")
+    percent = 100 * abs((own.value(rule.by) or 0.0) / (best.value(rule.by) or 1.0) - 1)
+    first, behind = _told(best, rule.by, figure), _told(own, rule.by, figure)
+    said = f"{first} is first by {figure.title}, {behind} {percent:.1f} % behind"
+    if percent <= rule.margin_percent:
+        return Judged(rule, "no difference shown", f"{said}, within the {rule.margin_percent:g} % that show nothing.")
+    if _overlap(best.interval(rule.by), own.interval(rule.by)):
+        return Judged(rule, "no difference shown", f"{said}, within the noise of the repeats.")
+    return Judged(rule, "not borne out", f"{said}.")
+
+
+def _by_expression(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, float]) -> Judged:
+    expression = read(rule.holds or "")
+    known = dict(prices) | {
+        f"{figure}_{row.name}": value
+        for row in rows
+        for figure in plan.figure
+        if (value := row.value(figure)) is not None
+    }
+    missing = sorted(expression.names - set(known))
+    if missing:
+        return Judged(rule, "not answered", f"The run has no {', '.join(missing)}.")
+    try:
+        holds = bool(expression.value(known))
+    except ValueError as error:
+        return Judged(rule, "not answered", f"It cannot be worked out: {error}.")
+    return Judged(rule, "borne out" if holds else "not borne out", _worked(expression, known))
+
+
+def _worked(expression: Expression, known: Mapping[str, float]) -> str:
+    """An expression with its figures; of a comparison both sides, and of few names each."""
+    figures = ", ".join(f"{name} = {known[name]:,.4g}" for name in sorted(expression.names))
+    sides = expression.sides()
+    if sides is None:
+        return f"{expression.text}, with {figures}."
+    first, sign, second = sides
+    both = f"{first.value(known):.4g} {sign} {second.value(known):.4g}"
+    said = f"{expression.text}: {both if expression.value(known) else f'not {both}'}"
+    return f"{said}, with {figures}." if len(expression.names) <= _MOST_NAMED else f"{said}."
+
+
+def _told(row: Row, by: str, figure: ChoiceFigure) -> str:
+    return f"{row.array} ({row.value(by):.4g} {figure.unit})".replace(" )", ")")
+
+
+def _overlap(one: tuple[float, float] | None, other: tuple[float, float] | None) -> bool:
+    return one is not None and other is not None and one[0] <= other[1] and other[0] <= one[1]
+
+
+def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], prices: Mapping[str, float]) -> list[Turn]:
+    """For every figure that prices go into: how far each price may move before another candidate is first."""
+    found = []
+    for figure, spec in plan.figure.items():
+        first = _first(_rows(plan, measured, prices), figure, spec.want)
+        if first is None or not _is_priced(plan, figure):
+            continue
+
+        for price in plan.price:
+            leader = partial(_leader, plan, measured, prices, figure, price)
+            for direction in (_FARTHEST, 1 / _FARTHEST):
+                turn = _turn_of(leader, first, direction)
+                if turn is not None:
+                    found.append(Turn(figure, price, turn[0], first, turn[1]))
+    return found
+
+
+def _leader(
+    plan: ChoicePlan,
+    measured: Mapping[str, Mapping[str, Reading]],
+    prices: Mapping[str, float],
+    figure: str,
+    price: str,
+    factor: float,
+) -> str | None:
+    """Who is first by a figure with one price so many times as high."""
+    return _first(_rows(plan, measured, {**prices, price: prices[price] * factor}), figure, plan.figure[figure].want)
+
+
+def _is_priced(plan: ChoicePlan, figure: str) -> bool:
+    """Whether a price goes into a figure, be it by way of others."""
+    text = plan.figure[figure].value
+    if text is None:
+        return False
+    names = read(text).names
+    return any(name in plan.price or (name in plan.figure and _is_priced(plan, name)) for name in names)
+
+
+def _turn_of(leader: Callable[[float], str | None], first: str, farthest: float) -> tuple[float, str] | None:
+    """The factor nearest to 1 at which another is first; None up to the farthest."""
+    before = 1.0
+    for step in range(1, _STEPS + 1):
+        factor = farthest ** (step / _STEPS)
+        if leader(factor) in (first, None):
+            before = factor
+            continue
+        low, high = before, factor
+        for _ in range(_HALVINGS):
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if leader(middle) == first else (low, middle)
+        return high, leader(high) or ""
+    return None
+
+
+def _totals(plan: ChoicePlan, rows: list[Row]) -> dict[str, list[tuple[float, float]]]:
+    asked = plan.total_time
+    if asked is None:
+        return {}
+    found = {}
+    for row in rows:
+        alone, each = row.value(asked.alone), row.value(asked.each)
+        if row.name in asked.candidates and alone is not None and each is not None:
+            found[row.name] = [(n * alone, alone + (n - 1) * each) for n in range(1, asked.up_to + 1)]
+    return found

@@ -1,0 +1,124 @@
+"""A Choice section as text to read, and as JSON for programs.
+
+Invariant: a figure that is not there is shown as not there, never as a zero.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from raidlab.published.rules.make import Choice, Row
+
+NOTHING = "-"
+_WIDTH = 9
+
+
+def choice_text(choice: Choice) -> str:
+    """The table of candidates, what prices it rests on, and every rule with its answer."""
+    lines = [choice.plan.title, ""]
+    if choice.plan.note:
+        lines += [choice.plan.note.strip(), ""]
+    lines += _table(choice)
+    lines += ["", prices_line(choice), *turn_lines(choice)]
+    lines += _totals(choice)
+    for judged in choice.judged:
+        rule = judged.rule
+        lines += ["", f"{rule.when}: {rule.says}.", f"  {judged.verdict.upper()}. {judged.sentence}"]
+        if rule.note:
+            lines.append(f"  {rule.note.strip()}")
+    if choice.missing:
+        lines += ["", f"Not run, and so not judged: {', '.join(choice.missing)}."]
+    return "\n".join(lines) + "\n"
+
+
+def _table(choice: Choice) -> list[str]:
+    shown = [(name, figure) for name, figure in choice.plan.figure.items() if figure.shown]
+    first = max([len(row.array) for row in choice.rows], default=4) + 2
+    heads = [figure.title.partition(",")[0][:_WIDTH] for _, figure in shown]
+    units = [figure.unit[:_WIDTH] for _, figure in shown]
+    lines = [f"{'':<{first}}" + "".join(f" {text:>{_WIDTH}}" for text in line) for line in (heads, units)]
+    for row in choice.rows:
+        cells = [mark(choice, row, name) for name, _ in shown]
+        lines.append(f"{row.array:<{first}}" + "".join(f" {cell:>{_WIDTH}}" for cell in cells))
+    return [*lines, "'*' is the best of a column."] if choice.rows else ["No candidate was run."]
+
+
+def mark(choice: Choice, row: Row, figure: str) -> str:
+    """A figure with a star where it is the best of its column."""
+    value = row.value(figure)
+    if value is None:
+        return NOTHING
+    return f"{'*' if choice.best(figure) == row.name else ''}{value:.4g}"
+
+
+def prices_line(choice: Choice) -> str:
+    """Which prices hold, whose they are, and of when."""
+    if not choice.prices:
+        return "No prices go into this."
+    told = ", ".join(f"{name} {value:g}" for name, value in choice.prices.items())
+    theirs = [name for name in choice.prices if name not in choice.own_prices]
+    whose = "the study's own" if not choice.own_prices else "yours"
+    if choice.own_prices and theirs:
+        whose += f", but {', '.join(theirs)} of the study"
+    return f"Prices ({whose}; {choice.currency}, {choice.dated}): {told}."
+
+
+def turn_lines(choice: Choice) -> list[str]:
+    """What another price would change."""
+    arrays = {row.name: row.array for row in choice.rows}
+    lines = []
+    for turn in choice.turns:
+        title = choice.plan.figure[turn.figure].title
+        lines.append(
+            f"By {title}: {arrays[turn.instead]} comes before {arrays[turn.first]} once {turn.price} is "
+            f"{choice.prices[turn.price] * turn.factor:,.5g} ({100 * (turn.factor - 1):+.0f} %)."
+        )
+    return lines
+
+
+def _totals(choice: Choice) -> list[str]:
+    asked = choice.plan.total_time
+    if asked is None or not choice.totals:
+        return []
+    unit = choice.plan.figure[asked.alone].unit
+    arrays = {row.name: row.array for row in choice.rows}
+    lines = ["", f"{asked.up_to} together ({unit}), one after another and all at once:"]
+    for name, times in choice.totals.items():
+        lines.append(f"  {arrays[name]}: {times[-1][0]:.4g} and {times[-1][1]:.4g}")
+    slowest = max(times[-1][1] for times in choice.totals.values())
+    quickest = min(times[-1][0] for times in choice.totals.values())
+    verdict = "less" if slowest < quickest else "no less"
+    lines.append(f"  The slowest at once takes {verdict} than the fastest one after another.")
+    return lines
+
+
+def choice_json(choice: Choice) -> str:
+    """The same for programs."""
+
+    def row(one: Row) -> dict[str, Any]:
+        intervals = {name: one.interval(name) for name in one.values}
+        return {
+            "candidate": one.name,
+            "array": one.array,
+            "figures": {name: reading.value for name, reading in one.values.items()},
+            "intervals_95": {name: interval for name, interval in intervals.items() if interval is not None},
+        }
+
+    document = {
+        "title": choice.plan.title,
+        "target": choice.target,
+        "currency": choice.currency,
+        "dated": choice.dated,
+        "prices": choice.prices,
+        "own_prices": list(choice.own_prices),
+        "candidates": [row(one) for one in choice.rows],
+        "not_run": choice.missing,
+        "turns": [vars(turn) for turn in choice.turns],
+        "total_time": choice.totals,
+        "rules": [
+            {"when": one.rule.when, "says": one.rule.says, "verdict": one.verdict, "sentence": one.sentence}
+            for one in choice.judged
+        ],
+    }
+    return json.dumps(document, indent=2)

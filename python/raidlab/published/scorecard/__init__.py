@@ -1,0 +1,33 @@
+"""Evaluation sheets: what each box of an acceptance test did against what is required of it, and boxes side by side.
+
+Invariants:
+
+- Which tests there are, what they require and what is entered by hand are data: ``sheet.toml`` of the study, and a file
+  of the user's. No study is known by name.
+- A sheet is a function of runs and of these files; nothing here measures.
+
+Reference: I. Bird et al., *Evaluating RAID in the Real World*, Jefferson Lab, 1998 (qualifying, discriminating tests).
+"""
+
+from raidlab.published.scorecard.boxes import Box, boxes_of
+from raidlab.published.scorecard.facts import BoxFacts, load_facts, load_network
+from raidlab.published.scorecard.make import BoxSheet, Sheet, SheetRow, make_sheet
+from raidlab.published.scorecard.plan import SHEET, SheetPlan, load_plan
+from raidlab.published.scorecard.text import sheet_json, sheet_markdown
+
+__all__ = [
+    "SHEET",
+    "Box",
+    "BoxFacts",
+    "BoxSheet",
+    "Sheet",
+    "SheetPlan",
+    "SheetRow",
+    "boxes_of",
+    "load_facts",
+    "load_network",
+    "load_plan",
+    "make_sheet",
+    "sheet_json",
+    "sheet_markdown",
+]

@@ -1,0 +1,24 @@
+"""What the checks say of a run, for exports: a figure must not travel without its verdict."""
+
+from __future__ import annotations
+
+from raidlab.analysis.checks import INVALID, UNKNOWN, WARN, run_checks, that_concern, words_of
+from raidlab.analysis.metrics import Analysis, Point
+
+
+def judgements(analysis: Analysis) -> dict[str, str]:
+    """By target, the names of the checks that say INVALID, WARN or UNKNOWN of it, in a line; empty where none does.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    """
+    findings = run_checks(analysis)
+    targets = list(dict.fromkeys(point.target for point in analysis.points))
+    told = (INVALID, WARN, UNKNOWN)
+    return {target: words_of(that_concern(findings, {target}, among=targets), told) for target in targets}
+
+
+def judged(title: str, point: Point, verdicts: dict[str, str]) -> str:
+    """A title, with the verdicts on its point behind it."""
+    return f"{title}; {verdicts[point.target]}" if verdicts[point.target] else title

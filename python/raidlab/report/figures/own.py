@@ -1,0 +1,117 @@
+"""Figures that a study asks for under its own names: what the kinds of them have in common.
+
+Invariants:
+
+- A figure is drawn for each target on which at least one of its lines was run; what was not run is left out.
+- A line keeps its colour and shape in all panels of a figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
+from raidlab.published.quantities import Reading, Source, held, metric
+from raidlab.report.figures.figure import Figure, Panel, key_of
+from raidlab.stats import mean_interval
+from raidlab.study.figure import StudyFigure
+
+OWN = "own"
+ONE_RUN = "One run each: no interval."
+BY_KIND: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
+
+Panels = Callable[[Analysis, StudyFigure, str], Iterable[Panel]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line or bar: an array under a workload, and how it is called."""
+
+    array: str
+    workload: str
+    name: str
+
+
+def lines_of(spec: StudyFigure, workload: str) -> list[Line]:
+    """The lines of a panel, in their order."""
+    listed = [Line(array, workload, array) for array in spec.arrays]
+    return listed + [Line(one.array, one.workload or workload, one.name or one.array) for one in spec.also]
+
+
+def own_key(spec: StudyFigure, target: str) -> str:
+    """A figure's identity within a report."""
+    return key_of(OWN, spec.number, target)
+
+
+def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> Iterator[Figure]:
+    """The figures of a kind that the study asks for.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    kind : str
+        What the study asks for in ``draw``, the file that draws it.
+    caption : str
+        How to read figures of this kind.
+    panels : callable
+        Makes the panels of an analysis, a figure and a target.
+    """
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        for spec in analysis.run.study.figure:
+            made = tuple(panels(analysis, spec, target)) if spec.draw == kind else ()
+            if made:
+                text = " ".join(part for part in (caption, spec.note) if part)
+                yield Figure(kind, own_key(spec, target), f"{spec.number}: {spec.title}", text, made)
+
+
+def of_repeats(analysis: Analysis, words: str) -> str:
+    """What a caption says of intervals over repeats: the words where there are repeats, else that there are none."""
+    return words if any(len(point.rows) > 1 for point in analysis.points) else ONE_RUN
+
+
+def interval_of(point: Point, metric: Metric) -> tuple[float, float] | None:
+    """The 95 % interval of a metric over the repeats of a point; None for a single run."""
+    each = [metric.compute(replace(point, rows=(row,)), None) for row in point.rows]
+    return mean_interval([one for one in each if one is not None])
+
+
+def axis_title(metrics: Iterable[Metric]) -> str:
+    """What an axis of one metric, or of parts of one whole, is called."""
+    listed = list(metrics)
+    first = listed[0]
+    if len({metric.title.partition(",")[0] for metric in listed}) > 1:
+        return first.unit
+    return f"{first.title.partition(',')[0]} ({first.unit})" if first.unit not in ("1", "1/s") else first.title
+
+
+def source_of(analysis: Analysis, target: str) -> Source:
+    """Where quantities of a target are read; figures have nothing to do with what was published."""
+    return Source(analysis, target, Path())
+
+
+def reading_at(source: Source, kind: str, array: str, workload: str, at: str | int) -> Reading | None:
+    """A metric at the load that a figure asks for, or at the held response time, of which throughput is known."""
+    held_kinds = ("throughput_mb_s", "throughput_per_disk_mb_s")
+    if at == "target" and kind in held_kinds:
+        return held.read(held.Keys.model_validate({"of": kind, "array": array, "workload": workload}), source)
+    where = {"depth": at} if isinstance(at, int) else at
+    keys = {"metric": kind, "array": array, "workload": workload, "at": where}
+    return metric.read(metric.Keys.model_validate(keys), source)
+
+
+def percent_of(own: Reading | None, reference: Reading | None) -> Reading | None:
+    """One reading in percent of another, repeat by repeat."""
+    if own is None or reference is None or not reference.value:
+        return None
+    pairs = zip(own.each, reference.each, strict=False) if len(own.each) == len(reference.each) else ()
+    each = [100 * one / other if other else None for one, other in pairs]
+    return Reading.over(100 * own.value / reference.value, each)
+
+
+def span_of(reading: Reading) -> dict[str, Any]:
+    """A value and the ends of its 95 % interval over repeats; both ends the value where there is none."""
+    low, high = mean_interval(reading.each) or (reading.value, reading.value)
+    return {"value": reading.value, "low": max(low, 0.0), "high": high}

@@ -1,0 +1,38 @@
+"""Figures of which a study has one for each of its tables and each target.
+
+Invariant: the order is that of the run's targets, then of the study's tables; a figure without panels is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from raidlab.analysis.metrics import Analysis
+from raidlab.report.figures.figure import Figure, Panel, key_of
+from raidlab.study.schema import Compare
+
+Panels = Callable[[Analysis, Compare, str], Iterable[Panel]]
+
+
+def figure_per_table(analysis: Analysis, kind: str, title: str, caption: str, panels: Panels) -> Iterator[Figure]:
+    """One figure for each table of the study and each target that has panels.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    kind : str
+        The file that makes it.
+    title, caption : str
+        The same for all of them.
+    panels : callable
+        Makes the panels of an analysis, a table and a target.
+
+    Yields
+    ------
+    Figure
+    """
+    for target in dict.fromkeys(point.target for point in analysis.points):
+        for compare in analysis.run.study.compare:
+            made = tuple(panels(analysis, compare, target))
+            if made:
+                yield Figure(kind, key_of(kind, compare.group, target), title, caption, made)

@@ -1,0 +1,37 @@
+"""A metric against the size of requests, one line an array: one panel for reads, one for writes.
+
+The figure's workloads are its points: each has requests of one size. Strokes show the lowest and the highest run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raidlab.analysis.metrics import Analysis
+from raidlab.report.figures.figure import Figure, Panel
+from raidlab.report.figures.over_blocks import RUNS, Mark, kib, panels, sizes_of, swept_point
+from raidlab.report.figures.own import of_repeats, own_figures
+from raidlab.study.figure import StudyFigure
+from raidlab.study.workload import Workload
+
+KIND = "sizes"
+
+
+def figures(analysis: Analysis) -> Iterator[Figure]:
+    """One figure for each the study asks for, and each target."""
+    yield from own_figures(analysis, KIND, of_repeats(analysis, RUNS), _panels)
+
+
+def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+    lines = [(array, array) for array in spec.arrays] + [(one.array, one.name or one.array) for one in spec.also]
+    yield from panels(spec, _marks(analysis, spec, target, lines), [name for _, name in lines], "block (KiB)")
+
+
+def _marks(
+    analysis: Analysis, spec: StudyFigure, target: str, lines: list[tuple[str, str]]
+) -> Iterator[tuple[Workload, Mark]]:
+    for array, name in lines:
+        for workload, size_bytes in sizes_of(analysis, spec):
+            point = swept_point(analysis, target, array, workload.name)
+            if point is not None:
+                yield workload, Mark(name, kib(size_bytes), point)
