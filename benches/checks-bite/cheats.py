@@ -437,12 +437,15 @@ def flush_of_nothing() -> Checks:
 
 
 def load_below_a_loop() -> Checks:
-    """A second reader of the disk below a loop device."""
+    """A second reader of the disk below a loop device, who reads a file beside the loop's."""
     disk = Path("/dev") / sh("findmnt", "-n", "-o", "SOURCE", "-T", DISK).removeprefix("/dev/")
     if not disk.is_block_device():
         raise UnavailableError(f"{DISK} lies on no block device")
-    with filled_loop(DISK) as device, second_load(str(disk)):
-        return checks("measure", device, "--runtime", "3s", "--repeats", "1")
+    with filled_loop(DISK) as device, folder(DISK) as place:
+        beside = place / "beside"
+        subprocess.run(["dd", "if=/dev/urandom", f"of={beside}", "bs=1M", "count=64", "status=none"], check=True)
+        with second_load(str(beside)):
+            return checks("measure", device, "--runtime", "3s", "--repeats", "1")
 
 
 def hogged_processors() -> Checks:
