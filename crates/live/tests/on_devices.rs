@@ -9,7 +9,7 @@ use raidlab_live::files::{
     self, BlockBytes, FilesConfig, FilesMeasure, FilesResult, FilesSpec, FilesWarmup, IoMode, Numbers, Order, SyncRule,
 };
 use raidlab_live::streams::{self, EndpointSpec, StreamSpec, StreamsConfig, StreamsResult};
-use raidlab_live::{Content, LiveError, Stage};
+use raidlab_live::{Content, LiveError, Stage, Verify};
 use raidlab_load::SizeSpec;
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
@@ -33,6 +33,7 @@ fn over(directories: Vec<PathBuf>, bytes: u64, count: u64) -> FilesConfig {
         order: Order::Once,
         block_bytes: BlockBytes::Bytes(64 * KIB),
         io: IoMode::Auto,
+        verify: Verify::Sample,
         drop_caches: false,
         warmup: FilesWarmup::default(),
         measure: FilesMeasure::default(),

@@ -7,7 +7,7 @@ use raidlab_live::files::{
     self, BlockBytes, FilesConfig, FilesMeasure, FilesResult, FilesSpec, FilesWarmup, IoMode, Numbers, Order, SyncRule,
     CACHE_UNKNOWN,
 };
-use raidlab_live::{LiveError, Stage};
+use raidlab_live::{LiveError, Stage, Verdict, Verify};
 use raidlab_load::SizeSpec;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -34,6 +34,7 @@ fn config(files: FilesSpec) -> FilesConfig {
         order: Order::Once,
         block_bytes: BlockBytes::Bytes(32 << 10),
         io: IoMode::Buffered,
+        verify: Verify::Sample,
         drop_caches: false,
         warmup: FilesWarmup::default(),
         measure: FilesMeasure::default(),
@@ -137,6 +138,23 @@ fn a_set_that_is_kept_is_used_again_and_a_different_one_replaces_it() {
     assert_eq!(content(&here).len(), 5);
     run(&config(made(vec![here.clone()], 5)));
     assert!(!here.join("raidlab-files").exists(), "no longer kept");
+}
+
+#[test]
+fn a_file_that_holds_something_else_is_named() {
+    let place = Place::new();
+    let here = directory(&place, "here");
+    let cell = FilesConfig { verify: Verify::Full, ..config(keeping(made(vec![here.clone()], 40))) };
+    let verdict = |result: &FilesResult| result.content.as_ref().map(|check| check.verdict);
+    assert_eq!(verdict(&run(&cell)), Some(Verdict::Pass));
+    let (name, mut bytes) = content(&here).pop_last().expect("a file");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(here.join("raidlab-files").join(&name), bytes).expect("it is written");
+    let wrong = run(&cell).content.expect("files were read");
+    assert_eq!(wrong.verdict, Verdict::Invalid);
+    assert!(wrong.evidence.contains(&name) && wrong.evidence.contains("1 were wrong"), "{}", wrong.evidence);
+    assert_eq!(verdict(&run(&FilesConfig { verify: Verify::Off, ..cell })), Some(Verdict::Unknown));
 }
 
 #[test]

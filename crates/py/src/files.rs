@@ -41,6 +41,7 @@ fn answer<'py>(py: Python<'py>, seed: u64, result: &FilesResult) -> PyResult<Bou
     let facts = PyDict::new(py);
     facts.set_item("directories", plain(py, &result.directories)?)?;
     out.set_item("facts", facts)?;
+    out.set_item("checks", plain(py, &result.content.as_ref().into_iter().collect::<Vec<_>>())?)?;
     out.set_item("stopped_by", result.stopped_by.as_ref().map(ToString::to_string))?;
     out.set_item("interrupted", result.interrupted)?;
     Ok(out)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from raidlab.measure.files import FilesAsked, FilesOutcome
 
 EXAMPLES = """\b
@@ -17,6 +19,7 @@ Examples:
   raidlab measure-files data/*.root --readers 1,8"""
 
 _LABEL, _WIDTH = 12, 9
+Findings = list[tuple[str, str, str]]
 
 
 def measure_files(
@@ -51,6 +54,10 @@ def measure_files(
     sync: Annotated[
         str, typer.Option("--sync", metavar="WORD", help="Written files reach the disk: each by itself, or at the end.")
     ] = "each",
+    verify: Annotated[
+        str,
+        typer.Option("--verify", metavar="WORD", help="Compare contents with what was written: sample, full or off."),
+    ] = "sample",
     drop_caches: Annotated[
         bool,
         typer.Option("--drop-caches", help="Have the kernel forget directories and inodes before reading (root)."),
@@ -90,6 +97,7 @@ def measure_files(
             ),
             block_bytes="whole" if block == "whole" else parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED),
             io=cast("Literal['auto', 'direct', 'buffered']", parse_word("--io", io, ("auto", "direct", "buffered"))),
+            verify=cast("Literal['full', 'sample', 'off']", parse_word("--verify", verify, ("sample", "full", "off"))),
             drop_caches=drop_caches,
             duration_s=None
             if runtime is None
@@ -106,18 +114,18 @@ def measure_files(
 
 def _print(asked: FilesAsked, outcome: FilesOutcome, signal_name: str | None, *, as_json: bool) -> int:
     from raidlab.cli.terminal import printing, say
-    from raidlab.measure.files import page_cache_finding, reading_rows
+    from raidlab.measure.files import findings, reading_rows
 
-    rows, finding = reading_rows(outcome), page_cache_finding(outcome)
+    rows, found = reading_rows(outcome), findings(outcome)
     if not rows:
         say("interrupted; nothing had been measured yet")
     else:
         with printing():
-            print(_json(asked, outcome, rows, finding) if as_json else _table(outcome, rows, finding))
-    return ending(outcome.turns.status, outcome.turns.failure, finding, signal_name)
+            print(_json(asked, outcome, rows, found) if as_json else _table(outcome, rows, found))
+    return ending(outcome.turns.status, outcome.turns.failure, [verdict for _, verdict, _ in found], signal_name)
 
 
-def ending(status: str, failure: str | None, finding: tuple[str, str] | None, signal_name: str | None) -> int:
+def ending(status: str, failure: str | None, verdicts: Sequence[str], signal_name: str | None) -> int:
     """Say how a measurement ended, and with which exit code."""
     from raidlab.cli.run import EXIT_OF_SIGNAL
     from raidlab.cli.terminal import say
@@ -130,10 +138,10 @@ def ending(status: str, failure: str | None, finding: tuple[str, str] | None, si
         say("the measurement failed; what was measured until then is shown above")
         say(f"error: {failure}")
         return EXIT_FAILED
-    return EXIT_INVALID_RESULT if finding is not None and finding[0] == "INVALID" else EXIT_OK
+    return EXIT_INVALID_RESULT if "INVALID" in verdicts else EXIT_OK
 
 
-def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
+def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], found: Findings) -> str:
     from raidlab.cli.measure_tables import figure, half_width
 
     written = outcome.written.fill if outcome.written is not None else None
@@ -153,12 +161,11 @@ def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], finding: tuple[str
             lines.append(f"{'':<{_LABEL}}" + "".join(f"{half:>{_WIDTH}}" for half in halves))
         if row["in_flight_mean"] < 0.9 * row["readers"]:
             lines.append(f"  only {row['in_flight_mean']:.1f} were reading on average: some had nothing left to do")
-    if finding is not None:
-        lines += ["", f"{finding[0]} page_cache: {finding[1]}"]
+    lines += ["", *(f"{verdict} {check}: {evidence}" for check, verdict, evidence in found)] if found else []
     return "\n".join(lines)
 
 
-def _json(asked: FilesAsked, outcome: FilesOutcome, rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
+def _json(asked: FilesAsked, outcome: FilesOutcome, rows: list[dict[str, Any]], found: Findings) -> str:
     import json
 
     written = outcome.written.fill if outcome.written is not None else None
@@ -178,6 +185,6 @@ def _json(asked: FilesAsked, outcome: FilesOutcome, rows: list[dict[str, Any]], 
         },
         "results": rows,
         "facts": outcome.results[0].facts,
-        "checks": [] if finding is None else [{"check": "page_cache", "verdict": finding[0], "evidence": finding[1]}],
+        "checks": [{"check": check, "verdict": verdict, "evidence": evidence} for check, verdict, evidence in found],
     }
     return json.dumps(document, indent=2)

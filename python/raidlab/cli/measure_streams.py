@@ -107,7 +107,7 @@ def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], signal_name: s
     else:
         with printing():
             print(_json(asked, turns, rows, finding) if as_json else _table(rows, finding))
-    return ending(turns.status, turns.failure, finding, signal_name)
+    return ending(turns.status, turns.failure, [] if finding is None else [finding[0]], signal_name)
 
 
 def _table(rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:

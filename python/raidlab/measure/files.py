@@ -207,8 +207,16 @@ def _mean_figure(name: str, parts: list[tuple[float, int]]) -> Figure:
     return figure(name, mean, student([value for value, _ in parts]))
 
 
-def page_cache_finding(outcome: FilesOutcome) -> tuple[str, str] | None:
-    """The worst that the page cache had of any reading: a verdict and a sentence; None without a reading."""
-    order: dict[str, int] = {"PASS": 0, "WARN": 1, "INVALID": 2}
-    found = [result.read.page_cache for result in outcome.results]
-    return max(found, key=lambda finding: order[finding[0]]) if found else None
+_SEVERITY = ("PASS", "UNKNOWN", "WARN", "INVALID")
+
+
+def findings(outcome: FilesOutcome) -> list[tuple[str, str, str]]:
+    """The worst verdict of each check over all readings: its name, the verdict and a sentence."""
+    worst: dict[str, tuple[str, str, str]] = {}
+    for result in outcome.results:
+        found = [("page_cache", *result.read.page_cache)]
+        found += [(check["name"], check["verdict"], check["evidence"]) for check in result.checks]
+        for finding in found:
+            before = worst.setdefault(finding[0], finding)
+            worst[finding[0]] = max(before, finding, key=lambda one: _SEVERITY.index(one[1]))
+    return list(worst.values())

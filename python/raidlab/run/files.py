@@ -97,6 +97,8 @@ class FilesRequest:
         Bytes of a read call.
     io : str
         ``auto``, ``direct`` or ``buffered``.
+    verify : str
+        ``sample``, ``full`` or ``off``: how much of the files that raidlab made is compared with what it wrote.
     drop_caches : bool
         Drop inodes and directory entries of the whole system too, before reading; root only.
     warmup_files, measure_files : int
@@ -112,6 +114,7 @@ class FilesRequest:
     order: Literal["once", "shuffled", "random"] = "once"
     block_bytes: int | Literal["whole"] = DEFAULT_BLOCK_BYTES
     io: Literal["auto", "direct", "buffered"] = "auto"
+    verify: Literal["full", "sample", "off"] = "sample"
     drop_caches: bool = False
     warmup_files: int = 0
     measure_files: int | None = None
@@ -129,6 +132,7 @@ class FilesRequest:
             "order": self.order,
             "block_bytes": self.block_bytes,
             "io": self.io,
+            "verify": self.verify,
             "drop_caches": self.drop_caches,
             "warmup": {"files": self.warmup_files},
             "measure": {key: value for key, value in measure.items() if value is not None},
@@ -233,6 +237,8 @@ class FilesResult:
         None where nothing was written.
     stopped_by : str or None
         What ended the measurement before its time; what was measured till then is here.
+    checks : list of dict
+        The engine's verdicts: ``content``, where files were read.
     interrupted : bool
         Whether ``on_progress`` (or Ctrl-C) ended it.
     answer : dict
@@ -245,6 +251,7 @@ class FilesResult:
     read: FilesRead
     facts: dict[str, Any]
     stopped_by: str | None
+    checks: list[dict[str, str]]
     interrupted: bool
     answer: dict[str, Any] = field(repr=False)
 
@@ -277,6 +284,7 @@ def result_of(answer: dict[str, Any]) -> FilesResult:
         read=FilesRead(**{**read, **histograms}),
         facts=answer["facts"],
         stopped_by=answer["stopped_by"],
+        checks=answer["checks"],
         interrupted=answer["interrupted"],
         answer=answer,
     )

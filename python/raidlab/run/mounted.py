@@ -184,6 +184,7 @@ class MountedFiles:
             readers=max(cell.load.depth, 1),
             lists=files.lists,
             order=files.order,
+            verify=self.loaded.study.live.verify,
             # The kernel goes on remembering directories, as it does for whoever uses them; of files it is counted.
             drop_caches=False,
             warmup_files=spent.warmup.requests or 0,
@@ -262,7 +263,7 @@ def answer_of_files(answer: dict[str, Any]) -> dict[str, Any]:
             "sizes": _by_size(read),
         },
         "facts": {"targets": answer["facts"]["directories"], "failed_members": []},
-        "checks": [_page_cache(read), *_read_again(read)],
+        "checks": [_page_cache(read), *_read_again(read), *result.checks],
         "stopped_by": answer["stopped_by"],
         "interrupted": answer["interrupted"],
     }

@@ -9,6 +9,6 @@ pub(crate) use check::{ContentCheck, Known, Writers};
 pub use check::{Verify, Written};
 pub(crate) use report::not_compared;
 pub use report::{ContentReport, Wrong, WrongKind};
-pub(crate) use stamp::{seal, Stamper};
+pub(crate) use stamp::{seal, Found, Stamper};
 pub(crate) use verify::Verifier;
 pub use verify::{Mismatch, VerifyReport};

@@ -1,5 +1,6 @@
 //! What a run over whole files is told.
 
+use crate::content::Verify;
 use raidlab_load::files::{Numbers, Order};
 use raidlab_load::SizeSpec;
 use serde::de::{self, Visitor};
@@ -33,6 +34,9 @@ pub struct FilesConfig {
     /// Have the kernel drop every cache (directory entries and inodes too) before reading begins; needs root.
     #[serde(default)]
     pub drop_caches: bool,
+    /// How much of the files that raidlab made is compared with what was written.
+    #[serde(default)]
+    pub verify: Verify,
     /// Files read first that do not count.
     #[serde(default)]
     pub warmup: FilesWarmup,

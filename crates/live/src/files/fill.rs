@@ -10,6 +10,7 @@
 //! - What was written before an error or an interruption is in the result.
 
 use super::config::SyncRule;
+use super::content::WRITTEN_ONCE;
 use super::result::{FillRecord, FillResult};
 use super::set::Set;
 use crate::content::Stamper;
@@ -22,7 +23,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
 /// Unit of the content.
-const SECTOR_BYTES: u64 = PAGE_BYTES as u64;
+pub(super) const SECTOR_BYTES: u64 = PAGE_BYTES as u64;
 
 /// Sectors of the content that a file takes.
 pub(super) fn sectors_of(size_bytes: u64) -> u64 {
@@ -139,7 +140,7 @@ impl Filler<'_> {
     fn make(&mut self, first_sector: u64, bytes: u64) {
         let len = bytes.next_multiple_of(SECTOR_BYTES) as usize;
         let stamper = Stamper::new(self.seed, SECTOR_BYTES as u32);
-        stamper.stamp_whole(&mut self.buffer.bytes_mut()[..len], 0, first_sector, 1);
+        stamper.stamp_whole(&mut self.buffer.bytes_mut()[..len], 0, first_sector, WRITTEN_ONCE);
     }
 }
 

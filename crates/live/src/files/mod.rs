@@ -12,13 +12,14 @@
 //! - What was measured is kept, whatever ends the run.
 //!
 //! Code map: `config` what is asked, `set` raidlab's own subdirectory, `place` looks at file systems, `fill`
-//! writes, `read` reads one file, `readers` many, `result` what came of it. Which files there are and who reads them is
+//! writes, `read` reads one file, `readers` many, `content` compares, `result` what came of it. Which files there are and who reads them is
 //! [`raidlab_load::files::plan`], for both clocks.
 //!
 //! Reference: the workload of J. Hauser et al., file retrieval from disk arrays, 1996: mean time of one file alone, and
 //! what each further process adds.
 
 mod config;
+mod content;
 mod fill;
 mod place;
 mod read;
@@ -31,17 +32,19 @@ pub use raidlab_load::files::{Numbers, Order};
 pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord, ReadResult, CACHE_UNKNOWN};
 
 use crate::config::{Progress, Stage, PULSE};
+use crate::content::{not_compared, Verify};
 use crate::engine::Clock;
 use crate::error::{plain, LiveError};
 use crate::memory::Mapping;
 use crate::page_cache;
 use crate::regular::open_regular;
 use crate::target::direct::{self, Access};
+use content::FileCheck;
 use fill::{sectors_of, Filler, Planned};
 use place::{buffers, check_room, choose, empty_cache, facts_of};
 use raidlab_load::files::plan::{self, Sequence, Wanted};
 use raidlab_types::{Duration, Seed};
-use readers::{Extent, Readable};
+use readers::{Extent, Readable, Reader};
 use set::Set;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -148,7 +151,8 @@ fn run_made(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult,
         key: format!("files.directories[{}]", file.set),
     };
     let readables: Vec<Readable> = files.iter().map(readable).collect();
-    read(config, &readables, buffers, &mut result, observer);
+    let first_sectors: Vec<u64> = files.iter().map(|file| file.first_sector).collect();
+    read(config, &readables, &first_sectors, buffers, &mut result, observer);
     Ok(result)
 }
 
@@ -184,7 +188,7 @@ fn run_list(config: &FilesConfig, paths: &[PathBuf], observer: Observer<'_>) -> 
         readables.push(Readable { path: path.clone(), size_bytes: status.len(), direct: known[at].1, key });
     }
     let buffers = buffers(config, &result.size_bytes)?;
-    read(config, &readables, buffers, &mut result, observer);
+    read(config, &readables, &[], buffers, &mut result, observer);
     Ok(result)
 }
 
@@ -254,10 +258,11 @@ fn fill(
     !result.interrupted && result.stopped_by.is_none()
 }
 
-/// Empties the page cache of the files, then lets the readers read.
+/// Empties the page cache of the files, then lets the readers read. `first_sectors`, by file, where raidlab wrote them.
 fn read(
     config: &FilesConfig,
     files: &[Readable],
+    first_sectors: &[u64],
     buffers: Vec<Mapping>,
     result: &mut FilesResult,
     observer: Observer<'_>,
@@ -285,9 +290,19 @@ fn read(
     let available = (config.order == Order::Once)
         .then(|| (0..config.readers as usize).map(|reader| list_of(reader).len() as u64).sum());
     let extent = Extent { warmup_files: config.warmup.files, measure: config.measure, available };
-    let readers = buffers.into_iter().skip(1).enumerate().map(|(i, buffer)| (sequence(i), buffer)).collect();
-    let (found, outcome) = readers::run(files, readers, extent, observer);
+    let reader = |(i, buffer): (usize, Mapping)| Reader {
+        sequence: sequence(i),
+        buffer,
+        check: FileCheck::new(config.verify, config.seed, i as u32, first_sectors),
+    };
+    let readers = buffers.into_iter().skip(1).enumerate().map(reader).collect();
+    let (found, compared, outcome) = readers::run(files, readers, extent, observer);
     result.read = found;
+    result.content = Some(match (config.verify, first_sectors) {
+        (Verify::Off, _) => not_compared("it was switched off", "Leave --verify off away."),
+        (_, []) => not_compared("raidlab did not write these files", "Name a directory, in which raidlab makes files."),
+        _ => compared.check(&|file| files[file as usize].path.display().to_string()),
+    });
     match outcome {
         Ok(flow) => result.interrupted = flow.is_break(),
         Err(error) => result.stopped_by = Some(error),

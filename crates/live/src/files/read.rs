@@ -2,11 +2,12 @@
 //!
 //! Purpose: what a program that retrieves a file waits for: opening it, the first bytes, all of it. What of the file is in
 //! the page cache is looked up between opening and reading, on the descriptor that was just opened: so it is known for
-//! this very reading, and neither the file's inode nor its directory entry is warmed beforehand. That look, the
-//! eviction afterwards and closing are not in any time.
+//! this very reading, and neither the file's inode nor its directory entry is warmed beforehand. That look, comparing
+//! contents, the eviction afterwards and closing are not in any time.
 //!
 //! Invariant: a file that ends before its size is an error, never a short time.
 
+use super::content::FileCheck;
 use super::result::{ReadRecord, CACHE_UNKNOWN};
 use crate::engine::Clock;
 use crate::error::plain;
@@ -47,20 +48,25 @@ pub(super) fn open(path: &Path, direct: bool) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Reads one file with calls as long as `buffer`; none if `stop` said so before its end.
+/// Reads one file with calls as long as `buffer`, and has `check` compare what they bring; none if `stop` said so before its end.
 pub(super) fn read_file(
     wanted: Wanted<'_>,
     buffer: &mut Mapping,
+    check: Option<&mut FileCheck<'_>>,
     clock: Clock,
     stop: &dyn Fn() -> bool,
 ) -> Result<Option<ReadRecord>, Failure> {
     let start = clock.now();
+    let mut check = check;
     let file = open(wanted.path, wanted.direct).map_err(|e| Failure::of("opening it", &e))?;
     let open_ns = clock.now().since(start).as_ns();
     let cached = page_cache::cached_bytes(&file, wanted.size_bytes);
 
     let reading = clock.now();
-    let (mut at, mut first_byte_ns, mut ended) = (0, open_ns, reading);
+    let (mut at, mut first_byte_ns, mut ended, mut comparing_ns) = (0, open_ns, reading, 0);
+    if let Some(check) = check.as_deref_mut() {
+        check.begin(wanted.size_bytes);
+    }
     while at < wanted.size_bytes {
         let n = read(&file, buffer).map_err(|e| Failure::of("reading it", &e))?;
         ended = clock.now();
@@ -70,6 +76,12 @@ pub(super) fn read_file(
         }
         if at == 0 {
             first_byte_ns = open_ns + ended.since(reading).as_ns();
+        }
+        if let Some(check) = check.as_deref_mut().filter(|check| check.wants(at, n)) {
+            let len = usize::try_from(n).expect("a call brings no more than the buffer holds");
+            check.compare(wanted.file, at, &buffer.bytes_mut()[..len]);
+            let compared_ns = clock.now().since(ended).as_ns();
+            comparing_ns += if at + n < wanted.size_bytes { compared_ns } else { 0 };
         }
         at += n;
         if at < wanted.size_bytes && stop() {
@@ -86,7 +98,7 @@ pub(super) fn read_file(
         start_ns: start.as_ns(),
         open_ns,
         first_byte_ns,
-        total_ns: open_ns + ended.since(reading).as_ns(),
+        total_ns: open_ns + ended.since(reading).as_ns() - comparing_ns,
         cached_bytes: cached.unwrap_or(CACHE_UNKNOWN),
     }))
 }

@@ -9,9 +9,12 @@
 //! - The first error stops all readers; what they have measured stays.
 
 use super::config::FilesMeasure;
+use super::content::FileCheck;
+use super::fill::SECTOR_BYTES;
 use super::read::{read_file, Wanted};
 use super::result::{ReadRecord, ReadResult};
 use crate::config::{Progress, Stage};
+use crate::content::ContentReport;
 use crate::engine::Clock;
 use crate::error::LiveError;
 use crate::memory::Mapping;
@@ -58,13 +61,20 @@ pub(super) struct Extent {
     pub available: Option<u64>,
 }
 
-/// Reads with one thread a sequence. `buffers` gives each its memory.
+/// One who reads: what, into which memory, and what it compares.
+pub(super) struct Reader<'a> {
+    pub sequence: Sequence,
+    pub buffer: Mapping,
+    pub check: Option<FileCheck<'a>>,
+}
+
+/// Reads with one thread a reader; the report is of what was compared.
 pub(super) fn run(
     files: &[Readable],
-    readers: Vec<(Sequence, Mapping)>,
+    readers: Vec<Reader<'_>>,
     extent: Extent,
     observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> (ReadResult, Result<ControlFlow<()>, LiveError>) {
+) -> (ReadResult, ContentReport, Result<ControlFlow<()>, LiveError>) {
     let shared = Shared {
         files,
         clock: Clock::start(),
@@ -79,31 +89,35 @@ pub(super) fn run(
     };
     let mut outcome = ControlFlow::Continue(());
     let shared_ref = &shared;
-    let work = |(reader, (sequence, buffer)): (usize, (Sequence, Mapping))| {
-        move || shared_ref.read(reader as u32, sequence, buffer)
-    };
-    let works = readers.into_iter().enumerate().map(work).collect();
-    let records = run_watched(works, &mut || {
+    let numbered = readers.into_iter().enumerate();
+    let works = numbered.map(|(number, reader)| move || shared_ref.read(number as u32, reader)).collect();
+    let done = run_watched(works, &mut || {
         if outcome.is_continue() && observer(shared.progress(&extent)).is_break() {
             outcome = ControlFlow::Break(());
             shared.stop.store(true, Ordering::Relaxed);
         }
     });
-    let records = records.concat();
+    let mut content = ContentReport::of_sectors(SECTOR_BYTES as usize);
+    let mut records = Vec::new();
+    for (of_reader, report) in done {
+        records.extend(of_reader);
+        content.merge(&report.unwrap_or_default());
+    }
     let warmup = shared.tickets.load(Ordering::Relaxed).min(shared.warmup);
     let failure = shared.failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    (ReadResult::of(records, warmup), failure.map_or(Ok(outcome), Err))
+    (ReadResult::of(records, warmup), content, failure.map_or(Ok(outcome), Err))
 }
 
 impl Shared<'_> {
-    fn read(&self, reader: u32, sequence: Sequence, mut buffer: Mapping) -> Vec<ReadRecord> {
+    fn read(&self, number: u32, reader: Reader<'_>) -> (Vec<ReadRecord>, Option<ContentReport>) {
+        let Reader { sequence, mut buffer, mut check } = reader;
         let mut records = Vec::with_capacity(1024);
         self.barrier.wait();
         for file in sequence {
             let Some(ticket) = self.ticket() else { break };
             let Readable { path, size_bytes, direct, key } = &self.files[file as usize];
-            let wanted = Wanted { reader, file, path, size_bytes: *size_bytes, direct: *direct };
-            match read_file(wanted, &mut buffer, self.clock, &|| self.stopped()) {
+            let wanted = Wanted { reader: number, file, path, size_bytes: *size_bytes, direct: *direct };
+            match read_file(wanted, &mut buffer, check.as_mut(), self.clock, &|| self.stopped()) {
                 Ok(Some(record)) if ticket >= self.warmup => records.push(record),
                 Ok(_) => {}
                 Err(failure) => {
@@ -114,7 +128,7 @@ impl Shared<'_> {
                 }
             }
         }
-        records
+        (records, check.map(FileCheck::into_report))
     }
 
     /// Leave to begin a file, with its number.

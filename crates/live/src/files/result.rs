@@ -1,6 +1,7 @@
 //! What a run over whole files answers.
 
 use crate::error::LiveError;
+use crate::result::Check;
 use crate::target::{DeviceFacts, FilesystemFacts};
 use raidlab_load::Times;
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub struct FilesResult {
     pub read: ReadResult,
     /// Whether the observer stopped it.
     pub interrupted: bool,
+    /// Whether the files held what raidlab wrote, where any were read.
+    pub content: Option<Check>,
     /// What stopped it before its end, if something did; what was measured till then is here.
     pub stopped_by: Option<LiveError>,
 }
