@@ -10,10 +10,10 @@
 mod locks;
 mod run;
 
-pub(crate) use locks::LockRange;
+pub(crate) use locks::{LockMode, LockRange};
 
 use crate::layout::{Layout, NodeId};
-use crate::plan::{BadExtent, Body, MemberViews, Plan, Scratch, Space};
+use crate::plan::{BadExtent, Body, MemberViews, Plan, Scratch};
 use crate::policy::{MemberState, MemberView, Policy};
 use locks::LockTable;
 use raidlab_types::{
@@ -300,11 +300,6 @@ impl Array {
     pub fn scratch_of(&self, id: OpId) -> (PartId, u32) {
         let (part, _) = split(id);
         (part, self.parts[part as usize].plan.scratch_sectors())
-    }
-
-    /// Whether any memory of the operation lies in scratch or is dropped: such operations need buffers of the driver's.
-    pub fn uses_only_user_memory(&self, id: OpId) -> bool {
-        self.pieces(id).iter().all(|p| p.space == Space::User)
     }
 
     /// The node of the request's volume, if the request lies within it.

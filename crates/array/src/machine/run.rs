@@ -9,8 +9,8 @@
 //!   content can no longer be trusted.
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
-use super::locks::{collect, Wanted};
-use super::{Array, Event, Part, Phase, RequestState, NONE};
+use super::locks::collect;
+use super::{Array, Event, LockMode, Part, Phase, RequestState, NONE};
 use crate::layout::Layout;
 use crate::plan::{BadExtent, Body, MemberViews, Plan, Planner};
 use crate::policy::MemberState;
@@ -81,22 +81,22 @@ impl Array {
     fn lock(&mut self, id: u32) {
         let part = &mut self.parts[id as usize];
         let &RequestState { ref request, node, .. } = &self.requests[part.request as usize];
-        let wanted = match request.kind {
-            RequestKind::Write => Some(Wanted::Exclusive),
-            RequestKind::Read if !part.bad.is_empty() => Some(Wanted::Shared),
-            RequestKind::Read if self.views.is_degraded(node) => Some(Wanted::SharedWhere(&self.views)),
+        let mode = match request.kind {
+            RequestKind::Write => Some(LockMode::Exclusive),
+            RequestKind::Read if !part.bad.is_empty() => Some(LockMode::Shared),
+            RequestKind::Read if self.views.is_degraded(node) => Some(LockMode::SharedIfDegraded(&self.views)),
             _ => None,
         };
         let (mut locks, mut blockers) = (NONE, 0);
-        if let Some(wanted) = wanted {
+        if let Some(mode) = mode {
             self.lock_list.clear();
-            collect(&self.layout, node, part.extent, wanted, false, &mut self.lock_list);
+            collect(&self.layout, node, part.extent, mode, false, &mut self.lock_list);
             if !self.lock_list.is_empty() {
                 (locks, blockers) = self.locks.acquire(id, &self.lock_list);
             }
         }
         (part.locks, part.blockers, part.epoch, part.phase) = (locks, blockers, self.epoch, Phase::Waiting);
-        part.locked_all = matches!(wanted, Some(Wanted::Shared));
+        part.locked_all = matches!(mode, Some(LockMode::Shared));
         if blockers == 0 {
             self.runnable.push_back(id);
         }
