@@ -23,6 +23,8 @@ IN_PYTHON = {
     "add-a-check.md": "assert 'long_tail' in {one.check for one in run_checks(analysis)}",
     "add-a-figure.md": "assert 'percentiles' in {one.kind for one in make_figures(analysis)}",
 }
+# A kind that stands in one place costs few changes elsewhere; more than these, and a list is said twice somewhere.
+MOST_FILES = {"add-a-level.md": 5}
 HEAD = """
 import sys
 from raidlab.api import analyse
@@ -86,6 +88,15 @@ def test_a_recipe_fits_the_source(page: Path) -> None:
     new = [block.file for block in blocks_of(page) if block.how == FILE and block.file and "/" in block.file]
     assert new or "policy" in page.stem
     assert not [file for file in new if (ROOT / file).exists()], "what a recipe adds is not there yet"
+
+
+@pytest.mark.parametrize(("name", "most"), MOST_FILES.items())
+def test_a_new_kind_touches_few_files(name: str, most: int) -> None:
+    blocks = blocks_of(ROOT / "docs" / "how-to" / name)
+    new = {block.file for block in blocks if block.how == FILE and block.file and "/" in block.file}
+    text = "".join(block.text for block in blocks if block.language == "diff")
+    touched = new | set(re.findall(r"^\+\+\+ b/(\S+)$", text, re.M))
+    assert len(touched) <= most, sorted(touched)
 
 
 @pytest.mark.parametrize(("name", "works"), IN_PYTHON.items())

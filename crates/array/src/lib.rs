@@ -15,14 +15,13 @@
 
 pub mod layout;
 mod level;
-mod level_locks;
 mod machine;
 pub mod plan;
 mod policy;
 mod spec;
 
 pub use layout::{Layout, LayoutError, LayoutMap, MapCell, NodeId};
-pub use machine::{Array, ArrayOp, ComputeWork, Event, PartId};
+pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId};
 pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
-pub use spec::{Rotation, Tree, TreeError, LEVELS};
+pub use spec::{Rotation, Tree, TreeError};

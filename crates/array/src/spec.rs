@@ -15,8 +15,49 @@ mod parse;
 
 use serde::{Deserialize, Serialize};
 
-/// Names of the levels a node can have, as in a study file.
-pub const LEVELS: [&str; 6] = ["independent", "concat", "stripe", "mirror", "parity", "member"];
+/// What the text of a tree says of one node, with what holds where it says nothing.
+struct Parameters {
+    children: Vec<Tree>,
+    chunk_bytes: u64,
+    rotation: Rotation,
+    parities: u32,
+    /// Groups of a common name that builds several.
+    groups: Option<usize>,
+    data_offset_bytes: u64,
+}
+
+/// A name in the text of a tree.
+struct Word {
+    name: &'static str,
+    /// The keys that mean something to it.
+    keys: &'static [&'static str],
+    /// The tree, or what the name needs.
+    build: fn(Parameters) -> Result<Tree, String>,
+}
+
+/// The levels a node can have.
+static LEVELS: [Word; 6] = [
+    Word { name: "independent", keys: &["members"], build: |p| Ok(Tree::Independent { children: p.children }) },
+    Word { name: "concat", keys: &["members"], build: |p| Ok(Tree::Concat { children: p.children }) },
+    Word {
+        name: "stripe",
+        keys: &["members", "chunk"],
+        build: |Parameters { chunk_bytes, children, .. }| Ok(Tree::Stripe { chunk_bytes, children }),
+    },
+    Word { name: "mirror", keys: &["members"], build: |p| Ok(Tree::Mirror { children: p.children }) },
+    Word {
+        name: "parity",
+        keys: &["members", "chunk", "rotation", "parities"],
+        build: |Parameters { parities, rotation, chunk_bytes, children, .. }| {
+            Ok(Tree::Parity { parities, rotation, chunk_bytes, children })
+        },
+    },
+    Word {
+        name: "member",
+        keys: &["data_offset"],
+        build: |Parameters { data_offset_bytes, .. }| Ok(Tree::Member { data_offset_bytes }),
+    },
+];
 
 /// Where parity goes from stripe to stripe, as Linux md names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -145,7 +186,7 @@ impl Tree {
         }
     }
 
-    /// The level's name, one of [`LEVELS`].
+    /// The level's name, as in the text of a tree.
     pub const fn level(&self) -> &'static str {
         match self {
             Tree::Independent { .. } => "independent",
@@ -157,21 +198,29 @@ impl Tree {
         }
     }
 
+    /// One child's contiguous part of a stripe, where the level stripes.
+    pub(crate) const fn chunk_bytes(&self) -> Option<u64> {
+        match self {
+            Tree::Stripe { chunk_bytes, .. } | Tree::Parity { chunk_bytes, .. } => Some(*chunk_bytes),
+            _ => None,
+        }
+    }
+
+    /// How many children the node can lose, whichever they are.
+    pub(crate) const fn losses_borne(&self) -> usize {
+        match self {
+            Tree::Mirror { children } => children.len().saturating_sub(1),
+            Tree::Parity { parities, .. } => *parities as usize,
+            _ => 0,
+        }
+    }
+
     /// How many members may be lost whichever they are.
     pub fn tolerance(&self) -> usize {
-        let weakest = |c: &[Tree]| c.iter().map(Tree::tolerance).min().unwrap_or(0);
-        match self {
-            Tree::Member { .. } => 0,
-            Tree::Independent { children } | Tree::Concat { children } | Tree::Stripe { children, .. } => {
-                weakest(children)
-            }
-            Tree::Mirror { children } => children.iter().map(|c| c.tolerance() + 1).sum::<usize>() - 1,
-            Tree::Parity { parities, children, .. } => {
-                let mut losses: Vec<usize> = children.iter().map(|c| c.tolerance() + 1).collect();
-                losses.sort_unstable();
-                losses.iter().take(*parities as usize + 1).sum::<usize>() - 1
-            }
-        }
+        // The cheapest way to lose the node: one child more than it bears, those first that are lost soonest.
+        let mut losses: Vec<usize> = self.children().iter().map(|c| c.tolerance() + 1).collect();
+        losses.sort_unstable();
+        losses.iter().take(self.losses_borne() + 1).sum::<usize>().saturating_sub(1)
     }
 
     /// Checks the shape; sizes are checked when a layout is compiled for members of known size.
@@ -187,16 +236,16 @@ impl Tree {
             Tree::Independent { .. } if !at_root => {
                 return fail("'independent' may stand only at the root, since a request names its volume".into())
             }
-            Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => 1,
             Tree::Mirror { .. } => 2,
             Tree::Parity { parities, .. } => {
                 if !(1..=2).contains(parities) {
                     return fail(format!("parities = {parities}; accepted: 1 (RAID 5) or 2 (RAID 6)"));
                 }
-                parities + 1
+                *parities as usize + 1
             }
+            _ => 1,
         };
-        if (n as u32) < least {
+        if n < least {
             let what = self.level_title();
             return fail(format!("{what} has {n} member(s); it needs at least {least}"));
         }
@@ -205,10 +254,8 @@ impl Tree {
                 return fail(format!("RAID 6 has {} members; GF(2^8) allows at most 255 data members", children.len()));
             }
         }
-        if let Tree::Stripe { chunk_bytes, .. } | Tree::Parity { chunk_bytes, .. } = self {
-            if *chunk_bytes == 0 {
-                return fail("chunk = 0; accepted: a positive multiple of the sector".into());
-            }
+        if self.chunk_bytes() == Some(0) {
+            return fail("chunk = 0; accepted: a positive multiple of the sector".into());
         }
         for (i, child) in self.children().iter().enumerate() {
             child.validate_at(&format!("{place}.children[{i}]"), false)?;

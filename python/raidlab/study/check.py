@@ -289,6 +289,12 @@ def chunk_sizes(tree: dict[str, Any]) -> list[int]:
     return own + [chunk for child in tree.get("children", []) for chunk in chunk_sizes(child)]
 
 
+def stripes_in(tree: dict[str, Any]) -> bool:
+    """Whether a tree stripes anywhere: whether a level deals chunks to several children."""
+    children = tree.get("children", [])
+    return ("chunk_bytes" in tree and len(children) > 1) or any(stripes_in(child) for child in children)
+
+
 def typical_bytes(workload: Workload) -> int:
     """The size, the mean size or, of a table, the largest size of a workload's requests."""
     size = workload.size

@@ -5,13 +5,12 @@
 
 mod draw;
 mod map;
-mod rotation;
 
 pub use map::{LayoutMap, MapCell};
-pub(crate) use rotation::Role;
 
-use crate::spec::{Rotation, Tree};
-use raidlab_types::{Lba, LeafId};
+use crate::level::{lcm, Compiled, Level, Member, Surroundings};
+use crate::spec::Tree;
+use raidlab_types::LeafId;
 
 /// Index of a node in a [`Layout`].
 pub type NodeId = u32;
@@ -19,46 +18,28 @@ pub type NodeId = u32;
 /// One node of the compiled tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
+    /// Its index.
+    pub id: NodeId,
     pub level: Level,
     pub capacity: u64,
     pub children: Box<[NodeId]>,
-    /// Some parity node lies strictly below.
-    pub parity_below: bool,
+    /// How many children it can lose, whichever they are.
+    pub bears: usize,
+    /// Some node strictly below locks stripes.
+    pub stripe_locks_below: bool,
     /// Requests that begin and end on multiples of this touch whole stripes only.
     pub alignment: u64,
 }
 
-/// A level with its compiled parameters.
-#[derive(Debug, Clone)]
-pub(crate) enum Level {
-    Leaf {
-        leaf: LeafId,
-    },
-    Independent,
-    /// Start of each child, and the end.
-    Concat {
-        starts: Box<[Lba]>,
-    },
-    Stripe {
-        chunk: u64,
-    },
-    /// Locks on written ranges are kept by pieces of this many sectors.
-    Mirror {
-        lock_granule: u64,
-    },
-    Parity(ParityLayout),
+impl Node {
+    /// The child at `position`.
+    #[inline]
+    pub fn child(&self, position: u32) -> NodeId {
+        self.children[position as usize]
+    }
 }
 
-/// Parameters of a parity node.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ParityLayout {
-    pub chunk: u64,
-    pub members: u32,
-    pub parities: u32,
-    pub rotation: Rotation,
-}
-
-/// A leaf: which node it is and where its data begins on the device.
+/// A leaf: where its data begins on the device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leaf {
     pub data_offset: u64,
@@ -131,8 +112,8 @@ impl Layout {
         let mut layout = Layout { sector_bytes, nodes: Vec::new(), leaves: Vec::new(), volumes: Vec::new() };
         let root = layout.compile(tree, member_sectors, 0)?;
         let volume = |node: NodeId| Volume { node, capacity_sectors: layout.nodes[node as usize].capacity };
-        layout.volumes = match &layout.nodes[root as usize].level {
-            Level::Independent => layout.nodes[root as usize].children.iter().map(|&c| volume(c)).collect(),
+        layout.volumes = match tree {
+            Tree::Independent { .. } => layout.nodes[root as usize].children.iter().map(|&c| volume(c)).collect(),
             _ => vec![volume(root)],
         };
         Ok(layout)
@@ -147,72 +128,33 @@ impl Layout {
 
     /// Compiles the subtree; `outer_chunk` is the chunk of the nearest striping ancestor, 0 where there is none.
     fn compile(&mut self, tree: &Tree, sizes: &[u64], outer_chunk: u64) -> Result<NodeId, LayoutError> {
-        let id = self.nodes.len() as NodeId;
-        let empty =
-            Node { level: Level::Independent, capacity: 0, children: Box::new([]), parity_below: false, alignment: 1 };
-        self.nodes.push(empty);
+        let id = NodeId::try_from(self.nodes.len()).expect("node ids are 32 bits wide");
+        let leaf = LeafId::try_from(self.leaves.len()).expect("there are no more members than nodes");
+        // A member; what has children becomes its level when these are compiled, which follow it in the list.
+        let level = Level::Member(Member { leaf });
+        let bears = tree.losses_borne();
+        let (children, stripe_locks_below) = (Box::default(), false);
+        self.nodes.push(Node { id, level, capacity: 0, children, bears, stripe_locks_below, alignment: 1 });
         if let Tree::Member { data_offset_bytes } = tree {
             let data_offset = self.sectors("data_offset", *data_offset_bytes)?;
-            let leaf = self.leaves.len() as LeafId;
             self.leaves.push(Leaf { data_offset });
-            let node = &mut self.nodes[id as usize];
-            node.level = Level::Leaf { leaf };
-            node.capacity = sizes[leaf as usize].saturating_sub(data_offset);
+            self.nodes[id as usize].capacity = sizes[leaf as usize].saturating_sub(data_offset);
             return Ok(id);
         }
-        let chunk = match tree {
-            Tree::Stripe { chunk_bytes, .. } | Tree::Parity { chunk_bytes, .. } => {
-                self.sectors("chunk", *chunk_bytes)?
-            }
-            _ => 0,
-        };
+        let chunk = tree.chunk_bytes().map_or(Ok(0), |bytes| self.sectors("chunk", bytes))?;
         let inner = if chunk > 0 { chunk } else { outer_chunk };
         let children =
             tree.children().iter().map(|c| self.compile(c, sizes, inner)).collect::<Result<Box<[NodeId]>, _>>()?;
-        self.finish(id, tree, children, chunk, outer_chunk)
-    }
-
-    fn finish(
-        &mut self,
-        id: NodeId,
-        tree: &Tree,
-        children: Box<[NodeId]>,
-        chunk: u64,
-        outer_chunk: u64,
-    ) -> Result<NodeId, LayoutError> {
-        let capacity_of = |c: &NodeId| self.nodes[*c as usize].capacity;
-        let smallest = children.iter().map(capacity_of).min().unwrap_or(0);
-        if chunk > smallest {
-            return Err(LayoutError::TooSmall { node: id, sectors: smallest, chunk });
+        let below: Vec<&Node> = children.iter().map(|&c| self.node(c)).collect();
+        let capacities: Vec<u64> = below.iter().map(|child| child.capacity).collect();
+        let alignment = below.iter().map(|child| child.alignment).fold(1, lcm);
+        let stripe_locks_below = below.iter().any(|child| child.stripe_locks_below || child.locks_stripes());
+        let around = Surroundings { capacities: &capacities, alignment, chunk, outer_chunk };
+        if chunk > around.smallest() {
+            return Err(LayoutError::TooSmall { node: id, sectors: around.smallest(), chunk });
         }
-        let n = children.len() as u64;
-        let rows = smallest.checked_div(chunk).unwrap_or(0);
-        let below = children.iter().map(|&c| self.nodes[c as usize].alignment).fold(1, lcm);
-        let (level, capacity, alignment) = match tree {
-            Tree::Member { .. } => unreachable!("members are compiled above"),
-            Tree::Independent { .. } => (Level::Independent, smallest, below),
-            Tree::Concat { .. } => {
-                let mut starts = vec![0];
-                children.iter().for_each(|c| starts.push(starts.last().unwrap_or(&0) + capacity_of(c)));
-                let end = *starts.last().unwrap_or(&0);
-                (Level::Concat { starts: starts.into() }, end, below)
-            }
-            Tree::Stripe { .. } => (Level::Stripe { chunk }, rows * chunk * n, lcm(below, chunk).saturating_mul(n)),
-            Tree::Mirror { .. } => {
-                let lock_granule = if outer_chunk > 0 { outer_chunk } else { MIRROR_LOCK_SECTORS };
-                (Level::Mirror { lock_granule }, smallest, below)
-            }
-            Tree::Parity { parities, rotation, .. } => {
-                let parity = ParityLayout { chunk, members: n as u32, parities: *parities, rotation: *rotation };
-                let data = parity.data() as u64;
-                (Level::Parity(parity), rows * chunk * data, lcm(below, chunk).saturating_mul(data))
-            }
-        };
-        let parity_below = children.iter().any(|&c| {
-            let child = &self.nodes[c as usize];
-            child.parity_below || matches!(child.level, Level::Parity(_))
-        });
-        self.nodes[id as usize] = Node { level, capacity, children, parity_below, alignment };
+        let Compiled { level, capacity, alignment } = Level::compile(tree, &around);
+        self.nodes[id as usize] = Node { id, level, capacity, children, bears, stripe_locks_below, alignment };
         Ok(id)
     }
 
@@ -249,17 +191,4 @@ impl Layout {
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]
     }
-}
-
-/// Granule of locks on a mirror that no striping node stands above: 1 MiB of 512-byte sectors.
-const MIRROR_LOCK_SECTORS: u64 = 2048;
-
-fn lcm(a: u64, b: u64) -> u64 {
-    let gcd = |mut a: u64, mut b: u64| {
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    (a / gcd(a, b)).saturating_mul(b)
 }

@@ -1,32 +1,43 @@
 //! Children one after another.
 
-use crate::layout::{Level, NodeId};
-use crate::plan::{Planned, Planner};
-use raidlab_types::Extent;
-use std::ops::Range;
+use super::{Compiled, Content, Level, Personality, Surroundings};
+use crate::layout::{Node, NodeId};
+use raidlab_types::{Extent, Lba};
 
-/// The parts of `extent`, each within one child: (child, its sectors). `starts` ends with the capacity.
-pub(super) fn parts(starts: &[u64], extent: Extent) -> impl Iterator<Item = (u32, Extent)> + '_ {
-    let first = starts.partition_point(|&s| s <= extent.lba).saturating_sub(1);
-    (first..starts.len() - 1).map_while(move |child| {
-        let (lo, hi) = (extent.lba.max(starts[child]), extent.end().min(starts[child + 1]));
-        (starts[child] < extent.end()).then(|| (child as u32, Extent::new(lo - starts[child], hi.saturating_sub(lo))))
-    })
+/// Children one after another.
+#[derive(Debug, Clone)]
+pub(crate) struct Concat {
+    /// Where each child begins, and the end of the last.
+    starts: Box<[Lba]>,
 }
 
-impl Planner<'_> {
-    pub(crate) fn concat(&mut self, node: NodeId, range: Range<usize>, write: bool) -> Planned {
-        let layout = self.layout;
-        let Level::Concat { starts } = &layout.node(node).level else { unreachable!("called for a concat") };
-        let base = self.scratch.segs.len();
-        for i in range {
-            let seg = self.scratch.segs[i];
-            let mut skip = 0;
-            for (child, part) in parts(starts, seg.extent()).filter(|(_, part)| part.sectors > 0) {
-                self.scratch.segs.push(seg.part(skip, part.sectors, child, part.lba));
-                skip += part.sectors;
-            }
-        }
-        self.distribute(node, base, write)
+pub(super) fn compile(around: &Surroundings<'_>) -> Compiled {
+    let ends = around.capacities.iter().scan(0, |end, sectors| {
+        *end += sectors;
+        Some(*end)
+    });
+    let starts: Box<[Lba]> = std::iter::once(0).chain(ends).collect();
+    let capacity = around.capacities.iter().sum();
+    Compiled { level: Level::Concat(Concat { starts }), capacity, alignment: around.alignment }
+}
+
+impl Personality for Concat {
+    fn parts(&self, _: &Node, extent: Extent) -> impl Iterator<Item = (u32, Extent)> {
+        let first = self.starts.partition_point(|&start| start <= extent.lba).saturating_sub(1);
+        (first as u32..)
+            .zip(self.starts[first..].windows(2))
+            .map_while(move |(position, child)| {
+                let (begin, end) = (extent.lba.max(child[0]), extent.end().min(child[1]));
+                (child[0] < extent.end()).then(|| (position, Extent::new(begin - child[0], end.saturating_sub(begin))))
+            })
+            .filter(|(_, part)| part.sectors > 0)
+    }
+
+    fn content(&self, _: &Node, position: u32, lba: u64) -> Content {
+        Content::Data(self.starts[position as usize] + lba)
+    }
+
+    fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {
+        self.parts(node, extent).for_each(|(position, part)| visit(node.child(position), part));
     }
 }

@@ -1,10 +1,79 @@
 //! RAID 1: a read goes to one copy, a write to all.
 
-use crate::layout::{Level, NodeId};
-use crate::plan::{Planned, Planner};
+use super::{Compiled, Content, Level, Member, Personality, Surroundings};
+use crate::layout::{Node, NodeId};
+use crate::machine::{LockMode, LockRange};
+use crate::plan::{PlanResult, Planner, Transfer};
 use crate::policy::{MemberView, MirrorRead};
 use raidlab_types::{Extent, RequestError};
-use std::ops::Range;
+
+/// Pieces by which ranges are locked on a mirror that no striping node stands above: 1 MiB of 512-byte sectors.
+const LOCK_SECTORS: u64 = 2048;
+
+/// RAID 1.
+#[derive(Debug, Clone)]
+pub(crate) struct Mirror {
+    /// Locks on written ranges are kept by pieces of this many sectors.
+    lock_sectors: u64,
+}
+
+pub(super) fn compile(around: &Surroundings<'_>) -> Compiled {
+    let lock_sectors = if around.outer_chunk > 0 { around.outer_chunk } else { LOCK_SECTORS };
+    Compiled { level: Level::Mirror(Mirror { lock_sectors }), capacity: around.smallest(), alignment: around.alignment }
+}
+
+impl Personality for Mirror {
+    /// The first copy: what is asked where any will do.
+    fn parts(&self, _: &Node, extent: Extent) -> impl Iterator<Item = (u32, Extent)> {
+        std::iter::once((0, extent))
+    }
+
+    fn content(&self, _: &Node, _: u32, lba: u64) -> Content {
+        Content::Data(lba)
+    }
+
+    fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {
+        node.children.iter().for_each(|&copy| visit(copy, extent));
+    }
+
+    fn read(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
+        if planner.bad.is_empty() {
+            // One copy for all that lies together.
+            let copy = choose_copy(planner, node, transfers[0].extent())?;
+            return planner.plan_node(node.child(copy), transfers, false);
+        }
+        planner.with_transfers(|planner, chosen| {
+            for transfer in transfers {
+                let child = choose_copy(planner, node, transfer.extent())?;
+                chosen.push(Transfer { child, ..*transfer });
+            }
+            planner.hand_on(node, chosen, false)
+        })
+    }
+
+    fn write(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
+        node.children.iter().try_for_each(|&copy| planner.plan_node(copy, transfers, true))
+    }
+
+    fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
+        node.children.iter().any(|&copy| planner.is_readable(copy, extent))
+    }
+
+    /// A write locks its range, so that all copies take overlapping writes in the same order. A read after a media error
+    /// does, too: a write on its way may be mending the very sector.
+    fn lock(&self, node: &Node, extent: Extent, mode: LockMode<'_>, covered: bool, out: &mut Vec<LockRange>) -> bool {
+        if covered || matches!(mode, LockMode::SharedIfDegraded(_)) {
+            return covered;
+        }
+        for stripe in extent.lba / self.lock_sectors..=(extent.end() - 1) / self.lock_sectors {
+            let start = stripe * self.lock_sectors;
+            let lo = extent.lba.max(start) - start;
+            let hi = extent.end().min(start + self.lock_sectors) - start;
+            out.push(LockRange { node: node.id, stripe, lo, hi, shared: mode.is_shared() });
+        }
+        true
+    }
+}
 
 /// How the copies of a mirror stand for a read.
 struct Ranking {
@@ -15,111 +84,68 @@ struct Ranking {
     nearest: ((u64, u32), u32),
 }
 
-impl Planner<'_> {
-    pub(crate) fn mirror_read(&mut self, node: NodeId, range: Range<usize>) -> Planned {
-        let layout = self.layout;
-        let children = &layout.node(node).children;
-        let base = self.scratch.segs.len();
-        // One copy for all that lies together; after a media error, each seg finds its own.
-        let together = self.bad.is_empty();
-        let first = self.scratch.segs[range.start];
-        let mut choice = self.choose_copy(node, children, first.extent())?;
-        for i in range {
-            let seg = self.scratch.segs[i];
-            if !together {
-                choice = self.choose_copy(node, children, seg.extent())?;
-            }
-            self.scratch.segs.push(seg.part(0, seg.sectors as u64, choice, seg.lba));
-        }
-        self.distribute(node, base, false)
-    }
-
-    pub(crate) fn mirror_write(&mut self, node: NodeId, range: Range<usize>) -> Planned {
-        let layout = self.layout;
-        for &child in layout.node(node).children.iter() {
-            if !self.views.is_lost(child) {
-                self.write(child, range.clone())?;
+fn choose_copy(planner: &mut Planner<'_>, node: &Node, extent: Extent) -> Result<u32, RequestError> {
+    let clean = planner.bad.is_empty() && !planner.views.is_degraded(node.id);
+    let usable = |p: &Planner<'_>, i: u32| clean || p.is_readable(node.child(i), extent);
+    let n = node.children.len() as u32;
+    let Some(first) = (0..n).find(|&i| usable(planner, i)) else {
+        return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });
+    };
+    Ok(match planner.policy.mirror_read {
+        MirrorRead::Primary => first,
+        MirrorRead::RoundRobin => in_turn(planner, node, usable).unwrap_or(first),
+        MirrorRead::RoundRobinSequential => match rank(planner, node, extent, first, usable).nearest {
+            ((0, _), copy) => copy,
+            _ => in_turn(planner, node, usable).unwrap_or(first),
+        },
+        MirrorRead::ShortestQueue => rank(planner, node, extent, first, usable).shortest.1,
+        MirrorRead::Nearest { queue_override } => {
+            let found = rank(planner, node, extent, first, usable);
+            match queue_override {
+                Some(limit) if found.longest - found.shortest.0 > limit => found.shortest.1,
+                _ => found.nearest.1,
             }
         }
-        Ok(())
-    }
+    })
+}
 
-    fn choose_copy(&mut self, node: NodeId, children: &[NodeId], extent: Extent) -> Result<u32, RequestError> {
-        let clean = self.bad.is_empty() && !self.views.is_degraded(node);
-        let usable = |p: &Self, i: u32| clean || p.readable(children[i as usize], extent);
-        let n = children.len() as u32;
-        let Some(first) = (0..n).find(|&i| usable(self, i)) else {
-            return Err(RequestError::BeyondTolerance { node, extent: Some(extent) });
-        };
-        Ok(match self.policy.mirror_read {
-            MirrorRead::Primary => first,
-            MirrorRead::RoundRobin => self.in_turn(node, n, usable).unwrap_or(first),
-            MirrorRead::RoundRobinSequential => match self.rank(children, extent, first, usable).nearest {
-                ((0, _), copy) => copy,
-                _ => self.in_turn(node, n, usable).unwrap_or(first),
-            },
-            MirrorRead::ShortestQueue => self.rank(children, extent, first, usable).shortest.1,
-            MirrorRead::Nearest { queue_override } => {
-                let found = self.rank(children, extent, first, usable);
-                match queue_override {
-                    Some(limit) if found.longest - found.shortest.0 > limit => found.shortest.1,
-                    _ => found.nearest.1,
-                }
-            }
-        })
-    }
+/// The next copy in turn that is usable.
+fn in_turn(planner: &mut Planner<'_>, node: &Node, usable: impl Fn(&Planner<'_>, u32) -> bool) -> Option<u32> {
+    let n = node.children.len() as u32;
+    let turn = planner.next_turn(node.id) % n;
+    (turn..n).chain(0..turn).find(|&i| usable(planner, i))
+}
 
-    /// The next of `n` copies that is usable.
-    fn in_turn(&mut self, node: NodeId, n: u32, usable: impl Fn(&Self, u32) -> bool) -> Option<u32> {
-        let turn = self.next_turn(node) % n;
-        (turn..n).chain(0..turn).find(|&i| usable(self, i))
-    }
-
-    /// Compares the usable copies from `first` on; of equals the first is taken.
-    fn rank(&self, children: &[NodeId], extent: Extent, first: u32, usable: impl Fn(&Self, u32) -> bool) -> Ranking {
-        let mut r = Ranking { shortest: (u32::MAX, first), longest: 0, nearest: ((u64::MAX, u32::MAX), first) };
-        for i in (first..children.len() as u32).filter(|&i| usable(self, i)) {
-            let (view, lba) = self.first_member(children[i as usize], extent.lba);
-            let (queue, distance) = (view.in_flight, view.end_lba.abs_diff(lba));
-            r.longest = r.longest.max(queue);
-            if queue < r.shortest.0 {
-                r.shortest = (queue, i);
-            }
-            if (distance, queue) < r.nearest.0 {
-                r.nearest = ((distance, queue), i);
-            }
+/// Compares the usable copies from `first` on; of equals the first is taken.
+fn rank(
+    planner: &Planner<'_>,
+    node: &Node,
+    extent: Extent,
+    first: u32,
+    usable: impl Fn(&Planner<'_>, u32) -> bool,
+) -> Ranking {
+    let mut r = Ranking { shortest: (u32::MAX, first), longest: 0, nearest: ((u64::MAX, u32::MAX), first) };
+    for i in (first..node.children.len() as u32).filter(|&i| usable(planner, i)) {
+        let (view, lba) = first_member(planner, node.child(i), extent.lba);
+        let (queue, distance) = (view.in_flight, view.end_lba.abs_diff(lba));
+        r.longest = r.longest.max(queue);
+        if queue < r.shortest.0 {
+            r.shortest = (queue, i);
         }
-        r
-    }
-
-    /// The member on which an access to `lba` of `node` begins, and the sector there.
-    fn first_member(&self, mut node: NodeId, mut lba: u64) -> (&MemberView, u64) {
-        loop {
-            let n = self.layout.node(node);
-            let position = match &n.level {
-                Level::Leaf { leaf } => {
-                    let offset = self.layout.leaves[*leaf as usize].data_offset;
-                    return (self.views.leaf(*leaf), lba + offset);
-                }
-                Level::Independent | Level::Mirror { .. } => 0,
-                Level::Concat { starts } => {
-                    let child = starts.partition_point(|&s| s <= lba) - 1;
-                    lba -= starts[child];
-                    child as u32
-                }
-                Level::Stripe { chunk } => {
-                    let children = n.children.len() as u64;
-                    let index = lba / chunk;
-                    lba = index / children * chunk + lba % chunk;
-                    (index % children) as u32
-                }
-                Level::Parity(p) => {
-                    let (row, column) = (lba / p.chunk / p.data() as u64, (lba / p.chunk % p.data() as u64) as u32);
-                    lba = row * p.chunk + lba % p.chunk;
-                    p.position_of(p.p_position(row), column)
-                }
-            };
-            node = n.children[position as usize];
+        if (distance, queue) < r.nearest.0 {
+            r.nearest = ((distance, queue), i);
         }
+    }
+    r
+}
+
+/// The member on which an access to `lba` of `id` begins, and the sector there.
+fn first_member<'a>(planner: &Planner<'a>, mut id: NodeId, mut lba: u64) -> (&'a MemberView, u64) {
+    loop {
+        let node = planner.layout.node(id);
+        if let Level::Member(Member { leaf }) = node.level {
+            return (planner.views.leaf(leaf), lba + planner.layout.data_offset(leaf));
+        }
+        (id, lba) = node.locate(lba).expect("every sector of a node lies on a child");
     }
 }

@@ -1,36 +1,252 @@
-//! The levels, one file each: how a node turns the segs of a request into segs of its children.
+//! The levels, one file each. All that there is to know of a level stands in its file: how the sectors of a node lie on its
+//! children, how it is read and written while members are missing or sectors unreadable, and what it locks.
 //!
-//! Adding a level: a file here with its `read` and `write` walks, a variant of `layout::Level` and `spec::Tree`, a line in
-//! `Planner::{read, write}`, in `readable` below and in the lock walk, a golden map, and a line of the reference.
+//! Invariant: a level knows addresses and the state of members; no bytes, no time. This file is the only place where
+//! levels are told apart; whoever walks a tree asks the [`Node`].
 
 mod concat;
+mod independent;
+mod member;
 mod mirror;
 mod parity;
-mod parity_degraded;
-mod parity_recover;
-mod parity_small;
 mod stripe;
 
-use crate::layout::{Level, NodeId};
-use crate::plan::Planner;
+pub(crate) use member::Member;
+pub(crate) use parity::StripeWork;
+
+use crate::layout::{MapCell, Node, NodeId};
+use crate::machine::{LockMode, LockRange};
+use crate::plan::{PlanResult, Planner, Transfer};
+use crate::spec::Tree;
 use raidlab_types::Extent;
 
-/// Whether `extent` of `node` can be read or rebuilt; the slow path, taken only after a media error.
-pub(crate) fn readable(planner: &Planner<'_>, node: NodeId, extent: Extent) -> bool {
-    let n = planner.layout.node(node);
-    let child = |position: u32, extent| planner.readable(n.children[position as usize], extent);
-    match &n.level {
-        Level::Leaf { leaf } => !planner.bad.iter().any(|b| b.leaf == *leaf && b.extent.overlaps(extent)),
-        Level::Independent => false,
-        Level::Concat { starts } => concat::parts(starts, extent).all(|(position, part)| child(position, part)),
-        Level::Stripe { chunk } => {
-            stripe::parts(*chunk, n.children.len() as u64, extent).all(|(position, part)| child(position, part))
-        }
-        Level::Mirror { .. } => (0..n.children.len() as u32).any(|position| child(position, extent)),
-        Level::Parity(p) => parity::chunks(p, extent).all(|c| {
-            let part = Extent::new(c.child_lba, c.sectors);
-            child(p.position_of(p.p_position(c.row), c.column), part)
-                || (0..p.members).filter(|&m| !child(m, part)).count() <= p.parities as usize
-        }),
+/// What a level knows. A level without redundancy says where its sectors lie; the rest follows from that.
+pub(crate) trait Personality: Sized {
+    /// The parts of `extent` that lie on one child each, in order of address: (position of the child, its sectors).
+    fn parts(&self, node: &Node, extent: Extent) -> impl Iterator<Item = (u32, Extent)>;
+
+    /// What sector `lba` of the child at `position` holds.
+    fn content(&self, node: &Node, position: u32, lba: u64) -> Content;
+
+    /// Calls `visit` with every child that `extent` touches, and one run of its sectors that covers its share. (Chunks that
+    /// follow each other on a striping node follow each other on the child, so its share is one run.)
+    fn for_each_share(&self, node: &Node, extent: Extent, visit: impl FnMut(NodeId, Extent));
+
+    /// One child's contiguous part of a stripe, if the level stripes, in sectors.
+    fn chunk(&self) -> Option<u64> {
+        None
     }
+
+    /// Plans reads of `transfers`, which are in order of address.
+    fn read(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
+        planner.cut_and_hand_on(self, node, transfers, false)
+    }
+
+    /// Plans writes of `transfers`, which are in order of address.
+    fn write(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
+        planner.cut_and_hand_on(self, node, transfers, true)
+    }
+
+    /// Whether `extent` can be read or rebuilt from what is there. The slow path, taken only after a media error.
+    fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
+        self.parts(node, extent).all(|(position, part)| planner.is_readable(node.child(position), part))
+    }
+
+    /// Adds the locks that a request for `extent` takes on the node itself. `covered`: a node above already locks these
+    /// very addresses. Returns whether they are covered for the nodes below.
+    fn lock(&self, _: &Node, _: Extent, _: LockMode<'_>, covered: bool, _: &mut Vec<LockRange>) -> bool {
+        covered
+    }
+
+    /// Whether it locks stripes even where the addresses are covered, since a stripe ties other addresses together.
+    fn locks_stripes(&self) -> bool {
+        false
+    }
+}
+
+/// What a sector of a child holds, seen from the node above it.
+pub(crate) enum Content {
+    /// This sector of the node.
+    Data(u64),
+    /// Parity.
+    Parity(MapCell),
+    /// Nothing.
+    Unused,
+}
+
+/// A level with its parameters, in sectors.
+#[derive(Debug, Clone)]
+pub(crate) enum Level {
+    Member(Member),
+    Independent(independent::Independent),
+    Concat(concat::Concat),
+    Stripe(stripe::Stripe),
+    Mirror(mirror::Mirror),
+    Parity(parity::ParityLayout),
+}
+
+/// Does the same with whichever level it is, without a table of functions.
+macro_rules! for_level {
+    ($node:expr, $level:ident => $work:expr) => {
+        match &$node.level {
+            Level::Member($level) => $work,
+            Level::Independent($level) => $work,
+            Level::Concat($level) => $work,
+            Level::Stripe($level) => $work,
+            Level::Mirror($level) => $work,
+            Level::Parity($level) => $work,
+        }
+    };
+}
+
+/// The children of a node that is compiled, and what stands around it.
+pub(crate) struct Surroundings<'a> {
+    /// Sectors of each child, in order.
+    pub capacities: &'a [u64],
+    /// The least common multiple of their alignments.
+    pub alignment: u64,
+    /// The node's own chunk, 0 where it has none.
+    pub chunk: u64,
+    /// The chunk of the nearest striping node above, 0 where there is none.
+    pub outer_chunk: u64,
+}
+
+impl Surroundings<'_> {
+    pub fn count(&self) -> u64 {
+        self.capacities.len() as u64
+    }
+
+    /// Sectors of the smallest child, to which the others are cut.
+    pub fn smallest(&self) -> u64 {
+        self.capacities.iter().copied().min().unwrap_or(0)
+    }
+
+    /// A level that deals chunks, `data` of them a stripe: whole chunks of the smallest child are used.
+    fn striping(&self, level: Level, data: u64) -> Compiled {
+        let capacity = self.smallest() / self.chunk * self.chunk * data;
+        Compiled { level, capacity, alignment: lcm(self.alignment, self.chunk).saturating_mul(data) }
+    }
+}
+
+/// A level with what follows for its node.
+pub(crate) struct Compiled {
+    pub level: Level,
+    /// Sectors of the node.
+    pub capacity: u64,
+    /// Requests that begin and end on multiples of this touch whole stripes only.
+    pub alignment: u64,
+}
+
+impl Level {
+    /// The level of a node over children that are compiled already; its chunk is no longer than the smallest child.
+    pub(crate) fn compile(tree: &Tree, around: &Surroundings<'_>) -> Compiled {
+        match tree {
+            Tree::Member { .. } => unreachable!("a member has no children"),
+            Tree::Independent { .. } => independent::compile(around),
+            Tree::Concat { .. } => concat::compile(around),
+            Tree::Stripe { .. } => stripe::compile(around),
+            Tree::Mirror { .. } => mirror::compile(around),
+            Tree::Parity { parities, rotation, .. } => parity::compile(around, *parities, *rotation),
+        }
+    }
+}
+
+/// What is asked of a node's level; see [`Personality`].
+impl Node {
+    #[inline]
+    pub(crate) fn read(&self, planner: &mut Planner<'_>, transfers: &[Transfer]) -> PlanResult {
+        for_level!(self, level => level.read(planner, self, transfers))
+    }
+
+    #[inline]
+    pub(crate) fn write(&self, planner: &mut Planner<'_>, transfers: &[Transfer]) -> PlanResult {
+        for_level!(self, level => level.write(planner, self, transfers))
+    }
+
+    pub(crate) fn is_readable(&self, planner: &Planner<'_>, extent: Extent) -> bool {
+        for_level!(self, level => level.is_readable(planner, self, extent))
+    }
+
+    /// The child that holds sector `lba`, or the first that does, and the sector there; none for a member.
+    pub(crate) fn locate(&self, lba: u64) -> Option<(NodeId, u64)> {
+        let part = for_level!(self, level => level.parts(self, Extent::new(lba, 1)).next());
+        part.map(|(position, part)| (self.child(position), part.lba))
+    }
+
+    pub(crate) fn content(&self, position: u32, lba: u64) -> Content {
+        for_level!(self, level => level.content(self, position, lba))
+    }
+
+    pub(crate) fn for_each_share(&self, extent: Extent, visit: impl FnMut(NodeId, Extent)) {
+        for_level!(self, level => level.for_each_share(self, extent, visit))
+    }
+
+    pub(crate) fn chunk(&self) -> Option<u64> {
+        for_level!(self, level => level.chunk())
+    }
+
+    pub(crate) fn lock(&self, extent: Extent, mode: LockMode<'_>, covered: bool, out: &mut Vec<LockRange>) -> bool {
+        for_level!(self, level => level.lock(self, extent, mode, covered, out))
+    }
+
+    pub(crate) fn locks_stripes(&self) -> bool {
+        for_level!(self, level => level.locks_stripes())
+    }
+}
+
+/// A part of a run of sectors within one chunk of a striping node.
+#[derive(Debug, Clone, Copy)]
+struct ChunkPart {
+    /// The stripe.
+    row: u64,
+    /// Which of the stripe's data chunks.
+    column: u32,
+    /// First sector within the chunk.
+    within: u64,
+    /// First sector on the child.
+    child_lba: u64,
+    sectors: u64,
+}
+
+impl ChunkPart {
+    fn on_child(&self) -> Extent {
+        Extent::new(self.child_lba, self.sectors)
+    }
+}
+
+/// The parts of `extent` within one chunk each, in order, where a stripe has `columns` chunks of data.
+#[inline]
+fn chunks(chunk: u64, columns: u64, extent: Extent) -> impl Iterator<Item = ChunkPart> {
+    let mut lba = extent.lba;
+    let (index, mut within) = (lba / chunk, lba % chunk);
+    let (mut row, mut column) = (index / columns, index % columns);
+    std::iter::from_fn(move || {
+        if lba >= extent.end() {
+            return None;
+        }
+        let sectors = (chunk - within).min(extent.end() - lba);
+        let part = ChunkPart { row, column: column as u32, within, child_lba: row * chunk + within, sectors };
+        (lba, within, column) = (lba + sectors, 0, column + 1);
+        if column == columns {
+            (row, column) = (row + 1, 0);
+        }
+        Some(part)
+    })
+}
+
+/// The sectors of every child that whole stripes of `data` chunks have, for the stripes that `extent` touches.
+fn whole_stripes(chunk: u64, data: u64, extent: Extent) -> Extent {
+    let (first, last) = (extent.lba / chunk / data, (extent.end() - 1) / chunk / data);
+    Extent::new(first * chunk, (last - first + 1) * chunk)
+}
+
+/// The least common multiple, or the largest number there is.
+pub(crate) fn lcm(a: u64, b: u64) -> u64 {
+    let gcd = |mut a: u64, mut b: u64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    (a / gcd(a, b)).saturating_mul(b)
 }

@@ -1,57 +1,44 @@
 //! RAID 0: chunks dealt to the children in turn.
 
-use crate::layout::NodeId;
-use crate::plan::{Planned, Planner, Seg};
+use super::{chunks, Compiled, Content, Level, Personality, Surroundings};
+use crate::layout::{Node, NodeId};
 use raidlab_types::Extent;
-use std::ops::Range;
 
-/// The parts of `extent`, each within one chunk: (child, its sectors).
-pub(super) fn parts(chunk: u64, children: u64, extent: Extent) -> impl Iterator<Item = (u32, Extent)> {
-    let mut lba = extent.lba;
-    let (index, mut within) = (lba / chunk, lba % chunk);
-    let (mut row, mut position) = (index / children, index % children);
-    std::iter::from_fn(move || {
-        if lba >= extent.end() {
-            return None;
-        }
-        let sectors = (chunk - within).min(extent.end() - lba);
-        let part = (position as u32, Extent::new(row * chunk + within, sectors));
-        (lba, within, position) = (lba + sectors, 0, position + 1);
-        if position == children {
-            (row, position) = (row + 1, 0);
-        }
-        Some(part)
-    })
+/// RAID 0.
+#[derive(Debug, Clone)]
+pub(crate) struct Stripe {
+    /// Sectors of a chunk.
+    chunk: u64,
 }
 
-impl Planner<'_> {
-    pub(crate) fn stripe(&mut self, node: NodeId, chunk: u64, range: Range<usize>, write: bool) -> Planned {
-        let children = self.layout.node(node).children.len() as u64;
-        if range.len() == 1 {
-            let seg = self.scratch.segs[range.start];
-            let (index, within) = (seg.lba / chunk, seg.lba % chunk);
-            if within + seg.sectors as u64 <= chunk {
-                let (row, position) = (index / children, (index % children) as u32);
-                let part = Seg { child: position, lba: row * chunk + within, ..seg };
-                return self.distribute_one(node, part, write);
-            }
-        }
-        self.stripe_chunks(node, chunk, range, write)
+pub(super) fn compile(around: &Surroundings<'_>) -> Compiled {
+    around.striping(Level::Stripe(Stripe { chunk: around.chunk }), around.count())
+}
+
+impl Personality for Stripe {
+    #[inline]
+    fn parts(&self, node: &Node, extent: Extent) -> impl Iterator<Item = (u32, Extent)> {
+        chunks(self.chunk, node.children.len() as u64, extent).map(|part| (part.column, part.on_child()))
     }
 
-    // Kept out of the short path, which would else save and restore all that this needs.
-    #[inline(never)]
-    fn stripe_chunks(&mut self, node: NodeId, chunk: u64, range: Range<usize>, write: bool) -> Planned {
-        let base = self.scratch.segs.len();
-        let children = self.layout.node(node).children.len() as u64;
-        for i in range {
-            let seg = self.scratch.segs[i];
-            let mut skip = 0;
-            for (child, part) in parts(chunk, children, seg.extent()) {
-                self.scratch.segs.push(seg.part(skip, part.sectors, child, part.lba));
-                skip += part.sectors;
-            }
+    fn content(&self, node: &Node, position: u32, lba: u64) -> Content {
+        let (row, children) = (lba / self.chunk, node.children.len() as u64);
+        Content::Data((row * children + u64::from(position)) * self.chunk + lba % self.chunk)
+    }
+
+    fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {
+        let (chunk, children) = (self.chunk, node.children.len() as u64);
+        let (first, last) = (extent.lba / chunk, (extent.end() - 1) / chunk);
+        for begin in first..=last.min(first + children - 1) {
+            let end = begin + (last - begin) / children * children;
+            let lo = begin / children * chunk + if begin == first { extent.lba % chunk } else { 0 };
+            let tail = if end == last { (extent.end() - 1) % chunk + 1 } else { chunk };
+            let hi = end / children * chunk + tail;
+            visit(node.children[(begin % children) as usize], Extent::new(lo, hi - lo));
         }
-        self.distribute(node, base, write)
+    }
+
+    fn chunk(&self) -> Option<u64> {
+        Some(self.chunk)
     }
 }

@@ -7,8 +7,7 @@
 //! Invariants: entries of a bucket are in order of arrival; `blockers` of a window is the number of older conflicting
 //! entries over all its keys; the table allocates only while it grows, and grows with the most locks there ever were.
 
-use crate::layout::{Layout, Level, NodeId};
-use crate::level_locks;
+use crate::layout::{Layout, NodeId};
 use crate::plan::MemberViews;
 use raidlab_types::Extent;
 
@@ -156,14 +155,20 @@ impl LockTable {
 
 /// Which locks a window takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wanted<'a> {
+pub(crate) enum LockMode<'a> {
     /// A write: every parity stripe and mirrored range it touches.
     Exclusive,
     /// A read after a media error: all that a write of the same sectors would take, since any stripe may have to be rebuilt
     /// and a write on its way to a mirror may be mending the very sector.
     Shared,
     /// A read: the parity stripes of the nodes that have lost members.
-    SharedWhere(&'a MemberViews),
+    SharedIfDegraded(&'a MemberViews),
+}
+
+impl LockMode<'_> {
+    pub fn is_shared(self) -> bool {
+        !matches!(self, LockMode::Exclusive)
+    }
 }
 
 /// Collects the locks for `extent` of `node`. `covered`: a node above already locks these very addresses, so that a mirror
@@ -172,47 +177,17 @@ pub(crate) fn collect(
     layout: &Layout,
     node: NodeId,
     extent: Extent,
-    wanted: Wanted<'_>,
+    mode: LockMode<'_>,
     covered: bool,
     out: &mut Vec<LockRange>,
 ) {
-    let n = layout.node(node);
-    let shared = !matches!(wanted, Wanted::Exclusive);
-    let mirrors = !matches!(wanted, Wanted::SharedWhere(_));
-    let mut covered = covered;
-    match &n.level {
-        Level::Leaf { .. } => return,
-        Level::Mirror { lock_granule } if !covered && mirrors => {
-            push_pieces(node, *lock_granule, extent, shared, out);
-            covered = true;
-        }
-        Level::Parity(p) => {
-            let needed = match wanted {
-                Wanted::Exclusive | Wanted::Shared => true,
-                Wanted::SharedWhere(views) => views.is_degraded(node),
-            };
-            if needed {
-                level_locks::push_rows(node, p, extent, shared, out);
-            }
-            covered = true;
-        }
-        _ => {}
-    }
-    if !n.parity_below && (covered || !mirrors) {
+    let node = layout.node(node);
+    let covered = node.lock(extent, mode, covered, out);
+    let only_stripes = covered || matches!(mode, LockMode::SharedIfDegraded(_));
+    if only_stripes && !node.stripe_locks_below {
         return;
     }
-    level_locks::for_each_child(layout, node, extent, |child, part| {
-        collect(layout, child, part, wanted, covered, out);
-    });
-}
-
-fn push_pieces(node: NodeId, granule: u64, extent: Extent, shared: bool, out: &mut Vec<LockRange>) {
-    for stripe in extent.lba / granule..=(extent.end() - 1) / granule {
-        let start = stripe * granule;
-        let lo = extent.lba.max(start) - start;
-        let hi = extent.end().min(start + granule) - start;
-        out.push(LockRange { node, stripe, lo, hi, shared });
-    }
+    node.for_each_share(extent, |child, part| collect(layout, child, part, mode, covered, out));
 }
 
 #[cfg(test)]

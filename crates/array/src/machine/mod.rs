@@ -10,10 +10,10 @@
 mod locks;
 mod run;
 
-pub(crate) use locks::LockRange;
+pub(crate) use locks::{LockMode, LockRange};
 
 use crate::layout::{Layout, NodeId};
-use crate::plan::{BadExtent, Body, MemberViews, Plan, Scratch, Space};
+use crate::plan::{BadExtent, Body, MemberViews, Plan, Scratch};
 use crate::policy::{MemberState, MemberView, Policy};
 use locks::LockTable;
 use raidlab_types::{
@@ -24,9 +24,9 @@ use std::collections::VecDeque;
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A window of a request while it runs; its number names its scratch memory.
-pub type PartId = u32;
+pub type WindowId = u32;
 
-/// What the array wants done next.
+/// An operation that the array asks its driver to carry out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ArrayOp {
     /// An operation on a member.
@@ -49,13 +49,13 @@ pub enum ArrayOp {
 pub struct ComputeWork<'a> {
     /// The plan it belongs to, for [`Plan::inputs`].
     pub plan: &'a Plan,
-    /// How it came about.
+    /// What it is for.
     pub kind: crate::ComputeKind,
     /// What to compute.
     pub segments: &'a [crate::plan::Segment],
 }
 
-/// What the array has to tell.
+/// An outcome that the array reports to its driver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event {
     /// A request is complete, or has failed.
@@ -81,7 +81,7 @@ struct RequestState {
     next_lba: u64,
     /// One past the last; a flush is one window of one made-up sector.
     end_lba: u64,
-    parts: u32,
+    windows: u32,
     error: Option<RequestError>,
     next_free: u32,
 }
@@ -99,7 +99,7 @@ enum Phase {
 }
 
 #[derive(Debug)]
-struct Part {
+struct Window {
     phase: Phase,
     request: u32,
     extent: Extent,
@@ -138,8 +138,8 @@ pub struct Array {
     lock_list: Vec<LockRange>,
     requests: Vec<RequestState>,
     free_request: u32,
-    parts: Vec<Part>,
-    free_part: u32,
+    windows: Vec<Window>,
+    free_window: u32,
     ready: VecDeque<(u32, u32)>,
     runnable: VecDeque<u32>,
     events: VecDeque<Event>,
@@ -174,8 +174,8 @@ impl Array {
             lock_list: Vec::new(),
             requests: Vec::new(),
             free_request: NONE,
-            parts: Vec::new(),
-            free_part: NONE,
+            windows: Vec::new(),
+            free_window: NONE,
             ready: VecDeque::new(),
             runnable: VecDeque::new(),
             events: VecDeque::new(),
@@ -221,7 +221,7 @@ impl Array {
         };
         let request = Request { extent: Extent::new(lba, sectors), ..request };
         let (next_lba, end_lba) = (lba, lba + sectors);
-        let state = RequestState { request, node, next_lba, end_lba, parts: 0, error: None, next_free: NONE };
+        let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None, next_free: NONE };
         let id = match self.free_request {
             NONE => {
                 self.requests.push(state);
@@ -241,8 +241,8 @@ impl Array {
     #[inline]
     pub fn poll_op(&mut self) -> Option<ArrayOp> {
         loop {
-            let (part, node) = self.ready.pop_front()?;
-            if let Some(op) = self.hand_out(part, node) {
+            let (window, node) = self.ready.pop_front()?;
+            if let Some(op) = self.hand_out(window, node) {
                 return Some(op);
             }
             // A write to a member that has gone meanwhile counts as done; what follows from that may be ready now.
@@ -253,12 +253,12 @@ impl Array {
     /// The operation `id` is done. A media error names sectors of the device, as [`Operation::extent`] does; the fewer it
     /// names, the less has to be read again.
     pub fn handle_op_done(&mut self, _now: Instant, id: OpId, result: Result<(), OpError>) {
-        let (part, node) = split(id);
-        self.op_done(part, node, result);
+        let (window, node) = split(id);
+        self.op_done(window, node, result);
         self.run_unblocked();
     }
 
-    /// The next thing to tell.
+    /// The next outcome.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if let Some(Event::RequestDone { .. }) = event {
@@ -269,8 +269,8 @@ impl Array {
 
     /// Memory that the device operation `id` moves to or from, in order.
     pub fn pieces(&self, id: OpId) -> &[crate::Piece] {
-        let (part, node) = split(id);
-        match self.parts[part as usize].plan.node(node as usize) {
+        let (window, node) = split(id);
+        match self.windows[window as usize].plan.node(node as usize) {
             crate::plan::NodeView::Device(device) => device.pieces,
             crate::plan::NodeView::Compute(..) => &[],
         }
@@ -279,8 +279,8 @@ impl Array {
     /// What the device operation `id` does, and to how many sectors; `None` if it is a computation.
     #[inline]
     pub fn moves(&self, id: OpId) -> Option<(OpKind, u64)> {
-        let (part, node) = split(id);
-        match self.parts[part as usize].plan.node(node as usize) {
+        let (window, node) = split(id);
+        match self.windows[window as usize].plan.node(node as usize) {
             crate::plan::NodeView::Device(device) => Some((device.kind, device.extent.sectors)),
             crate::plan::NodeView::Compute(..) => None,
         }
@@ -288,8 +288,8 @@ impl Array {
 
     /// The computation `id`; `None` if it is a device operation.
     pub fn compute(&self, id: OpId) -> Option<ComputeWork<'_>> {
-        let (part, node) = split(id);
-        let plan = &self.parts[part as usize].plan;
+        let (window, node) = split(id);
+        let plan = &self.windows[window as usize].plan;
         match plan.node(node as usize) {
             crate::plan::NodeView::Compute(kind, segments) => Some(ComputeWork { plan, kind, segments }),
             crate::plan::NodeView::Device(_) => None,
@@ -297,14 +297,9 @@ impl Array {
     }
 
     /// The window that operation `id` belongs to, and the scratch sectors its plan needs.
-    pub fn scratch_of(&self, id: OpId) -> (PartId, u32) {
-        let (part, _) = split(id);
-        (part, self.parts[part as usize].plan.scratch_sectors())
-    }
-
-    /// Whether any memory of the operation lies in scratch or is dropped: such operations need buffers of the driver's.
-    pub fn uses_only_user_memory(&self, id: OpId) -> bool {
-        self.pieces(id).iter().all(|p| p.space == Space::User)
+    pub fn scratch_of(&self, id: OpId) -> (WindowId, u32) {
+        let (window, _) = split(id);
+        (window, self.windows[window as usize].plan.scratch_sectors())
     }
 
     /// The node of the request's volume, if the request lies within it.
@@ -330,8 +325,11 @@ impl Array {
             (self.ready.is_empty() && self.runnable.is_empty() && self.events.is_empty(), "queued work or events"),
             (self.locks.is_empty(), "locks"),
             (self.views.leaves.iter().all(|v| v.in_flight == 0), "operations counted in flight"),
-            (self.parts.iter().all(|p| p.phase == Phase::Idle), "windows"),
-            (chain(self.free_part, |i| self.parts[i].next_free) == self.parts.len(), "windows not in the free list"),
+            (self.windows.iter().all(|p| p.phase == Phase::Idle), "windows"),
+            (
+                chain(self.free_window, |i| self.windows[i].next_free) == self.windows.len(),
+                "windows not in the free list",
+            ),
             (
                 chain(self.free_request, |i| self.requests[i].next_free) == self.requests.len(),
                 "requests not in the free list",
@@ -341,10 +339,10 @@ impl Array {
     }
 
     #[inline]
-    fn operation(&self, part: &Part, id: u32, node: u32) -> ArrayOp {
-        let request = &self.requests[part.request as usize].request;
+    fn operation(&self, window: &Window, id: u32, node: u32) -> ArrayOp {
+        let request = &self.requests[window.request as usize].request;
         let (id, tag, join) = (join(id, node), request.tag, |other| join(id, other));
-        match &part.plan.nodes[node as usize].body {
+        match &window.plan.nodes[node as usize].body {
             Body::Device { leaf, kind, extent, pair, .. } => ArrayOp::Device(Operation {
                 id,
                 tag,
@@ -357,7 +355,7 @@ impl Array {
                 pair_with: (*pair != NONE).then(|| join(*pair)),
             }),
             Body::Compute { segments, .. } => {
-                let (read, written) = part.plan.compute_sectors(part.plan.segments_of(segments));
+                let (read, written) = window.plan.compute_sectors(window.plan.segments_of(segments));
                 let sector = self.layout.sector_bytes() as u64;
                 ArrayOp::Compute { id, tag, read_bytes: read * sector, write_bytes: written * sector }
             }
@@ -371,8 +369,8 @@ fn chain(first: u32, next: impl Fn(usize) -> u32) -> usize {
     std::iter::successors(some(first), |&i| some(next(i as usize))).count()
 }
 
-fn join(part: u32, node: u32) -> OpId {
-    OpId((part as u64) << 32 | node as u64)
+fn join(window: u32, node: u32) -> OpId {
+    OpId((window as u64) << 32 | node as u64)
 }
 
 fn split(id: OpId) -> (u32, u32) {

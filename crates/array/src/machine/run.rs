@@ -9,10 +9,10 @@
 //!   content can no longer be trusted.
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
-use super::locks::{collect, Wanted};
-use super::{Array, Event, Part, Phase, RequestState, NONE};
+use super::locks::collect;
+use super::{Array, Event, LockMode, Phase, RequestState, Window, NONE};
 use crate::layout::Layout;
-use crate::plan::{BadExtent, Body, MemberViews, Plan, Planner};
+use crate::plan::{narrow, BadExtent, Body, MemberViews, Plan, Planner};
 use crate::policy::MemberState;
 use raidlab_types::{Extent, LeafId, OpError, OpKind, RequestError, RequestKind};
 use std::collections::VecDeque;
@@ -29,22 +29,22 @@ impl Array {
     pub(super) fn start_windows(&mut self, id: u32) {
         loop {
             let r = &mut self.requests[id as usize];
-            if r.next_lba >= r.end_lba || r.parts >= self.windows_in_flight || r.error.is_some() {
+            if r.next_lba >= r.end_lba || r.windows >= self.windows_in_flight || r.error.is_some() {
                 return;
             }
             let to_boundary = self.window_sectors - r.next_lba % self.window_sectors;
             let extent = Extent::new(r.next_lba, to_boundary.min(r.end_lba - r.next_lba));
             r.next_lba = extent.end();
-            r.parts += 1;
-            let part = self.new_part(id, extent);
-            self.lock(part);
+            r.windows += 1;
+            let window = self.new_window(id, extent);
+            self.lock(window);
         }
     }
 
-    fn new_part(&mut self, request: u32, extent: Extent) -> u32 {
-        let id = match self.free_part {
+    fn new_window(&mut self, request: u32, extent: Extent) -> u32 {
+        let id = match self.free_window {
             NONE => {
-                self.parts.push(Part {
+                self.windows.push(Window {
                     phase: Phase::Idle,
                     request,
                     extent,
@@ -63,40 +63,40 @@ impl Array {
                     bad: Vec::new(),
                     next_free: NONE,
                 });
-                self.parts.len() as u32 - 1
+                self.windows.len() as u32 - 1
             }
             id => {
-                self.free_part = self.parts[id as usize].next_free;
+                self.free_window = self.windows[id as usize].next_free;
                 id
             }
         };
-        let part = &mut self.parts[id as usize];
-        (part.request, part.extent, part.locks, part.blockers) = (request, extent, NONE, 0);
-        (part.outstanding, part.second_looks, part.run_sectors) = (0, 0, 0);
-        part.bad.clear();
+        let window = &mut self.windows[id as usize];
+        (window.request, window.extent, window.locks, window.blockers) = (request, extent, NONE, 0);
+        (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
+        window.bad.clear();
         id
     }
 
     /// Queues for the locks the window needs now, and marks it runnable if none is in the way.
     fn lock(&mut self, id: u32) {
-        let part = &mut self.parts[id as usize];
-        let &RequestState { ref request, node, .. } = &self.requests[part.request as usize];
-        let wanted = match request.kind {
-            RequestKind::Write => Some(Wanted::Exclusive),
-            RequestKind::Read if !part.bad.is_empty() => Some(Wanted::Shared),
-            RequestKind::Read if self.views.is_degraded(node) => Some(Wanted::SharedWhere(&self.views)),
+        let window = &mut self.windows[id as usize];
+        let &RequestState { ref request, node, .. } = &self.requests[window.request as usize];
+        let mode = match request.kind {
+            RequestKind::Write => Some(LockMode::Exclusive),
+            RequestKind::Read if !window.bad.is_empty() => Some(LockMode::Shared),
+            RequestKind::Read if self.views.is_degraded(node) => Some(LockMode::SharedIfDegraded(&self.views)),
             _ => None,
         };
         let (mut locks, mut blockers) = (NONE, 0);
-        if let Some(wanted) = wanted {
+        if let Some(mode) = mode {
             self.lock_list.clear();
-            collect(&self.layout, node, part.extent, wanted, false, &mut self.lock_list);
+            collect(&self.layout, node, window.extent, mode, false, &mut self.lock_list);
             if !self.lock_list.is_empty() {
                 (locks, blockers) = self.locks.acquire(id, &self.lock_list);
             }
         }
-        (part.locks, part.blockers, part.epoch, part.phase) = (locks, blockers, self.epoch, Phase::Waiting);
-        part.locked_all = matches!(wanted, Some(Wanted::Shared));
+        (window.locks, window.blockers, window.epoch, window.phase) = (locks, blockers, self.epoch, Phase::Waiting);
+        window.locked_all = matches!(mode, Some(LockMode::Shared));
         if blockers == 0 {
             self.runnable.push_back(id);
         }
@@ -104,15 +104,15 @@ impl Array {
 
     #[inline]
     fn unlock(&mut self, id: u32) {
-        if self.parts[id as usize].locks == NONE {
+        if self.windows[id as usize].locks == NONE {
             return;
         }
-        let chain = std::mem::replace(&mut self.parts[id as usize].locks, NONE);
-        let (parts, runnable) = (&mut self.parts, &mut self.runnable);
+        let chain = std::mem::replace(&mut self.windows[id as usize].locks, NONE);
+        let (windows, runnable) = (&mut self.windows, &mut self.runnable);
         self.locks.release(chain, |owner| {
-            let part = &mut parts[owner as usize];
-            part.blockers -= 1;
-            if part.blockers == 0 {
+            let window = &mut windows[owner as usize];
+            window.blockers -= 1;
+            if window.blockers == 0 {
                 runnable.push_back(owner);
             }
         });
@@ -126,16 +126,16 @@ impl Array {
     /// Plans and starts every window whose locks are free.
     pub(super) fn run_unblocked(&mut self) {
         while let Some(id) = self.runnable.pop_front() {
-            let part = &self.parts[id as usize];
-            let RequestState { request, node, .. } = &self.requests[part.request as usize];
+            let window = &self.windows[id as usize];
+            let RequestState { request, node, .. } = &self.requests[window.request as usize];
             let read = request.kind == RequestKind::Read;
-            if read && part.epoch != self.epoch && !part.locked_all && self.views.is_degraded(*node) {
+            if read && window.epoch != self.epoch && !window.locked_all && self.views.is_degraded(*node) {
                 // A member went while it waited: what it queued for may not be what it needs now.
                 self.requeue(id);
                 continue;
             }
-            match self.plan_part(id) {
-                Ok(()) => self.start_part(id),
+            match self.plan_window(id) {
+                Ok(()) => self.start_plan(id),
                 Err(_) if self.look_closer(id) || (read && self.look_again(id)) => self.runnable.push_back(id),
                 Err(error) => self.retire(id, Some(error)),
             }
@@ -145,17 +145,17 @@ impl Array {
     /// Whether a window that found too much unreadable may forget it and read in shorter operations: a device that names
     /// the whole of a long operation unreadable may mean one sector of it, and two such extents hide what is well.
     fn look_closer(&mut self, id: u32) -> bool {
-        let part = &mut self.parts[id as usize];
-        let widest = part.bad.iter().map(|b| b.extent.sectors).max().unwrap_or(0);
-        let shorter = match part.run_sectors {
+        let window = &mut self.windows[id as usize];
+        let widest = window.bad.iter().map(|b| b.extent.sectors).max().unwrap_or(0);
+        let shorter = match window.run_sectors {
             0 if widest > self.block_sectors as u64 => self.block_sectors,
             1 => return false,
             _ => 1,
         };
         let closer = widest > shorter as u64;
         if closer {
-            part.bad.clear();
-            part.run_sectors = shorter;
+            window.bad.clear();
+            window.run_sectors = shorter;
         }
         closer
     }
@@ -163,53 +163,54 @@ impl Array {
     /// Whether a read that found too many bad sectors may look again, since a write that it waited for or that ran beside
     /// it may have mended some of them.
     fn look_again(&mut self, id: u32) -> bool {
-        let part = &mut self.parts[id as usize];
-        let again = !part.bad.is_empty() && part.writes_seen != self.writes_done && part.second_looks < SECOND_LOOKS;
+        let window = &mut self.windows[id as usize];
+        let again =
+            !window.bad.is_empty() && window.writes_seen != self.writes_done && window.second_looks < SECOND_LOOKS;
         if again {
-            part.bad.clear();
-            part.second_looks += 1;
+            window.bad.clear();
+            window.second_looks += 1;
         }
         again
     }
 
-    fn plan_part(&mut self, id: u32) -> Result<(), RequestError> {
-        let part = &mut self.parts[id as usize];
-        let RequestState { request, node, .. } = &self.requests[part.request as usize];
-        self.scratch.run_sectors = part.run_sectors;
+    fn plan_window(&mut self, id: u32) -> Result<(), RequestError> {
+        let window = &mut self.windows[id as usize];
+        let RequestState { request, node, .. } = &self.requests[window.request as usize];
+        self.scratch.run_sectors = window.run_sectors;
         let mut planner = Planner {
             layout: &self.layout,
             views: &self.views,
             policy: &self.policy,
-            bad: &part.bad,
+            bad: &window.bad,
             scratch: &mut self.scratch,
-            plan: &mut part.plan,
+            plan: &mut window.plan,
         };
         let write = match request.kind {
             RequestKind::Flush => return planner.flush(*node),
             kind => kind == RequestKind::Write,
         };
-        planner.request(*node, write, part.extent, (part.extent.lba - request.extent.lba) as u32)
+        planner.request(*node, write, window.extent, narrow(window.extent.lba - request.extent.lba))
     }
 
-    fn start_part(&mut self, id: u32) {
-        let part = &mut self.parts[id as usize];
-        if part.bad.is_empty() {
+    fn start_plan(&mut self, id: u32) {
+        let window = &mut self.windows[id as usize];
+        if window.bad.is_empty() {
             // A write may be done between a read's finding a bad sector and our hearing of it: count from the start.
-            part.writes_seen = self.writes_done;
+            window.writes_seen = self.writes_done;
         }
-        part.phase = Phase::Running;
-        part.remaining = part.plan.len() as u32;
-        part.reads_left = part.plan.reads();
-        part.outstanding = 0;
-        part.held.clear();
-        if part.remaining == 0 {
+        window.phase = Phase::Running;
+        window.remaining = window.plan.len() as u32;
+        window.reads_left = window.plan.reads();
+        window.outstanding = 0;
+        window.held.clear();
+        if window.remaining == 0 {
             self.retire(id, None);
             return;
         }
         let mut queues = Queues { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
-        for node in 0..part.remaining {
-            if part.plan.nodes[node as usize].pending == 0 {
-                queues.make_ready(id, part, node);
+        for node in 0..window.remaining {
+            if window.plan.nodes[node as usize].pending == 0 {
+                queues.make_ready(id, window, node);
             }
         }
     }
@@ -218,35 +219,35 @@ impl Array {
     /// window is to be planned anew.
     #[inline]
     pub(super) fn hand_out(&mut self, id: u32, node: u32) -> Option<super::ArrayOp> {
-        let part = &self.parts[id as usize];
-        if part.phase == Phase::Draining {
+        let window = &self.windows[id as usize];
+        if window.phase == Phase::Draining {
             self.op_done(id, node, Ok(()));
             return None;
         }
-        if let Body::Device { leaf, .. } = part.plan.nodes[node as usize].body {
+        if let Body::Device { leaf, .. } = window.plan.nodes[node as usize].body {
             if !self.views.leaf(leaf).usable() {
                 self.op_done(id, node, Err(OpError::MemberGone));
                 return None;
             }
         }
-        Some(self.operation(part, id, node))
+        Some(self.operation(window, id, node))
     }
 
     #[inline]
     pub(super) fn op_done(&mut self, id: u32, node: u32, result: Result<(), OpError>) {
-        let part = &mut self.parts[id as usize];
-        debug_assert!(matches!(part.phase, Phase::Running | Phase::Draining), "completion of an idle window");
-        part.outstanding -= 1;
-        if let Body::Device { leaf, kind, extent, .. } = part.plan.nodes[node as usize].body {
+        let window = &mut self.windows[id as usize];
+        debug_assert!(matches!(window.phase, Phase::Running | Phase::Draining), "completion of an idle window");
+        window.outstanding -= 1;
+        if let Body::Device { leaf, kind, extent, .. } = window.plan.nodes[node as usize].body {
             self.views.leaves[leaf as usize].in_flight -= 1;
             self.writes_done = self.writes_done.wrapping_add((kind == OpKind::Write) as u32);
             if let Err(error) = result {
                 self.note_failure(id, leaf, kind, extent, error);
             }
         }
-        let part = &self.parts[id as usize];
-        match part.phase {
-            Phase::Draining if part.outstanding == 0 => self.replan(id),
+        let window = &self.windows[id as usize];
+        match window.phase {
+            Phase::Draining if window.outstanding == 0 => self.replan(id),
             Phase::Draining => {}
             _ => self.complete_node(id, node),
         }
@@ -256,9 +257,9 @@ impl Array {
     fn note_failure(&mut self, id: u32, leaf: LeafId, kind: OpKind, extent: Extent, error: OpError) {
         match error {
             OpError::Media(bad) if kind == OpKind::Read => {
-                let known = self.parts[id as usize].bad.len();
+                let known = self.windows[id as usize].bad.len();
                 let extent = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
-                self.parts[id as usize].bad.push(BadExtent { leaf, extent });
+                self.windows[id as usize].bad.push(BadExtent { leaf, extent });
             }
             _ if self.views.leaf(leaf).usable() => {
                 self.set_member_state(leaf, MemberState::Failed);
@@ -267,7 +268,7 @@ impl Array {
             _ => {}
         }
         if kind == OpKind::Read {
-            self.parts[id as usize].phase = Phase::Draining;
+            self.windows[id as usize].phase = Phase::Draining;
         }
     }
 
@@ -284,42 +285,42 @@ impl Array {
     }
 
     fn replan(&mut self, id: u32) {
-        let part = &mut self.parts[id as usize];
-        let read = self.requests[part.request as usize].request.kind == RequestKind::Read;
-        if read && !part.locked_all {
+        let window = &mut self.windows[id as usize];
+        let read = self.requests[window.request as usize].request.kind == RequestKind::Read;
+        if read && !window.locked_all {
             // What has failed decides which locks a read needs.
             self.requeue(id);
         } else {
-            part.phase = Phase::Waiting;
+            window.phase = Phase::Waiting;
             self.runnable.push_back(id);
         }
     }
 
     fn complete_node(&mut self, id: u32, node: u32) {
-        let part = &mut self.parts[id as usize];
+        let window = &mut self.windows[id as usize];
         let mut queues = Queues { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
-        part.remaining -= 1;
-        let done = &part.plan.nodes[node as usize];
+        window.remaining -= 1;
+        let done = &window.plan.nodes[node as usize];
         let mut edge = done.first_edge;
         if matches!(done.body, Body::Device { kind: OpKind::Read, .. }) {
-            part.reads_left -= 1;
-            if part.reads_left == 0 {
-                for i in 0..part.held.len() {
-                    queues.make_ready(id, part, part.held[i]);
+            window.reads_left -= 1;
+            if window.reads_left == 0 {
+                for i in 0..window.held.len() {
+                    queues.make_ready(id, window, window.held[i]);
                 }
-                part.held.clear();
+                window.held.clear();
             }
         }
         while edge != NONE {
-            let e = part.plan.edges[edge as usize];
+            let e = window.plan.edges[edge as usize];
             edge = e.next;
-            let waiting = &mut part.plan.nodes[e.to as usize];
+            let waiting = &mut window.plan.nodes[e.to as usize];
             waiting.pending -= 1;
             if waiting.pending == 0 {
-                queues.make_ready(id, part, e.to);
+                queues.make_ready(id, window, e.to);
             }
         }
-        if part.remaining == 0 {
+        if window.remaining == 0 {
             self.retire(id, None);
         }
     }
@@ -327,10 +328,10 @@ impl Array {
     /// The window is over: frees its locks and, if it was the last, reports the request.
     fn retire(&mut self, id: u32, error: Option<RequestError>) {
         self.unlock(id);
-        let part = &mut self.parts[id as usize];
-        let request = part.request;
-        (part.phase, part.next_free) = (Phase::Idle, self.free_part);
-        self.free_part = id;
+        let window = &mut self.windows[id as usize];
+        let request = window.request;
+        (window.phase, window.next_free) = (Phase::Idle, self.free_window);
+        self.free_window = id;
         let r = &mut self.requests[request as usize];
         let node = r.node;
         // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and
@@ -340,10 +341,10 @@ impl Array {
         if error.is_some() && r.error.is_none() {
             r.error = error;
         }
-        r.parts -= 1;
+        r.windows -= 1;
         if r.error.is_none() && r.next_lba < r.end_lba {
             self.start_windows(request);
-        } else if r.parts == 0 {
+        } else if r.windows == 0 {
             let (tag, result) = (r.request.tag, r.error);
             let result = match result {
                 None => Ok(()),
@@ -366,10 +367,10 @@ struct Queues<'a> {
 impl Queues<'_> {
     /// Queues a node all of whose predecessors are done, or holds a write until the last read is.
     #[inline]
-    fn make_ready(&mut self, id: u32, part: &mut Part, node: u32) {
-        if let Body::Device { leaf, kind, extent, .. } = &part.plan.nodes[node as usize].body {
-            if *kind == OpKind::Write && part.reads_left > 0 {
-                part.held.push(node);
+    fn make_ready(&mut self, id: u32, window: &mut Window, node: u32) {
+        if let Body::Device { leaf, kind, extent, .. } = &window.plan.nodes[node as usize].body {
+            if *kind == OpKind::Write && window.reads_left > 0 {
+                window.held.push(node);
                 return;
             }
             let view = &mut self.views.leaves[*leaf as usize];
@@ -378,7 +379,7 @@ impl Queues<'_> {
                 view.end_lba = extent.end() + self.layout.leaves[*leaf as usize].data_offset;
             }
         }
-        part.outstanding += 1;
+        window.outstanding += 1;
         self.ready.push_back((id, node));
     }
 }

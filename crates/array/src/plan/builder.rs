@@ -1,37 +1,40 @@
 //! Building a plan: the walk down the tree that every level shares.
 //!
-//! A request comes down as *segs*: runs of a node's sectors, each with the memory it moves to or from. Every level turns
-//! its segs into segs of its children (`level/`, one file a level); at a leaf, neighbouring segs become one operation.
-//! Segs live on one stack, a level works on a range of it and pushes its children's above.
+//! A request comes down as *transfers*: runs of a node's sectors, each with the memory it moves to or from. Every level
+//! turns its transfers into transfers of its children (`level/`, one file a level); at a member, neighbouring transfers
+//! become one operation.
+//!
+//! Invariant: working memory is lent for as long as a closure runs ([`Planner::with_transfers`]), so that a level has its
+//! own, however levels nest, and gives it back whatever goes wrong.
 
 use super::{Body, ComputeKind, Input, MemberViews, Piece, Plan, Segment, Space, NONE};
-use crate::layout::{Layout, Level, NodeId};
+use crate::layout::{Layout, Node, NodeId};
+use crate::level::{Level, Member, Personality, StripeWork};
 use crate::policy::Policy;
 use raidlab_types::{Extent, LeafId, OpKind, RequestError};
-use std::ops::Range;
 
 /// A run of a node's sectors and the memory it moves to or from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seg {
-    /// Position of the child it belongs to, once distributed.
+pub(crate) struct Transfer {
+    /// Position of the child it goes to, once a level has said so.
     pub child: u32,
     pub lba: u64,
     pub sectors: u32,
     pub space: Space,
     pub offset: u32,
-    /// For a read, the node that waits for these bytes; for a write, the node that makes them; or `NONE`.
+    /// For a read, the node of the plan that waits for these bytes; for a write, the one that makes them; or `NONE`.
     pub link: u32,
 }
 
-impl Seg {
+impl Transfer {
     #[inline]
     pub fn end(&self) -> u64 {
-        self.lba + self.sectors as u64
+        self.lba + u64::from(self.sectors)
     }
 
     #[inline]
     pub fn extent(&self) -> Extent {
-        Extent::new(self.lba, self.sectors as u64)
+        Extent::new(self.lba, u64::from(self.sectors))
     }
 
     #[inline]
@@ -39,12 +42,18 @@ impl Seg {
         Piece { space: self.space, offset: self.offset, sectors: self.sectors }
     }
 
-    /// The part of it that begins `skip` sectors in and is `sectors` long, at `lba` of child `child`.
+    /// The part of it that begins `skip` sectors in and is `part` of child `child`.
     #[inline]
-    pub fn part(&self, skip: u64, sectors: u64, child: u32, lba: u64) -> Seg {
-        let offset = if self.space == Space::Discard { 0 } else { self.offset + skip as u32 };
-        Seg { child, lba, sectors: sectors as u32, space: self.space, offset, link: self.link }
+    pub fn part(&self, skip: u64, child: u32, part: Extent) -> Transfer {
+        let offset = if self.space == Space::Discard { 0 } else { self.offset + narrow(skip) };
+        Transfer { child, lba: part.lba, sectors: narrow(part.sectors), offset, ..*self }
     }
+}
+
+/// A number of sectors within one request, which is shorter than 2^32.
+#[inline]
+pub(crate) fn narrow(sectors: u64) -> u32 {
+    u32::try_from(sectors).expect("a request is shorter than 2^32 sectors")
 }
 
 /// Sectors of a leaf that were found unreadable.
@@ -56,52 +65,19 @@ pub struct BadExtent {
     pub extent: Extent,
 }
 
-/// A column's part of a stripe while that stripe is planned (see `level/parity`).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ColumnSeg {
-    pub column: u32,
-    pub lo: u64,
-    pub hi: u64,
-    pub space: Space,
-    pub offset: u32,
-    pub link: u32,
-}
-
-/// A column's old content that a restore has put into scratch memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
-    pub column: u32,
-    pub lo: u64,
-    pub offset: u32,
-}
-
 /// Working memory of the planner, kept between plans so that planning allocates nothing.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    pub(crate) segs: Vec<Seg>,
-    /// Writes of the parity nodes being planned, until their pre-reads are in the plan.
-    pub(crate) writes: Vec<Seg>,
-    pub(crate) known: Vec<Known>,
-    pub(crate) columns: Vec<ColumnSeg>,
-    pub(crate) bands: Vec<u64>,
-    pub(crate) inputs: Vec<Input>,
+    /// Lists that are not lent.
+    transfers: Vec<Vec<Transfer>>,
+    /// Work areas of parity nodes that are not lent.
+    stripes: Vec<StripeWork>,
+    /// The reads of the plan, for pairing writes with them.
     read_nodes: Vec<u32>,
+    /// How often each node has chosen in turn; outlives the plan.
     turns: Vec<u32>,
     /// Longest operation, so that a media error names little; 0 for any length.
     pub(crate) run_sectors: u32,
-}
-
-impl Scratch {
-    /// Empties everything but the turns: a plan that failed may have left the stacks half full.
-    fn clear(&mut self) {
-        self.segs.clear();
-        self.writes.clear();
-        self.known.clear();
-        self.columns.clear();
-        self.bands.clear();
-        self.inputs.clear();
-        self.read_nodes.clear();
-    }
 }
 
 /// Builds one plan.
@@ -120,21 +96,21 @@ pub struct Planner<'a> {
     pub plan: &'a mut Plan,
 }
 
-pub(crate) type Planned = Result<(), RequestError>;
+pub(crate) type PlanResult = Result<(), RequestError>;
 
 impl Planner<'_> {
     /// Plans a read or write of `extent` of `node`, whose bytes lie `user_offset` sectors into the user's buffer.
     ///
     /// # Errors
     /// [`RequestError::BeyondTolerance`] when more is lost than the levels bear; the plan is then to be dropped.
-    pub fn request(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32) -> Planned {
+    pub fn request(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32) -> Result<(), RequestError> {
         if self.views.is_lost(node) {
             self.plan.clear();
             return Err(RequestError::BeyondTolerance { node, extent: None });
         }
         let run = match self.scratch.run_sectors {
             0 => extent.sectors,
-            sectors => sectors as u64,
+            sectors => u64::from(sectors),
         };
         match self.request_in_runs(node, write, extent, user_offset, run) {
             // Bad sectors of two members in one stripe, but at different places in the chunk: each alone is borne.
@@ -145,30 +121,35 @@ impl Planner<'_> {
         }
     }
 
-    /// Plans the request as segs of `run` sectors each.
-    fn request_in_runs(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32, run: u64) -> Planned {
+    /// Plans the request as transfers of `run` sectors each.
+    fn request_in_runs(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32, run: u64) -> PlanResult {
         self.plan.clear();
-        let mut done = 0;
-        while done < extent.sectors {
-            let sectors = run.min(extent.sectors - done);
-            let (lba, offset) = (extent.lba + done, user_offset + done as u32);
-            let (sectors, space) = (sectors as u32, Space::User);
-            self.scratch.segs.push(Seg { child: 0, lba, sectors, space, offset, link: NONE });
-            done += sectors as u64;
-        }
-        let all = 0..self.scratch.segs.len();
-        let result = if write { self.write(node, all) } else { self.read(node, all) };
-        self.scratch.segs.clear();
         self.scratch.read_nodes.clear();
-        if result.is_err() {
-            // Levels leave the other stacks as they found them, unless they fail.
-            self.scratch.clear();
+        let whole = Transfer {
+            child: 0,
+            lba: extent.lba,
+            sectors: narrow(extent.sectors),
+            space: Space::User,
+            offset: user_offset,
+            link: NONE,
+        };
+        if run >= extent.sectors {
+            return self.plan_node(node, &[whole], write);
         }
-        result
+        self.with_transfers(|planner, transfers| {
+            let starts = (0..extent.sectors).step_by(run as usize);
+            transfers.extend(
+                starts.map(|done| whole.part(done, 0, Extent::new(extent.lba + done, run.min(extent.sectors - done)))),
+            );
+            planner.plan_node(node, transfers, write)
+        })
     }
 
     /// Plans a flush of every usable member below `node`.
-    pub fn flush(&mut self, node: NodeId) -> Planned {
+    ///
+    /// # Errors
+    /// [`RequestError::BeyondTolerance`] when more is lost than the levels bear.
+    pub fn flush(&mut self, node: NodeId) -> Result<(), RequestError> {
         self.plan.clear();
         if self.views.is_lost(node) {
             return Err(RequestError::BeyondTolerance { node, extent: None });
@@ -177,149 +158,124 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn flush_below(&mut self, node: NodeId) {
-        let layout = self.layout;
-        if let Level::Leaf { leaf } = layout.node(node).level {
+    fn flush_below(&mut self, id: NodeId) {
+        let node = self.layout.node(id);
+        if let Level::Member(Member { leaf }) = node.level {
             if self.views.leaf(leaf).usable() {
                 let (kind, extent) = (OpKind::Flush, Extent::new(0, 0));
                 self.plan.add_node(Body::Device { leaf, kind, extent, pieces: 0..0, pair: NONE });
             }
-            return;
         }
-        layout.node(node).children.iter().for_each(|&c| self.flush_below(c));
+        node.children.iter().for_each(|&child| self.flush_below(child));
     }
 
-    /// Plans reads of the segs in `range` of the stack.
-    pub(crate) fn read(&mut self, node: NodeId, range: Range<usize>) -> Planned {
-        match &self.layout.node(node).level {
-            Level::Leaf { leaf } => self.leaf_read(node, *leaf, range),
-            Level::Independent => unreachable!("a request names a volume below the root"),
-            Level::Concat { .. } => self.concat(node, range, false),
-            Level::Stripe { chunk } => self.stripe(node, *chunk, range, false),
-            Level::Mirror { .. } => self.mirror_read(node, range),
-            Level::Parity(p) => self.parity_read(node, *p, range),
-        }
-    }
-
-    /// Plans writes of the segs in `range` of the stack.
-    pub(crate) fn write(&mut self, node: NodeId, range: Range<usize>) -> Planned {
-        match &self.layout.node(node).level {
-            Level::Leaf { leaf } => self.leaf_write(*leaf, range),
-            Level::Independent => unreachable!("a request names a volume below the root"),
-            Level::Concat { .. } => self.concat(node, range, true),
-            Level::Stripe { chunk } => self.stripe(node, *chunk, range, true),
-            Level::Mirror { .. } => self.mirror_write(node, range),
-            Level::Parity(p) => self.parity_write(node, *p, range),
-        }
-    }
-
-    /// Hands the segs above `base` on the stack to the children they name, each child's in order of address, and drops
-    /// them from the stack.
-    pub(crate) fn distribute(&mut self, node: NodeId, base: usize, write: bool) -> Planned {
-        let end = self.scratch.segs.len();
-        let key = |s: &Seg| (s.child, s.lba);
-        if !self.scratch.segs[base..].is_sorted_by_key(key) {
-            self.scratch.segs[base..].sort_unstable_by_key(key);
-        }
-        let mut start = base;
-        while start < end {
-            let child = self.scratch.segs[start].child;
-            let mut stop = start + 1;
-            while stop < end && self.scratch.segs[stop].child == child {
-                stop += 1;
-            }
-            self.child(node, child, start..stop, write)?;
-            start = stop;
-        }
-        self.scratch.segs.truncate(base);
-        Ok(())
-    }
-
-    /// The same for a single seg: the common case of a small request.
+    /// Plans reads or writes of `transfers` of a node, which are in order of address.
     #[inline]
-    pub(crate) fn distribute_one(&mut self, node: NodeId, seg: Seg, write: bool) -> Planned {
-        let base = self.scratch.segs.len();
-        self.scratch.segs.push(seg);
-        self.child(node, seg.child, base..base + 1, write)?;
-        self.scratch.segs.truncate(base);
-        Ok(())
-    }
-
-    #[inline]
-    fn child(&mut self, node: NodeId, position: u32, range: Range<usize>, write: bool) -> Planned {
-        let id = self.layout.node(node).children[position as usize];
+    pub(crate) fn plan_node(&mut self, id: NodeId, transfers: &[Transfer], write: bool) -> PlanResult {
+        let node = self.layout.node(id);
         if !write {
-            return self.read(id, range);
+            return node.read(self, transfers);
         }
-        // A child that has lost more than it bears is not written: its peers carry its content.
+        // A node that has lost more than it bears is not written: its peers carry its content.
         if self.views.is_lost(id) {
             return Ok(());
         }
-        self.write(id, range)
+        node.write(self, transfers)
     }
 
-    fn leaf_read(&mut self, node: NodeId, leaf: LeafId, range: Range<usize>) -> Planned {
-        let usable = self.views.leaf(leaf).usable();
-        if !usable || !self.bad.is_empty() {
-            for i in range.clone() {
-                let extent = self.scratch.segs[i].extent();
-                let bad = self.bad.iter().any(|b| b.leaf == leaf && b.extent.overlaps(extent));
-                if bad || !usable {
-                    return Err(RequestError::BeyondTolerance { node, extent: Some(extent) });
+    /// Cuts transfers into the children's parts, and plans these.
+    #[inline]
+    pub(crate) fn cut_and_hand_on(
+        &mut self,
+        level: &impl Personality,
+        node: &Node,
+        transfers: &[Transfer],
+        write: bool,
+    ) -> PlanResult {
+        // The common case of a small request.
+        if let [transfer] = transfers {
+            if let Some((child, part)) = level.parts(node, transfer.extent()).next() {
+                if part.sectors == u64::from(transfer.sectors) {
+                    return self.plan_node(node.child(child), &[transfer.part(0, child, part)], write);
                 }
             }
         }
-        self.runs(leaf, OpKind::Read, range);
-        Ok(())
+        self.cut_many(level, node, transfers, write)
     }
 
-    fn leaf_write(&mut self, leaf: LeafId, range: Range<usize>) -> Planned {
-        // A missing leaf is simply not written: the levels above carry its content.
-        if self.views.leaf(leaf).usable() {
-            self.runs(leaf, OpKind::Write, range);
+    // Kept out of the short path, which would else save and restore all that this needs.
+    #[inline(never)]
+    fn cut_many(&mut self, level: &impl Personality, node: &Node, transfers: &[Transfer], write: bool) -> PlanResult {
+        self.with_transfers(|planner, parts| {
+            cut(level, node, transfers, parts);
+            planner.hand_on(node, parts, write)
+        })
+    }
+
+    /// Hands transfers to the children they name, each child's in order of address.
+    pub(crate) fn hand_on(&mut self, node: &Node, transfers: &mut [Transfer], write: bool) -> PlanResult {
+        let key = |t: &Transfer| (t.child, t.lba);
+        if !transfers.is_sorted_by_key(key) {
+            transfers.sort_unstable_by_key(key);
+        }
+        for share in transfers.chunk_by(|a, b| a.child == b.child) {
+            self.plan_node(node.child(share[0].child), share, write)?;
         }
         Ok(())
     }
 
-    /// Makes one operation of each run of neighbouring segs.
-    fn runs(&mut self, leaf: LeafId, kind: OpKind, range: Range<usize>) {
-        let Range { mut start, end } = range;
-        if end - start == 1 {
-            return self.run_of_one(leaf, kind, start);
-        }
-        while start < end {
-            let segs = &self.scratch.segs[start..end];
-            let first = segs[0];
-            let pieces_start = self.plan.pieces.len() as u32;
-            self.plan.pieces.push(first.piece());
-            let (mut stop, mut lba) = (start + 1, first.end());
-            let most = if self.scratch.run_sectors == 0 { segs.len() } else { 1 };
-            for seg in segs[1..most].iter().take_while(|seg| std::mem::replace(&mut lba, seg.end()) == seg.lba) {
-                self.plan.push_piece(seg.piece());
-                stop += 1;
-            }
-            let extent = Extent::new(first.lba, self.scratch.segs[stop - 1].end() - first.lba);
-            let pieces = pieces_start..self.plan.pieces.len() as u32;
-            let pair = self.note_run(leaf, kind, extent);
-            let id = self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair });
-            self.link_run(id, kind, start..stop);
-            start = stop;
-        }
-    }
-
-    /// The same for a single seg: the common case of a small request.
+    /// Lends an empty list of transfers for as long as `work` runs.
     #[inline]
-    fn run_of_one(&mut self, leaf: LeafId, kind: OpKind, seg: usize) {
-        let seg = self.scratch.segs[seg];
-        let pieces = self.plan.pieces.len() as u32;
-        self.plan.pieces.push(seg.piece());
-        let (extent, pieces) = (seg.extent(), pieces..pieces + 1);
-        let pair = self.note_run(leaf, kind, extent);
-        let id = self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair });
-        if seg.link != NONE {
-            let (from, to) = if kind == OpKind::Read { (id, seg.link) } else { (seg.link, id) };
-            self.plan.add_edge(from, to);
+    pub(crate) fn with_transfers(
+        &mut self,
+        work: impl FnOnce(&mut Self, &mut Vec<Transfer>) -> PlanResult,
+    ) -> PlanResult {
+        let mut transfers = self.scratch.transfers.pop().unwrap_or_default();
+        let result = work(self, &mut transfers);
+        transfers.clear();
+        self.scratch.transfers.push(transfers);
+        result
+    }
+
+    /// Lends an empty work area of a parity node for as long as `work` runs.
+    #[inline]
+    pub(crate) fn with_stripe_work(
+        &mut self,
+        work: impl FnOnce(&mut Self, &mut StripeWork) -> PlanResult,
+    ) -> PlanResult {
+        let mut area = self.scratch.stripes.pop().unwrap_or_default();
+        let result = work(self, &mut area);
+        area.clear();
+        self.scratch.stripes.push(area);
+        result
+    }
+
+    /// Makes one operation of each run of neighbouring transfers.
+    #[inline]
+    pub(crate) fn operations(&mut self, leaf: LeafId, kind: OpKind, transfers: &[Transfer]) {
+        let mut rest = transfers;
+        while !rest.is_empty() {
+            let joined = match self.scratch.run_sectors {
+                0 => rest.windows(2).take_while(|pair| pair[0].end() == pair[1].lba).count() + 1,
+                _ => 1,
+            };
+            let (run, behind) = rest.split_at(joined);
+            let extent = Extent::new(run[0].lba, run[joined - 1].end() - run[0].lba);
+            let id = self.operation_of(leaf, kind, extent, run);
+            self.link_operation(id, kind, run);
+            rest = behind;
         }
+    }
+
+    /// Adds the operation on `extent` that moves `run`, paired with the read of the very same sectors that it follows.
+    #[inline]
+    fn operation_of(&mut self, leaf: LeafId, kind: OpKind, extent: Extent, run: &[Transfer]) -> u32 {
+        let first_piece = self.plan.pieces.len() as u32;
+        self.plan.pieces.push(run[0].piece());
+        run[1..].iter().for_each(|transfer| self.plan.push_piece(transfer.piece()));
+        let pieces = first_piece..self.plan.pieces.len() as u32;
+        let pair = self.count_operation(leaf, kind, extent);
+        self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair })
     }
 
     /// Adds an operation on a leaf with a single piece of memory, and nothing more: no pairing, no edges.
@@ -349,12 +305,11 @@ impl Planner<'_> {
         }
     }
 
-    /// Ties a run to the computations that wait for its segs, or make them.
+    /// Ties an operation to the computations that wait for its transfers, or make them.
     #[inline]
-    fn link_run(&mut self, id: u32, kind: OpKind, segs: Range<usize>) {
+    fn link_operation(&mut self, id: u32, kind: OpKind, run: &[Transfer]) {
         let mut last = NONE;
-        for i in segs {
-            let link = self.scratch.segs[i].link;
+        for &Transfer { link, .. } in run {
             if link != NONE && link != last {
                 let (from, to) = if kind == OpKind::Read { (id, link) } else { (link, id) };
                 self.plan.add_edge(from, to);
@@ -363,9 +318,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Counts the run, which will be the next node, and finds the read that a write of the very same sectors follows.
+    /// Counts the operation, which will be the next node, and finds the read that a write of the very same sectors follows.
     #[inline]
-    fn note_run(&mut self, leaf: LeafId, kind: OpKind, extent: Extent) -> u32 {
+    fn count_operation(&mut self, leaf: LeafId, kind: OpKind, extent: Extent) -> u32 {
         let id = self.plan.nodes.len() as u32;
         if kind == OpKind::Read {
             self.plan.reads += 1;
@@ -384,15 +339,9 @@ impl Planner<'_> {
         NONE
     }
 
-    /// Whether `extent` of `node` can be read or rebuilt from what is there.
-    pub(crate) fn readable(&self, node: NodeId, extent: Extent) -> bool {
-        if self.views.is_lost(node) {
-            return false;
-        }
-        if self.bad.is_empty() {
-            return true;
-        }
-        crate::level::readable(self, node, extent)
+    /// Whether `extent` of a node can be read or rebuilt from what is there.
+    pub(crate) fn is_readable(&self, id: NodeId, extent: Extent) -> bool {
+        !self.views.is_lost(id) && (self.bad.is_empty() || self.layout.node(id).is_readable(self, extent))
     }
 
     /// The next turn of the node's round-robin choices. A turn of its own for each node: with one for all, requests that
@@ -412,13 +361,17 @@ impl Planner<'_> {
         self.plan.add_node(Body::Compute { kind, segments: at..at })
     }
 
-    /// Adds a segment to the newest computation, from the inputs collected in the scratch list, which it empties.
+    /// Adds an input of the next segment.
+    #[inline]
+    pub(crate) fn input(&mut self, (space, offset): (Space, u32), coefficients: [u8; 2]) {
+        self.plan.inputs.push(Input { space, offset, coefficients });
+    }
+
+    /// Adds a segment to the newest computation, from the inputs added since the last segment.
     pub(crate) fn segment(&mut self, compute: u32, sectors: u64, outputs: [Option<(Space, u32)>; 2]) {
-        let start = self.plan.inputs.len() as u32;
-        self.plan.inputs.extend_from_slice(&self.scratch.inputs);
-        self.scratch.inputs.clear();
-        let inputs = start..self.plan.inputs.len() as u32;
-        self.plan.segments.push(Segment { sectors: sectors as u32, outputs, inputs });
+        let first = self.plan.segments.last().map_or(0, |s| s.inputs.end);
+        let inputs = first..self.plan.inputs.len() as u32;
+        self.plan.segments.push(Segment { sectors: narrow(sectors), outputs, inputs });
         if let Body::Compute { segments, .. } = &mut self.plan.nodes[compute as usize].body {
             segments.end = self.plan.segments.len() as u32;
             debug_assert!(segments.start <= segments.end);
@@ -426,10 +379,22 @@ impl Planner<'_> {
     }
 
     pub(crate) fn allocate(&mut self, sectors: u64) -> u32 {
-        self.plan.allocate(sectors as u32)
+        self.plan.allocate(narrow(sectors))
     }
 
     pub(crate) fn edge(&mut self, from: u32, to: u32) {
         self.plan.add_edge(from, to);
+    }
+}
+
+/// Cuts transfers of a node into parts of its children.
+#[inline]
+pub(crate) fn cut(level: &impl Personality, node: &Node, transfers: &[Transfer], parts: &mut Vec<Transfer>) {
+    for transfer in transfers {
+        let mut skip = 0;
+        for (child, part) in level.parts(node, transfer.extent()) {
+            parts.push(transfer.part(skip, child, part));
+            skip += part.sectors;
+        }
     }
 }

@@ -12,8 +12,8 @@ mod builder;
 mod print;
 mod views;
 
+pub(crate) use builder::{cut, narrow, PlanResult, Transfer};
 pub use builder::{BadExtent, Planner, Scratch};
-pub(crate) use builder::{ColumnSeg, Known, Planned, Seg};
 pub use views::MemberViews;
 
 use raidlab_types::{Extent, LeafId, OpKind};

@@ -3,7 +3,8 @@
 //! Invariants: a node is *lost* exactly when more of its children are lost than its level bears, and *degraded* when any
 //! member below it is not usable; both are worked out when a member's state changes, so that plans only look them up.
 
-use crate::layout::{Layout, Level, NodeId};
+use crate::layout::{Layout, NodeId};
+use crate::level::{Level, Member};
 use crate::policy::MemberView;
 use raidlab_types::LeafId;
 
@@ -38,20 +39,12 @@ impl MemberViews {
         // Children come after their parent, so backwards every child is known before its parent.
         for id in (0..layout.nodes.len()).rev() {
             let node = &layout.nodes[id];
-            let gone = node.children.iter().filter(|&&c| self.lost[c as usize]).count();
-            (self.lost[id], self.degraded[id]) = match &node.level {
-                Level::Leaf { leaf } => {
-                    let usable = self.leaves[*leaf as usize].usable();
-                    (!usable, !usable)
-                }
-                level => {
-                    let bears = match level {
-                        Level::Mirror { .. } => node.children.len() - 1,
-                        Level::Parity(p) => p.parities as usize,
-                        _ => 0,
-                    };
-                    (gone > bears, node.children.iter().any(|&c| self.degraded[c as usize]))
-                }
+            (self.lost[id], self.degraded[id]) = if let Level::Member(Member { leaf }) = node.level {
+                let usable = self.leaves[leaf as usize].usable();
+                (!usable, !usable)
+            } else {
+                let gone = node.children.iter().filter(|&&c| self.lost[c as usize]).count();
+                (gone > node.bears, node.children.iter().any(|&c| self.degraded[c as usize]))
             };
         }
     }

@@ -1,30 +1,52 @@
 //! Constructors of trees by their common names.
 
-use super::{Rotation, Tree};
+use super::{Parameters, Rotation, Tree, Word};
 
-/// Names that [`Tree::named`] builds, with what they mean.
-pub const NAMES: [(&str, &str); 8] = [
-    ("raid0", "stripe over members"),
-    ("raid1", "mirror of members"),
-    ("raid10", "stripe of mirrors"),
-    ("raid01", "mirror of stripes"),
-    ("raid5", "one rotating parity"),
-    ("raid6", "two rotating parities"),
-    ("raid50", "stripe of RAID 5 groups"),
-    ("raid60", "stripe of RAID 6 groups"),
+/// The common names. All are built over members, as many as the text has.
+pub(super) static NAMES: [Word; 8] = [
+    Word { name: "raid0", keys: &["members", "chunk"], build: |p| Ok(Tree::raid0(p.children.len(), p.chunk_bytes)) },
+    Word { name: "raid1", keys: &["members"], build: |p| Ok(Tree::raid1(p.children.len())) },
+    Word {
+        name: "raid10",
+        keys: &["members", "chunk"],
+        build: |p| Ok(Tree::raid10(half("RAID 10", &p)?, p.chunk_bytes)),
+    },
+    Word {
+        name: "raid01",
+        keys: &["members", "chunk"],
+        build: |p| Ok(Tree::raid01(half("RAID 0+1", &p)?, p.chunk_bytes)),
+    },
+    Word { name: "raid5", keys: &["members", "chunk", "rotation"], build: |p| rotating("RAID 5", 1, 3, &p) },
+    Word { name: "raid6", keys: &["members", "chunk", "rotation"], build: |p| rotating("RAID 6", 2, 4, &p) },
+    Word { name: "raid50", keys: &["members", "chunk", "rotation", "groups"], build: |p| grouped("RAID 50", 1, 3, &p) },
+    Word { name: "raid60", keys: &["members", "chunk", "rotation", "groups"], build: |p| grouped("RAID 60", 2, 4, &p) },
 ];
 
-/// What a named tree is built from.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    /// Members in all.
-    pub members: usize,
-    /// Chunk of every striping node.
-    pub chunk_bytes: u64,
-    /// Rotation of every parity node.
-    pub rotation: Rotation,
-    /// Groups of raid50 and raid60; copies of raid10 and raid01 are `members / groups`.
-    pub groups: Option<usize>,
+/// Half the members, which must be an even number.
+fn half(what: &str, p: &Parameters) -> Result<usize, String> {
+    match p.children.len() {
+        n if n >= 2 && n % 2 == 0 => Ok(n / 2),
+        n => Err(format!("{what} has {n} member(s); it needs an even number, at least 2")),
+    }
+}
+
+/// RAID 5 or RAID 6 over at least `least` members.
+fn rotating(what: &str, parities: u32, least: usize, p: &Parameters) -> Result<Tree, String> {
+    match p.children.len() {
+        n if n < least => Err(format!("{what} has {n} member(s); it needs at least {least}")),
+        n => Ok(Tree::parity(parities, n, p.chunk_bytes, p.rotation)),
+    }
+}
+
+/// RAID 50 or RAID 60 of groups of at least `least` members.
+fn grouped(what: &str, parities: u32, least: usize, p: &Parameters) -> Result<Tree, String> {
+    let (members, groups) = (p.children.len(), p.groups.unwrap_or(2));
+    if groups == 0 || !members.is_multiple_of(groups) || members / groups < least {
+        return Err(format!(
+            "{what} has {members} members in {groups} groups; it needs equal groups of at least {least}"
+        ));
+    }
+    Ok(Tree::striped_parity(parities, groups, members / groups, p.chunk_bytes, p.rotation))
 }
 
 fn members(n: usize) -> Vec<Tree> {
@@ -65,36 +87,5 @@ impl Tree {
             chunk_bytes: chunk_bytes * data,
             children: vec![Tree::parity(parities, width, chunk_bytes, rotation); groups],
         }
-    }
-
-    /// A tree by its common name, or a sentence on what the name needs; `None` for a name not in [`NAMES`].
-    pub(super) fn named(name: &str, s: Shape) -> Option<Result<Tree, String>> {
-        let halves = |what: &str| match s.members {
-            n if n >= 2 && n % 2 == 0 => Ok(n / 2),
-            n => Err(format!("{what} has {n} member(s); it needs an even number, at least 2")),
-        };
-        let grouped = |parities: u32, what: &str, least: usize| {
-            let groups = s.groups.unwrap_or(2);
-            if groups == 0 || !s.members.is_multiple_of(groups) || s.members / groups < least {
-                return Err(format!(
-                    "{what} has {} members in {groups} groups; it needs equal groups of at least {least}",
-                    s.members
-                ));
-            }
-            Ok(Tree::striped_parity(parities, groups, s.members / groups, s.chunk_bytes, s.rotation))
-        };
-        Some(match name {
-            "raid0" => Ok(Tree::raid0(s.members, s.chunk_bytes)),
-            "raid1" => Ok(Tree::raid1(s.members)),
-            "raid10" => halves("RAID 10").map(|n| Tree::raid10(n, s.chunk_bytes)),
-            "raid01" => halves("RAID 0+1").map(|n| Tree::raid01(n, s.chunk_bytes)),
-            "raid5" if s.members < 3 => Err(format!("RAID 5 has {} member(s); it needs at least 3", s.members)),
-            "raid6" if s.members < 4 => Err(format!("RAID 6 has {} member(s); it needs at least 4", s.members)),
-            "raid5" => Ok(Tree::parity(1, s.members, s.chunk_bytes, s.rotation)),
-            "raid6" => Ok(Tree::parity(2, s.members, s.chunk_bytes, s.rotation)),
-            "raid50" => grouped(1, "RAID 50", 3),
-            "raid60" => grouped(2, "RAID 60", 4),
-            _ => return None,
-        })
     }
 }

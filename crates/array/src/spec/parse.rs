@@ -1,7 +1,7 @@
 //! Reads a tree from text; the grammar is in the parent module.
 
-use super::names::{Shape, NAMES};
-use super::{Rotation, Tree, TreeError, LEVELS};
+use super::names::NAMES;
+use super::{Parameters, Rotation, Tree, TreeError, LEVELS};
 
 /// Chunk where the text names none; md's default is 512 KiB, 64 KiB keeps small examples readable.
 const DEFAULT_CHUNK_BYTES: u64 = 64 * 1024;
@@ -31,16 +31,25 @@ struct Parser<'a> {
     depth: u32,
 }
 
-#[derive(Default)]
+/// What stands between the brackets of a node.
 struct Args<'a> {
-    children: Vec<Tree>,
     /// Keys given, each once.
     given: Vec<&'a str>,
-    chunk_bytes: Option<u64>,
-    rotation: Option<Rotation>,
-    parities: Option<u32>,
-    groups: Option<usize>,
-    data_offset_bytes: Option<u64>,
+    parameters: Parameters,
+}
+
+impl Default for Args<'_> {
+    fn default() -> Self {
+        let parameters = Parameters {
+            children: Vec::new(),
+            chunk_bytes: DEFAULT_CHUNK_BYTES,
+            rotation: Rotation::LeftSymmetric,
+            parities: 1,
+            groups: None,
+            data_offset_bytes: 0,
+        };
+        Args { given: Vec::new(), parameters }
+    }
 }
 
 impl Tree {
@@ -131,11 +140,11 @@ impl<'a> Parser<'a> {
 
     fn short_form(&mut self, args: &mut Args<'a>) -> Result<(), TreeError> {
         let count = self.word();
-        args.children = self.count(count)?;
+        args.parameters.children = self.count(count)?;
         if self.eat(':') {
             let size = self.word();
             args.given.push("chunk");
-            args.chunk_bytes = Some(self.size("chunk", size)?);
+            args.parameters.chunk_bytes = self.size("chunk", size)?;
         }
         Ok(())
     }
@@ -172,22 +181,22 @@ impl<'a> Parser<'a> {
                 let n = self.count(word)?.len();
                 let child = self.tree()?;
                 self.check_members(args, n, &child)?;
-                args.children.extend(std::iter::repeat_n(child, n));
+                args.parameters.children.extend(std::iter::repeat_n(child, n));
             } else {
-                args.children.extend(self.count(word)?);
+                args.parameters.children.extend(self.count(word)?);
             }
             return Ok(());
         }
         self.at = start;
         let child = self.tree()?;
         self.check_members(args, 1, &child)?;
-        args.children.push(child);
+        args.parameters.children.push(child);
         Ok(())
     }
 
     /// Refuses `n` more children like this one where the level would have too many members.
     fn check_members(&self, args: &Args<'a>, n: usize, child: &Tree) -> Result<(), TreeError> {
-        let members = args.children.iter().map(Tree::leaves).sum::<usize>() + n * child.leaves();
+        let members = args.parameters.children.iter().map(Tree::leaves).sum::<usize>() + n * child.leaves();
         if members <= MOST_MEMBERS {
             return Ok(());
         }
@@ -196,35 +205,11 @@ impl<'a> Parser<'a> {
 
     /// Takes note of a key, which must be its first.
     fn once(&self, args: &mut Args<'a>, key: &'a str) -> Result<(), TreeError> {
-        let twice = args.given.contains(&key) || (key == "members" && !args.children.is_empty());
+        let twice = args.given.contains(&key) || (key == "members" && !args.parameters.children.is_empty());
         args.given.push(key);
         match twice {
             true => Err(self.error(format!("{key} is given twice"))),
             false => Ok(()),
-        }
-    }
-
-    /// What `name` is built from: no key that it would silently ignore.
-    fn check_keys(&self, name: &str, args: &Args<'a>) -> Result<(), TreeError> {
-        let accepted: &[&str] = match name {
-            "member" => &["data_offset"],
-            "independent" | "concat" | "mirror" | "raid1" => &["members"],
-            "stripe" | "raid0" | "raid10" | "raid01" => &["members", "chunk"],
-            "parity" => &["members", "chunk", "rotation", "parities"],
-            "raid5" | "raid6" => &["members", "chunk", "rotation"],
-            "raid50" | "raid60" => &["members", "chunk", "rotation", "groups"],
-            // An unknown level is refused for its name.
-            _ => return Ok(()),
-        };
-        if name == "member" && !args.children.is_empty() {
-            return Err(self.error("'member' is one device and has no members; accepted: member, or a number".into()));
-        }
-        match args.given.iter().find(|key| !accepted.contains(key)) {
-            Some(key) => {
-                let accepted = accepted.join(", ");
-                Err(self.error(format!("'{name}' takes no key '{key}'; accepted: {accepted}")))
-            }
-            None => Ok(()),
         }
     }
 
@@ -233,16 +218,17 @@ impl<'a> Parser<'a> {
         let number =
             || value.parse::<usize>().map_err(|_| self.error(format!("{key} = '{value}'; accepted: a whole number")));
         match key {
-            "chunk" => args.chunk_bytes = Some(self.size(key, value)?),
-            "data_offset" => args.data_offset_bytes = Some(self.size(key, value)?),
-            "members" => args.children = self.count(value)?,
-            "groups" => args.groups = Some(number()?),
-            "parities" => args.parities = Some(number()? as u32),
+            "chunk" => args.parameters.chunk_bytes = self.size(key, value)?,
+            "data_offset" => args.parameters.data_offset_bytes = self.size(key, value)?,
+            "members" => args.parameters.children = self.count(value)?,
+            "groups" => args.parameters.groups = Some(number()?),
+            // More than 2 are refused where the tree is checked.
+            "parities" => args.parameters.parities = number()?.try_into().unwrap_or(u32::MAX),
             "rotation" => {
                 let found = Rotation::ALL.into_iter().find(|r| r.name() == value);
                 let accepted = Rotation::ALL.map(Rotation::name).join(", ");
-                args.rotation =
-                    Some(found.ok_or_else(|| self.error(format!("rotation = '{value}'; accepted: {accepted}")))?);
+                args.parameters.rotation =
+                    found.ok_or_else(|| self.error(format!("rotation = '{value}'; accepted: {accepted}")))?;
             }
             _ => {
                 return Err(self.error(format!(
@@ -254,37 +240,26 @@ impl<'a> Parser<'a> {
     }
 
     fn build(&self, name: &str, args: Args<'a>) -> Result<Tree, TreeError> {
-        self.check_keys(name, &args)?;
-        let chunk_bytes = args.chunk_bytes.unwrap_or(DEFAULT_CHUNK_BYTES);
-        let rotation = args.rotation.unwrap_or(Rotation::LeftSymmetric);
-        let children = args.children;
-        Ok(match name {
-            "member" => Tree::Member { data_offset_bytes: args.data_offset_bytes.unwrap_or(0) },
-            "independent" => Tree::Independent { children },
-            "concat" => Tree::Concat { children },
-            "stripe" => Tree::Stripe { chunk_bytes, children },
-            "mirror" => Tree::Mirror { children },
-            "parity" => Tree::Parity { parities: args.parities.unwrap_or(1), rotation, chunk_bytes, children },
-            _ => {
-                if children.iter().any(|c| c.level() != "member") {
-                    return Err(self.error(format!(
-                        "'{name}' takes a number of members; use stripe, mirror or parity over other levels"
-                    )));
-                }
-                let shape = Shape { members: children.len(), chunk_bytes, rotation, groups: args.groups };
-                match Tree::named(name, shape) {
-                    Some(built) => built.map_err(|message| self.error(message))?,
-                    None => {
-                        return Err(self.error(format!("unknown level '{name}'; accepted: {}", accepted_names())));
-                    }
-                }
-            }
-        })
+        let children = &args.parameters.children;
+        let Some(word) = LEVELS.iter().chain(&NAMES).find(|word| word.name == name) else {
+            return Err(self.error(format!("unknown level '{name}'; accepted: {}", accepted_names())));
+        };
+        if name == "member" && !children.is_empty() {
+            return Err(self.error("'member' is one device and has no members; accepted: member, or a number".into()));
+        }
+        if let Some(key) = args.given.iter().find(|key| !word.keys.contains(key)) {
+            return Err(self.error(format!("'{name}' takes no key '{key}'; accepted: {}", word.keys.join(", "))));
+        }
+        if NAMES.iter().any(|common| common.name == name) && children.iter().any(|c| c.level() != "member") {
+            return Err(self
+                .error(format!("'{name}' takes a number of members; use stripe, mirror or parity over other levels")));
+        }
+        (word.build)(args.parameters).map_err(|message| self.error(message))
     }
 }
 
 fn accepted_names() -> String {
-    LEVELS.iter().copied().chain(NAMES.iter().map(|(n, _)| *n)).collect::<Vec<_>>().join(", ")
+    LEVELS.iter().chain(&NAMES).map(|word| word.name).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

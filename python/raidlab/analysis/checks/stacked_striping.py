@@ -13,11 +13,11 @@ from typing import Any
 from raidlab.analysis.checks.finding import WARN, Finding
 from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, over_members, passed
 from raidlab.analysis.metrics import Analysis
+from raidlab.study.check import stripes_in
 from raidlab.study.units import format_bytes
 
 NAME = "stacked_striping"
 _STRIPED = re.compile(r"raid(0|4|5|6|10)|striped|raidz\d?|draid")
-_STRIPING_LEVELS = ("stripe", "parity")
 _MEND = "Stripe in one place only: give raidlab the disks themselves, or measure the array below by itself."
 
 
@@ -58,9 +58,3 @@ def judge(member: Member, *, above: str | None = None) -> Judged | None:
 def _words(volume: dict[str, Any]) -> str:
     chunk = f", chunk {format_bytes(volume['chunk_bytes'])}" if volume.get("chunk_bytes") else ""
     return f"{volume['name']} ({volume['kind']} {volume['level']}{chunk})"
-
-
-def stripes_in(tree: dict[str, Any]) -> bool:
-    """Whether a tree stripes anywhere."""
-    children = tree.get("children") or []
-    return (tree.get("kind") in _STRIPING_LEVELS and len(children) > 1) or any(stripes_in(child) for child in children)

@@ -4,6 +4,8 @@ Invariants:
 
 - The only thing counted is accesses; an access costs the same wherever it goes and whatever it carries. Seeks chosen
   or saved, rotations waited for and queues are exactly what this model leaves out, and what a measurement adds.
+- A level is known by its parameters: one with parities updates them, one with a chunk cuts requests into chunks, a mirror
+  writes every copy, and any other hands a request to one child.
 - Work spreads evenly over the members, so throughput per member is inversely proportional to the accesses a request
   needs. A value of 100 % means that a request costs no more accesses than its data.
 
@@ -42,22 +44,17 @@ def accesses(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
     """
     if size_bytes <= 0:
         return 0.0
-    kind = tree["kind"]
-    if kind == "member":
+    if tree["kind"] == "member":
         return 1.0
+    if "parities" in tree:
+        return _parity(tree, size_bytes, write=write)
     child = tree["children"][0]
-    if kind in ("independent", "concat"):
-        return accesses(child, size_bytes, write=write)
-    if kind == "mirror":
-        copies = len(tree["children"]) if write else 1
-        return copies * accesses(child, size_bytes, write=write)
-    if kind == "stripe":
+    if "chunk_bytes" in tree:
         chunk = int(tree["chunk_bytes"])
         whole, rest = divmod(size_bytes, chunk)
         return whole * accesses(child, chunk, write=write) + accesses(child, rest, write=write)
-    if kind == "parity":
-        return _parity(tree, size_bytes, write=write)
-    raise ValueError(f"the access-count model does not know the level '{kind}'")
+    copies = len(tree["children"]) if write and tree["kind"] == "mirror" else 1
+    return copies * accesses(child, size_bytes, write=write)
 
 
 def _parity(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:

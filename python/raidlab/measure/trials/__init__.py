@@ -17,7 +17,7 @@ Invariants:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -30,9 +30,9 @@ from raidlab.run.members import member_files
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import run_request
 from raidlab.run.target_facts import target_facts
+from raidlab.study.check import stripes_in
 
 TRIALS = (read_again, read_twice, compressible_pair, repeated_pair, flushed)
-_STRIPING = ("stripe", "parity")
 
 
 def examine(
@@ -134,15 +134,7 @@ def _striped_by(wanted: Wanted) -> str | None:
         tree = json.loads(_core.parse_tree(wanted.tree))
     except _core.CellError as error:
         raise InputError.one("TARGET", str(error), value=f"'{wanted.word}'") from None
-    return wanted.tree if any(kind in _STRIPING for kind in _kinds(tree)) else None
-
-
-def _kinds(tree: dict[str, Any]) -> Iterator[str]:
-    children = tree.get("children") or []
-    if len(children) > 1:
-        yield str(tree.get("kind"))
-    for child in children:
-        yield from _kinds(child)
+    return wanted.tree if stripes_in(tree) else None
 
 
 __all__ = ["TRIALS", "examine"]

@@ -7,12 +7,21 @@
 //! the inverse of `position_of`. Q's coefficients go by physical order from the member after Q, skipping P: member `k`
 //! places after Q (P not counted) has coefficient 2^k.
 
-use super::ParityLayout;
 use crate::spec::Rotation;
+
+/// Parameters of a parity node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ParityLayout {
+    /// Sectors of a chunk.
+    pub chunk: u64,
+    pub members: u32,
+    pub parities: u32,
+    pub rotation: Rotation,
+}
 
 /// What a member holds in one stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(super) enum Role {
     /// Data chunk of this number, counted from the start of the stripe.
     Data(u32),
     /// The parity.
@@ -69,7 +78,7 @@ impl ParityLayout {
     }
 
     /// What the member at `position` holds, given the member of P.
-    pub fn role_at(&self, p: u32, position: u32) -> Role {
+    pub(super) fn role_at(&self, p: u32, position: u32) -> Role {
         if position == p {
             return Role::P;
         }

@@ -1,0 +1,54 @@
+//! A member: the leaf of the tree, where neighbouring transfers become one operation.
+
+use super::{Content, Personality};
+use crate::layout::{Node, NodeId};
+use crate::plan::{PlanResult, Planner, Transfer};
+use raidlab_types::{Extent, LeafId, OpKind, RequestError};
+
+/// A device.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub leaf: LeafId,
+}
+
+impl Member {
+    fn has_bad_sector(&self, planner: &Planner<'_>, extent: Extent) -> bool {
+        planner.bad.iter().any(|b| b.leaf == self.leaf && b.extent.overlaps(extent))
+    }
+}
+
+impl Personality for Member {
+    fn parts(&self, _: &Node, _: Extent) -> impl Iterator<Item = (u32, Extent)> {
+        std::iter::empty()
+    }
+
+    fn content(&self, _: &Node, _: u32, _: u64) -> Content {
+        unreachable!("a member has no children")
+    }
+
+    fn for_each_share(&self, _: &Node, _: Extent, _: impl FnMut(NodeId, Extent)) {}
+
+    #[inline]
+    fn read(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
+        let usable = planner.views.leaf(self.leaf).usable();
+        if !usable || !planner.bad.is_empty() {
+            for extent in transfers.iter().map(Transfer::extent) {
+                if !usable || self.has_bad_sector(planner, extent) {
+                    return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });
+                }
+            }
+        }
+        planner.operations(self.leaf, OpKind::Read, transfers);
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&self, planner: &mut Planner<'_>, _: &Node, transfers: &[Transfer]) -> PlanResult {
+        planner.operations(self.leaf, OpKind::Write, transfers);
+        Ok(())
+    }
+
+    fn is_readable(&self, planner: &Planner<'_>, _: &Node, extent: Extent) -> bool {
+        !self.has_bad_sector(planner, extent)
+    }
+}

@@ -1,0 +1,113 @@
+//! Writes to RAID 5 and RAID 6 with members missing or sectors unreadable.
+//!
+//! Three ways a band of a stripe can be written when something cannot be read:
+//! - all written columns readable: read-modify-write of them and of the parities that are there;
+//! - all other columns readable: reconstruct-write;
+//! - neither: *restore* the unreadable rest from the parities first, then reconstruct-write with it.
+//!
+//! A parity that is missing is not written; with none left, only data is. One that is there but unreadable (a bad sector)
+//! is written, which mends it.
+
+use super::recover::{Outputs, Unknowns};
+use super::{Band, KnownColumn, StripePlanner};
+use crate::plan::{ComputeKind, PlanResult, Space, NONE};
+use raidlab_types::RequestError;
+
+impl StripePlanner<'_, '_> {
+    pub(super) fn degraded_write(&mut self) -> PlanResult {
+        let row = self.row;
+        let is_live =
+            |k: u32| k < row.layout.parities && !self.planner.views.is_lost(self.node.child(row.parity_position(k)));
+        self.row.live = [is_live(0), is_live(1)];
+        if self.row.live == [false, false] {
+            self.queue_data_writes(NONE);
+            return Ok(());
+        }
+        self.collect_ends();
+        let restored = self.restore_bands()?;
+        let compute = self.planner.compute(row.compute_kind());
+        if restored != NONE {
+            self.planner.edge(restored, compute);
+        }
+        for b in 0..self.work.ends.len() - 1 {
+            let band = self.band(b);
+            if !self.is_written(band) {
+                continue;
+            }
+            if self.modify_preferred(band) {
+                self.modify_band(band, compute);
+            } else {
+                self.reconstruct_band(band, compute);
+            }
+        }
+        self.queue_data_writes(compute);
+        Ok(())
+    }
+
+    /// Whether the band can, and should, be written by read-modify-write.
+    fn modify_preferred(&self, band: Band) -> bool {
+        let row = &self.row;
+        let readable = |column| self.column_readable(band, column);
+        let written = |column| self.covering(band, column).is_some();
+        let parity_readable = |k: u32| self.position_readable(band, row.parity_position(k));
+        let data = 0..row.layout.data();
+        let can_modify = data.clone().filter(|&c| written(c)).all(readable)
+            && (0..2).all(|k| !row.live[k as usize] || parity_readable(k));
+        let can_reconstruct = data.clone().filter(|&c| !written(c)).all(readable);
+        if !(can_modify && can_reconstruct) {
+            return can_modify;
+        }
+        let d = data.clone().filter(|&c| written(c)).count();
+        let modify = d + row.live.iter().filter(|&&p| p).count();
+        let reconstruct = data.count() - d;
+        reconstruct > 0 && self.planner.policy.prefers_modify(modify as u32, reconstruct as u32)
+    }
+
+    /// Whether a reconstruct-write of the band needs the column's old content and cannot read it.
+    fn rest_lost(&self, band: Band, column: u32) -> bool {
+        self.covering(band, column).is_none() && !self.column_readable(band, column)
+    }
+
+    /// Rebuilds, into scratch, what a reconstruct-write needs and cannot read; returns the computation, or `NONE`.
+    fn restore_bands(&mut self) -> Result<u32, RequestError> {
+        let mut restore = NONE;
+        for b in 0..self.work.ends.len() - 1 {
+            let band = self.band(b);
+            let needs = self.is_written(band)
+                && (0..self.row.layout.data()).any(|c| self.rest_lost(band, c))
+                && !self.modify_preferred(band);
+            if !needs {
+                continue;
+            }
+            if restore == NONE {
+                restore = self.planner.compute(ComputeKind::Recover);
+            }
+            self.restore_band(band, restore)?;
+        }
+        Ok(restore)
+    }
+
+    fn restore_band(&mut self, band: Band, restore: u32) -> PlanResult {
+        let unknowns = self.unknowns(band)?;
+        let mut outputs = Outputs::default();
+        for (k, &column) in unknowns.columns[..unknowns.count].iter().enumerate() {
+            if self.rest_lost(band, column) {
+                let offset = self.planner.allocate(band.sectors());
+                outputs.push(k, (Space::Scratch, offset));
+                self.work.known.push(KnownColumn { column, lo: band.lo, offset });
+            }
+        }
+        // Old content is wanted here, so what the request writes does not serve as input: read it all.
+        let reads = self.work.reads.len();
+        self.solve_band(band, restore, &unknowns, &outputs, Self::any_column);
+        self.remember_known(band, &unknowns, reads);
+        Ok(())
+    }
+
+    /// Notes where the columns read for a restore lie, so that the reconstruct-write after it reads them no second time.
+    fn remember_known(&mut self, band: Band, unknowns: &Unknowns, reads: usize) {
+        let known = (0..self.row.layout.data()).filter(|&c| unknowns.index_of(c).is_none());
+        let found = known.zip(&self.work.reads[reads..]);
+        self.work.known.extend(found.map(|(column, read)| KnownColumn { column, lo: band.lo, offset: read.offset }));
+    }
+}
