@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
@@ -161,7 +162,8 @@ def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], found: Findings) -
             lines.append(f"{'':<{_LABEL}}" + "".join(f"{half:>{_WIDTH}}" for half in halves))
         if row["in_flight_mean"] < 0.9 * row["readers"]:
             lines.append(f"  only {row['in_flight_mean']:.1f} were reading on average: some had nothing left to do")
-    lines += ["", *(f"{verdict} {check}: {evidence}" for check, verdict, evidence in found)] if found else []
+    for check, verdict, evidence in found:
+        lines += ["", *textwrap.wrap(f"{verdict} {check}: {evidence}", 80, break_long_words=False)]
     return "\n".join(lines)
 
 
