@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, over_members, passed
+from raidlab.analysis.checks.members import Judged, name_of, of_target, over_members, passed
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member, Volume
+from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
 
 NAME = "stacked_striping"
@@ -43,7 +44,7 @@ def judge(member: Member, *, above: str | None = None) -> Judged | None:
     volumes = member.get("volumes")
     if volumes is None or (not volumes and above is None):
         return None
-    striped = [volume for volume in volumes if _STRIPED.search(str(volume.get("level") or ""))]
+    striped = [volume for volume in volumes if _STRIPED.search(volume["level"] or "")]
     words = [_words(volume) for volume in striped]
     if above is not None and striped:
         return Judged(
@@ -55,12 +56,12 @@ def judge(member: Member, *, above: str | None = None) -> Judged | None:
     return passed(f"{name_of(member)} is {what}.")
 
 
-def _words(volume: dict[str, Any]) -> str:
-    chunk = f", chunk {format_bytes(volume['chunk_bytes'])}" if volume.get("chunk_bytes") else ""
+def _words(volume: Volume) -> str:
+    chunk = f", chunk {format_bytes(volume['chunk_bytes'])}" if volume["chunk_bytes"] else ""
     return f"{volume['name']} ({volume['kind']} {volume['level']}{chunk})"
 
 
-def stripes_in(tree: dict[str, Any]) -> bool:
+def stripes_in(tree: Tree) -> bool:
     """Whether a tree stripes anywhere."""
-    children = tree.get("children") or []
-    return (tree.get("kind") in _STRIPING_LEVELS and len(children) > 1) or any(stripes_in(child) for child in children)
+    children = tree.get("children", [])
+    return (tree["kind"] in _STRIPING_LEVELS and len(children) > 1) or any(stripes_in(child) for child in children)

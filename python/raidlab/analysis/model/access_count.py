@@ -13,16 +13,15 @@ Reference: Chen, Gibson, Katz, Patterson, *An Evaluation of Redundant Arrays of 
 
 from __future__ import annotations
 
-from typing import Any
+from raidlab.study.tree import Tree
 
 
-def accesses(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
+def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
     """Accesses to members that one aligned request needs.
 
     Parameters
     ----------
-    tree : dict
-        A tree as the engine writes it.
+    tree : Tree
     size_bytes : int
         The size of the request, which begins on a chunk (and, when it is that large, on a stripe).
     write : bool
@@ -31,6 +30,11 @@ def accesses(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        For a tree of levels that it does not know.
 
     Examples
     --------
@@ -45,25 +49,28 @@ def accesses(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
     kind = tree["kind"]
     if kind == "member":
         return 1.0
-    child = tree["children"][0]
+    children = tree.get("children", [])
+    chunk = tree.get("chunk_bytes", 0)
+    if not children or (kind in ("stripe", "parity") and not chunk):
+        raise ValueError(f"a level '{kind}' without children, or without a chunk, is no level")
+    child = children[0]
     if kind in ("independent", "concat"):
         return accesses(child, size_bytes, write=write)
     if kind == "mirror":
-        copies = len(tree["children"]) if write else 1
+        copies = len(children) if write else 1
         return copies * accesses(child, size_bytes, write=write)
     if kind == "stripe":
-        chunk = int(tree["chunk_bytes"])
         whole, rest = divmod(size_bytes, chunk)
         return whole * accesses(child, chunk, write=write) + accesses(child, rest, write=write)
-    if kind == "parity":
-        return _parity(tree, size_bytes, write=write)
+    parities = tree.get("parities", 0)
+    if kind == "parity" and 0 < parities < len(children):
+        return _parity(children, chunk, parities, size_bytes, write=write)
     raise ValueError(f"the access-count model does not know the level '{kind}'")
 
 
-def _parity(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
-    chunk, parities, width = int(tree["chunk_bytes"]), int(tree["parities"]), len(tree["children"])
+def _parity(children: list[Tree], chunk: int, parities: int, size_bytes: int, *, write: bool) -> float:
+    width, child = len(children), children[0]
     data = width - parities
-    child = tree["children"][0]
     read_one = accesses(child, min(size_bytes, chunk), write=False)
     full, rest_bytes = divmod(size_bytes, chunk * data)
     rest = -(-rest_bytes // chunk)
@@ -78,7 +85,7 @@ def _parity(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
     return total
 
 
-def throughput_per_member_percent(tree: dict[str, Any], size_bytes: int, read_share: float) -> float:
+def throughput_per_member_percent(tree: Tree, size_bytes: int, read_share: float) -> float:
     """Throughput per member against an array without redundancy under the same requests, in percent.
 
     Parameters
