@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 from raidlab.analysis.checks.judged import load_run
 from raidlab.analysis.metrics import METRICS, Analysis
@@ -32,6 +31,7 @@ from raidlab.published.rules import (
 )
 from raidlab.report import write_page
 from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinished
+from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
 from raidlab.run import (
     CellOutcome,
@@ -201,8 +201,8 @@ def _as_it_was(
 ) -> tuple[list[str], int, bool]:
     """Targets, seed and budget: what the run had, where nothing else is said."""
     facts = unfinished.facts
-    words = list(on) if on else [str(word) for word in facts["targets"]]
-    return words, int(facts["seed"]) if seed is None else seed, quick or bool(facts["quick"])
+    words = list(on) if on else facts["targets"]
+    return words, facts["seed"] if seed is None else seed, quick or facts["quick"]
 
 
 def _prepared(
@@ -240,8 +240,11 @@ def _run(execution: Execution, writer: RunWriter) -> Run:
         writer.close()
         raise
     interrupted_by = execution.stop.signal_name if execution.status == "interrupted" else None
-    more: dict[str, Any] = {"machine": watch.facts()} if watch is not None else {}
-    more |= {"second_tool": execution.second_tool} if execution.second_tool else {}
+    more: MoreFacts = {}
+    if watch is not None:
+        more["machine"] = watch.facts()
+    if execution.second_tool:
+        more["second_tool"] = execution.second_tool
     writer.finish(execution.status, execution.failure, execution.live_members, interrupted_by, more)
     return load_run(writer.folder)
 

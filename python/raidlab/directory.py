@@ -139,15 +139,19 @@ class Directory:
         how = os.O_RDWR | os.O_CREAT | os.O_EXCL | flags | _ONLY_HERE
         return os.open(_single(name), how, mode, dir_fd=self._descriptor)
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, most_bytes: int) -> bytes:
         """All that is in a regular file.
 
         Raises
         ------
         OSError
+            Also for one that is longer than ``most_bytes``.
         """
         with os.fdopen(self.open_file(name), "rb") as file:
-            return file.read()
+            # Before it is read: a file of holes takes no room until then.
+            if os.fstat(file.fileno()).st_size > most_bytes or len(content := file.read(most_bytes + 1)) > most_bytes:
+                raise OSError(errno.EFBIG, f"it is longer than {most_bytes:,} bytes", str(self.path / name))
+            return content
 
     def replace(self, name: str, content: bytes) -> Path:
         """Have a name stand for a new file with this content: as a whole or, should it fail, for what it stood for.

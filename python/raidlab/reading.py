@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from typing import Any
 MOST_BYTES = 16 << 20
 # A study needs eight.
 MOST_DEPTH = 64
+# The escape of half a pair of UTF-16.
+_PAIRED = r"\\u[dD][89a-fA-F]"
 _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a named pipe",
@@ -83,7 +86,14 @@ def json_value(text: str | bytes) -> Any:
     ------
     ValueError
     """
-    return _parsed(json.loads, text)
+    document = _parsed(json.loads, text)
+    # Half of a pair is no character: whoever writes the text in which it stands would fail.
+    if re.search(_PAIRED, text) if isinstance(text, str) else re.search(_PAIRED.encode(), text):
+        try:
+            json.dumps(document, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("has a text that is no Unicode") from None
+    return document
 
 
 def _parsed(parse: Callable[[Any], Any], text: str | bytes) -> Any:

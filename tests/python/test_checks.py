@@ -78,7 +78,13 @@ def member(**more: Any) -> Member:
 
 def volume(**more: Any) -> dict[str, Any]:
     facts = {"kind": "md", "name": "md0", "level": "raid5", "chunk_bytes": 65536, "state": "optimal"}
-    rest = {"activity": "idle", "activity_share": None, "missing_members": 0, "members": [{}] * 3, "unknown": {}}
+    rest = {
+        "activity": "idle",
+        "activity_share": None,
+        "missing_members": 0,
+        "members": [{"state": "online"}] * 3,
+        "unknown": {},
+    }
     return {**facts, **rest, **more}
 
 

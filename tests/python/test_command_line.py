@@ -104,6 +104,14 @@ def test_where_no_folder_can_be_made_nothing_is_run(place: str, small_study: Pat
     assert (tmp_path / "a file").read_text(encoding="utf-8") == "precious"
 
 
+@pytest.mark.parametrize("below", ["", "/below"])
+def test_a_link_that_leads_nowhere_is_said_to_be_one(below: str, small_study: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"no folder can be made there: .*is a link to '.*gone', which is not there"):
+        run_study(small_study, on=["sim"], out=f"{tmp_path}/link{below}")
+    assert not (tmp_path / "gone").exists()
+
+
 def test_a_directory_that_is_no_study_is_said_to_be_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is a directory without a study\.toml"):
         find_study(f"{tmp_path}/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import pty
@@ -234,6 +235,16 @@ def test_a_query_touches_no_home_directory_and_fails_in_one_line(small_run: Run,
     assert not list(tmp_path.iterdir())
 
 
+def test_a_time_with_a_zone_is_one_line(small_run: Run) -> None:
+    if importlib.util.find_spec("pytz") is not None:
+        pytest.skip("with pytz such times are shown")
+    for query in ("SELECT now()", "SELECT [now()]"):
+        with pytest.raises(InputError, match=r"answers with a time in a time zone; accepted: .*::TIMESTAMP") as caught:
+            small_run.sql(query)
+        assert "\n" not in str(caught.value)
+    assert small_run.sql("SELECT now()::TIMESTAMP AS at").height == 1
+
+
 def test_a_query_cannot_be_let_out_again(small_run: Run) -> None:
     found = small_run.sql("SELECT name, value FROM duckdb_settings()")
     settings = dict(zip(found["name"], found["value"], strict=True))
@@ -317,6 +328,8 @@ def test_cells_of_csv_are_no_formulas(tmp_path: Path, small_run: Run) -> None:
     shutil.copytree(small_run.folder, folder)
     cells = pl.read_parquet(folder / "cells.parquet").with_columns(pl.col("workload").replace("reads", "=cmd()"))
     cells.write_parquet(folder / "cells.parquet")
+    holds = pl.read_parquet(folder / "holds.parquet").with_columns(pl.col("workload").replace("reads", "=cmd()"))
+    holds.write_parquet(folder / "holds.parquet")
     histograms = small_run.histograms
     facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     facts["study"]["text"] = facts["study"]["text"].replace('"reads"', '"=cmd()"')

@@ -122,6 +122,13 @@ def test_a_file_of_somebody_else_keeps_its_folder(tmp_path: Path) -> None:
         (folder / name).write_text("x", encoding="utf-8")
     remove_abandoned([tmp_path])
     assert (folder / "notes.txt").exists()
+    # One of a run that was killed loses what raidlab made in it, and keeps the mark by which it can be told later.
+    (folder / "raidlab-owner").write_text("raidlab makes and removes this folder; process 1\n", encoding="utf-8")
+    remove_abandoned([tmp_path])
+    assert sorted(file.name for file in folder.iterdir()) == ["notes.txt", "raidlab-owner"]
+    (folder / "notes.txt").unlink()
+    remove_abandoned([tmp_path])
+    assert not folder.exists()
 
 
 def test_member_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from raidlab.cli.measure.requests import TARGET_HELP, complete_target
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
+    from raidlab.results.facts import Member
 
 EXAMPLES = """\b
 Examples:
@@ -61,7 +62,7 @@ def check(
     raise typer.Exit(EXIT_INVALID_RESULT if bad else EXIT_OK)
 
 
-def _print(findings: list[Finding], members: list[dict[str, Any]]) -> None:
+def _print(findings: list[Finding], members: list[Member]) -> None:
     """A paragraph a target; what passed is said too, for it holds figures that nobody has seen yet."""
     from rich.text import Text
 
@@ -77,5 +78,5 @@ def _print(findings: list[Finding], members: list[dict[str, Any]]) -> None:
                 text = Text(f"{finding.verdict} {finding.check}: ", style=VERDICT_STYLE[finding.verdict])
                 out.print(text.append(Text(f"{finding.evidence} {finding.mend}".strip(), style="default")))
     for member in members:
-        for trial, reason in (member.get("untried") or {}).items():
-            out.print(Text(f"{member['name']}: {trial} could not be tried: {reason}", style="dim"))
+        for trial, reason in member.get("untried", {}).items():
+            out.print(Text(f"{member.get('name')}: {trial} could not be tried: {reason}", style="dim"))

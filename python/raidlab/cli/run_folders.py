@@ -7,33 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from raidlab.results.facts import Facts, UnfinishedFacts
 
 RUNS = Path("runs")
 # The first ends with the run itself, the second when it is resumed.
 RUNNING, CUT_SHORT, UNREADABLE = "running", "cut short", "unreadable"
 
 
-def runs_in(out: Path) -> Iterator[dict[str, Any]]:
-    """What runs there are, the oldest first: ``run``, ``started``, ``status``, ``targets``."""
-    from raidlab.reading import json_value
-    from raidlab.results.parts import opened
+class ListedRun(TypedDict):
+    """A run in a list: its folder's name, when it began, how it stands, where it ran."""
 
+    run: str
+    started: str
+    status: str
+    targets: str
+
+
+def runs_in(out: Path) -> Iterator[ListedRun]:
+    """What runs there are, the oldest first."""
     found = []
     for folder in out.iterdir() if out.is_dir() else ():
-        try:
-            with opened(folder / "run.json") as file:
-                facts = json_value(file.read())
-            status = str(facts["status"])
-        except (OSError, ValueError, KeyError, TypeError):
-            facts, status = _unfinished(folder)
-        try:
-            row = (str(facts["times"]["started"]), folder.name, status, " ".join(facts["targets"]))
-        except (KeyError, TypeError):
-            if not _is_run(folder):
-                continue
-            row = ("", folder.name, UNREADABLE, "")
-        found.append(row)
+        facts, status = _told(folder)
+        if facts is not None:
+            found.append((facts["times"]["started"], folder.name, status, " ".join(facts["targets"])))
+        elif _is_run(folder):
+            found.append(("", folder.name, UNREADABLE, ""))
     for started, name, status, targets in sorted(found):
         yield {"run": name, "started": started, "status": status, "targets": targets}
 
@@ -45,11 +46,19 @@ def _is_run(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("run.json", PARTS))
 
 
-def _unfinished(folder: Path) -> tuple[dict[str, Any], str]:
-    """The facts of a run that has no ``run.json`` yet, and whether it goes on."""
+def _told(folder: Path) -> tuple[Facts | UnfinishedFacts | None, str]:
+    """The facts of a run, if they can be read, and how it stands; while it has no ``run.json``, whether it goes on."""
+    from raidlab.directory import Directory
+    from raidlab.errors import InputError
+    from raidlab.results.load import facts_in
     from raidlab.results.parts import first_facts, is_being_written
 
-    return first_facts(folder), RUNNING if is_being_written(folder) else CUT_SHORT
+    try:
+        with Directory.open(folder) as place:
+            facts = facts_in(place)
+            return facts, facts["status"]
+    except (OSError, InputError):
+        return first_facts(folder), RUNNING if is_being_written(folder) else CUT_SHORT
 
 
 def folder_of(run: str, out: Path, option: str = "RUN") -> Path:

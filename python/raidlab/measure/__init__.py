@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from raidlab.directory import Directory
 from raidlab.errors import OutputError, RaidlabError
@@ -27,6 +25,7 @@ from raidlab.measure.plan import Subject, plan_of
 from raidlab.measure.warm_up import wants_pilot
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
+from raidlab.results.facts import MeasureFacts, MoreFacts
 from raidlab.results.outcome import CellOutcome
 from raidlab.results.parts import PARTS, opened
 from raidlab.run.interrupt import StopFlag, catching_signals
@@ -88,7 +87,11 @@ def measure(
         except BaseException:
             writer.close()
             raise
-        facts = {**_facts(asked, subjects, measurement), "machine": watch.facts()}
+        facts: MoreFacts = {
+            "members_of": measurement.members_of,
+            "measure": _facts(asked, subjects, measurement),
+            "machine": watch.facts(),
+        }
         try:
             _finish(measurement, writer, facts)
         except OutputError as error:
@@ -100,7 +103,7 @@ def measure(
     return load_run(writer.folder)
 
 
-def _finish(measurement: Measurement, writer: RunWriter, facts: dict[str, Any]) -> None:
+def _finish(measurement: Measurement, writer: RunWriter, facts: MoreFacts) -> None:
     writer.finish(
         measurement.status,
         measurement.failure,
@@ -135,24 +138,39 @@ def _write_outcomes(measurement: Measurement, writer: RunWriter) -> None:
             writer.add(outcome, *measurement.member_shape(array.name))
 
 
-def _facts(asked: Asked, subjects: list[Subject], measurement: Measurement) -> dict[str, Any]:
+def _facts(asked: Asked, subjects: list[Subject], measurement: Measurement) -> MeasureFacts:
+    """What was asked for, and what was found before anything was measured."""
+    budget, drive = asked.budget, asked.drive
     return {
-        "members_of": measurement.members_of,
-        "measure": {
-            "subjects": [
-                {"name": subject.name, "engine": subject.engine, "targets": [place.word for place in subject.places]}
-                for subject in subjects
-            ],
-            "budget": asdict(asked.budget),
-            "drive": asdict(asked.drive),
-            "warmups": [
-                {"subject": name, "load": point.label, **asdict(found)}
-                for (name, point), found in measurement.warmups.items()
-            ],
-            "steadied": measurement.steadied if asked.until_steady else None,
-            "precision_percent": asked.precision_percent,
-            "span_percent": [100 * share for share in asked.span],
+        "subjects": [
+            {"name": subject.name, "engine": subject.engine, "targets": [place.word for place in subject.places]}
+            for subject in subjects
+        ],
+        "budget": {"warmup": budget.warmup, "runtime": budget.runtime, "repeats": budget.repeats},
+        "drive": {
+            "workers": drive.workers,
+            "cpus": list(drive.cpus),
+            "interface": drive.interface,
+            "buffered": drive.buffered,
+            "busy": drive.busy,
+            "poll_completions": drive.poll_completions,
+            "batch": drive.batch,
+            "compressible_percent": drive.compressible_percent,
+            "verify": drive.verify,
         },
+        "warmups": [
+            {
+                "subject": name,
+                "load": point.label,
+                "warmup_ns": found.warmup_ns,
+                "sentence": found.sentence,
+                "settled": found.settled,
+            }
+            for (name, point), found in measurement.warmups.items()
+        ],
+        "steadied": measurement.steadied if asked.until_steady else None,
+        "precision_percent": asked.precision_percent,
+        "span_percent": [100 * share for share in asked.span],
     }
 
 

@@ -23,13 +23,15 @@ from raidlab.measure.places import Place
 from raidlab.measure.plan import ARRAY_SECTOR_BYTES, DIRECT, Subject
 from raidlab.measure.request import NULL_BUDGET, Members, measure_request
 from raidlab.measure.warm_up import Found, found_by_pilot
+from raidlab.results.facts import Member, Status, Steadied
 from raidlab.results.outcome import CellOutcome, Outcome
+from raidlab.run.groups import unused_member
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import device_bytes, member_files
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import InlineRunner, run_request
 from raidlab.run.schedule import Schedule, bytes_per_s
-from raidlab.run.target_facts import note_state_after, target_facts
+from raidlab.run.target_facts import note_state_after, opened_member
 from raidlab.stats import MOST_REPEATS, wants_more
 from raidlab.stats.steady_state import MOST_ROUNDS, WINDOW, steady_state
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
@@ -69,14 +71,14 @@ class Measurement:
     status : str
         ``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken.
     failure : str or None
-    live_members : list of dict
+    live_members : list of Member
         Facts of every target, subject by subject.
     members_of : dict
         The positions of each subject's targets in `live_members`.
     warmups : dict
         What pilots found, by subject and load.
-    steadied : list of dict
-        What the rounds before measuring came to: ``subject``, ``load``, ``rounds``, ``seconds``, ``steady``.
+    steadied : list of Steadied
+        What the rounds before measuring came to.
     """
 
     loaded: LoadedStudy
@@ -86,13 +88,13 @@ class Measurement:
     with_pilot: bool = False
     until_steady: bool = False
     progress: Progress = field(default_factory=Silent)
-    status: str = "complete"
+    status: Status = "complete"
     failure: str | None = None
-    live_members: list[dict[str, Any]] = field(default_factory=list)
+    live_members: list[Member] = field(default_factory=list)
     members_of: dict[str, list[int]] = field(default_factory=dict)
     stop: StopFlag = field(default_factory=StopFlag)
     warmups: dict[tuple[str, LoadPoint], Found] = field(default_factory=dict)
-    steadied: list[dict[str, Any]] = field(default_factory=list)
+    steadied: list[Steadied] = field(default_factory=list)
     _members: dict[str, Members] = field(default_factory=dict)
 
     def outcomes(self) -> Generator[Outcome, None, None]:
@@ -159,16 +161,11 @@ class Measurement:
         self.members_of[subject.name] = list(range(first, first + len(targets)))
         for number, facts in enumerate(targets):
             place = subject.places[number % len(subject.places)]
-            path = (facts or {}).get("path")
-            self.live_members.append(
-                {
-                    **(facts or {}),
-                    "name": place.word,
-                    "subject": subject.name,
-                    "identity": identity_of(Path(path)) if path else None,
-                    **target_facts(path),
-                }
-            )
+            member = unused_member(place.kind, None) if facts is None else opened_member(facts)
+            path = member.get("path")
+            member["name"], member["subject"] = place.word, subject.name
+            member["identity"] = identity_of(Path(path)) if path else None
+            self.live_members.append(member)
 
     def _null(self) -> Iterator[Outcome]:
         """The same requests to targets that complete at once: what the meter itself can do, before anything else."""
@@ -321,9 +318,11 @@ class Measurement:
         """
         for position in self.members_of.get(cell.array.name, []) if cell.target == "live" else []:
             member = self.live_members[position]
-            path = Path(member["path"]) if member.get("path") else None
-            if path is not None and identity_of(path) != member["identity"]:
-                raise CellFailedError(f"TARGET: '{member['name']}': was taken away or replaced while it was measured")
+            path = member.get("path")
+            if path and identity_of(Path(path)) != member.get("identity"):
+                raise CellFailedError(
+                    f"TARGET: '{member.get('name')}': was taken away or replaced while it was measured"
+                )
 
     def _failed(self, message: str) -> str:
         for subject in self.subjects:

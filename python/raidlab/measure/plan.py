@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from raidlab.errors import InputError
 from raidlab.measure.asked import Asked, Budget
@@ -28,6 +28,7 @@ from raidlab.measure.words import Document
 from raidlab.study import LoadedStudy
 from raidlab.study.check import Geometry, chunk_sizes, count_leaves, typical_bytes, writes
 from raidlab.study.schema import Study
+from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import Workload
 
@@ -201,16 +202,16 @@ def writes_at_all(workload: Document) -> bool:
     return writes(Workload.model_validate(workload))
 
 
-def _parsed(tree: str) -> dict[str, Any]:
+def _parsed(tree: str) -> Tree:
     from raidlab import _core
 
     try:
-        return dict(json.loads(_core.parse_tree(tree)))
+        return cast(Tree, json.loads(_core.parse_tree(tree)))
     except _core.CellError as error:
         raise InputError.one("TARGET", str(error).removeprefix(f"'{tree}': "), value=f"'{tree}'") from None
 
 
-def _check_fit(subject: Subject, tree: dict[str, Any], workload: Workload) -> None:
+def _check_fit(subject: Subject, tree: Tree, workload: Workload) -> None:
     """A request must fit into the smallest target, a chunk into sectors, members onto what is given."""
     largest = typical_bytes(workload)
     for place in subject.places:

@@ -12,12 +12,14 @@ from typing import Any
 
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.published.compare import parameters_of
+from raidlab.results.facts import BlockDevice, Device, Facts, Origin
 from raidlab.study.parameters import Parameter
 
 _NO_PARAMETERS = ("name", "description", "provenance", "kind")
 _WORDS = {True: "yes", False: "no", None: "-"}
 # A list longer than this is told by its length.
 _LONGEST = 3
+_NO_DEVICE: BlockDevice = {"name": ""}
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,9 @@ def hardware_of(analysis: Analysis) -> list[Hardware]:
             found.append(Hardware(f"The path ({target})", "", rows))
         device = facts["devices"].get(target)
         if device:
-            found.append(_device(device, f"{device.get('name') or device.get('kind', 'device')} ({target})"))
+            found.append(_device(device, f"{device.get('name') or device['kind']} ({target})"))
     for array, device in facts.get("array_devices", {}).items():
-        if isinstance(device, dict) and "kind" in device:
-            found.append(_device(device, f"{device.get('name') or device['kind']} (of {array})"))
+        found.append(_device(device, f"{device.get('name') or device['kind']} (of {array})"))
     return [one for one in found if one.rows]
 
 
@@ -71,18 +72,18 @@ def _with_unit(parameter: Parameter) -> str:
     return f"{parameter.value:.5g}" + ("" if parameter.unit == "1" else f" {parameter.unit}")
 
 
-def _device(device: Mapping[str, Any], title: str) -> Hardware:
+def _device(device: Device, title: str) -> Hardware:
     said = device.get("provenance", {})
     rows = []
     for name, value in _flat({key: value for key, value in device.items() if key not in _NO_PARAMETERS}):
         # What is said of a table holds for its keys.
         whole = name.split(".", maxsplit=1)[0]
-        known = said.get(name) or said.get(whole) or {}
+        known: Origin = said.get(name) or said.get(whole) or {}
         rows.append(ParameterRow(name, value, known.get("status", ""), "", known.get("why", "")))
     return Hardware(title, str(device.get("description") or ""), rows)
 
 
-def _flat(device: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+def _flat(device: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
     for key, value in device.items():
         name = f"{before}{key}"
         if isinstance(value, dict):
@@ -112,11 +113,11 @@ def arrays_of(analysis: Analysis) -> list[dict[str, Any]]:
     ]
 
 
-def members_of(facts: Mapping[str, Any]) -> list[dict[str, str]]:
+def members_of(facts: Facts) -> list[dict[str, str]]:
     """The live members and the disks below them."""
     found = []
     for member in facts["live_members"]:
-        device, filesystem = member.get("device") or {}, member.get("filesystem") or {}
+        device, filesystem = member.get("device") or _NO_DEVICE, member.get("filesystem")
         found.append(
             {
                 "path": member.get("path") or member["kind"],
@@ -125,13 +126,13 @@ def members_of(facts: Mapping[str, Any]) -> list[dict[str, str]]:
                 "rotational": _WORDS[device.get("rotational")],
                 "scheduler": device.get("scheduler") or "-",
                 "write_cache": device.get("write_cache") or "-",
-                "filesystem": filesystem.get("kind") or "-",
+                "filesystem": filesystem["kind"] if filesystem is not None else "-",
             }
         )
     return found
 
 
-def rerun_command(facts: Mapping[str, Any]) -> str:
+def rerun_command(facts: Facts) -> str:
     """The command that runs the same again, with the seed spelt out."""
-    argv = [str(word) for word in facts["argv"]]
+    argv = facts["argv"]
     return shlex.join(argv if "--seed" in argv else [*argv, "--seed", str(facts["seed"])])

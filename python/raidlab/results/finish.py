@@ -18,12 +18,14 @@ import io
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import polars as pl
 
 from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
+from raidlab.results.damage import first_line
+from raidlab.results.facts import Facts, Session, Times, UnfinishedFacts, checked_unfinished
 from raidlab.results.parts import PARTS, Records, json_text, opened, read_parts, try_lock
 from raidlab.results.tables import SCHEMA_VERSION, frames
 
@@ -31,18 +33,19 @@ RUN = "run"
 _COMPRESSION_LEVEL = 3
 # What a run that was killed while it was finished leaves: a new file that never got its name.
 _UNFINISHED = re.compile(r"(?:[a-z_]+\.parquet|run\.json)\.[0-9a-f]{8}\.new")
+# What parts that are not raidlab's may end in while they are read.
+WRONG_PARTS = (KeyError, TypeError, ValueError)
 _KILLED = "raidlab was killed, or could not write; what it had written until then is shown"
 
 
-def write_run(
-    folder: Path, facts: dict[str, Any], cells: Records, holds: Records, identity: Identity | None = None
-) -> None:
+def write_run(folder: Path, facts: Facts, cells: Records, holds: Records, identity: Identity | None = None) -> None:
     """Write tables and ``run.json``, and take the parts of a complete run away.
 
     Parameters
     ----------
     folder : pathlib.Path
-    facts : dict
+    facts : Facts
+        But for its tables.
     cells, holds : list of dict
     identity : tuple of int, optional
         That of the folder when the run began to write into it.
@@ -71,24 +74,25 @@ def parquet_of(frame: pl.DataFrame) -> bytes:
     return table.getvalue()
 
 
-def begun(times: dict[str, Any], now: datetime.datetime) -> dict[str, Any]:
+def begun(times: Times | None, now: datetime.datetime) -> Times:
     """The times of a run that begins, or goes on, now."""
-    session = {"started": now.isoformat(timespec="milliseconds")}
-    started = times.get("started", now.isoformat(timespec="seconds"))
-    return {"started": started, "sessions": [*times.get("sessions", []), session]}
+    session: Session = {"started": now.isoformat(timespec="milliseconds")}
+    if times is None:
+        return {"started": now.isoformat(timespec="seconds"), "sessions": [session]}
+    return {"started": times["started"], "sessions": [*times["sessions"], session]}
 
 
-def ended(times: dict[str, Any], at: datetime.datetime) -> dict[str, Any]:
+def ended(times: Times, at: datetime.datetime) -> Times:
     """The times of a run whose last session ended at a moment.
 
     Examples
     --------
     >>> start, end = (datetime.datetime(2026, 1, 1, 0, 0, s, tzinfo=datetime.UTC) for s in (0, 3))
-    >>> ended(begun({}, start), end)["elapsed_s"]
+    >>> ended(begun(None, start), end)["elapsed_s"]
     3.0
     """
     *before, last = times["sessions"]
-    sessions = [*before, {"ended": at.isoformat(timespec="milliseconds"), **last}]
+    sessions: list[Session] = [*before, {"ended": at.isoformat(timespec="milliseconds"), **last}]
     lengths = [_moment(session["ended"]) - _moment(session["started"]) for session in sessions]
     return {
         "started": times["started"],
@@ -104,7 +108,7 @@ def last_written(folder: Path) -> datetime.datetime:
         return datetime.datetime.fromtimestamp(os.fstat(parts.fileno()).st_mtime, datetime.UTC)
 
 
-def unfinished_run(folder: Path) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
+def unfinished_run(folder: Path) -> tuple[Facts, dict[str, pl.DataFrame]]:
     """The facts and tables of a run that was killed and left its parts behind; the folder stays as it is.
 
     Raises
@@ -120,14 +124,16 @@ def unfinished_run(folder: Path) -> tuple[dict[str, Any], dict[str, pl.DataFrame
             facts, cells, holds = known_parts(folder)
             times = ended(facts["times"], last_written(folder))
             ending = {"status": "failed", "failure": _KILLED, "interrupted_by": None, "times": times}
-            return {"live_members": [], "live_engine": None, **facts, **ending}, frames(cells, holds)
+            shown = cast(Facts, {"live_members": [], "live_engine": None, **facts, **ending})
+            return shown, frames(cells, holds)
     except OSError as error:
         raise wrong_folder(folder, f"has parts that cannot be read: {error.strerror}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (*WRONG_PARTS, AttributeError, ArithmeticError, pl.exceptions.PolarsError) as error:
+        # What the engine answered is taken as it is; in parts that somebody made up it may be anything.
         raise _foreign(folder, error) from None
 
 
-def known_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
+def known_parts(folder: Path) -> tuple[UnfinishedFacts, Records, Records]:
     """The facts, cells and holds of a folder's parts, if this version of raidlab can finish them.
 
     Raises
@@ -136,18 +142,20 @@ def known_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
     OSError, KeyError, TypeError, ValueError
         When they are not raidlab's.
     """
-    facts, cells, holds = read_parts(folder)
-    if "study" not in facts:
+    read, cells, holds = read_parts(folder)
+    if "study" not in read:
         raise wrong_folder(
             folder, f"was killed before it wrote what it runs ({PARTS} has no facts)", "another run folder"
         )
-    if facts["schema_version"] != SCHEMA_VERSION:
+    if read.get("schema_version") != SCHEMA_VERSION:
+        maker = read.get("raidlab")
+        version = f" ({maker.get('version')})" if isinstance(maker, dict) else ""
         raise wrong_folder(
             folder,
-            f"was killed, and its parts are of result schema {facts['schema_version']}",
-            f"parts of schema {SCHEMA_VERSION}, or the raidlab that wrote them ({facts['raidlab']['version']})",
+            f"was killed, and its parts are of result schema {read.get('schema_version')}",
+            f"parts of schema {SCHEMA_VERSION}, or the raidlab that wrote them{version}",
         )
-    return facts, cells, holds
+    return checked_unfinished(read), cells, holds
 
 
 def wrong_folder(folder: Path, message: str, accepted: str | None = None) -> InputError:
@@ -156,7 +164,7 @@ def wrong_folder(folder: Path, message: str, accepted: str | None = None) -> Inp
 
 
 def _foreign(folder: Path, error: Exception) -> InputError:
-    return wrong_folder(folder, f"has parts that are not raidlab's: {error}")
+    return wrong_folder(folder, f"has parts that are not raidlab's: {first_line(error)}")
 
 
 def _moment(text: str) -> datetime.datetime:

@@ -12,19 +12,36 @@ from __future__ import annotations
 
 import datetime
 import errno
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
+from raidlab.results.facts import (
+    Beginning,
+    BegunNow,
+    Device,
+    Ending,
+    Facts,
+    HardwareParameter,
+    LiveEngine,
+    Member,
+    MoreFacts,
+    Status,
+    StudyFacts,
+    Trace,
+)
 from raidlab.results.finish import RUN, begun, ended, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.results.parts import PARTS, Parts, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
 from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.study import Cell, HoldTask, LoadedStudy
+from raidlab.study.device import DeviceModel
 from raidlab.study.expand import NULL
+from raidlab.study.parameters import Parameter
 from raidlab.study.words import ENGINES
 
 if TYPE_CHECKING:
@@ -55,11 +72,24 @@ def new_folder(base: Path, study: str) -> Path:
     except OSError as error:
         raise InputError.one(
             "--out",
-            f"no folder can be made there: {error.strerror}",
+            f"no folder can be made there: {_no_directory(base) or error.strerror}",
             value=f"'{base}'",
             accepted="a directory that can be written, or one that can be made",
         ) from None
     raise InputError.one("--out", f"is full of runs of {study} of {date}", value=f"'{base}'")
+
+
+def _no_directory(path: Path) -> str | None:
+    """What a path is, if it or one above it is there and no directory."""
+    for place in (path, *path.parents):
+        if place.is_dir():
+            return None
+        name = "it" if place == path else f"'{place}'"
+        if place.is_symlink() and not place.exists():
+            return f"{name} is a link to '{place.readlink()}', which is not there"
+        if place.exists():
+            return f"{name} is no directory"
+    return None
 
 
 class RunWriter:
@@ -94,19 +124,20 @@ class RunWriter:
         command: str = RUN,
         far_machine: str | None = None,
     ) -> None:
-        facts = {
+        begun_now: BegunNow = {
             "schema_version": SCHEMA_VERSION,
             "command": command,
             "seed": seed,
             "targets": targets,
             "quick": quick,
             "argv": argv,
-            **({} if far_machine is None else {"far_machine": far_machine}),
             "raidlab": version_facts(),
             "host": host_facts(),
-            "times": begun({}, _now()),
-            **study_facts(loaded),
+            "times": begun(None, _now()),
         }
+        if far_machine is not None:
+            begun_now["far_machine"] = far_machine
+        facts = cast(Beginning, {**begun_now, **study_facts(loaded)})
         self._set_up(folder, loaded, facts)
         try:
             self._parts = Parts(folder / PARTS)
@@ -143,12 +174,12 @@ class RunWriter:
         writer._append({"facts": {"times": writer._facts["times"]}})
         return writer
 
-    def _set_up(self, folder: Path, loaded: LoadedStudy, facts: dict[str, Any]) -> None:
+    def _set_up(self, folder: Path, loaded: LoadedStudy, facts: Beginning) -> None:
         self.move_to(folder)
         self._loaded = loaded
-        self._facts = dict(facts)
-        self._live_engine: Any = None
-        self._live_members: list[dict[str, Any]] = []
+        self._facts = facts.copy()
+        self._live_engine: LiveEngine | None = None
+        self._live_members: list[Member] = []
         self._ranks = Ranks(loaded)
         self._cells = 0
         self._is_resumed = False
@@ -191,7 +222,7 @@ class RunWriter:
             return outcome.cell.name in self._done_cells
         return tuple(self._ranks.of_hold(outcome.task)) in self._done_holds
 
-    def note_members(self, live_members: list[dict[str, Any]]) -> None:
+    def note_members(self, live_members: list[Member]) -> None:
         """Write down facts of live members that were not known before, for the case that the run is killed."""
         if len(live_members) > len(self._live_members):
             self._live_members = list(live_members)
@@ -215,7 +246,7 @@ class RunWriter:
             # Whatever else somebody has put there meanwhile keeps it.
             self.folder.rmdir()
 
-    def give_up(self, failure: str, live_members: list[dict[str, Any]]) -> None:
+    def give_up(self, failure: str, live_members: list[Member]) -> None:
         """End a run that was refused: without a trace if nothing was measured."""
         if self.is_empty and not self._is_resumed:
             self.discard()
@@ -224,16 +255,14 @@ class RunWriter:
 
     def finish(
         self,
-        status: str,
+        status: Status,
         failure: str | None,
-        live_members: list[dict[str, Any]],
+        live_members: list[Member],
         interrupted_by: str | None = None,
-        more: dict[str, Any] | None = None,
+        more: MoreFacts | None = None,
     ) -> Path:
         """Turn the parts into tables and write ``run.json``, with ``more`` facts; returns the folder."""
-        facts = {
-            **self._facts,
-            **(more or {}),
+        ending: Ending = {
             "status": status,
             "failure": failure,
             "interrupted_by": interrupted_by,
@@ -242,7 +271,8 @@ class RunWriter:
             "times": ended(self._facts["times"], _now()),
         }
         try:
-            write_run(self.folder, facts, *read_parts(self.folder)[1:], self._identity)
+            facts = cast(Facts, {**self._facts, **(more or {}), **ending})
+            write_run(self.folder, facts, *read_parts(self.folder, is_own=True)[1:], self._identity)
         except OSError as error:
             raise self._unwritten(error) from None
         finally:
@@ -286,33 +316,50 @@ class RunWriter:
         return {"rank": self._ranks.of_hold(task), "row": row}
 
 
-def study_facts(loaded: LoadedStudy) -> dict[str, Any]:
+def study_facts(loaded: LoadedStudy) -> StudyFacts:
     """What a run keeps of its study: its text, its traces, its trees, its devices, the parameters of its hardware."""
-    return {
-        "study": {"name": loaded.study.name, "sha256": loaded.sha256, "text": loaded.text, **_traces(loaded)},
-        "trees": loaded.geometry.trees,
-        "devices": {name: model.parameters for name, model in loaded.geometry.devices.items()},
-        "array_devices": {name: model.parameters for name, model in loaded.geometry.own_devices.items()},
+    geometry = loaded.geometry
+    facts: StudyFacts = {
+        "study": {"name": loaded.study.name, "sha256": loaded.sha256, "text": loaded.text},
+        "trees": geometry.trees,
+        "devices": devices_of(geometry.devices),
+        "array_devices": devices_of(geometry.own_devices),
         "hardware": {
-            target: {name: {"text": one.text, **one.model_dump()} for name, one in known.parameters.items()}
+            target: {name: _parameter(one) for name, one in known.parameters.items()}
             for target, known in loaded.hardware.items()
             if known.parameters
         },
-        **(loaded.arrangement.facts() if loaded.arrangement is not None else {}),
+    }
+    if traces := dict(_traces(loaded)):
+        facts["study"]["traces"] = traces
+    if (over := loaded.arrangement) is not None:
+        facts["groups"] = [{"names": [*group.names], "members": [*group.members]} for group in over.groups]
+        facts["members_of"], facts["array_trees"] = over.members_of, over.trees
+    return facts
+
+
+def devices_of(models: Mapping[str, DeviceModel]) -> dict[str, Device]:
+    """The parameters of device models, of which the engine has said that they are those of a device."""
+    return {name: cast(Device, model.parameters) for name, model in models.items()}
+
+
+def _parameter(one: Parameter) -> HardwareParameter:
+    return {
+        "text": one.text,
+        "value": one.value,
+        "unit": one.unit,
+        "status": one.status,
+        "why": one.why,
+        "to": one.to,
     }
 
 
-def _traces(loaded: LoadedStudy) -> dict[str, Any]:
-    """Which traces its workloads replay; nothing where none does."""
-    replayed = {
-        workload.name: {
-            "file": workload.trace.file,
-            **trace_facts(loaded.trace_file(workload.trace), workload.trace.format),
-        }
-        for workload in loaded.study.workload
-        if workload.trace is not None
-    }
-    return {"traces": replayed} if replayed else {}
+def _traces(loaded: LoadedStudy) -> Iterator[tuple[str, Trace]]:
+    """Which traces its workloads replay."""
+    for workload in loaded.study.workload:
+        if workload.trace is not None:
+            found = trace_facts(loaded.trace_file(workload.trace), workload.trace.format)
+            yield workload.name, {"file": workload.trace.file, **found}
 
 
 def cell_record(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
-from raidlab.reading import read_bytes
+from raidlab.reading import MOST_BYTES, read_bytes
 
 FOLDER = "foreign"
 NEEDED = ("controller", "level", "workload", "depth", "iops")
@@ -133,7 +133,10 @@ def kept_foreign(folder: Path) -> Iterator[ForeignRow]:
     """The foreign results that a run's folder keeps."""
     try:
         with Directory.open(folder) as run, run.child(FOLDER) as kept:
-            texts = {name: kept.read(name) for name in kept.names() if name.endswith(".csv")}
+            texts: dict[str, bytes] = {}
+            for name in kept.names():
+                if name.endswith(".csv"):
+                    texts[name] = kept.read(name, MOST_BYTES - sum(map(len, texts.values())))
     except FileNotFoundError:
         return
     except OSError as error:

@@ -11,11 +11,9 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +25,9 @@ import polars as pl
 from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
-from raidlab.reading import json_value
+from raidlab.reading import json_value, toml
+from raidlab.results.damage import MOST_TABLE_BYTES, check_rows, damaged, first_line, opened_table
+from raidlab.results.facts import Facts, Member, WrongFactError, checked
 from raidlab.results.finish import unfinished_run
 from raidlab.results.foreign import ForeignRow, kept_foreign
 from raidlab.results.migrate import (
@@ -38,29 +38,14 @@ from raidlab.results.migrate import (
     migrated_facts,
     with_nulls,
 )
-from raidlab.results.parts import PARTS, json_text
+from raidlab.results.parts import MOST_FACTS_BYTES, PARTS, json_text
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
+from raidlab.study.tree import Tree
 
 # More than anybody reads, and less than fills the memory.
 _MOST_ROWS = 1_000_000
-# What the rest of raidlab takes for granted in `run.json`.
-_NEEDED = (
-    "study",
-    "seed",
-    "targets",
-    "quick",
-    "argv",
-    "raidlab",
-    "host",
-    "trees",
-    "devices",
-    "status",
-    "failure",
-    "live_members",
-    "times",
-)
 
 
 @dataclass(frozen=True)
@@ -70,7 +55,7 @@ class Run:
     Attributes
     ----------
     folder : pathlib.Path
-    facts : dict
+    facts : Facts
         What ``run.json`` says: study text and hash, seed, host, version, command, times.
     identity : tuple of int, optional
         What tells its folder from others; None for a run that has none.
@@ -79,7 +64,7 @@ class Run:
     """
 
     folder: Path
-    facts: dict[str, Any]
+    facts: Facts
     identity: Identity | None = None
     tables: Mapping[str, pl.DataFrame] | None = None
 
@@ -162,25 +147,26 @@ class Run:
         """The study, as it was when it ran, with the parameters that its hardware had then."""
         hardware = self.facts.get("hardware", {})
         texts = {target: {name: one["text"] for name, one in known.items()} for target, known in hardware.items()}
-        document = put_in(tomllib.loads(self.facts["study"]["text"]), texts)
+        document = put_in(toml(self.facts["study"]["text"]), texts)
         trees = self.facts.get("array_trees", {})
         for array in document["array"]:
             array["tree"] = trees.get(array["name"], array["tree"])
         return Study.model_validate(document)
 
-    def live_members(self, array: str | None = None) -> list[dict[str, Any]]:
+    def live_members(self, array: str | None = None) -> list[Member]:
         """Facts of the live members, or of those that one array runs on.
 
         The arrays of a study share their members, from the first, unless they lie over groups; the targets of a
         measurement may have their own.
         """
-        members: list[dict[str, Any]] = self.facts["live_members"]
-        positions = self.facts.get("members_of", {}).get(array)
-        return members if positions is None else [members[position] for position in positions]
+        members = self.facts["live_members"]
+        positions = self.facts.get("members_of", {}).get(array or "")
+        # A run that was cut short may have got no further than to say which members its arrays would have.
+        return members if positions is None else [members[one] for one in positions if one < len(members)]
 
-    def tree(self, array: str) -> dict[str, Any]:
+    def tree(self, array: str) -> Tree:
         """The tree of an array."""
-        return dict(self.facts["trees"][array])
+        return self.facts["trees"][array]
 
     def histogram(self, cells: list[int], operation: str = "all", time: str = "response") -> Histogram:
         """The merged histogram of some cells.
@@ -245,7 +231,14 @@ class Run:
             connection.execute("SET lock_configuration = true")
             cursor = connection.execute(query)
             names = [column[0] for column in cursor.description or []]
-            rows = cursor.fetchmany(_MOST_ROWS + 1)
+            try:
+                rows = cursor.fetchmany(_MOST_ROWS + 1)
+            except duckdb.InvalidInputException as error:
+                # Times with a zone want a library of their own in Python, which raidlab does not need.
+                if "pytz" not in first_line(error):
+                    raise
+                message, accepted = "answers with a time in a time zone", "one without: now()::TIMESTAMP, or ::VARCHAR"
+                raise InputError.one("SQL", message, value=f"'{query}'", accepted=accepted) from None
         if len(rows) > _MOST_ROWS:
             raise InputError.one("SQL", f"has more than {_MOST_ROWS:,} rows", accepted="a query with LIMIT")
         columns = zip(*rows, strict=True) if rows else ([] for _ in names)
@@ -264,37 +257,28 @@ class Run:
         content = self._content(name)
         if content is None:
             return pl.DataFrame(schema=TABLES[name])
-        try:
-            frame = pl.read_parquet(io.BytesIO(content))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise _damaged(self._file(name), f"cannot be read: {first_line(error)}") from None
-        return with_nulls(frame, name, self._lacking(name, frame.columns))
+        file = self.folder / f"{name}.parquet"
+        frame = opened_table(file, name, content, added_since(self.facts["schema_version"])[name])
+        self._check_rows(file, name, frame)
+        return with_nulls(frame, name)
+
+    def _check_rows(self, file: Path, name: str, frame: pl.DataFrame) -> None:
+        check_rows(file, name, frame, self.study, [*self.facts["devices"]], None if name == "cells" else self.cells)
 
     def _content(self, name: str) -> bytes | None:
         """The bytes of a table, which are those that were written; None where the version that wrote had none."""
-        written = self.facts.get("tables", {}).get(name, {}).get("sha256")
+        file = self.folder / f"{name}.parquet"
+        written = self.facts.get("tables", {}).get(name)
         try:
             with self.directory() as place:
-                if is_younger(name, self.facts["schema_version"]) and not place.has(f"{name}.parquet"):
+                if is_younger(name, self.facts["schema_version"]) and not place.has(file.name):
                     return None
-                content = place.read(f"{name}.parquet")
+                content = place.read(file.name, MOST_TABLE_BYTES)
         except OSError as error:
-            raise _damaged(self._file(name), f"cannot be read: {error.strerror}") from None
-        if written is not None and hashlib.sha256(content).hexdigest() != written:
-            raise _damaged(self._file(name), "was changed since it was written (its SHA-256 is not that of run.json)")
+            raise damaged(file, f"cannot be read: {error.strerror}") from None
+        if written is not None and hashlib.sha256(content).hexdigest() != written["sha256"]:
+            raise damaged(file, "was changed since it was written (its SHA-256 is not that of run.json)")
         return content
-
-    def _file(self, name: str) -> Path:
-        return self.folder / f"{name}.parquet"
-
-    def _lacking(self, name: str, columns: list[str]) -> list[str]:
-        """The columns that came after the version that wrote the folder; that any other is there is made sure."""
-        lacking = [column for column in TABLES[name] if column not in columns]
-        later = added_since(self.facts["schema_version"])[name]
-        damaged = [column for column in lacking if column not in later]
-        if damaged:
-            raise _damaged(self.folder / f"{name}.parquet", f"lacks the column '{damaged[0]}'")
-        return lacking
 
 
 def load_run(folder: str | Path) -> Run:
@@ -325,14 +309,22 @@ def load_run(folder: str | Path) -> Run:
         raise _no_run(path) from None
     except OSError as error:
         raise InputError.one("run", f"cannot be read: {error.strerror}", value=f"'{path}'") from None
-    text = run.facts["study"]["text"]
-    if hashlib.sha256(text.encode()).hexdigest() != run.facts["study"].get("sha256"):
-        raise _damaged(path / "run.json", "holds another study than the one that ran (its SHA-256 differs)")
-    try:
-        run.study  # noqa: B018 - read now, so that a folder that is no run is refused here and not in the midst of a page
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(path / "run.json", f"has no study that can be read: {first_line(error)}") from None
+    _check_study(path / "run.json", run)
     return run
+
+
+def _check_study(file: Path, run: Run) -> None:
+    """Refuse a folder whose study is not the one that ran, here and not in the midst of a page."""
+    facts = run.facts
+    if hashlib.sha256(facts["study"]["text"].encode()).hexdigest() != facts["study"]["sha256"]:
+        raise damaged(file, "holds another study than the one that ran (its SHA-256 differs)")
+    try:
+        study = run.study
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(file, f"has no study that can be read: {first_line(error)}") from None
+    for array in study.array:
+        if array.name not in facts["trees"]:
+            raise damaged(file, f"has no tree of the array '{array.name}'")
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:
@@ -390,20 +382,18 @@ def _shut_in() -> dict[str, Any]:
 def _unfinished(place: Directory) -> Run:
     """A run that was killed, with its tables in memory; its folder stays as it is."""
     facts, tables = unfinished_run(place.path)
-    return Run(place.path, _checked(place.path / PARTS, json.loads(json_text(facts))), place.identity, tables)
+    file = place.path / PARTS
+    run = Run(place.path, _checked(file, json.loads(json_text(facts))), place.identity, tables)
+    _check_study(file, run)
+    for name, frame in tables.items():
+        run._check_rows(file, name, frame)
+    return run
 
 
 def _finished(place: Directory) -> Run:
     if not str(place.path) or not place.has("run.json"):
         raise _no_run(place.path)
-    file = place.path / "run.json"
-    try:
-        facts = json_value(place.read("run.json").decode())
-    except OSError as error:
-        raise _damaged(file, f"cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise _damaged(file, f"is not JSON: {first_line(error)}") from None
-    facts = _checked(file, facts)
+    facts = facts_in(place)
     version = facts["schema_version"]
     missing = [name for name in TABLES if not place.has(f"{name}.parquet") and not is_younger(name, version)]
     if missing:
@@ -412,16 +402,32 @@ def _finished(place: Directory) -> Run:
     return Run(place.path, facts, place.identity)
 
 
+def facts_in(place: Directory) -> Facts:
+    """What ``run.json`` of a run folder says.
+
+    Raises
+    ------
+    InputError
+        Also where there is none.
+    """
+    file = place.path / "run.json"
+    try:
+        return _checked(file, json_value(place.read(file.name, MOST_FACTS_BYTES).decode()))
+    except OSError as error:
+        raise damaged(file, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise damaged(file, f"is not JSON: {first_line(error)}") from None
+
+
 def _no_run(folder: Path) -> InputError:
     return InputError.one("run", "is not a run folder (no run.json)", value=f"'{folder}'", accepted="a folder in runs/")
 
 
-def _checked(file: Path, read: Any) -> dict[str, Any]:
+def _checked(file: Path, read: object) -> Facts:
     """The facts of a run, if they are those of a run; with those that its version did not have."""
     if not isinstance(read, dict):
-        raise _damaged(file, "is not a table of facts")
-    facts: dict[str, Any] = read
-    version = facts.get("schema_version")
+        raise damaged(file, "is not a table of facts")
+    version = read.get("schema_version")
     if not is_known(version):
         raise InputError.one(
             "run",
@@ -430,19 +436,6 @@ def _checked(file: Path, read: Any) -> dict[str, Any]:
             accepted=f"schema {OLDEST_VERSION} to {SCHEMA_VERSION}",
         )
     try:
-        facts = migrated_facts(facts)
-    except (KeyError, TypeError):
-        raise _damaged(file, "lacks its times") from None
-    lacking = [key for key in _NEEDED if key not in facts]
-    if lacking:
-        raise _damaged(file, f"lacks '{lacking[0]}'")
-    return facts
-
-
-def _damaged(file: Path, message: str) -> InputError:
-    return InputError.one("run", message, value=f"'{file}'", accepted="a run folder as raidlab wrote it")
-
-
-def first_line(error: Exception) -> str:
-    """The first line of what an error says."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        return checked(migrated_facts(read, version))
+    except WrongFactError as error:
+        raise damaged(file, str(error)) from None

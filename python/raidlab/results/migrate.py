@@ -13,8 +13,8 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypeGuard
 
 import polars as pl
 
@@ -32,6 +32,8 @@ from raidlab.results.tables import (
 )
 
 OLDEST_VERSION = 1
+# What ``run.json`` says before it is known to be what it should (`facts.checked`).
+Read = Mapping[str, object]
 
 # By version, the columns that it added to each table; a table that it added has all of them.
 _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
@@ -50,38 +52,37 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
 }
 
 
-def _from_1(facts: dict[str, Any]) -> dict[str, Any]:
+def _from_1(facts: Read) -> Read:
     """Version 2 says which signal ended a run."""
     return {"interrupted_by": None, "live_engine": None, **facts}
 
 
-def _from_2(facts: dict[str, Any]) -> dict[str, Any]:
+def _from_2(facts: Read) -> Read:
     """Version 3 says which command made the folder, and in which sessions."""
-    times = facts["times"]
-    session = {"started": times["started"], "ended": times["finished"]}
-    return {"command": "run", **facts, "times": {"sessions": [session], **times}}
+    times = facts.get("times")
+    if isinstance(times, dict):
+        session = {"started": times.get("started"), "ended": times.get("finished")}
+        times = {"sessions": [session], **times}
+    return {"command": "run", **facts, "times": times}
 
 
 # By version, how its facts become those of the next; versions after which only tables changed are not listed.
-_FACTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2}
+_FACTS: dict[int, Callable[[Read], Read]] = {1: _from_1, 2: _from_2}
 
 
-def is_known(version: object) -> bool:
+def is_known(version: object) -> TypeGuard[int]:
     """Whether folders of a version can be read."""
-    return isinstance(version, int) and OLDEST_VERSION <= version <= SCHEMA_VERSION
+    return isinstance(version, int) and not isinstance(version, bool) and OLDEST_VERSION <= version <= SCHEMA_VERSION
 
 
-def migrated_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts of ``run.json`` as this version writes them; ``schema_version`` stays that of the tables.
+def migrated_facts(facts: Read, version: int) -> Read:
+    """The facts of ``run.json`` of a version as this one writes them; ``schema_version`` stays that of the tables.
 
-    Raises
-    ------
-    KeyError, TypeError
-        When they lack what their version has.
+    What a folder of that version has and this one lacks, it lacks afterwards.
     """
-    for version in range(facts["schema_version"], SCHEMA_VERSION):
-        if version in _FACTS:
-            facts = _FACTS[version](facts)
+    for older in range(version, SCHEMA_VERSION):
+        if older in _FACTS:
+            facts = _FACTS[older](facts)
     return facts
 
 
@@ -106,7 +107,8 @@ def is_younger(name: str, version: int) -> bool:
     return added_since(version)[name] == list(TABLES[name])
 
 
-def with_nulls(frame: pl.DataFrame, name: str, columns: list[str]) -> pl.DataFrame:
+def with_nulls(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """A table with the columns that it lacks, in this version's order."""
-    nulls = [pl.lit(None, dtype=TABLES[name][column]).alias(column) for column in columns]
-    return frame.with_columns(nulls).select(*TABLES[name]) if nulls else frame
+    lacking = {column: dtype for column, dtype in TABLES[name].items() if column not in frame.columns}
+    nulls = [pl.lit(None, dtype=dtype).alias(column) for column, dtype in lacking.items()]
+    return frame.with_columns(nulls).select(*TABLES[name])

@@ -17,7 +17,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,9 +26,17 @@ import numpy as np
 
 from raidlab.directory import Directory, sync
 from raidlab.reading import json_value
+from raidlab.results.facts import UnfinishedFacts, checked_unfinished
 
 PARTS = "parts.jsonl"
 Records = list[dict[str, Any]]
+# Of the parts of others: a cell that was measured for a day has a line a quarter as long, and its run as many lines as
+# it has cells. What this run has written itself it reads, however long it is.
+MOST_LINE_BYTES = 256 << 20
+MOST_PARTS_BYTES = 1 << 30
+# Of its first line, and of ``run.json``: the text of a study, which JSON may make three times as long, and the rest.
+# Those of the studies here have some hundred KiB.
+MOST_FACTS_BYTES = 64 << 20
 
 _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"}\n$')
 
@@ -66,7 +74,7 @@ class Parts:
                 with suppress(OSError), Directory.open(place) as folder:
                     folder.sync()
 
-    def append(self, record: dict[str, Any]) -> None:
+    def append(self, record: Mapping[str, object]) -> None:
         """Append a record, and have it on disk."""
         line = _with_checksum(json_text(record).encode())
         rest = memoryview(line)
@@ -86,7 +94,7 @@ class Parts:
         self._file.close()
 
 
-def json_text(record: dict[str, Any], *, indent: int | None = None) -> str:
+def json_text(record: Mapping[str, object], *, indent: int | None = None) -> str:
     """A record as JSON: on one line, or indented with its keys in order."""
     if indent is None:
         return json.dumps(record, default=_plain, separators=(",", ":"))
@@ -115,20 +123,31 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot be written to JSON: {type(value)}")
 
 
-def whole_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """The records of a file of parts, each with the length of the file up to its end.
 
     The last line counts only if it can be read: a machine that lost its power may have written its end and not its
     middle.
 
+    Parameters
+    ----------
+    file : pathlib.Path
+    is_own : bool
+        It was written by this process, and is read however long it is.
+
     Raises
     ------
     ValueError
-        When another line cannot be read, or any was changed after it was written.
+        When another line cannot be read, any was changed after it was written, or the file or a line is too long.
     """
     length, broken, is_checked = 0, "", False
+    longest = -1 if is_own else MOST_LINE_BYTES + 1
     with opened(file) as lines:
-        for number, line in enumerate(lines, start=1):
+        if not is_own and os.fstat(lines.fileno()).st_size > MOST_PARTS_BYTES:
+            raise ValueError(f"{file.name} is longer than {MOST_PARTS_BYTES:,} bytes")
+        for number, line in enumerate(iter(lambda: lines.readline(longest), b""), start=1):
+            if not is_own and len(line) > MOST_LINE_BYTES:
+                raise ValueError(f"line {number} of {file.name} is longer than {MOST_LINE_BYTES:,} bytes")
             if broken:
                 raise ValueError(broken)
             if not line.endswith(b"\n"):
@@ -153,8 +172,8 @@ def whole_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield length, record
 
 
-def read_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
-    """The facts, cells and holds of a folder's parts.
+def read_parts(folder: Path, *, is_own: bool = False) -> tuple[dict[str, object], Records, Records]:
+    """The facts, cells and holds of a folder's parts; ``is_own`` as in `whole_lines`.
 
     Of a cell that was cut short and run again after all, only the later one counts.
 
@@ -163,10 +182,10 @@ def read_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
     OSError, KeyError, TypeError, ValueError
         When there are none, or they are not raidlab's.
     """
-    facts: dict[str, Any] = {}
+    facts: dict[str, object] = {}
     cells: dict[tuple[Any, ...], dict[str, Any]] = {}
     holds: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for _, record in whole_lines(folder / PARTS):
+    for _, record in whole_lines(folder / PARTS, is_own=is_own):
         if "facts" in record:
             facts |= record["facts"]
         elif "row" in record:
@@ -176,14 +195,13 @@ def read_parts(folder: Path) -> tuple[dict[str, Any], Records, Records]:
     return facts, list(cells.values()), list(holds.values())
 
 
-def first_facts(folder: Path) -> dict[str, Any]:
-    """The facts that a run wrote when it began; nothing where there are none that can be read."""
+def first_facts(folder: Path) -> UnfinishedFacts | None:
+    """The facts that a run wrote when it began; None where there are none that can be read."""
     try:
         with opened(folder / PARTS) as lines:
-            record = json_value(lines.readline())
-        return dict(record["facts"])
+            return checked_unfinished(json_value(lines.readline(MOST_FACTS_BYTES))["facts"])
     except (OSError, ValueError, KeyError, TypeError):
-        return {}
+        return None
 
 
 def is_being_written(folder: Path) -> bool:

@@ -13,10 +13,11 @@ import os
 import platform
 import subprocess
 from pathlib import Path
-from typing import Any
+
+from raidlab.results.facts import Host, TraceFile, Version
 
 
-def host_facts() -> dict[str, Any]:
+def host_facts() -> Host:
     """Facts of this machine that can change a measurement."""
     return {
         "cpu": _after_colon("/proc/cpuinfo", "model name"),
@@ -28,7 +29,7 @@ def host_facts() -> dict[str, Any]:
     }
 
 
-def version_facts() -> dict[str, Any]:
+def version_facts() -> Version:
     """Raidlab's version and, in a source tree, the commit and whether the tree differs from it."""
     from raidlab import __version__
 
@@ -43,7 +44,7 @@ def version_facts() -> dict[str, Any]:
     }
 
 
-def trace_facts(file: Path, format_name: str | None) -> dict[str, Any]:
+def trace_facts(file: Path, format_name: str | None) -> TraceFile:
     """Which trace a file is: its format, length and hash; None for what cannot be told of one that is not there."""
     from raidlab import _core
 

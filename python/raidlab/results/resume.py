@@ -14,21 +14,27 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
-from raidlab.reading import json_value
-from raidlab.results.finish import RUN, ended, known_parts, last_written, wrong_folder
-from raidlab.results.folder import study_facts
-from raidlab.results.parts import PARTS, Parts, opened
+from raidlab.results.facts import Facts, Member, Times, UnfinishedFacts
+from raidlab.results.finish import RUN, WRONG_PARTS, ended, known_parts, last_written, wrong_folder
+from raidlab.results.folder import devices_of, study_facts
+from raidlab.results.load import facts_in
+from raidlab.results.parts import PARTS, Parts
 from raidlab.results.provenance import host_facts, version_facts
 from raidlab.study import LoadedStudy, LoadPoint
-from raidlab.study.device import DeviceModel
 from raidlab.study.expand import cell_name
 
 # Targets whose figures do not depend on the machine.
 _TIMELESS = ("sim", "original")
-_HOST_FACTS = {"cpu": "processor", "cpus": "number of processors", "machine": "architecture", "kernel": "kernel"}
+_HOST_FACTS: dict[Literal["cpu", "cpus", "machine", "kernel"], str] = {
+    "cpu": "processor",
+    "cpus": "number of processors",
+    "machine": "architecture",
+    "kernel": "kernel",
+}
 # Firmware and kernels keep a little of the memory for themselves, and not always the same.
 _MEMORY_TOLERANCE = 0.01
 # What makes a member another one; paths, free space and numbers of devices change from boot to boot.
@@ -45,31 +51,31 @@ class Unfinished:
     folder : pathlib.Path
     parts : Parts
         Locked, and open for appending.
-    facts : dict
+    facts : UnfinishedFacts
         What the run wrote when it began, and of its members.
     answers : dict
         What the engine answered to each cell that ran to its end, by the cell's name.
     holds : tuple
         The ranks of the response-time targets that are done.
-    times_before : dict
+    times_before : Times
         Its times, the last session ended when its last part was written.
     """
 
     folder: Path
     parts: Parts
-    facts: dict[str, Any]
+    facts: UnfinishedFacts
     answers: dict[str, dict[str, Any]]
     holds: tuple[tuple[float, ...], ...]
-    times_before: dict[str, Any]
+    times_before: Times
 
     @property
     def study(self) -> str:
         """The study as the command named it."""
         words = self.facts["argv"]
-        return str(words[2]) if len(words) > 2 else str(self.facts["study"]["name"])
+        return words[2] if len(words) > 2 else self.facts["study"]["name"]
 
     @property
-    def live_members(self) -> list[dict[str, Any]]:
+    def live_members(self) -> list[Member]:
         """Facts of the live members, as far as they were known."""
         return list(self.facts.get("live_members", []))
 
@@ -117,9 +123,9 @@ class Unfinished:
             yield f"the study '{loaded.study.name}' has changed since"
         elif facts["study"].get("traces", {}) != study_facts(loaded)["study"].get("traces", {}):
             yield "a trace of the study has changed since"
-        elif facts["devices"] != _as_written(_parameters(loaded.geometry.devices)) or facts.get(
+        elif facts["devices"] != _as_written(devices_of(loaded.geometry.devices)) or facts.get(
             "array_devices", {}
-        ) != _as_written(_parameters(loaded.geometry.own_devices)):
+        ) != _as_written(devices_of(loaded.geometry.own_devices)):
             yield "a device of the study has changed since"
         if facts["seed"] != seed:
             yield f"its seed was {facts['seed']}, not {seed}"
@@ -147,7 +153,7 @@ class Unfinished:
         if abs(before - after) > _MEMORY_TOLERANCE * max(before, after):
             yield f"the machine's memory was {before} KiB, and is {after} KiB"
 
-    def refuse_other_members(self, members: Sequence[dict[str, Any]]) -> None:
+    def refuse_other_members(self, members: Sequence[Member]) -> None:
         """Refuse to go on over other live members than there were.
 
         Raises
@@ -189,17 +195,17 @@ def open_unfinished(folder: Path) -> Unfinished | None:
         raise wrong_folder(folder, "is still being written by its run", "a run that has ended") from None
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
-    except (TypeError, ValueError) as error:
+    except WRONG_PARTS as error:
         raise wrong_folder(folder, f"has parts that are not raidlab's: {error}") from None
     try:
         facts, cells, holds = known_parts(folder)
-        if facts.get("command") != RUN:
-            raise _not_resumable(folder, f"was made by raidlab {facts.get('command')}, which begins anew each time")
+        if facts["command"] != RUN:
+            raise _not_resumable(folder, f"was made by raidlab {facts['command']}, which begins anew each time")
         answers = {_name(record["identity"]): record["answer"] for record in cells}
         whole = {name: answer for name, answer in answers.items() if not answer.get("interrupted")}
         ranks = tuple(tuple(record["rank"]) for record in holds)
         return Unfinished(folder, parts, facts, whole, ranks, ended(facts["times"], written))
-    except (KeyError, TypeError, ValueError) as error:
+    except (*WRONG_PARTS, AttributeError) as error:
         parts.close()
         raise wrong_folder(folder, f"has parts that are not raidlab's: {error}") from None
     except BaseException:
@@ -210,7 +216,7 @@ def open_unfinished(folder: Path) -> Unfinished | None:
 def _is_complete(folder: Path) -> bool:
     """Whether a run was killed after it had written all, and before it had removed its parts."""
     facts = _facts(folder)
-    return facts is not None and facts.get("status") == "complete"
+    return facts is not None and facts["status"] == "complete"
 
 
 def _refuse_incomplete(folder: Path) -> None:
@@ -218,19 +224,19 @@ def _refuse_incomplete(folder: Path) -> None:
     facts = _facts(folder)
     if facts is None:
         raise _not_resumable(folder, f"has no {PARTS}: nothing had been written of it")
-    if facts.get("command", RUN) != RUN:
+    if facts["command"] != RUN:
         raise _not_resumable(folder, f"was made by raidlab {facts['command']}, which begins anew each time")
-    if facts.get("status") != "complete":
+    if facts["status"] != "complete":
         raise _not_resumable(folder, f"has no {PARTS} to go on from")
 
 
-def _facts(folder: Path) -> dict[str, Any] | None:
+def _facts(folder: Path) -> Facts | None:
+    """What ``run.json`` says; None where there is none that can be read."""
     try:
-        with opened(folder / "run.json") as file:
-            facts = json_value(file.read())
-    except (OSError, ValueError):
+        with Directory.open(folder) as place:
+            return facts_in(place)
+    except (OSError, InputError):
         return None
-    return facts if isinstance(facts, dict) else None
 
 
 def _not_resumable(folder: Path, message: str) -> InputError:
@@ -243,19 +249,17 @@ def _name(identity: dict[str, Any]) -> str:
     return cell_name(identity["target"], identity["array"], identity["workload"], point, identity["repeat"])
 
 
-def _changes(then: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    for key in _MEMBER_FACTS:
-        if then.get(key) != now.get(key):
-            yield key, then.get(key), now.get(key)
-    for part, keys in (("filesystem", ("kind",)), ("device", _DEVICE_FACTS)):
-        before, after = then.get(part) or {}, now.get(part) or {}
+def _changes(then: Member, now: Member) -> Iterator[tuple[str, object, object]]:
+    """What makes a live member another one, before and now."""
+    pairs: list[tuple[str, Mapping[str, object], Mapping[str, object], tuple[str, ...]]] = [
+        ("", then, now, _MEMBER_FACTS),
+        ("filesystem's ", then.get("filesystem") or {}, now.get("filesystem") or {}, ("kind",)),
+        ("device's ", then.get("device") or {}, now.get("device") or {}, _DEVICE_FACTS),
+    ]
+    for whose, before, after, keys in pairs:
         for key in keys:
             if before.get(key) != after.get(key):
-                yield f"{part}'s {key}", before.get(key), after.get(key)
-
-
-def _parameters(devices: Mapping[str, DeviceModel]) -> dict[str, Any]:
-    return {name: model.parameters for name, model in devices.items()}
+                yield f"{whose}{key}", before.get(key), after.get(key)
 
 
 def _as_written(value: Any) -> Any:

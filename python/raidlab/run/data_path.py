@@ -14,6 +14,7 @@ from typing import Any
 from raidlab.study.check import count_leaves
 from raidlab.study.schema import Array
 from raidlab.study.target import Cache, Modelled, ParityStation, Station, Visit
+from raidlab.study.tree import Tree
 
 VOLUME = "volume"
 STREAM = "stream"
@@ -22,7 +23,7 @@ STREAM = "stream"
 class _Places:
     """Which of its stations each volume of an array uses, and which members each volume has."""
 
-    def __init__(self, array: Array, tree: dict[str, Any]) -> None:
+    def __init__(self, array: Array, tree: Tree) -> None:
         children = tree["children"] if tree["kind"] == "independent" else [tree]
         self._array = array
         self._volumes = range(len(children))
@@ -48,7 +49,7 @@ class _Places:
         return [member for volume in volumes for member in self._members[volume]]
 
 
-def data_path(section: Modelled, array: Array, tree: dict[str, Any], streams: int = 0) -> dict[str, Any]:
+def data_path(section: Modelled, array: Array, tree: Tree, streams: int = 0) -> dict[str, Any]:
     """The ``host`` and ``path`` of a cell, as far as they cost anything.
 
     Parameters

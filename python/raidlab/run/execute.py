@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
+from raidlab.results.facts import Member, SecondTool, Status
 from raidlab.results.outcome import CellOutcome, Outcome
 from raidlab.run.dry import dry_problems
 from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
@@ -33,9 +34,9 @@ from raidlab.run.remembered import Remembered
 from raidlab.run.request import cell_request
 from raidlab.run.runner import Answer, InlineRunner, Runner, run_request
 from raidlab.run.schedule import Schedule, TextOf
-from raidlab.run.second_tool import Found, second_tool
+from raidlab.run.second_tool import second_tool
 from raidlab.run.stream_cells import needs_machine
-from raidlab.run.target_facts import note_state_after, target_facts
+from raidlab.run.target_facts import note_state_after, opened_member
 from raidlab.run.targets import LivePlace, Target
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.check import count_leaves, engine_of, writes
@@ -76,9 +77,9 @@ class Execution:
         ``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken.
     failure : str or None
         Why a failed run failed.
-    live_members : list of dict
+    live_members : list of Member
         Facts of the live members, as the engine found them, and the physical ``disks`` below each.
-    second_tool : list of dict
+    second_tool : list of SecondTool
         What another tool measured beside raidlab's engine, load by load.
     """
 
@@ -87,14 +88,14 @@ class Execution:
     seed: int
     quick: bool = False
     progress: Progress = field(default_factory=Silent)
-    status: str = "complete"
+    status: Status = "complete"
     failure: str | None = None
-    live_members: list[dict[str, Any]] = field(default_factory=list)
-    second_tool: list[Found] = field(default_factory=list)
+    live_members: list[Member] = field(default_factory=list)
+    second_tool: list[SecondTool] = field(default_factory=list)
     stop: StopFlag = field(default_factory=StopFlag)
     machine: FarMachine | None = None
     known: Mapping[str, Answer] = field(default_factory=dict)
-    check_members: Callable[[Sequence[dict[str, Any]]], None] | None = None
+    check_members: Callable[[Sequence[Member]], None] | None = None
     _live_member_bytes: int = 0
 
     @cached_property
@@ -143,7 +144,7 @@ class Execution:
         study = self.loaded.study
         # What writes asks more of a device than what reads; a workload that must not write never does.
         boldest = max(study.workloads_on("live"), key=writes)
-        found: dict[int, dict[str, Any]] = {}
+        found: dict[int, Member] = {}
         for array in sorted(self._raw_arrays(), key=lambda array: -self._leaves(array.name)):
             positions = self._positions(array.name)
             if set(positions) <= set(found):
@@ -160,8 +161,12 @@ class Execution:
                 self.status = "interrupted"
                 return
             for position, facts in zip(positions, answer["facts"]["targets"], strict=True):
-                found[position] = {**(facts or {}), **target_facts((facts or {}).get("path"))}
-        known = [found.get(position) or unused_member(member) for position, member in enumerate(members)]
+                if facts is not None:
+                    found[position] = opened_member(facts)
+        known = [
+            found.get(position) or unused_member(member["kind"], member.get("path"))
+            for position, member in enumerate(members)
+        ]
         self._refuse_small_requests(known)
         if self.check_members is not None:
             self.check_members(known)
@@ -174,7 +179,7 @@ class Execution:
             raise InputError([Problem("", "", said)]) from None
         self.status, self.failure = "failed", said
 
-    def _refuse_small_requests(self, members: Sequence[dict[str, Any]]) -> None:
+    def _refuse_small_requests(self, members: Sequence[Member]) -> None:
         """Refuse requests that are no whole sectors of members whose sectors only opening them has told."""
         sector_bytes = max((int(member.get("sector_bytes") or 0) for member in members), default=0)
         if sector_bytes <= self._live_section.sector:
@@ -211,7 +216,7 @@ class Execution:
         except KeyboardInterrupt:
             self.status = "interrupted"
             return
-        found = [{**facts, **target_facts(facts["path"])} for facts in files.facts]
+        found = [opened_member(facts) for facts in files.facts]
         if self.check_members is not None:
             self.check_members(found)
         self.live_members = [*self.live_members, *found]

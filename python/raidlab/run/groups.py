@@ -9,9 +9,9 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from raidlab.errors import InputError, Problem
+from raidlab.results.facts import Member
 from raidlab.run.targets import Target
 from raidlab.study import LoadedStudy
 from raidlab.study.check import count_leaves
@@ -69,6 +69,6 @@ def places_told(target: Target) -> list[str]:
     return [str(place.path or place.kind) for place in target.places]
 
 
-def unused_member(member: dict[str, Any]) -> dict[str, Any]:
+def unused_member(kind: str, path: str | None) -> Member:
     """What is known of a member that no array has."""
-    return {"kind": member["kind"], "path": member.get("path"), "io": "unused", "disks": []}
+    return {"kind": kind, "path": path, "io": "unused", "disks": []}

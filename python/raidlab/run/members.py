@@ -177,9 +177,11 @@ def _remove_made(parent: Directory, name: str, folder: Directory) -> int | None:
                     size_bytes += folder.remove(entry, own=True)
                 elif _SET.fullmatch(entry):
                     size_bytes += _remove_set(folder, entry)
-        size_bytes += folder.remove(_OWNER, own=True) if folder.has(_OWNER) else 0
-        parent.remove_child(name, folder.identity)
-        return size_bytes
+        # The mark goes last: a folder that must stay, for what somebody else has put there, can be told as raidlab's.
+        if set(folder.names()) <= {_OWNER}:
+            size_bytes += folder.remove(_OWNER, own=True) if folder.has(_OWNER) else 0
+            parent.remove_child(name, folder.identity)
+            return size_bytes
     return None
 
 

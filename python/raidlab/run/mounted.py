@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from raidlab.directory import Directory
 from raidlab.errors import CellFailedError
+from raidlab.results.facts import Member
 from raidlab.run.files import FilesRead, FilesRequest, FilesResult, MadeFiles, result_of
 from raidlab.run.members import made_folders
 from raidlab.run.placement import placement
@@ -99,7 +100,7 @@ class MountedFiles:
 
     Attributes
     ----------
-    facts : list of dict
+    facts : list of Member
         Of each directory, with how its files were written and where they lie.
     """
 
@@ -109,7 +110,7 @@ class MountedFiles:
     seed: int
     volume_bytes: int
     quick: bool
-    facts: list[dict[str, Any]] = field(default_factory=list)
+    facts: list[Member] = field(default_factory=list)
 
     def sets(self) -> list[Workload]:
         """One workload for each set of files that differs."""
@@ -150,8 +151,9 @@ class MountedFiles:
         if not self.facts:
             self.facts = [
                 {
+                    # The engine's, which are those of its target but for these.
+                    **cast(Member, facts),
                     "kind": "directory",
-                    **facts,
                     "path": str(directory),
                     "size_bytes": self.volume_bytes,
                     "sets": [],

@@ -14,7 +14,8 @@ import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from raidlab.results.facts import Placement, Unknown
 
 # _IOWR('f', 11, struct fiemap): the structure without extents has 32 bytes.
 _FIEMAP = 0xC020660B
@@ -78,7 +79,7 @@ def _asked(opened: int, begin: int, flags: int) -> list[tuple[int, ...]]:
     return [_EXTENT.unpack_from(answer, _HEAD.size + number * _EXTENT.size) for number in range(count)]
 
 
-def placement(files: Sequence[Path]) -> dict[str, Any]:
+def placement(files: Sequence[Path]) -> Placement | Unknown:
     """Which part of its device some files lie on, how broken they are, and whether each size is all over it.
 
     Parameters
@@ -88,7 +89,7 @@ def placement(files: Sequence[Path]) -> dict[str, Any]:
 
     Returns
     -------
-    dict
+    Placement or Unknown
         ``first_bytes``, ``last_bytes`` of what they cover, ``volume_bytes`` of the file system; ``extents`` a file;
         ``tenths``: of that stretch, those in which files of every size begin; or ``unknown`` with the reason.
     """

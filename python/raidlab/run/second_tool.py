@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
+from raidlab.results.facts import SecondTool, ToolLoad
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
 from raidlab.run.request import amount_text, direct_request
 from raidlab.run.witness import compare_with_fio
 from raidlab.study import Cell, LoadedStudy, expand
-from raidlab.study.target import SecondTool
+from raidlab.study.target import SecondTool as Asked
 
-Found = dict[str, Any]
 # raidlab writes random bytes that it has made before, stamped so that no two requests are alike; to make them anew for
 # each request would be time of fio's own.
 _WORDS = ("refill_buffers=0", "scramble_buffers=1")
@@ -42,7 +42,7 @@ def second_tool(
     quick: bool,
     progress: Progress,
     stop: StopFlag,
-) -> Iterator[Found]:
+) -> Iterator[SecondTool]:
     """Run raidlab and fio in turns at every load that the study names; one document a load.
 
     Parameters
@@ -59,8 +59,7 @@ def second_tool(
 
     Yields
     ------
-    dict
-        ``array``, ``workload``, ``depth``, ``target``, and what `Witness.document` says; or ``missing``, the reason.
+    ToolMeasured or ToolMissing
     """
     asked = loaded.study.live.second_tool
     if asked is None:
@@ -69,8 +68,10 @@ def second_tool(
         member = member_of.get(cell.array.name)
         if member is None or stop():
             continue
-        identity = {"array": cell.array.name, "workload": cell.workload.name, "depth": cell.load.depth}
-        identity |= {
+        load: ToolLoad = {
+            "array": cell.array.name,
+            "workload": cell.workload.name,
+            "depth": cell.load.depth,
             "tool": "fio",
             "target": member.get("path", member["kind"]),
             "within_percent": asked.within_percent,
@@ -84,20 +85,21 @@ def second_tool(
             return
         except (InputError, RefusedError, CellFailedError) as error:
             progress.note(f"no second tool: {error}")
-            yield {**identity, "missing": str(error)}
+            yield {**load, "missing": str(error)}
             return
         found = witness.document()
-        yield {**identity, **found, "differences": [*found["differences"], _DIFFERENCE]}
+        found["differences"].append(_DIFFERENCE)
+        yield {**load, **found}
 
 
-def _cells(loaded: LoadedStudy, asked: SecondTool, *, seed: int, quick: bool) -> list[Cell]:
+def _cells(loaded: LoadedStudy, asked: Asked, *, seed: int, quick: bool) -> list[Cell]:
     cells = expand(loaded.study, "live", seed=seed, quick=quick).cells
     wanted = [cell for cell in cells if cell.array.name in asked.arrays and cell.workload.name in asked.workloads]
     return [cell for cell in wanted if cell.repeat == 0 and cell.load.kind == "closed"]
 
 
 def _request(
-    loaded: LoadedStudy, cell: Cell, asked: SecondTool, member: dict[str, Any], member_bytes: int, sector_bytes: int
+    loaded: LoadedStudy, cell: Cell, asked: Asked, member: dict[str, Any], member_bytes: int, sector_bytes: int
 ) -> dict[str, Any]:
     """What both are asked: the load's depth in jobs, each with one request outstanding and a part of its own."""
     jobs = cell.load.depth

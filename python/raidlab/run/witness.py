@@ -32,6 +32,7 @@ from raidlab.errors import CellFailedError, InputError
 from raidlab.formats.fio.export import CannotExportError, export_cell
 from raidlab.formats.fio.result import parse_result
 from raidlab.histogram import Histogram
+from raidlab.results.facts import ToolDocument
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import Answer, run_request
@@ -136,12 +137,22 @@ class Witness:
         ratio = statistics.median(a / b for a, b in both)
         return Ratio(figure, statistics.median(own), statistics.median(other), ratio, low, high)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> ToolDocument:
         """All of it as plain values, for JSON."""
         return {
             "tool": self.version,
-            "pairs": [vars(pair) for pair in self.pairs],
-            "ratios": [vars(ratio) for ratio in self.ratios()],
+            "pairs": [{"raidlab": pair.raidlab, "fio": pair.fio, "first": pair.first} for pair in self.pairs],
+            "ratios": [
+                {
+                    "figure": ratio.figure,
+                    "raidlab": ratio.raidlab,
+                    "fio": ratio.fio,
+                    "ratio": ratio.ratio,
+                    "low": ratio.low,
+                    "high": ratio.high,
+                }
+                for ratio in self.ratios()
+            ],
             "commands": list(self.commands),
             "job": self.job,
             "differences": list(self.differences),

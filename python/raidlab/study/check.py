@@ -23,6 +23,7 @@ from raidlab.study.find import device_names, did_you_mean, looks_like_path
 from raidlab.study.places import Place
 from raidlab.study.schema import Array, Compare, Policy
 from raidlab.study.target import Emulated, Live, Modelled
+from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import (
     ARRAY,
@@ -65,7 +66,7 @@ class Parts:
 class Geometry:
     """Parsed trees by array name, device models by target and of arrays with their own, arrays of broken trees."""
 
-    trees: dict[str, dict[str, Any]] = field(default_factory=dict)
+    trees: dict[str, Tree] = field(default_factory=dict)
     devices: dict[str, DeviceModel] = field(default_factory=dict)
     own_devices: dict[str, DeviceModel] = field(default_factory=dict)
     user_bytes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -256,7 +257,7 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
             )
 
 
-def _has_misfits(array: Array, tree: dict[str, Any], sector: int, place: Place, report: Report) -> bool:
+def _has_misfits(array: Array, tree: Tree, sector: int, place: Place, report: Report) -> bool:
     """Whether a chunk is no multiple of the sector; each is told."""
     misfits = sorted({chunk for chunk in chunk_sizes(tree) if chunk % sector})
     for chunk in misfits:
@@ -266,7 +267,7 @@ def _has_misfits(array: Array, tree: dict[str, Any], sector: int, place: Place, 
     return bool(misfits)
 
 
-def count_leaves(tree: dict[str, Any]) -> int:
+def count_leaves(tree: Tree) -> int:
     """How many members a tree has."""
     children = tree.get("children", [])
     return sum(count_leaves(child) for child in children) if children else 1
@@ -283,13 +284,13 @@ def writes(workload: Workload) -> bool:
     return workload.read < 1
 
 
-def chunk_sizes(tree: dict[str, Any]) -> list[int]:
+def chunk_sizes(tree: Tree) -> list[int]:
     """Every chunk size in a tree."""
-    own = [int(tree["chunk_bytes"])] if "chunk_bytes" in tree else []
+    own = [tree["chunk_bytes"]] if "chunk_bytes" in tree else []
     return own + [chunk for child in tree.get("children", []) for chunk in chunk_sizes(child)]
 
 
-def stripes_in(tree: dict[str, Any]) -> bool:
+def stripes_in(tree: Tree) -> bool:
     """Whether a tree stripes anywhere: whether a level deals chunks to several children."""
     children = tree.get("children", [])
     return ("chunk_bytes" in tree and len(children) > 1) or any(stripes_in(child) for child in children)

@@ -18,12 +18,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL
 from raidlab.study.load import LoadedStudy
 from raidlab.study.schema import Array
+from raidlab.study.tree import Tree
 
 _LIVE = "live"
 _ENGINES = ("sim", "original", "emulated")
@@ -65,11 +65,6 @@ class Arrangement:
     trees: dict[str, str]
     left_out: dict[str, str]
 
-    def facts(self) -> dict[str, Any]:
-        """What a run keeps of it."""
-        groups = [{"names": list(group.names), "members": list(group.members)} for group in self.groups]
-        return {"groups": groups, "members_of": self.members_of, "array_trees": self.trees}
-
 
 class _UnfitError(ValueError):
     """Why an array cannot be laid over the groups."""
@@ -106,7 +101,7 @@ def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) ->
     levels = list(loaded.study.live.groups)
     boxes = _boxes(groups, levels)
     members_of: dict[str, list[int]] = {}
-    trees: dict[str, dict[str, Any]] = dict(loaded.geometry.trees)
+    trees = dict(loaded.geometry.trees)
     texts: dict[str, str] = {}
     left_out: dict[str, str] = {}
     arrays: list[Array] = []
@@ -153,9 +148,7 @@ def _boxes(groups: Sequence[Group], levels: list[str]) -> dict[tuple[str, ...], 
     return boxes
 
 
-def _volumes(
-    array: Array, tree: dict[str, Any], levels: list[str], boxes: dict[tuple[str, ...], _Box]
-) -> list[tuple[int, ...]]:
+def _volumes(array: Array, tree: Tree, levels: list[str], boxes: dict[tuple[str, ...], _Box]) -> list[tuple[int, ...]]:
     """The members of each volume of an array, all equally many."""
     children = tree["children"] if tree["kind"] == "independent" else [tree]
     places = [tuple(_placed(array, level, volume) for level in levels) for volume in range(len(children))]
@@ -219,14 +212,14 @@ def _first(members: tuple[int, ...], begin: int, count: int, where: str) -> tupl
     return members[begin : begin + count]
 
 
-def _with_width(tree: dict[str, Any], width: int, is_given: bool) -> dict[str, Any]:
+def _with_width(tree: Tree, width: int, is_given: bool) -> Tree:
     """The tree with volumes of so many members; ``is_given`` where the user has named the volumes as they are."""
     if tree["kind"] == "independent":
         return {**tree, "children": [_volume(child, width, is_given) for child in tree["children"]]}
     return _volume(tree, width, is_given)
 
 
-def _volume(tree: dict[str, Any], width: int, is_given: bool) -> dict[str, Any]:
+def _volume(tree: Tree, width: int, is_given: bool) -> Tree:
     """A volume of so many members; one that the user names as a single member is that member."""
     if count_leaves(tree) == width:
         return tree
@@ -240,7 +233,7 @@ def _volume(tree: dict[str, Any], width: int, is_given: bool) -> dict[str, Any]:
     return {**tree, "children": [children[0]] * width}
 
 
-def _judged(tree: dict[str, Any], member_bytes: int, sector_bytes: int) -> str:
+def _judged(tree: Tree, member_bytes: int, sector_bytes: int) -> str:
     """The tree as a study writes it, if the engine takes it."""
     from raidlab import _core
 
@@ -251,7 +244,7 @@ def _judged(tree: dict[str, Any], member_bytes: int, sector_bytes: int) -> str:
     return _text(tree)
 
 
-def _text(tree: dict[str, Any]) -> str:
+def _text(tree: Tree) -> str:
     """A tree as a study writes it: equal children are written once, with their number."""
     keys = [f"{key.removesuffix('_bytes')}={value}" for key, value in tree.items() if key not in ("kind", "children")]
     children = [_text(child) for child in tree.get("children", [])]

@@ -66,6 +66,7 @@ from raidlab.analysis.checks.finding import (
     words_of,
 )
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Machine, Member
 
 CHECKS: tuple[Any, ...] = (
     incomplete,
@@ -124,14 +125,14 @@ def run_checks(analysis: Analysis) -> list[Finding]:
     return _worst_first([finding for module in CHECKS for finding in module.check(analysis)])
 
 
-def check_targets(members: list[dict[str, Any]], machine: dict[str, Any]) -> list[Finding]:
+def check_targets(members: list[Member], machine: Machine) -> list[Finding]:
     """Make the checks that need no run.
 
     Parameters
     ----------
-    members : list of dict
+    members : list of Member
         Facts of each target, as a run's ``live_members`` have them, and what was tried on it.
-    machine : dict
+    machine : Machine
         Facts of the machine before and after.
 
     Returns

@@ -7,11 +7,11 @@ missing from parity, or writes one copy less.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from raidlab.analysis.checks.finding import UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, of_target, over_members, passed, volume_name, volumes_of
+from raidlab.analysis.checks.members import Judged, of_target, over_members, passed, volume_name, volumes_of
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member, Volume
 
 NAME = "array_state"
 
@@ -50,6 +50,6 @@ def judge(member: Member) -> Judged | None:
     return passed(f"Whole before and after: {', '.join(sorted({volume_name(volume) for volume, _ in volumes}))}.")
 
 
-def _missing(volume: dict[str, Any]) -> str:
-    count = volume.get("missing_members")
+def _missing(volume: Volume) -> str:
+    count = volume["missing_members"]
     return f" ({count} of {len(volume['members'])} members missing)" if count else ""

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from raidlab.analysis.checks.finding import PASS, UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, passed, unknown
+from raidlab.analysis.checks.members import Judged, moved_below, name_of, of_target, passed, unknown
 from raidlab.analysis.metrics import Analysis, Point
+from raidlab.results.facts import Member
 from raidlab.study.units import format_bytes
 
 NAME = "background_load"
@@ -68,20 +69,18 @@ def _below(members: list[Member]) -> str | None:
     Only where one device lies below another: what an array or a file system adds is not somebody else's.
     """
     for member in members:
-        stack, before, after = (member.get(key) or {} for key in ("stack", "traffic", "traffic_after"))
+        stack = member.get("stack", [])
         if len(stack) < 2 or member.get("volumes") or any(layer.get("through_page_cache") for layer in stack):
             continue
-        if "devices" not in before or "devices" not in after or _share(members, stack[-1]["name"]) > 1:
+        moved, seconds = moved_below(member)
+        top = stack[0]["name"]
+        if top not in moved or _share(members, stack[-1]["name"]) > 1:
             continue
-        moved = {
-            name: {way: counts[way] - before["devices"][name][way] for way in counts}
-            for name, counts in after["devices"].items()
-            if name in before["devices"]
-        }
-        top, seconds = stack[0]["name"], after["at_s"] - before["at_s"]
-        for name in [layer["name"] for layer in stack[1:] if layer["name"] in moved and top in moved]:
-            more = sum(max(0, moved[name][way] - moved[top][way]) for way in moved[name])
-            asked = sum(moved[top].values())
+        above = moved[top]
+        asked = above["read_bytes"] + above["write_bytes"]
+        for name in [layer["name"] for layer in stack[1:] if layer["name"] in moved]:
+            more = max(0, moved[name]["read_bytes"] - above["read_bytes"])
+            more += max(0, moved[name]["write_bytes"] - above["write_bytes"])
             if more > _MOST_SHARE * asked and more > _IDLE_BYTES_PER_S * seconds + _SLACK_BYTES:
                 return (
                     f"{name}, below {top}, moved {format_bytes(more)} more than the {format_bytes(asked)} that did at "
@@ -92,12 +91,14 @@ def _below(members: list[Member]) -> str | None:
 
 def _share(members: list[Member], device: str) -> int:
     """How many members lie on a device."""
-    return sum(any(layer["name"] == device for layer in member.get("stack") or []) for member in members)
+    return sum(any(layer["name"] == device for layer in member.get("stack", [])) for member in members)
 
 
 def _more(analysis: Analysis, point: Point) -> Iterator[tuple[str, tuple[float, float, float]]]:
     """Of each device: the share, and the bytes, that moved beyond what was asked, less what needs no explanation."""
-    kinds = {(member.get("filesystem") or {}).get("kind") for member in analysis.run.live_members(point.array)}
+    kinds = {
+        system["kind"] for member in analysis.run.live_members(point.array) if (system := member.get("filesystem"))
+    }
     ways = ("read",) if kinds & set(_WRITE_MORE) else ("read", "write")
     rows = analysis.run.devices.filter(pl.col("cell").is_in(point.cells))
     slack = len(point.rows) * _SLACK_BYTES + point.edge_bytes()

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import PASS, WARN, Finding
 from raidlab.analysis.checks.knobs import is_measurement
-from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, passed
+from raidlab.analysis.checks.members import Judged, name_of, of_target, passed
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 
 NAME = "buffered_io"
 _MEND = "Use a file system that supports O_DIRECT (ext4 and xfs do), or block devices"
@@ -43,8 +44,8 @@ def check_target(member: Member) -> Iterator[Finding]:
 
 def judge(member: Member) -> Judged | None:
     """By how the engine opened it."""
-    if member.get("kind") not in ("file", "block"):
+    if member["kind"] not in ("file", "block"):
         return None
-    if member.get("io") == "buffered":
+    if member["io"] == "buffered":
         return Judged(WARN, f"{name_of(member)} cannot be opened with O_DIRECT: the page cache answers.", f"{_MEND}.")
     return passed(f"{name_of(member)} is opened with O_DIRECT.")

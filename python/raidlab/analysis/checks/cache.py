@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, is_stored, merged, name_of, of_target, passed, unknown
+from raidlab.analysis.checks.members import Judged, is_stored, merged, moved_below, name_of, of_target, passed, unknown
 from raidlab.analysis.metrics import Analysis, Point
+from raidlab.results.facts import Member
 from raidlab.study.units import format_bytes
 
 NAME = "cache"
@@ -48,15 +49,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
 
 def _between_layers(member: Member) -> Judged | None:
     """WARN where much less was read at the disks of a target than at its uppermost device, over the whole run."""
-    stack, before, after = (member.get(key) or {} for key in ("stack", "traffic", "traffic_after"))
-    if len(stack) < 2 or "devices" not in before or "devices" not in after or _has_holes(member):
+    stack = member.get("stack", [])
+    if len(stack) < 2 or _has_holes(member):
         return None
-    read = {
-        name: counts["read_bytes"] - before["devices"][name]["read_bytes"]
-        for name, counts in after["devices"].items()
-        if name in before["devices"]
-    }
-    top, disks = stack[0]["name"], [disk for disk in member.get("disks") or [] if disk in read]
+    read = {name: counts["read_bytes"] for name, counts in moved_below(member)[0].items()}
+    top, disks = stack[0]["name"], [disk for disk in member["disks"] if disk in read]
     below = sum(read[disk] for disk in disks)
     if top in disks or not disks or read.get(top, 0) <= _LEAST_BYTES or below >= _INVALID_SHARE * read[top]:
         return None
@@ -70,8 +67,8 @@ def _between_layers(member: Member) -> Judged | None:
 def _uncounted(analysis: Analysis, members: list[Member]) -> list[str]:
     """The devices of direct targets for which the kernel counts nothing, so that a cache above them may go unseen."""
     counted = set(analysis.run.devices["device"])
-    names = {(member.get("device") or {}).get("name") for member in members if member["io"] == "direct"}
-    kinds = {(member.get("filesystem") or {}).get("kind") for member in members}
+    names = {device["name"] for member in members if member["io"] == "direct" and (device := member.get("device"))}
+    kinds = {system["kind"] for member in members if (system := member.get("filesystem"))}
     return [] if "btrfs" in kinds else sorted(name for name in names if name and name not in counted)
 
 
@@ -137,7 +134,7 @@ def judge(member: Member) -> Judged | None:
     if not is_stored(member) or "stack" not in member:
         return None
     name, again = name_of(member), member.get("read_again")
-    again_moved = None if again is None else again.get("moved_share")
+    again_moved = None if again is None else again["moved_share"]
     if again is not None and again_moved is not None and again_moved < _INVALID_SHARE:
         if _has_holes(member):
             return unknown(f"most of {name} was never stored, and is read from nowhere as if from a cache (see sparse)")
@@ -154,7 +151,7 @@ def judge(member: Member) -> Judged | None:
             f"{again['high']:.2f} at 95 %, {again['pairs']} parts of {format_bytes(again['part_bytes'])}).",
             _MEND,
         )
-    for layer in member.get("stack", []):
+    for layer in member["stack"]:
         if layer.get("through_page_cache") and not in_memory(member):
             return Judged(
                 WARN, f"{layer['name']} below {name} reads and writes its file through the page cache.", _MEND
@@ -173,12 +170,13 @@ def judge(member: Member) -> Judged | None:
 
 def _has_holes(member: Member) -> bool:
     """Whether so little of a target is stored that reading it again says nothing of caches."""
-    places = (member.get("allocation") or {}).get("places") or []
-    counted = [place for place in places if place["stored_bytes"] is not None]
-    return any(place["stored_bytes"] < _INVALID_SHARE * place["size_bytes"] for place in counted)
+    found = member.get("allocation")
+    places = [] if found is None or "unknown" in found else found["places"]
+    known = [(stored, place["size_bytes"]) for place in places if (stored := place["stored_bytes"]) is not None]
+    return any(stored < _INVALID_SHARE * size for stored, size in known)
 
 
 def in_memory(member: Member) -> bool:
     """Whether what a target lies on is memory: tmpfs, ramfs, zram or a RAM disk."""
-    disks = member.get("disks") or []
+    disks = member["disks"]
     return bool(disks) and all(disk.startswith(("tmpfs", "ramfs", "zram", "ram", "pmem")) for disk in disks)

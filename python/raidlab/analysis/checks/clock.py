@@ -8,10 +8,10 @@ the machine slept.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from raidlab.analysis.checks.finding import PASS, UNKNOWN, WARN, Finding
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Machine
 
 NAME = "clock"
 # Sources that are read without leaving the processor, or nearly so, and agree between processors.
@@ -36,12 +36,12 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield judge(machine, "run", fastest_ns=min(medians, default=None))
 
 
-def check_machine(machine: dict[str, Any]) -> Iterator[Finding]:
+def check_machine(machine: Machine) -> Iterator[Finding]:
     """The source and the resolution, as they are now."""
     yield judge(machine, "machine")
 
 
-def judge(machine: dict[str, Any], target: str, *, fastest_ns: float | None = None) -> Finding:
+def judge(machine: Machine, target: str, *, fastest_ns: float | None = None) -> Finding:
     """By the facts before and after."""
     before, after = machine["before"]["clock"], machine["after"]["clock"]
     source = after["source"]
@@ -55,7 +55,8 @@ def judge(machine: dict[str, Any], target: str, *, fastest_ns: float | None = No
         wrong.append(f"the kernel changed it from {before['source']} to {source} meanwhile")
     if fastest_ns is not None and after["resolution_ns"] > _COARSE_SHARE * fastest_ns:
         wrong.append(f"it tells {after['resolution_ns']} ns apart, and the fastest median is {fastest_ns:.0f} ns")
-    passed_ns, raw_ns, boot_ns = (after[key] - before[key] for key in ("monotonic_ns", "raw_ns", "boot_ns"))
+    passed_ns = after["monotonic_ns"] - before["monotonic_ns"]
+    raw_ns, boot_ns = after["raw_ns"] - before["raw_ns"], after["boot_ns"] - before["boot_ns"]
     slew_ppm = abs(passed_ns / raw_ns - 1) * 1e6 if raw_ns > _LEAST_SLEW_NS else 0.0
     if slew_ppm > _MOST_SLEW_PPM:
         wrong.append(f"it was put right by {slew_ppm:.0f} ppm while measuring")

@@ -7,12 +7,11 @@ keeps zeros for nothing reads them for nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from raidlab.analysis.checks.finding import INVALID, WARN, Finding
 from raidlab.analysis.checks.members import (
     Judged,
-    Member,
+    content_of,
     is_stored,
     name_of,
     of_target,
@@ -21,6 +20,7 @@ from raidlab.analysis.checks.members import (
     reads_and_writes,
 )
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 
 NAME = "compression"
 # Of the blocks sampled.
@@ -35,8 +35,8 @@ _SAY = "Give the share that compresses with every figure (--compressible), or tu
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN for a target that compresses, or whose content would; INVALID where such a target's zeros were read."""
     reads, writes = reads_and_writes(analysis)
-    drive = (analysis.run.facts.get("measure") or {}).get("drive") or {}
-    share = int(drive.get("compressible_percent") or 0) if writes else 0
+    measure = analysis.run.facts.get("measure")
+    share = measure["drive"]["compressible_percent"] if measure is not None and writes else 0
     yield from over_members(NAME, analysis, lambda member: judge(member, reads=reads, written_percent=share))
 
 
@@ -49,11 +49,12 @@ def judge(member: Member, *, reads: bool = True, written_percent: int = 0) -> Ju
     """By what the kernel says of the target, what a sample of it holds, and pairs of writes if there were any."""
     if not is_stored(member) or "stack" not in member:
         return None
-    name, content = name_of(member), member.get("content") or {}
+    name, content = name_of(member), content_of(member)
     pair, compressor = member.get("compressible_pair"), compressor_of(member)
     faster = "" if pair is None else f" Compressible data were written {pair['ratio']:.2f} times as fast as others."
-    zero, shrinks = _share(content, "zero"), _share(content, "compressible")
-    held = f"of {content.get('blocks', 0)} blocks sampled {zero:.0%} are zeros and {shrinks:.0%} compress"
+    blocks = max(content["blocks"], 1)
+    zero, shrinks = content.get("zero", 0) / blocks, content.get("compressible", 0) / blocks
+    held = f"of {content['blocks']} blocks sampled {zero:.0%} are zeros and {shrinks:.0%} compress"
     if compressor is not None:
         if reads and zero > _MOST_SHARE:
             return Judged(INVALID, f"{compressor}, and {held}: zeros are read from nowhere.", _FILL)
@@ -76,17 +77,14 @@ def compressor_of(member: Member) -> str | None:
         if layer.get("compresses"):
             return f"{layer['name']} compresses what it keeps ({layer['compresses']})"
     for volume in member.get("volumes", []):
-        how = (volume.get("details") or {}).get("compression")
+        how = volume.get("details", {}).get("compression")
         if volume["kind"] == "zfs" and how not in (None, "off"):
             return f"{volume['name']} compresses what it keeps ({how})"
-        if volume.get("level") == "vdo":
+        if volume["level"] == "vdo":
             return f"{volume['name']} (VDO) compresses what it keeps"
-    options = str((member.get("filesystem") or {}).get("options") or "").split(",")
+    system = member.get("filesystem")
+    options = system["options"].split(",") if system is not None else []
     kept = [option for option in options if option.startswith("compress")]
     if kept:
         return f"The file system of {name_of(member)} is mounted with {kept[0]}"
     return None
-
-
-def _share(content: dict[str, Any], key: str) -> float:
-    return content[key] / content["blocks"] if content.get("blocks") else 0.0

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.engine import summed_up
 from raidlab.analysis.checks.finding import INVALID, UNKNOWN, Finding
-from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, passed, unknown
+from raidlab.analysis.checks.members import Judged, name_of, of_target, passed, unknown
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 
 NAME = "content"
 _LOSES = "The device loses or changes data: do not use its figures, and do not use it."

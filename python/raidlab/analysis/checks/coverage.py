@@ -62,7 +62,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
 def _has_places(analysis: Analysis, target: str) -> bool:
     if target == "live":
         return any(member["kind"] not in ("memory", "null") for member in analysis.run.live_members())
-    return analysis.run.facts["devices"].get(target, {}).get("kind") not in _PLACELESS
+    device = analysis.run.facts["devices"].get(target)
+    return device is None or device["kind"] not in _PLACELESS
 
 
 def _percent(share: float) -> str:

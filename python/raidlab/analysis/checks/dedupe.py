@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from raidlab.analysis.checks.finding import WARN, Finding
 from raidlab.analysis.checks.members import (
     Judged,
-    Member,
+    content_of,
     is_stored,
     name_of,
     of_target,
@@ -20,6 +20,7 @@ from raidlab.analysis.checks.members import (
     reads_and_writes,
 )
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 
 NAME = "dedupe"
 _FEW_SHARE = 0.1
@@ -53,8 +54,8 @@ def judge(member: Member, *, reads: bool = True) -> Judged | None:
             f"({pair['low']:.2f} to {pair['high']:.2f} at 95 %, {pair['pairs']} pairs): something below deduplicates.",
             _MEND,
         )
-    content = member.get("content") or {}
-    blocks, repeated = content.get("blocks", 0), content.get("repeated", 0)
+    content = content_of(member)
+    blocks, repeated = content["blocks"], content.get("repeated", 0)
     if reads and blocks and repeated > _FEW_SHARE * blocks:
         return Judged(WARN, f"{repeated} of {blocks} blocks sampled of {name} repeat another of them.", _MEND)
     measured = ""
@@ -68,9 +69,9 @@ def judge(member: Member, *, reads: bool = True) -> Judged | None:
 
 def _deduplicator_of(member: Member) -> str | None:
     for volume in member.get("volumes", []):
-        how = (volume.get("details") or {}).get("dedup")
+        how = volume.get("details", {}).get("dedup")
         if volume["kind"] == "zfs" and how not in (None, "off"):
             return f"{volume['name']} (dedup={how})"
-        if volume.get("level") == "vdo":
+        if volume["level"] == "vdo":
             return f"{volume['name']} (VDO)"
     return None

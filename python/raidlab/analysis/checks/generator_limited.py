@@ -130,9 +130,9 @@ def _not_bounded(analysis: Analysis) -> Iterator[Finding]:
 
 def _busy_share(point: Point, analysis: Analysis) -> float:
     """How much of the time raidlab's threads were on a processor; 0 where they are told to be, or it is not known."""
-    drive = analysis.run.facts["measure"]["drive"]
+    measure = analysis.run.facts.get("measure")
     user_ns, system_ns = point.counted("cpu_user_ns"), point.counted("cpu_system_ns")
     # Before an arrival of an open loop threads watch the clock: that is no work.
-    if user_ns is None or system_ns is None or drive["busy"] or point.is_open:
+    if measure is None or user_ns is None or system_ns is None or measure["drive"]["busy"] or point.is_open:
         return 0.0
-    return (user_ns + system_ns) / (point.total("elapsed_ns") * int(drive["workers"]))
+    return (user_ns + system_ns) / point.watched_ns if point.watched_ns else 0.0

@@ -25,7 +25,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     cells = analysis.run.cells.filter(analysis.run.cells["target"] != NULL)
     whole = cells.filter(~cells["interrupted"]).height
     cut = ", and what one measured that was cut short" if whole < cells.height else ""
-    reason = f": {facts['failure']}" if facts.get("failure") else ""
+    reason = f": {facts['failure']}" if facts["failure"] else ""
     yield Finding(
         NAME,
         "run",

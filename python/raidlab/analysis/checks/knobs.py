@@ -7,7 +7,7 @@ from raidlab.analysis.metrics import Analysis
 
 def is_measurement(analysis: Analysis) -> bool:
     """Whether this is a run of ``raidlab measure`` and not of a study file."""
-    return analysis.run.facts.get("command") == "measure"
+    return analysis.run.facts["command"] == "measure"
 
 
 def knob(analysis: Analysis, in_study: str, in_quick_study: str, by_flag: str) -> str:

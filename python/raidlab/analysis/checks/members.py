@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from raidlab.analysis.checks.finding import PASS, SEVERITY, UNKNOWN, Finding
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Content, Member, Moved, Traffic, Unknown, Volume
 
-Member = dict[str, Any]
 # More sentences than these of one check help nobody.
 _MOST_SENTENCES = 3
 
@@ -58,16 +57,43 @@ def merged(name: str, target: str, found: list[Judged]) -> Finding:
 
 def name_of(member: Member) -> str:
     """What a target is called: the user's word for it, its path, or its kind."""
-    return str(member.get("name") or member.get("path") or member.get("kind"))
+    return str(member.get("name") or member.get("path") or member["kind"])
 
 
-def volumes_of(member: Member) -> list[tuple[dict[str, Any], str]]:
+def volumes_of(member: Member) -> list[tuple[Volume, str]]:
     """The kernel's arrays and volumes below a target, as they were before and after: each with a word for when."""
-    looks = (("", "volumes"), (" afterwards", "volumes_after"))
-    return [(volume, when) for when, key in looks for volume in member.get(key) or []]
+    before, after = member.get("volumes", []), member.get("volumes_after", [])
+    return [*((volume, "") for volume in before), *((volume, " afterwards") for volume in after)]
 
 
-def volume_name(volume: dict[str, Any]) -> str:
+def content_of(member: Member) -> Content:
+    """What a sample of a target holds; no blocks where there is none."""
+    found = member.get("content")
+    return {"blocks": 0} if found is None or "unknown" in found else found
+
+
+def moved_below(member: Member) -> tuple[dict[str, Moved], float]:
+    """What moved at each device below a target over the whole run, and in how many seconds; nothing if not counted."""
+    before, after = _counted(member.get("traffic")), _counted(member.get("traffic_after"))
+    if before is None or after is None:
+        return {}, 0.0
+    then = before["devices"]
+    moved: dict[str, Moved] = {
+        name: {
+            "read_bytes": now["read_bytes"] - then[name]["read_bytes"],
+            "write_bytes": now["write_bytes"] - then[name]["write_bytes"],
+        }
+        for name, now in after["devices"].items()
+        if name in then
+    }
+    return moved, after["at_s"] - before["at_s"]
+
+
+def _counted(traffic: Traffic | Unknown | None) -> Traffic | None:
+    return None if traffic is None or "unknown" in traffic else traffic
+
+
+def volume_name(volume: Volume) -> str:
     """What an array or volume of the kernel's is called."""
     return f"{volume['name']} ({volume['kind']})"
 
@@ -84,7 +110,7 @@ def passed(evidence: str) -> Judged:
 
 def is_stored(member: Member) -> bool:
     """Whether a target is one that keeps bytes outside of raidlab: a file or a block device."""
-    return member.get("kind") in ("file", "block", "directory")
+    return member["kind"] in ("file", "block", "directory")
 
 
 def reads_and_writes(analysis: Analysis) -> tuple[bool, bool]:

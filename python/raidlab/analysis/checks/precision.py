@@ -16,7 +16,8 @@ NAME = "precision"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when the 95 % interval of a throughput is wider than was asked."""
-    asked = (analysis.run.facts.get("measure") or {}).get("precision_percent")
+    measure = analysis.run.facts.get("measure")
+    asked = None if measure is None else measure["precision_percent"]
     points = [point for point in analysis.points if point.target == "live" and point.is_swept]
     if asked is None or not points:
         return

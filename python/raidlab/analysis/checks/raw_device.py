@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, over_members, passed, unknown
+from raidlab.analysis.checks.members import Judged, name_of, of_target, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 
 NAME = "raw_device"
 
@@ -38,10 +39,11 @@ def check_target(member: Member) -> Iterator[Finding]:
 def judge(member: Member) -> Judged | None:
     """By what stands on the device."""
     name = name_of(member)
-    if member.get("kind") == "file" and member.get("path"):
-        system = (member.get("filesystem") or {}).get("kind") or "its file system"
-        return passed(f"{name} is reached through {system}, as programs reach it.")
-    if member.get("kind") != "block" or "signature" not in member:
+    if member["kind"] == "file" and member.get("path"):
+        system = member.get("filesystem")
+        through = system["kind"] if system is not None else "its file system"
+        return passed(f"{name} is reached through {through}, as programs reach it.")
+    if member["kind"] != "block" or "signature" not in member:
         return None
     signature = member["signature"]
     if "unknown" in signature:

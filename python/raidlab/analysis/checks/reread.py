@@ -32,8 +32,9 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             point.total("read_bytes") for point in analysis.points if (point.target, point.array) == ("live", array)
         )
         if read and members and not all(in_memory(member) for member in members):
-            span = sum(int(member["size_bytes"]) for member in members if member.get("size_bytes"))
-            low, high = (analysis.run.facts.get("measure") or {}).get("span_percent", (0, 100))
+            span = sum(member.get("size_bytes") or 0 for member in members)
+            measure = analysis.run.facts.get("measure")
+            low, high = (0.0, 100.0) if measure is None else measure["span_percent"]
             span = int(span * (high - low) / 100)
             if span:
                 found.append((read / span, span, array))

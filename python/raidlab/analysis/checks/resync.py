@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, of_target, over_members, passed, volume_name, volumes_of
+from raidlab.analysis.checks.members import Judged, of_target, over_members, passed, volume_name, volumes_of
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 
 NAME = "resync"
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from typing import Any
+from typing import Literal
 
 from raidlab.analysis.checks.finding import PASS, UNKNOWN, WARN, Finding
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import SecondTool, ToolMeasured
 
 NAME = "second_tool"
 _FIGURE = "throughput_mb_s"
@@ -19,22 +20,27 @@ _FIGURE = "throughput_mb_s"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN where the second tool's throughput with one job is further from raidlab's than the study allows."""
-    found = analysis.run.facts.get("second_tool", ())
+    found = analysis.run.facts.get("second_tool", [])
     for one in found:
         if "missing" in one:
             yield Finding(NAME, "live", UNKNOWN, f"No second tool has measured: {one['missing']}", "Install fio.")
         elif one["depth"] == 1:
-            beside = [other for other in found if other["depth"] > 1 and _is_alike(one, other)]
-            yield _judged(one, beside)
+            yield _judged(one, list(_beside(one, found)))
 
 
-def _is_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return "pairs" in other and (one["array"], one["workload"]) == (other["array"], other["workload"])
+def _beside(one: ToolMeasured, found: list[SecondTool]) -> Iterator[ToolMeasured]:
+    """The same with more jobs."""
+    for other in found:
+        is_same = (one["array"], one["workload"]) == (other["array"], other["workload"])
+        if "missing" not in other and other["depth"] > 1 and is_same:
+            yield other
 
 
-def _judged(found: dict[str, Any], beside: list[dict[str, Any]]) -> Finding:
+def _judged(found: ToolMeasured, beside: list[ToolMeasured]) -> Finding:
     """The finding of one job, with the figures of more jobs beside it."""
     own, other = _rates(found, "raidlab"), _rates(found, "fio")
+    if not all((*own, *other)):
+        return Finding(NAME, "live", UNKNOWN, "Could not be determined, because a run of a tool moved nothing.")
     apart = 100 * (statistics.median(other) / statistics.median(own) - 1)
     evidence = (
         f"{found['workload']}, one job on {found['target']}: fio measured {statistics.median(other):.4g} "
@@ -53,10 +59,11 @@ def _judged(found: dict[str, Any], beside: list[dict[str, Any]]) -> Finding:
     return Finding(NAME, "live", WARN, evidence, mend)
 
 
-def _rates(found: dict[str, Any], tool: str) -> list[float]:
+def _rates(found: ToolMeasured, tool: Literal["raidlab", "fio"]) -> list[float]:
     return [pair[tool][_FIGURE] for pair in found["pairs"]]
 
 
 def _spread(values: list[float]) -> float:
     """Highest minus lowest, in percent of the median."""
-    return 100 * (max(values) - min(values)) / statistics.median(values)
+    middle = statistics.median(values)
+    return 100 * (max(values) - min(values)) / middle if middle else 0.0

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, over_members, passed, unknown
+from raidlab.analysis.checks.members import Judged, name_of, of_target, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 
 NAME = "settings"
 

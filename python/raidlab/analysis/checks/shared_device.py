@@ -8,11 +8,11 @@ of separate disks would do. Targets that are measured at once measure each other
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from raidlab.analysis.checks.finding import PASS, WARN, Finding
 from raidlab.analysis.checks.knobs import is_measurement
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 
 NAME = "shared_device"
 
@@ -70,7 +70,11 @@ def _in_memory(analysis: Analysis, count: int, of: int) -> Finding:
 def _targets(analysis: Analysis) -> Iterator[Finding]:
     """Only what is measured at the same time can get in each other's way."""
     sharing, arrays = [], False
-    for subject in analysis.run.facts["measure"]["subjects"]:
+    measure = analysis.run.facts.get("measure")
+    if measure is None:
+        # It was killed before it wrote what lay on what.
+        return
+    for subject in measure["subjects"]:
         members = [member for member in analysis.run.live_members(subject["name"]) if member["disks"]]
         disks = _disks(members)
         if len(members) > 1 and len(disks) < len(members):
@@ -98,7 +102,7 @@ def _targets(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(NAME, "live", PASS, "No two targets that are measured at once lie on one physical device.")
 
 
-def check_together(members: list[dict[str, Any]]) -> Finding:
+def check_together(members: list[Member]) -> Finding:
     """WARN when targets that might be measured at once lie on one physical device."""
     disks = _disks(members)
     evidence = f"{len(members)} targets lie on {len(disks)} physical devices ({', '.join(disks)})"
@@ -108,5 +112,5 @@ def check_together(members: list[dict[str, Any]]) -> Finding:
     return Finding(NAME, "all", PASS, f"{evidence}.")
 
 
-def _disks(members: list[dict[str, Any]]) -> list[str]:
+def _disks(members: list[Member]) -> list[str]:
     return sorted({disk for member in members for disk in member["disks"]})

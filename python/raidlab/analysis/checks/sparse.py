@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from raidlab.analysis.checks.finding import INVALID, WARN, Finding
 from raidlab.analysis.checks.members import (
     Judged,
-    Member,
+    content_of,
     name_of,
     of_target,
     over_members,
@@ -20,6 +20,7 @@ from raidlab.analysis.checks.members import (
     unknown,
 )
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 from raidlab.study.units import format_bytes
 
 NAME = "sparse"
@@ -49,17 +50,17 @@ def judge(member: Member, *, reads: bool = True) -> Judged | None:
     if not facts["places"]:
         return None
     shares = [
-        (place["stored_bytes"] / place["size_bytes"], place)
+        (stored / place["size_bytes"], stored, place)
         for place in facts["places"]
-        if place["stored_bytes"] is not None
+        if (stored := place["stored_bytes"]) is not None
     ]
     if not shares:
         return _not_counted(member, facts["places"][0]["name"])
-    share, place = min(shares, key=lambda pair: pair[0])
+    share, stored, place = min(shares, key=lambda found: found[0])
     unwritten = place.get("unwritten_bytes", 0)
     reserved = f"; {format_bytes(unwritten)} are reserved and were never written" if unwritten else ""
     evidence = (
-        f"Of {place['name']} {format_bytes(place['stored_bytes'])} are stored, {share:.0%} of its "
+        f"Of {place['name']} {format_bytes(stored)} are stored, {share:.0%} of its "
         f"{format_bytes(place['size_bytes'])}{reserved}."
     )
     if share >= _WHOLE_SHARE:
@@ -69,8 +70,8 @@ def judge(member: Member, *, reads: bool = True) -> Judged | None:
 
 def _not_counted(member: Member, file: str) -> Judged:
     """Of a file whose file system counts no blocks: by the zeros among a sample of it."""
-    content = member.get("content") or {}
-    blocks, zero = content.get("blocks", 0), content.get("zero", 0)
+    content = content_of(member)
+    blocks, zero = content["blocks"], content.get("zero", 0)
     if blocks and zero <= (1 - _WHOLE_SHARE) * blocks:
         return passed(f"The file system of {file} counts no blocks; of {blocks} blocks sampled {zero} are zeros.")
     why = f"the file system of {file} counts no blocks, and {zero} of {blocks} blocks sampled are zeros"

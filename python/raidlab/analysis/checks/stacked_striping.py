@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, name_of, of_target, over_members, passed
+from raidlab.analysis.checks.members import Judged, name_of, of_target, over_members, passed
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member, Volume
 from raidlab.study.check import stripes_in
 from raidlab.study.units import format_bytes
 
@@ -43,7 +43,7 @@ def judge(member: Member, *, above: str | None = None) -> Judged | None:
     volumes = member.get("volumes")
     if volumes is None or (not volumes and above is None):
         return None
-    striped = [volume for volume in volumes if _STRIPED.search(str(volume.get("level") or ""))]
+    striped = [volume for volume in volumes if _STRIPED.search(volume["level"] or "")]
     words = [_words(volume) for volume in striped]
     if above is not None and striped:
         return Judged(
@@ -55,6 +55,6 @@ def judge(member: Member, *, above: str | None = None) -> Judged | None:
     return passed(f"{name_of(member)} is {what}.")
 
 
-def _words(volume: dict[str, Any]) -> str:
-    chunk = f", chunk {format_bytes(volume['chunk_bytes'])}" if volume.get("chunk_bytes") else ""
+def _words(volume: Volume) -> str:
+    chunk = f", chunk {format_bytes(volume['chunk_bytes'])}" if volume["chunk_bytes"] else ""
     return f"{volume['name']} ({volume['kind']} {volume['level']}{chunk})"

@@ -67,7 +67,9 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             ),
         )
         return
-    unsteady = [one for one in (analysis.run.facts.get("measure") or {}).get("steadied") or [] if not one["steady"]]
+    measure = analysis.run.facts.get("measure")
+    rounds = (measure.get("steadied") or []) if measure is not None else []
+    unsteady = [one for one in rounds if not one["steady"]]
     if unsteady:
         one = unsteady[0]
         yield Finding(

@@ -6,11 +6,11 @@ A figure under a limit is the limit. It looks like any other figure, only steadi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from raidlab.analysis.checks.finding import INVALID, PASS, UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, of_target, over_members, passed, unknown
+from raidlab.analysis.checks.members import Judged, of_target, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Machine, Member
 
 NAME = "throttling"
 # Closer to a limit than this, the limit is what was measured.
@@ -38,7 +38,7 @@ def check_target(member: Member) -> Iterator[Finding]:
     yield from of_target(NAME, member, judge)
 
 
-def check_machine(machine: dict[str, Any]) -> Iterator[Finding]:
+def check_machine(machine: Machine) -> Iterator[Finding]:
     """The processors, over the time of the other checks."""
     yield of_machine(machine, "machine")
 
@@ -72,17 +72,20 @@ def judge(member: Member, rates: dict[str, float] | None = None) -> Judged | Non
     return Judged(WARN, f"{evidence}.", mend)
 
 
-def of_machine(machine: dict[str, Any], target: str) -> Finding:
+def of_machine(machine: Machine, target: str) -> Finding:
     """By the processors' counters before and after."""
     before, after = machine["before"]["processor"], machine["after"]["processor"]
-    grown = {key: _growth(before, after, key) for key in ("heat_events", "quota_stops", "stolen_ticks", "all_ticks")}
-    steal = (grown["stolen_ticks"] or 0) / grown["all_ticks"] if grown["all_ticks"] else None
+    stolen, ticks = (
+        _growth(before["stolen_ticks"], after["stolen_ticks"]),
+        _growth(before["all_ticks"], after["all_ticks"]),
+    )
+    steal = (stolen or 0) / ticks if ticks else None
     wrong, mend = [], []
-    if grown["heat_events"]:
-        wrong.append(f"processors were slowed by heat {grown['heat_events']} times")
+    if heat := _growth(before["heat_events"], after["heat_events"]):
+        wrong.append(f"processors were slowed by heat {heat} times")
         mend.append("Cool the machine.")
-    if grown["quota_stops"]:
-        wrong.append(f"the processor quota of a control group stopped its processes {grown['quota_stops']} times")
+    if stops := quota_stops(machine):
+        wrong.append(f"the processor quota of a control group stopped its processes {stops} times")
         mend.append("Raise cpu.max (cpu.cfs_quota_us) of the group.")
     if steal is not None and steal > _MOST_STEAL_SHARE:
         wrong.append(f"the host took {steal:.0%} of the processors' time")
@@ -108,12 +111,12 @@ def of_machine(machine: dict[str, Any], target: str) -> Finding:
     return Finding(NAME, target, PASS, f"{told}No quota, heat or cap was seen to hold the processors back{rest}.")
 
 
-def quota_stops(machine: dict[str, Any] | None) -> int:
+def quota_stops(machine: Machine | None) -> int:
     """How often the quota of a control group stopped this process while it measured."""
     if machine is None:
         return 0
-    return _growth(machine["before"]["processor"], machine["after"]["processor"], "quota_stops") or 0
+    return _growth(machine["before"]["processor"]["quota_stops"], machine["after"]["processor"]["quota_stops"]) or 0
 
 
-def _growth(before: dict[str, Any], after: dict[str, Any], key: str) -> int | None:
-    return None if before[key] is None or after[key] is None else after[key] - before[key]
+def _growth(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before

@@ -16,7 +16,8 @@ NAME = "warm_up"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when a pilot that was to find the end of the warm-up had not settled at its own."""
-    pilots = (analysis.run.facts.get("measure") or {}).get("warmups") or []
+    measure = analysis.run.facts.get("measure")
+    pilots = measure["warmups"] if measure is not None else []
     if not pilots:
         return
     unsettled = [pilot for pilot in pilots if not pilot["settled"]]

@@ -12,7 +12,6 @@ from raidlab.analysis.checks.cache import in_memory
 from raidlab.analysis.checks.finding import WARN, Finding
 from raidlab.analysis.checks.members import (
     Judged,
-    Member,
     is_stored,
     name_of,
     of_target,
@@ -22,6 +21,7 @@ from raidlab.analysis.checks.members import (
 )
 from raidlab.analysis.checks.members import unknown as not_known
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import Member
 from raidlab.study.units import format_time_ns
 
 NAME = "write_cache"
@@ -48,7 +48,7 @@ def judge(member: Member) -> Judged | None:
     if not is_stored(member) or "stack" not in member or in_memory(member):
         return None
     name, flushed = name_of(member), member.get("flushed")
-    disks = [layer for layer in member["stack"] if layer["name"] in member.get("disks", [])]
+    disks = [layer for layer in member["stack"] if layer["name"] in member["disks"]]
     turning = bool(disks) and all(layer.get("rotational") for layer in disks)
     told = ""
     if flushed is not None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, Member, name_of, over_members, passed, unknown
+from raidlab.analysis.checks.members import Judged, name_of, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
+from raidlab.results.facts import FileSet, Member, Placement
 
 NAME = "zone_spread"
 _PARTS = 10
@@ -27,21 +28,23 @@ def check(analysis: Analysis) -> Iterator[Finding]:
 
 def judge(member: Member) -> Judged | None:
     """By the extents of the files that were made, as the file system tells them."""
-    sets = [one for one in member.get("sets") or [] if one["files"]]
-    if not sets:
-        return None
-    known = [one for one in sets if "unknown" not in one["placement"]]
+    known: list[tuple[FileSet, Placement]] = []
+    untold: list[str] = []
+    for one in member.get("sets", []):
+        if "unknown" in one["placement"]:
+            untold += [one["placement"]["unknown"]] if one["files"] else []
+        elif one["files"]:
+            known.append((one, one["placement"]))
     if not known:
-        return unknown(f"{sets[0]['placement']['unknown']} ({name_of(member)})")
-    telling = [one for one in known if one["files"] >= _LEAST_A_TENTH * _PARTS * one["placement"]["sizes"]]
+        return unknown(f"{untold[0]} ({name_of(member)})") if untold else None
+    telling = [(one, place) for one, place in known if one["files"] >= _LEAST_A_TENTH * _PARTS * place["sizes"]]
     if not telling:
         fewest = _LEAST_A_TENTH * _PARTS
         return unknown(f"fewer than {fewest} files of each size say nothing of its tenths ({name_of(member)})")
-    worst = min(telling, key=lambda one: one["placement"]["tenths"])
-    place = worst["placement"]
+    worst, place = min(telling, key=lambda found: found[1]["tenths"])
     volume_bytes = place["volume_bytes"]
-    first = min(one["placement"]["first_bytes"] for one in known)
-    last = max(one["placement"]["last_bytes"] for one in known)
+    first = min(one["first_bytes"] for _, one in known)
+    last = max(one["last_bytes"] for _, one in known)
     share = (last - first) / volume_bytes if volume_bytes else None
     evidence = (
         f"{name_of(member)}: files of all {place['sizes']} sizes begin in {place['tenths']} of {_PARTS} tenths of the "

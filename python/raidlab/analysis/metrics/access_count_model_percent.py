@@ -14,7 +14,11 @@ def access_count_model_percent(point: Point, reference: Point | None) -> float |
     workload = _workload(point)
     if reference is None or point.is_open or workload.trace is not None or workload.streams is not None:
         return None
-    return 100 * _against_no_redundancy(point) / _against_no_redundancy(reference)
+    try:
+        return 100 * _against_no_redundancy(point) / _against_no_redundancy(reference)
+    except ValueError:
+        # A run folder may have levels that are none of this version's.
+        return None
 
 
 def _against_no_redundancy(point: Point) -> float:

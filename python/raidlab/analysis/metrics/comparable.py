@@ -41,8 +41,7 @@ def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]
     if different:
         changes = ", ".join(f"{key} {_short(works[0][key])} against {_short(works[1][key])}" for key in different)
         yield f"another workload: {changes}"
-    traces = [point.run.facts["study"].get("traces", {}).get(point.workload, {}).get("sha256") for point in (a, b)]
-    if traces[0] != traces[1]:
+    if _trace(a) != _trace(b):
         yield "another trace: the files have other contents"
     if a.load == b.load == "open" and (changed := _arrivals(a) ^ _arrivals(b)):
         yield f"requests arrive differently: {' against '.join(sorted(changed))}"
@@ -72,9 +71,10 @@ def notes_of(a: Run, b: Run, targets: tuple[set[str], set[str]]) -> Iterator[str
         )
     if a.folder.resolve() == b.folder.resolve():
         return
-    for key, word in (("raidlab", "by another raidlab"), ("host", "on another machine, or another kernel")):
-        if a.facts[key] != b.facts[key]:
-            yield f"B was run {word}."
+    if a.facts["raidlab"] != b.facts["raidlab"]:
+        yield "B was run by another raidlab."
+    if a.facts["host"] != b.facts["host"]:
+        yield "B was run on another machine, or another kernel."
     if a.facts["quick"] != b.facts["quick"]:
         yield f"{'A' if a.facts['quick'] else 'B'} was run with --quick: it measured less."
     if a.facts["devices"] != b.facts["devices"]:
@@ -108,6 +108,12 @@ def _arrivals(point: Point) -> set[str]:
     if load.open is None:
         return set()
     return {load.open.arrival + ("" if load.open.cv2 is None else f" with cv2 {load.open.cv2:g}")}
+
+
+def _trace(point: Point) -> str | None:
+    """The hash of the trace that a point replays."""
+    trace = point.run.facts["study"].get("traces", {}).get(point.workload)
+    return None if trace is None else trace["sha256"]
 
 
 def _short(value: object) -> str:

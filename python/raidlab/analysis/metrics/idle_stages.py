@@ -59,6 +59,16 @@ class IdleStages:
 
 def idle_stages(point: Point) -> IdleStages | None:
     """The stages of a point with one request outstanding; None where they would not add up, or are not told."""
+    from raidlab import _core
+
+    try:
+        return _stages(point)
+    except _core.CellError:
+        # A run folder may name a device, or a tree, that this engine does not know.
+        return None
+
+
+def _stages(point: Point) -> IdleStages | None:
     visits = _visits(point)
     overhead, disconnect, transfer, paired = (
         point.weighted_mean(f"stage_{stage}_ns") for stage in ("overhead", "disconnect", "transfer", "paired")

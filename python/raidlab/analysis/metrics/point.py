@@ -163,8 +163,8 @@ class Point:
     @property
     def watched_ns(self) -> float:
         """The measured time of all workers together, which `gaps` are parts of."""
-        drive = (self.run.facts.get("measure") or {}).get("drive") or {}
-        return self.total("elapsed_ns") * int(drive.get("workers") or 1)
+        measure = self.run.facts.get("measure")
+        return self.total("elapsed_ns") * (1 if measure is None else measure["drive"]["workers"])
 
     def wait_ns(self, percentile: float) -> float | None:
         """How long arrivals at any moment wait at least, until anything completes; None of open loops, or not recorded.

@@ -20,7 +20,7 @@ def host_cpu_percent(point: Point) -> float | None:
     if simulated is not None:
         return simulated
     spent = [point.counted(column) for column in ("cpu_user_ns", "cpu_system_ns")]
-    cpus, elapsed_ns = point.run.facts["host"].get("cpus"), point.total("elapsed_ns")
+    cpus, elapsed_ns = point.run.facts["host"]["cpus"], point.total("elapsed_ns")
     if None in spent or not cpus or not elapsed_ns:
         return None
     return 100 * sum(one or 0.0 for one in spent) / (float(cpus) * elapsed_ns)

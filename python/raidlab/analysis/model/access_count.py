@@ -15,16 +15,15 @@ Reference: Chen, Gibson, Katz, Patterson, *An Evaluation of Redundant Arrays of 
 
 from __future__ import annotations
 
-from typing import Any
+from raidlab.study.tree import Tree
 
 
-def accesses(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
+def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
     """Accesses to members that one aligned request needs.
 
     Parameters
     ----------
-    tree : dict
-        A tree as the engine writes it.
+    tree : Tree
     size_bytes : int
         The size of the request, which begins on a chunk (and, when it is that large, on a stripe).
     write : bool
@@ -33,6 +32,11 @@ def accesses(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        For a tree of levels that it does not know.
 
     Examples
     --------
@@ -46,21 +50,23 @@ def accesses(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
         return 0.0
     if tree["kind"] == "member":
         return 1.0
-    if "parities" in tree:
-        return _parity(tree, size_bytes, write=write)
-    child = tree["children"][0]
-    if "chunk_bytes" in tree:
-        chunk = int(tree["chunk_bytes"])
+    kind, children, chunk = tree["kind"], tree.get("children", []), tree.get("chunk_bytes", 0)
+    parities = tree.get("parities", 0)
+    if not children or parities >= len(children) or (parities and not chunk):
+        raise ValueError(f"a level '{kind}' without children, or without a chunk, is no level")
+    child = children[0]
+    if parities:
+        return _parity(children, chunk, parities, size_bytes, write=write)
+    if chunk:
         whole, rest = divmod(size_bytes, chunk)
         return whole * accesses(child, chunk, write=write) + accesses(child, rest, write=write)
-    copies = len(tree["children"]) if write and tree["kind"] == "mirror" else 1
+    copies = len(children) if write and kind == "mirror" else 1
     return copies * accesses(child, size_bytes, write=write)
 
 
-def _parity(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
-    chunk, parities, width = int(tree["chunk_bytes"]), int(tree["parities"]), len(tree["children"])
+def _parity(children: list[Tree], chunk: int, parities: int, size_bytes: int, *, write: bool) -> float:
+    width, child = len(children), children[0]
     data = width - parities
-    child = tree["children"][0]
     read_one = accesses(child, min(size_bytes, chunk), write=False)
     full, rest_bytes = divmod(size_bytes, chunk * data)
     rest = -(-rest_bytes // chunk)
@@ -75,7 +81,7 @@ def _parity(tree: dict[str, Any], size_bytes: int, *, write: bool) -> float:
     return total
 
 
-def throughput_per_member_percent(tree: dict[str, Any], size_bytes: int, read_share: float) -> float:
+def throughput_per_member_percent(tree: Tree, size_bytes: int, read_share: float) -> float:
     """Throughput per member against an array without redundancy under the same requests, in percent.
 
     Parameters

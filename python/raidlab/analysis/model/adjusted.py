@@ -25,6 +25,7 @@ from typing import Any
 
 from raidlab.analysis.model import cells
 from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.study.tree import Tree
 
 _REVOLUTION_MS, _TURNAROUND_MS = 10.0, 1.0
 # Shortest, mean, longest: a straight line over the stroke, on whose third the mean lies.
@@ -87,15 +88,15 @@ def _by_disk_time(access_ms: float) -> Callable[[dict[str, Any]], float]:
 
 
 def _cases() -> Iterator[Case]:
-    member = {"kind": "member"}
+    member: Tree = {"kind": "member"}
     for sectors in (8, 64):
         size = sectors * cells.SECTOR_BYTES
         transfer_ms = _REVOLUTION_MS * sectors / _SECTORS_PER_TRACK
         access_ms = _SEEK_MS[1] + _REVOLUTION_MS / 2 + transfer_ms
-        mirror = {"kind": "mirror", "children": [member] * 2}
-        parity = {"kind": "parity", "rotation": "left_symmetric", "chunk_bytes": size, "children": [member] * 8}
+        mirror: Tree = {"kind": "mirror", "children": [member] * 2}
+        parity: Tree = {"kind": "parity", "rotation": "left_symmetric", "chunk_bytes": size, "children": [member] * 8}
         saved = (_SEEK_MS[2] - _SEEK_MS[0]) * (1 / 3 - _NEARER_OF_TWO)
-        trees: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
+        trees: dict[str, tuple[Tree, dict[str, float]]] = {
             "RAID 0": (cells.stripe(8, size), {}),
             "RAID 10": (
                 {"kind": "stripe", "chunk_bytes": size, "children": [mirror] * 4},

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from raidlab.study.tree import Tree
+
 SECTOR_BYTES = 512
 DISK_BYTES = 1 << 30
 FLASH_PAGE_BYTES = 4096
-MEMBER = {"kind": "independent", "children": [{"kind": "member"}]}
+MEMBER: Tree = {"kind": "independent", "children": [{"kind": "member"}]}
 
 
 def fixed(service_us: float) -> dict[str, Any]:
@@ -72,14 +74,14 @@ def flash(pages_per_block: int, blocks: int, spare_percent: float, victim: str) 
     }
 
 
-def stripe(members: int, chunk_bytes: int = 65536) -> dict[str, Any]:
+def stripe(members: int, chunk_bytes: int = 65536) -> Tree:
     """RAID 0."""
     return {"kind": "stripe", "chunk_bytes": chunk_bytes, "children": [{"kind": "member"}] * members}
 
 
 def cell(
     device: dict[str, Any],
-    tree: dict[str, Any],
+    tree: Tree,
     load: dict[str, Any],
     *,
     size_bytes: int = 4096,

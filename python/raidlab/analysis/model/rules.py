@@ -10,6 +10,7 @@ import math
 from raidlab.analysis.model import cells
 from raidlab.analysis.model.access_count import accesses
 from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.study.tree import Tree
 
 _POSITIONING = Parameter("positioning_ms", "mean seek and rotation of a disk")
 _TRANSFER = Parameter("transfer_mb_s", "transfer rate of a disk")
@@ -57,14 +58,14 @@ def calculator_iops(disks: float, disk_iops: float, read_share: float, write_pen
 
 def _calculator_cases() -> list[Case]:
     found = []
-    parity = {
+    parity: Tree = {
         "kind": "parity",
         "rotation": "left_symmetric",
         "chunk_bytes": 65536,
         "children": [{"kind": "member"}] * 8,
     }
-    mirror = {"kind": "mirror", "children": [{"kind": "member"}] * 2}
-    trees = {
+    mirror: Tree = {"kind": "mirror", "children": [{"kind": "member"}] * 2}
+    trees: dict[str, Tree] = {
         "RAID 0": cells.stripe(8),
         "RAID 10": {"kind": "stripe", "chunk_bytes": 65536, "children": [mirror] * 4},
         "RAID 5": {**parity, "parities": 1},

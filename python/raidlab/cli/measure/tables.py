@@ -17,6 +17,7 @@ from raidlab.analysis.metrics.result_rows import result_rows, target_rows
 from raidlab.cli.measure.document import COSTS, subject_targets
 from raidlab.cli.output import VERDICT_STYLE, percent, short
 from raidlab.cli.terminal import console
+from raidlab.results.facts import Member, Volume
 from raidlab.stats.answer import Reason
 from raidlab.study.units import format_bytes, format_time_ns
 from raidlab.study.workload import Workload
@@ -58,11 +59,12 @@ def _question(analysis: Analysis) -> str:
     """What was asked, in words."""
     study, live = analysis.run.study, analysis.run.study.live
     text = workload_words(study.workload[0])
-    low, high = analysis.run.facts["measure"]["span_percent"]
+    measure = analysis.run.facts["measure"]
+    low, high = measure["span_percent"]
     if (low, high) != (0, 100):
         text += f", in {low:g} to {high:g} % of the target"
     if live is not None and live.measure.duration is not None and live.warmup.duration is not None:
-        found = [pilot["warmup_ns"] for pilot in analysis.run.facts["measure"]["warmups"]] or [live.warmup.duration]
+        found = [pilot["warmup_ns"] for pilot in measure["warmups"]] or [live.warmup.duration]
         times = " to ".join(dict.fromkeys(format_time_ns(time_ns) for time_ns in (min(found), max(found))))
         text += f"; {live.repeats} x {format_time_ns(live.measure.duration)}, each after {times} uncounted"
     return text
@@ -203,7 +205,7 @@ def _print_holds(out: Console, analysis: Analysis) -> None:
         out.print(Text(f"{row['array']}: {target} {words}{rate}"))
 
 
-def _sentences(member: dict[str, Any]) -> list[str]:
+def _sentences(member: Member) -> list[str]:
     """What a target is, and the kernel's arrays below it."""
     found = [_target_sentence(member)]
     after = {(volume["kind"], volume["name"]): volume for volume in member.get("volumes_after", [])}
@@ -215,27 +217,28 @@ def _sentences(member: dict[str, Any]) -> list[str]:
     return found
 
 
-def _target_sentence(member: dict[str, Any]) -> str:
-    parts = [str(member.get("kind")), format_bytes(member["size_bytes"])]
-    if member.get("io") not in (None, member.get("kind"), "memory"):
-        parts.append(str(member["io"]))
+def _target_sentence(member: Member) -> str:
+    parts = [member["kind"], format_bytes(member.get("size_bytes") or 0)]
+    if member["io"] not in (member["kind"], "memory"):
+        parts.append(member["io"])
     system, device = member.get("filesystem"), member.get("device")
-    if system is not None and member.get("kind") == "file":
+    if system is not None and member["kind"] == "file":
         parts.append(system["kind"])
     if device is not None:
         parts.append(device["name"] + (f" ({device['scheduler']})" if device.get("scheduler") else ""))
-    if member.get("disks") and (device is None or member["disks"] != [device["disk"]]):
+    if member["disks"] and (device is None or member["disks"] != [device.get("disk")]):
         parts.append(f"on {', '.join(member['disks'])}")
     return f"{member.get('name')}: {', '.join(parts)}"
 
 
-def volume_sentence(volume: dict[str, Any]) -> str:
+def volume_sentence(volume: Volume) -> str:
     """An array or volume of the kernel's in one line; what is not known is said with its reason.
 
     Examples
     --------
     >>> volume_sentence({"kind": "md", "name": "md0", "level": "raid5", "chunk_bytes": 65536, "state": "optimal",
-    ...     "activity": "idle", "activity_share": None, "members": [{"state": "online"}] * 3, "unknown": {}})
+    ...     "activity": "idle", "activity_share": None, "missing_members": 0,
+    ...     "members": [{"state": "online"}] * 3, "unknown": {}})
     'md0: md raid5, chunk 64 KiB, 3 of 3 members online, optimal'
     """
     parts = [f"{volume['kind']} {volume['level'] or 'of unknown level'}"]
@@ -254,7 +257,7 @@ def volume_sentence(volume: dict[str, Any]) -> str:
     return text
 
 
-def _state_words(volume: dict[str, Any]) -> str:
+def _state_words(volume: Volume) -> str:
     text = volume["state"] or "state unknown"
     if volume["activity"] not in (None, "idle"):
         share = volume["activity_share"]

@@ -19,25 +19,37 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol, cast
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.measure.places import Place, Wanted, wanted_targets
 from raidlab.measure.trials import compressible_pair, flushed, read_again, read_twice, repeated_pair, watched
 from raidlab.measure.trials.target import Probed
+from raidlab.results.facts import Machine, Member, Trials
+from raidlab.run.groups import unused_member
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.members import member_files
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import run_request
-from raidlab.run.target_facts import target_facts
+from raidlab.run.target_facts import opened_member
 from raidlab.study.check import stripes_in
 
-TRIALS = (read_again, read_twice, compressible_pair, repeated_pair, flushed)
+
+class Trial(Protocol):
+    """A module that tries something on a target."""
+
+    KEY: str
+
+    def tried(self, target: Probed) -> Trials:
+        """What came of it; nothing where it does not apply."""
+
+
+TRIALS: tuple[Trial, ...] = (read_again, read_twice, compressible_pair, repeated_pair, flushed)
 
 
 def examine(
     words: Sequence[str], destroy: Sequence[str], *, file_bytes: int, progress: Progress | None = None
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+) -> tuple[list[Member], Machine]:
     """Look at targets, and try what can be tried.
 
     Parameters
@@ -52,7 +64,7 @@ def examine(
 
     Returns
     -------
-    list of dict, dict
+    list of Member, Machine
         Facts of each place, and of the machine before and after.
 
     Raises
@@ -69,11 +81,15 @@ def examine(
     found = []
     for (place, above), traffic in zip(places, idle, strict=True):
         told.note(f"looking at {place.word}")
-        found.append({**_examined(place), "striped_by": above, **({"watched": traffic} if place.path else {})})
+        member = _examined(place)
+        member["striped_by"] = above
+        if place.path is not None:
+            member["watched"] = traffic
+        found.append(member)
     return found, machine.facts()
 
 
-def _examined(place: Place) -> dict[str, Any]:
+def _examined(place: Place) -> Member:
     with ExitStack() as made:
         file = place.path
         if place.kind == "directory" and place.path is not None:
@@ -81,17 +97,19 @@ def _examined(place: Place) -> dict[str, Any]:
             file = made.enter_context(member_files([place.path], 1, place.size_bytes, words))[0]
         # The engine opens it first: what it refuses is refused before anything is tried.
         member = place.member(file if place.kind == "directory" else None)
-        facts = {**_opened(place, member), "name": place.word, **target_facts(file)}
+        facts = _opened(place, member)
+        facts["name"] = place.word
         if file is None:
             return facts
-        probed = Probed(file, member, place.size_bytes, facts, writable=place.kind == "directory" or place.given_up)
+        is_writable = place.kind == "directory" or place.given_up
+        probed = Probed(file, member, place.size_bytes, facts["disks"], writable=is_writable)
         for trial in TRIALS:
-            facts |= _outcome(trial, probed, place)
+            _note_outcome(trial, probed, place, facts)
         return facts
 
 
-def _opened(place: Place, member: dict[str, Any]) -> dict[str, Any]:
-    """The engine's own facts of a target, from one request to it."""
+def _opened(place: Place, member: dict[str, Any]) -> Member:
+    """Facts of a target, the engine's own from one request to it."""
     request = {
         "engine": "direct",
         "seed": 1,
@@ -112,16 +130,17 @@ def _opened(place: Place, member: dict[str, Any]) -> dict[str, Any]:
         raise InputError.one("TARGET", str(error).removeprefix("targets[0]: "), value=f"'{place.word}'") from None
     if answer.get("stopped_by"):
         raise CellFailedError(f"TARGET: '{place.word}': {answer['stopped_by']}")
-    return dict(answer["facts"]["targets"][0] or {})
+    found = answer["facts"]["targets"][0]
+    return unused_member(place.kind, None) if found is None else opened_member(found)
 
 
-def _outcome(trial: Any, probed: Probed, place: Place) -> dict[str, Any]:
+def _note_outcome(trial: Trial, probed: Probed, place: Place, facts: Member) -> None:
     try:
-        return dict(trial.tried(probed))
+        facts.update(cast(Member, trial.tried(probed)))
     except RefusedError as error:
         raise RefusedError(f"TARGET: '{place.word}': {str(error).removeprefix('targets[0]: ')}") from None
     except (CellFailedError, OSError) as error:
-        return {"untried": {**probed.facts.get("untried", {}), trial.KEY: str(error)}}
+        facts.setdefault("untried", {})[trial.KEY] = str(error)
 
 
 def _striped_by(wanted: Wanted) -> str | None:

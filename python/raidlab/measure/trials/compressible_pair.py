@@ -8,9 +8,8 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Any
-
 from raidlab.measure.trials.target import Probed, compared, scan
+from raidlab.results.facts import Trials
 
 KEY = "compressible_pair"
 
@@ -20,7 +19,7 @@ _BLOCK_BYTES = 128 << 10
 _DEPTH = 4
 
 
-def tried(target: Probed) -> dict[str, Any]:
+def tried(target: Probed) -> Trials:
     """How many times as fast compressible data were written, with an interval; over the first part of the target."""
     part = min(_PART_BYTES, target.size_bytes // _BLOCK_BYTES * _BLOCK_BYTES)
     if not target.writable or not part:
@@ -32,4 +31,4 @@ def tried(target: Probed) -> dict[str, Any]:
             rate = scan(target, 0, part, depth=_DEPTH, block=_BLOCK_BYTES, seed=number + 1, **written)
             rates[percent].append(rate)
     pair = compared(rates[100], rates[0])
-    return {} if pair is None else {KEY: pair}
+    return {} if pair is None else {"compressible_pair": pair}

@@ -11,10 +11,10 @@ import os
 import random
 import statistics
 import time
-from typing import Any
 
 from raidlab.directory import Directory
 from raidlab.measure.trials.target import Probed
+from raidlab.results.facts import Trials
 
 KEY = "flushed"
 
@@ -23,7 +23,7 @@ _ROUNDS = 5
 _BLOCK_BYTES = 4096
 
 
-def tried(target: Probed) -> dict[str, Any]:
+def tried(target: Probed) -> Trials:
     """``blocks`` a flush and the ``median_ns`` of it; nothing of a target that may not be written."""
     count = target.size_bytes // _BLOCK_BYTES - 1
     if not target.writable or count < BLOCKS:
@@ -43,7 +43,7 @@ def tried(target: Probed) -> dict[str, Any]:
                 times.append(time.monotonic_ns() - begun)
         finally:
             os.close(opened)
-    return {KEY: {"blocks": BLOCKS, "median_ns": int(statistics.median(times))}}
+    return {"flushed": {"blocks": BLOCKS, "median_ns": int(statistics.median(times))}}
 
 
 def _opened(target: Probed) -> int:

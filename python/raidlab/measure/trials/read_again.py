@@ -6,9 +6,8 @@ an interval. The counters of the disks below say how much of what was read again
 
 from __future__ import annotations
 
-from typing import Any
-
 from raidlab.measure.trials.target import Probed, compared, scan
+from raidlab.results.facts import Trials
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import Layer, counters, stack_below
 
@@ -19,14 +18,13 @@ _PART_BYTES = 16 << 20
 _BLOCK_BYTES = 64 << 10
 
 
-def tried(target: Probed) -> dict[str, Any]:
+def tried(target: Probed) -> Trials:
     """How many times as fast it was again, and the share of that which moved at the disks (None: not counted)."""
     part = min(_PART_BYTES, target.size_bytes // PARTS // _BLOCK_BYTES * _BLOCK_BYTES)
     if part < _BLOCK_BYTES:
         return {}
     # The bottom of the stack: what moves there has been through every cache above.
-    disks = set(target.facts.get("disks", []))
-    bottom = [layer for layer in stack_below(target.path, Sources()) if layer.name in disks]
+    bottom = [layer for layer in stack_below(target.path, Sources()) if layer.name in target.disks]
     first, again, moved = [], [], []
     for number in range(PARTS):
         offset = number * (target.size_bytes - part) // (PARTS - 1) // _BLOCK_BYTES * _BLOCK_BYTES
@@ -40,7 +38,7 @@ def tried(target: Probed) -> dict[str, Any]:
         return {}
     counted = [count for count in moved if count is not None]
     return {
-        KEY: {
+        "read_again": {
             **ratio,
             "bytes": PARTS * part,
             "part_bytes": part,

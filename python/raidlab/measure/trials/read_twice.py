@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from raidlab.measure.trials.target import Probed
+from raidlab.results.facts import Trials
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import counters, stack_below
 
@@ -25,7 +26,7 @@ _MOST_S = 2.0
 _FIRST_KEPT = 4
 
 
-def tried(target: Probed) -> dict[str, Any]:
+def tried(target: Probed) -> Trials:
     """How many blocks were read twice, and which of them came back otherwise; nothing without O_DIRECT."""
     try:
         descriptor = os.open(target.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
@@ -37,7 +38,7 @@ def tried(target: Probed) -> dict[str, Any]:
         os.close(descriptor)
 
 
-def _read_twice(descriptor: int, target: Probed) -> dict[str, Any]:
+def _read_twice(descriptor: int, target: Probed) -> Trials:
     there = target.size_bytes // _BLOCK_BYTES
     blocks = random.Random(1).sample(range(there), min(there, _MOST_BLOCKS))
     written = _written(descriptor, target)
@@ -52,7 +53,7 @@ def _read_twice(descriptor: int, target: Probed) -> dict[str, Any]:
             block for block, sum_ in zip(blocks, first, strict=False) if _read(descriptor, block, buffer) != sum_
         ]
     return {
-        KEY: {
+        "read_twice": {
             "blocks": len(first),
             "block_bytes": _BLOCK_BYTES,
             "different": len(different),

@@ -13,10 +13,10 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from typing import Any
 
 from raidlab.directory import Directory
 from raidlab.measure.trials.target import Probed, compared
+from raidlab.results.facts import Trials
 
 KEY = "repeated_pair"
 
@@ -26,7 +26,7 @@ _BLOCK_BYTES = 128 << 10
 _FILE = "member-pair.dat"
 
 
-def tried(target: Probed) -> dict[str, Any]:
+def tried(target: Probed) -> Trials:
     """How many times as fast repeated data were written, with an interval."""
     part = min(_PART_BYTES, target.size_bytes // _BLOCK_BYTES * _BLOCK_BYTES)
     if not target.writable or target.member["kind"] != "file" or not part:
@@ -37,7 +37,7 @@ def tried(target: Probed) -> dict[str, Any]:
             with Directory.open(target.path.parent) as folder:
                 rates[same].append(_written(folder, part, same=same))
     pair = compared(rates[True], rates[False])
-    return {} if pair is None else {KEY: pair}
+    return {} if pair is None else {"repeated_pair": pair}
 
 
 def _written(folder: Directory, part: int, *, same: bool) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from raidlab.results.facts import SpeedRatio
 from raidlab.run.runner import run_request
 from raidlab.stats import ratio_interval
 
@@ -22,8 +23,8 @@ class Probed:
     member : dict
         As the engine takes it.
     size_bytes : int
-    facts : dict
-        What is known of it.
+    disks : list of str
+        The physical disks that it lies on.
     writable : bool
         Whether it may be overwritten: a file of raidlab's own, or a device given up by name.
     """
@@ -31,7 +32,7 @@ class Probed:
     path: Path
     member: dict[str, Any]
     size_bytes: int
-    facts: dict[str, Any]
+    disks: list[str]
     writable: bool
 
 
@@ -62,7 +63,7 @@ def scan(target: Probed, offset: int, length: int, *, depth: int = 1, block: int
     return float(answer["all"]["bytes"] / answer["elapsed_ns"] * 1e9) if answer["elapsed_ns"] else 0.0
 
 
-def compared(own: list[float], other: list[float]) -> dict[str, Any] | None:
+def compared(own: list[float], other: list[float]) -> SpeedRatio | None:
     """How many times as fast: the median ratio of the pairs, and its 95 % interval; None where there is none."""
     interval = ratio_interval(own, other)
     if interval is None:

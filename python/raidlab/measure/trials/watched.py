@@ -8,18 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import MovedAt, Watched
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import Layer, counters, stack_below
 
-KEY = "watched"
 SECONDS = 1.0
 
 
-def watch(
-    paths: Sequence[Path | None], seconds: float = SECONDS, sources: Sources | None = None
-) -> list[dict[str, Any]]:
+def watch(paths: Sequence[Path | None], seconds: float = SECONDS, sources: Sources | None = None) -> list[Watched]:
     """``seconds`` and ``devices`` (``name``, ``read_bytes``, ``write_bytes``) of each path, the uppermost first."""
     asked = sources or Sources()
     stacks = [stack_below(path, asked) if path is not None else [] for path in paths]
@@ -32,7 +29,7 @@ def watch(
     ]
 
 
-def moved(name: str, before: tuple[int, int], after: tuple[int, int]) -> dict[str, Any]:
+def moved(name: str, before: tuple[int, int], after: tuple[int, int]) -> MovedAt:
     """What a device moved between two readings."""
     return {"name": name, "read_bytes": after[0] - before[0], "write_bytes": after[1] - before[1]}
 

@@ -101,7 +101,8 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
 
 
 def _fitted_of_device(analysis: Analysis, target: str) -> tuple[str, ...]:
-    said = (analysis.run.facts["devices"].get(target) or {}).get("provenance", {})
+    device = analysis.run.facts["devices"].get(target)
+    said = device.get("provenance", {}) if device is not None else {}
     return tuple(f"device.{name}" for name, one in said.items() if one.get("status") == "fitted")
 
 

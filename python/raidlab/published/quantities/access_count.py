@@ -26,7 +26,10 @@ def read(keys: Keys, source: Source) -> Reading | None:
     if workload.trace is not None:
         raise NotThereError(f"'{keys.workload}' replays a trace, which has no mean size before it is read")
     tree = source.run.tree(keys.array)
-    return Reading(throughput_per_member_percent(tree, typical_bytes(workload), workload.read))
+    try:
+        return Reading(throughput_per_member_percent(tree, typical_bytes(workload), workload.read))
+    except ValueError as error:
+        raise NotThereError(str(error)) from None
 
 
 KIND = Kind(kind="access_count", title="the simple access-count model", keys=Keys, is_run=False, read=read)

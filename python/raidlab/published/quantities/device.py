@@ -25,8 +25,11 @@ def read(keys: Keys, source: Source) -> Reading | None:
     if device is None:
         return None
     if keys.key in _IDLE:
-        return Reading(float(_core.device_facts(json.dumps(device))[keys.key]))
-    found = device
+        try:
+            return Reading(float(_core.device_facts(json.dumps(device))[keys.key]))
+        except _core.CellError as error:
+            raise NotThereError(f"the run's device is none that this engine knows: {error}") from None
+    found: object = device
     for step in keys.key.split("."):
         found = found.get(step) if isinstance(found, dict) else None
     if not isinstance(found, int | float):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any, Literal
+from typing import Literal
 
 from raidlab.published.quantities.kind import Kind, Reading, Source
 from raidlab.study.words import Depth, Name, Table
@@ -28,11 +28,12 @@ class Keys(Table):
 
 def read(keys: Keys, source: Source) -> Reading | None:
     """The number; of the median also that of each pair of runs."""
-    found: list[dict[str, Any]] = source.run.facts.get("second_tool", []) if source.target == "live" else []
+    found = source.run.facts.get("second_tool", []) if source.target == "live" else []
     for one in found:
         if (one["array"], one["workload"], one["depth"]) != (keys.array, keys.workload, keys.depth):
             continue
-        values = [pair[keys.tool][keys.figure] for pair in one.get("pairs", ()) if keys.figure in pair[keys.tool]]
+        pairs = [] if "missing" in one else one["pairs"]
+        values = [pair[keys.tool][keys.figure] for pair in pairs if keys.figure in pair[keys.tool]]
         if not values:
             return None
         middle = statistics.median(values)

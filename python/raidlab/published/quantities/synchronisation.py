@@ -36,7 +36,10 @@ def read(keys: Keys, source: Source) -> Reading | None:
     if device is None:
         return None
     text = json.dumps(device)
-    facts = _core.device_facts(text)
+    try:
+        facts = _core.device_facts(text)
+    except _core.CellError as error:
+        raise NotThereError(f"the run's device is none that this engine knows: {error}") from None
     sectors = keys.size // int(facts["sector_bytes"])
     places = int(facts["capacity_bytes"]) // keys.size
     if sectors == 0 or places == 0:

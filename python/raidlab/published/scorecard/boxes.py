@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from raidlab.analysis.checks import Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.errors import InputError
+from raidlab.results.facts import Facts
 
 _CHECK = "side_by_side"
 
@@ -112,6 +113,6 @@ def not_alike(boxes: Sequence[Box]) -> Iterator[Finding]:
             yield Finding(_CHECK, box.target, "WARN", evidence, "Run the same study on the same machine for each box.")
 
 
-def _machine(facts: dict[str, object]) -> object:
+def _machine(facts: Facts) -> tuple[object, ...]:
     host = facts["host"]
-    return tuple(host.get(key) for key in ("cpu", "cpus", "kernel", "memory_kib")) if isinstance(host, dict) else None
+    return host["cpu"], host["cpus"], host["kernel"], host["memory_kib"]

@@ -71,7 +71,7 @@ def _rows(analysis: Analysis, spec: StudyFigure, target: str, line: Line, metric
 
 def _volumes(analysis: Analysis, array: str) -> int:
     tree = analysis.run.tree(array)
-    return len(tree["children"]) if tree["kind"] == "independent" else 1
+    return len(tree.get("children", [0])) if tree["kind"] == "independent" else 1
 
 
 def _foreign(analysis: Analysis, spec: StudyFigure) -> list[dict[str, Any]]:

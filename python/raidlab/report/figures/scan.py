@@ -21,6 +21,7 @@ from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.check import count_leaves, typical_bytes
 from raidlab.study.figure import FigureScan, StudyFigure
+from raidlab.study.tree import Tree
 from raidlab.study.workload import Workload
 
 KIND = "scan"
@@ -77,7 +78,7 @@ def _rows(source: Source, spec: StudyFigure, line: FigureScan, metric: Metric) -
     return sorted(rows, key=lambda row: row["x"])
 
 
-def _along(over: str, tree: dict[str, Any], work: Workload) -> float | None:
+def _along(over: str, tree: Tree, work: Workload) -> float | None:
     places: dict[str, Callable[[], float | None]] = {
         "read_percent": lambda: 100 * work.read,
         "request_mb": lambda: typical_bytes(work) / 1e6,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -17,15 +17,17 @@ from raidlab.report.figures.over_blocks import RUNS
 from raidlab.report.figures.own import ONE_RUN, own_key
 from raidlab.report.figures.style import COLOURS, PANEL_HEIGHT, PANEL_WIDTH, SHAPES
 from raidlab.report.figures.words import number, of_lines
+from raidlab.results.facts import ToolMeasured
 
 KIND = "two_tools"
-_TOOLS = ("raidlab", "fio")
+Tool = Literal["raidlab", "fio"]
+_TOOLS: tuple[Tool, Tool] = ("raidlab", "fio")
 _PANELS = (("throughput_mb_s", "throughput (MB/s)"), ("processors_busy", "processors busy with the tool"))
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each the study asks for, of what was measured on real members."""
-    found = [one for one in analysis.run.facts.get("second_tool", ()) if "pairs" in one]
+    found = [one for one in analysis.run.facts.get("second_tool", []) if "missing" not in one]
     for spec in analysis.run.study.figure:
         mine = [one for one in found if one["array"] in spec.arrays and one["workload"] in spec.workloads]
         if spec.draw == KIND and mine:
@@ -36,12 +38,13 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
             yield Figure(KIND, own_key(spec, "live"), f"{spec.number}: {spec.title}", caption, made)
 
 
-def _rows(found: list[dict[str, Any]], key: str, title: str) -> list[dict[str, Any]]:
+def _rows(found: list[ToolMeasured], key: str, title: str) -> list[dict[str, Any]]:
     return [row for one in found for tool in _TOOLS for row in _row(one, tool, key, title)]
 
 
 def _alt_text(rows: list[dict[str, Any]], title: str) -> str:
-    lines = {tool: [(row["jobs"], row["value"]) for row in rows if row["tool"] == tool] for tool in _TOOLS}
+    names: tuple[str, ...] = _TOOLS
+    lines = {name: [(row["jobs"], row["value"]) for row in rows if row["tool"] == name] for name in names}
     return of_lines(lines, "jobs", title)
 
 
@@ -69,7 +72,7 @@ def _chart(rows: list[dict[str, Any]], title: str) -> Chart:
     return alt.LayerChart(layer=layers).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
 
 
-def _row(one: dict[str, Any], tool: str, key: str, title: str) -> Iterator[dict[str, Any]]:
+def _row(one: ToolMeasured, tool: Tool, key: str, title: str) -> Iterator[dict[str, Any]]:
     values = [pair[tool][key] for pair in one["pairs"] if key in pair[tool]]
     if values:
         middle = statistics.median(values)

@@ -19,8 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from raidlab.results.facts import Volume
 from raidlab.run.kernel_facts import btrfs, dm, md, zfs
-from raidlab.run.kernel_facts.sources import Sources, Volume, slaves
+from raidlab.run.kernel_facts.sources import Sources, slaves
 
 BLOCK_KINDS = (md, dm, zfs)
 _DEEPEST = 8

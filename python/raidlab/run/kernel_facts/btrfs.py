@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-from raidlab.run.kernel_facts.sources import Reading, Sources, Volume
+from raidlab.results.facts import Volume, VolumeMember
+from raidlab.run.kernel_facts.sources import Reading, Sources
 
 KIND = "btrfs"
 
@@ -65,7 +65,7 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
     named = _names_by_id(reading, mount_point, sources)
     missing = sum(1 for info in by_id.values() if info["state"] == "missing")
     action = reading.text("activity", folder / "exclusive_operation")
-    volume: Volume = {
+    return {
         "kind": KIND,
         "name": mount_point,
         "level": level,
@@ -75,7 +75,7 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
         "activity": "idle" if action == "none" else action,
         "activity_share": None,
         "missing_members": missing if by_id else None,
-        "members": [{"name": named.get(number, f"device {number}"), **info} for number, info in by_id.items()]
+        "members": [{**info, "name": named.get(number, f"device {number}")} for number, info in by_id.items()]
         or [{"name": device.name, "state": None, "kernel_state": None} for device in devices(folder)],
         "details": {
             "uuid": folder.name,
@@ -83,9 +83,8 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
             "checksum": reading.text("checksum", folder / "checksum"),
             **_usage(reading, mount_point, sources),
         },
+        "unknown": reading.unknown,
     }
-    volume["unknown"] = reading.unknown
-    return volume
 
 
 def _profiles(folder: Path) -> list[str]:
@@ -95,8 +94,9 @@ def _profiles(folder: Path) -> list[str]:
     return [entry.name for entry in sorted(folder.iterdir()) if (entry / "total_bytes").exists()]
 
 
-def _device_infos(folder: Path) -> dict[str, dict[str, Any]]:
-    found = {}
+def _device_infos(folder: Path) -> dict[str, VolumeMember]:
+    """What sysfs says of each device by its number; what it is called is known elsewhere."""
+    found: dict[str, VolumeMember] = {}
     entries = (folder / "devinfo").iterdir() if (folder / "devinfo").is_dir() else []
     for entry in sorted(entries, key=lambda entry: int(entry.name) if entry.name.isdigit() else 0):
         reading = Reading()
@@ -124,13 +124,13 @@ def _names_by_id(reading: Reading, mount_point: str, sources: Sources) -> dict[s
     return {number: Path(path).name for number, path in found if path != "missing"}
 
 
-def _usage(reading: Reading, mount_point: str, sources: Sources) -> dict[str, Any]:
+def _usage(reading: Reading, mount_point: str, sources: Sources) -> dict[str, int | float]:
     words = ["btrfs", "filesystem", "usage", "-b", mount_point]
     text = reading.tool(("usage",), sources, words)
     return parse_usage(text) if text is not None else {}
 
 
-def parse_usage(text: str) -> dict[str, Any]:
+def parse_usage(text: str) -> dict[str, int | float]:
     r"""The figures of ``btrfs filesystem usage -b`` that matter here.
 
     Examples
@@ -139,7 +139,7 @@ def parse_usage(text: str) -> dict[str, Any]:
     {'size_bytes': 943718400, 'data_ratio': 1.5}
     """
     overall = text.partition("\n\n")[0]
-    found: dict[str, Any] = {}
+    found: dict[str, int | float] = {}
     for line in overall.splitlines():
         key, _, value = line.strip().partition(":")
         number = value.split()[0] if value.split() else ""

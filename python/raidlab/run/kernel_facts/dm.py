@@ -9,9 +9,9 @@ Reference: the kernel's Documentation/admin-guide/device-mapper/ (dm-raid.rst, s
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from raidlab.run.kernel_facts.sources import Reading, Sources, Volume, slaves
+from raidlab.results.facts import Volume, VolumeMember
+from raidlab.run.kernel_facts.sources import Reading, Sources, slaves
 
 KIND = "dm"
 
@@ -53,6 +53,7 @@ def facts(node: Path, sources: Sources) -> Volume:
         "missing_members": None,
         "members": [{"name": slave.name, "state": None, "kernel_state": None} for slave in below],
         "details": {"made_by": _MAKERS.get(uuid.partition("-")[0], "device mapper"), "device": node.name},
+        "unknown": reading.unknown,
     }
     asked = ("level", "chunk_bytes", "state")
     table = reading.tool(asked, sources, ["dmsetup", "table", name])
@@ -64,7 +65,6 @@ def facts(node: Path, sources: Sources) -> Volume:
     if suspended:
         volume["state"] = "failed"
         reading.unknown.pop("state", None)
-    volume["unknown"] = reading.unknown
     return volume
 
 
@@ -92,14 +92,14 @@ def _read_status(volume: Volume, reading: Reading, status: str) -> None:
     segments = [line.split() for line in status.splitlines() if len(line.split()) >= 3]
     targets = {words[2] for words in segments}
     if targets and targets <= _WITHOUT_REDUNDANCY:
-        volume.update(state="optimal", activity="idle", missing_members=0)
+        volume["state"], volume["activity"], volume["missing_members"] = "optimal", "idle", 0
         return
     if targets != {"raid"}:
         reading.unknown["state"] = f"the target '{', '.join(sorted(targets))}' says nothing of redundancy"
         return
     # start length raid TYPE DEVICES HEALTH DONE/TOTAL ACTION MISMATCHES ...
     health = "".join(words[5] for words in segments if len(words) > 5)
-    found: list[dict[str, Any]] = [
+    found: list[VolumeMember] = [
         {"name": f"member {slot}", "state": _HEALTH.get(mark), "kernel_state": mark, "slot": slot}
         for slot, mark in enumerate(health)
     ]

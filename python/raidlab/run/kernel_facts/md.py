@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from raidlab.run.kernel_facts.sources import Reading, Sources, Volume
+from raidlab.results.facts import Volume, VolumeMember
+from raidlab.run.kernel_facts.sources import Reading, Sources
 
 KIND = "md"
 
@@ -60,12 +61,13 @@ def facts(node: Path, sources: Sources) -> Volume:
         "activity_share": _share(here / "sync_completed") if activity not in (None, "idle") else None,
         "members": [_member(entry) for entry in sorted(here.glob("dev-*"))],
         "details": _details(here, level),
+        "state": None,
+        "unknown": reading.unknown,
     }
-    _fill_from_mdstat(volume, reading, sources)
+    _fill_from_mdstat(volume, sources)
     volume["state"] = _state(volume)
     if volume["state"] is None:
         reading.unknown["state"] = "neither the array's state nor the number of missing members could be read"
-    volume["unknown"] = reading.unknown
     return volume
 
 
@@ -76,19 +78,21 @@ def _chunk(reading: Reading, here: Path, level: str | None) -> int | None:
     return reading.number("chunk_bytes", here / "chunk_size")
 
 
-def _member(entry: Path) -> dict[str, Any]:
+def _member(entry: Path) -> VolumeMember:
     reading = Reading()
     words = reading.text("state", entry / "state")
     slot = reading.text("slot", entry / "slot")
     errors = reading.number("read_errors", entry / "errors")
-    member: dict[str, Any] = {
+    member: VolumeMember = {
         "name": entry.name.removeprefix("dev-"),
         "state": None if words is None else _member_state(words.split(","), slot),
         "kernel_state": words,
         "slot": int(slot) if slot is not None and slot.isdigit() else None,
         "read_errors": errors,
     }
-    return member | ({"unknown": reading.unknown} if reading.unknown else {})
+    if reading.unknown:
+        member["unknown"] = reading.unknown
+    return member
 
 
 def _member_state(words: list[str], slot: str | None) -> str:
@@ -109,11 +113,11 @@ def _share(file: Path) -> float | None:
         return None
 
 
-def _details(here: Path, level: str | None) -> dict[str, Any]:
+def _details(here: Path, level: str | None) -> dict[str, str | int | float | None]:
     """What else decides how fast it is; a file that this level does not have is left out."""
     reading = Reading()
     files = ("metadata_version", "consistency_policy", "mismatch_cnt", "stripe_cache_size", "group_thread_count")
-    found: dict[str, Any] = {name: reading.text(name, here / name) for name in files}
+    found = {name: reading.text(name, here / name) for name in files}
     found["bitmap"] = reading.text("bitmap", here / "bitmap" / "location")
     layout = reading.number("layout", here / "layout")
     if layout is not None and level in ("raid5", "raid6"):
@@ -125,17 +129,28 @@ def _details(here: Path, level: str | None) -> dict[str, Any]:
 
 
 def _state(volume: Volume) -> str | None:
-    if volume["kernel_state"] in _NO_IO:
+    if volume.get("kernel_state") in _NO_IO:
         return "failed"
     if volume["missing_members"] is None:
         return None
     return "degraded" if volume["missing_members"] else "optimal"
 
 
-def _fill_from_mdstat(volume: Volume, reading: Reading, sources: Sources) -> None:
+class MdstatArray(TypedDict):
+    """What ``/proc/mdstat`` says of an array."""
+
+    level: str | None
+    chunk_bytes: int | None
+    missing_members: int | None
+    activity: str
+    activity_share: float | None
+    members: list[VolumeMember]
+
+
+def _fill_from_mdstat(volume: Volume, sources: Sources) -> None:
     """What sysfs does not say, ``/proc/mdstat`` may: it has been there for longer."""
-    wanting = [key for key in ("level", "chunk_bytes", "missing_members", "activity") if key in reading.unknown]
-    if not wanting and volume["members"]:
+    unknown = volume["unknown"]
+    if volume["members"] and not {"level", "chunk_bytes", "missing_members", "activity"} & set(unknown):
         return
     try:
         text = (sources.proc / "mdstat").read_text(encoding="utf-8")
@@ -144,15 +159,23 @@ def _fill_from_mdstat(volume: Volume, reading: Reading, sources: Sources) -> Non
     found = parse_mdstat(text).get(volume["name"])
     if found is None:
         return
-    for key in wanting:
-        if found.get(key) is not None:
-            volume[key] = found[key]
-            del reading.unknown[key]
+    if "level" in unknown and found["level"] is not None:
+        volume["level"] = found["level"]
+        del unknown["level"]
+    if "chunk_bytes" in unknown and found["chunk_bytes"] is not None:
+        volume["chunk_bytes"] = found["chunk_bytes"]
+        del unknown["chunk_bytes"]
+    if "missing_members" in unknown and found["missing_members"] is not None:
+        volume["missing_members"] = found["missing_members"]
+        del unknown["missing_members"]
+    if "activity" in unknown:
+        volume["activity"] = found["activity"]
+        del unknown["activity"]
     volume["members"] = volume["members"] or found["members"]
     volume["activity_share"] = volume["activity_share"] or found["activity_share"]
 
 
-def parse_mdstat(text: str) -> dict[str, Volume]:
+def parse_mdstat(text: str) -> dict[str, MdstatArray]:
     r"""The arrays that ``/proc/mdstat`` lists, by name, with what it says of each.
 
     Examples
@@ -161,7 +184,7 @@ def parse_mdstat(text: str) -> dict[str, Volume]:
     >>> found["md0"]["level"], found["md0"]["missing_members"]
     ('raid1', 0)
     """
-    arrays: dict[str, Volume] = {}
+    arrays: dict[str, MdstatArray] = {}
     for block in re.split(r"\n(?=md\S* : )", text):
         head = re.match(r"(md\S*) : (\S+)(?: \((?:auto-)?read-only\))? ?(.*)", block)
         if head is None:
@@ -185,7 +208,7 @@ def parse_mdstat(text: str) -> dict[str, Volume]:
     return arrays
 
 
-def _mdstat_member(match: re.Match[str]) -> dict[str, Any]:
+def _mdstat_member(match: re.Match[str]) -> VolumeMember:
     marks = match["marks"]
     state = "failed" if "(F)" in marks else "spare" if "(S)" in marks else "online"
     return {"name": match["name"], "state": state, "kernel_state": marks or None, "slot": None, "read_errors": None}

@@ -15,11 +15,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 _TOOL_TIMEOUT_S = 20.0
-
-Volume = dict[str, Any]
 
 
 def ask_tool(words: Sequence[str]) -> str:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from raidlab.run.kernel_facts.sources import Reading, Sources, Volume
+from raidlab.results.facts import Volume, VolumeMember
+from raidlab.run.kernel_facts.sources import Reading, Sources
 
 KIND = "zfs"
 
@@ -49,33 +50,61 @@ def facts_of_dataset(dataset: str, sources: Sources, device: str | None = None) 
     """
     reading = Reading()
     volume = _volume(dataset, reading.unknown)
+    details: dict[str, str | int | float | None]
     words = ["zfs", "get", "-Hp", "-o", "property,value", ",".join(_PROPERTIES), dataset]
     properties = reading.tool(("properties",), sources, words)
     pairs = [line.split("\t", 1) for line in (properties or "").splitlines() if "\t" in line]
-    volume["details"] = {key: value for key, value in pairs if value not in ("-", "")}
+    details = {key: value for key, value in pairs if value not in ("-", "")}
     if device is not None:
-        volume["details"]["device"] = device
+        details["device"] = device
+    volume["details"] = details
     pool = dataset.partition("/")[0]
     status = reading.tool(("level", "state", "members"), sources, ["zpool", "status", "-P", pool])
     if status is not None:
-        volume |= parse_status(status)
+        found = parse_status(status)
+        volume["level"], volume["members"] = found["level"], found["members"]
+        volume["state"], volume["kernel_state"] = found["state"], found["kernel_state"]
+        volume["activity"], volume["activity_share"] = found["activity"], found["activity_share"]
+        volume["missing_members"] = found["missing_members"]
     return volume
 
 
 def _volume(name: str, unknown: dict[str, str]) -> Volume:
-    empty: Volume = dict.fromkeys(
-        ("level", "chunk_bytes", "state", "kernel_state", "activity", "activity_share", "missing_members")
-    )
-    return {**empty, "kind": KIND, "name": name, "members": [], "details": {}, "unknown": unknown}
+    return {
+        "kind": KIND,
+        "name": name,
+        "level": None,
+        "chunk_bytes": None,
+        "state": None,
+        "kernel_state": None,
+        "activity": None,
+        "activity_share": None,
+        "missing_members": None,
+        "members": [],
+        "details": {},
+        "unknown": unknown,
+    }
 
 
-def parse_status(text: str) -> Volume:
+class PoolStatus(TypedDict):
+    """What ``zpool status`` says of a pool."""
+
+    level: str
+    state: str | None
+    kernel_state: str | None
+    activity: str
+    activity_share: float | None
+    members: list[VolumeMember]
+    missing_members: int
+
+
+def parse_status(text: str) -> PoolStatus:
     """State, activity, groups and members from ``zpool status -P``."""
     state = re.search(r"^\s*state: (\S+)", text, re.M)
     scan = re.search(r"^\s*scan: (scrub|resilver) in progress", text, re.M)
     share = re.search(r"([\d.]+)% done", text)
     groups: list[str] = []
-    members: list[dict[str, Any]] = []
+    members: list[VolumeMember] = []
     for line in _config_lines(text):
         words = line.split()
         if words[0] in _OUTSIDE:
@@ -83,8 +112,8 @@ def parse_status(text: str) -> Volume:
         if group := _GROUP.fullmatch(words[0]):
             groups.append(group[1])
         elif len(words) >= 2 and not words[0].startswith(("replacing-", "spare-")):
-            member = {"name": words[0], "state": _MEMBERS.get(words[1], "failed"), "kernel_state": words[1]}
-            members.append(member)
+            state_of = _MEMBERS.get(words[1], "failed")
+            members.append({"name": words[0], "state": state_of, "kernel_state": words[1]})
     word = state[1] if state else None
     kinds = list(dict.fromkeys(groups))
     return {

@@ -1,6 +1,7 @@
 """What this machine did while it measured: its clocks, its processors; read at the beginning and at the end.
 
-Adding a fact: a file with ``KEY`` and ``fact(sources)``, a line in `FACTS`, a test, and the check that reads it.
+Adding a fact: a file with ``fact(sources)``, its key in `results.facts.MachineNow` and in `machine_facts`, a test, and
+the check that reads it.
 
 Invariants:
 
@@ -10,18 +11,15 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Any
-
+from raidlab.results.facts import Machine, MachineNow
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.machine_facts import clock, others, processor
 
-FACTS = (clock, processor, others)
 
-
-def machine_facts(sources: Sources | None = None) -> dict[str, Any]:
+def machine_facts(sources: Sources | None = None) -> MachineNow:
     """All facts, now."""
     asked = sources or Sources()
-    return {fact.KEY: fact.fact(asked) for fact in FACTS}
+    return {"clock": clock.fact(asked), "processor": processor.fact(asked), "others": others.fact(asked)}
 
 
 class MachineWatch:
@@ -31,9 +29,9 @@ class MachineWatch:
         self._sources = sources or Sources()
         self._before = machine_facts(self._sources)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Machine:
         """``before`` and ``after``, the latter being now."""
         return {"before": self._before, "after": machine_facts(self._sources)}
 
 
-__all__ = ["FACTS", "MachineWatch", "machine_facts"]
+__all__ = ["MachineWatch", "machine_facts"]

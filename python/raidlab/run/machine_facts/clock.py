@@ -6,15 +6,13 @@ Reference: clock_gettime(2), clock_getres(2); the kernel's Documentation/timers/
 from __future__ import annotations
 
 import time
-from typing import Any
 
+from raidlab.results.facts import Clock
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import read_word_plain
 
-KEY = "clock"
 
-
-def fact(sources: Sources) -> dict[str, Any]:
+def fact(sources: Sources) -> Clock:
     """The source, the resolution, and three clocks at one moment; that of the boot goes on while the machine sleeps."""
     return {
         "source": read_word_plain(

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import OtherPrograms
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import read_word_plain
 
-KEY = "others"
 # The parent of the kernel's own threads, which work for whoever asks.
 _KTHREADD = 2
 
 
-def fact(sources: Sources) -> dict[str, Any]:
+def fact(sources: Sources) -> OtherPrograms:
     """``programs``: ticks of each other program by its number; ``waited_us`` since boot; None where it is not told."""
     return {"programs": _programs(sources.proc), "waited_us": _waited_us(sources.proc)}
 

@@ -6,17 +6,16 @@ Documentation/ABI/testing/sysfs-devices-system-cpu (thermal_throttle), sysfs-cla
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import Processor
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.limits import groups_of
 from raidlab.run.target_facts.stack import read_word_plain
 
-KEY = "processor"
 
-
-def fact(sources: Sources) -> dict[str, Any]:
+def fact(sources: Sources) -> Processor:
     """Counters since boot, and settings as they are."""
     cpus = sources.sys / "devices" / "system" / "cpu"
     steal, ticks = _ticks(sources)
@@ -28,7 +27,7 @@ def fact(sources: Sources) -> dict[str, Any]:
         "frequency_cap_khz": _number(cpus / "cpu0" / "cpufreq" / "scaling_max_freq"),
         "frequency_most_khz": _number(cpus / "cpu0" / "cpufreq" / "cpuinfo_max_freq"),
         "on_battery": _on_battery(sources.sys / "class" / "power_supply"),
-        **_quota(sources),
+        "quota_stops": _quota_stops(sources),
     }
 
 
@@ -41,7 +40,7 @@ def _ticks(sources: Sources) -> tuple[int | None, int | None]:
     return (ticks[7], sum(ticks)) if len(ticks) == 8 else (None, None)
 
 
-def _quota(sources: Sources) -> dict[str, int | None]:
+def _quota_stops(sources: Sources) -> int | None:
     """How often the quota of a control group stopped this process, of all groups it is in; None without any."""
     stopped: list[int] = []
     try:
@@ -53,7 +52,7 @@ def _quota(sources: Sources) -> dict[str, int | None]:
             key, _, value = line.partition(" ")
             if key == "nr_throttled" and value.isdigit():
                 stopped.append(int(value))
-    return {"quota_stops": sum(stopped) if stopped else None}
+    return sum(stopped) if stopped else None
 
 
 def _on_battery(folder: Path) -> bool | None:
@@ -63,7 +62,7 @@ def _on_battery(folder: Path) -> bool | None:
     return None if not mains else "1" not in mains
 
 
-def _sum_of(files: Any) -> int | None:
+def _sum_of(files: Iterable[Path]) -> int | None:
     found = [number for file in files if (number := _number(file)) is not None]
     return sum(found) if found else None
 

@@ -1,7 +1,7 @@
 """What a live target is, beyond what the engine tells: what lies below it and how that is set; one file a fact.
 
-Adding a fact: a file with ``KEY`` and ``fact(path, stack, sources)``, a line in `FACTS`, a test with a tree of files in
-place of sysfs, and the check that reads it.
+Adding a fact: a file with ``fact(path, stack, sources)``, its key in `results.facts.TargetFacts` and in `target_facts`,
+a test with a tree of files in place of sysfs, and the check that reads it.
 
 Invariants:
 
@@ -12,19 +12,20 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from raidlab.results.facts import Member, TargetFacts, Unknown
 from raidlab.run.kernel_facts import Sources, volumes_below
 from raidlab.run.physical import disks_below
 from raidlab.run.target_facts import allocation, content, limits, settings, signature, traffic
 from raidlab.run.target_facts.stack import Layer, layer_facts, stack_below
 
-# Counters last: what the others read is not to be taken for a load.
-FACTS = (settings, limits, allocation, signature, content, traffic)
+T = TypeVar("T")
 
 
-def target_facts(path: str | Path | None, sources: Sources | None = None) -> dict[str, Any]:
+def target_facts(path: str | Path | None, sources: Sources | None = None) -> TargetFacts:
     """All facts of the target at a path; of one without a path (memory, null) that nothing lies below.
 
     Parameters
@@ -41,18 +42,29 @@ def target_facts(path: str | Path | None, sources: Sources | None = None) -> dic
         "disks": disks_below(place),
         "volumes": volumes_below(place),
         "stack": [layer_facts(layer) for layer in stack],
-        **{fact.KEY: _had(fact.fact, place, stack, asked) for fact in FACTS},
+        "settings": _had(settings.fact, place, stack, asked),
+        "limits": _had(limits.fact, place, stack, asked),
+        "allocation": _had(allocation.fact, place, stack, asked),
+        "signature": _had(signature.fact, place, stack, asked),
+        "content": _had(content.fact, place, stack, asked),
+        # Counters last: what the others read is not to be taken for a load.
+        "traffic": _had(traffic.fact, place, stack, asked),
     }
 
 
-def note_state_after(members: list[dict[str, Any]]) -> None:
+def opened_member(opened: Mapping[str, Any]) -> Member:
+    """The engine's facts of a target that it has opened, and what is gathered besides."""
+    return cast(Member, {**opened, **target_facts(opened["path"])})
+
+
+def note_state_after(members: list[Member]) -> None:
     """The state of the kernel's arrays afterwards, and the counters of what lies below.
 
     An array that began to rebuild meanwhile was measured rebuilding.
     """
     for member in members:
-        path = Path(member["path"]) if member.get("path") else None
-        if path is None or not path.exists():
+        path = Path(member.get("path") or "")
+        if not member.get("path") or not path.exists():
             continue
         if member.get("volumes"):
             member["volumes_after"] = volumes_below(path)
@@ -61,11 +73,14 @@ def note_state_after(members: list[dict[str, Any]]) -> None:
             member["traffic_after"] = _had(traffic.fact, path, stack_below(path, sources), sources)
 
 
-def _had(fact: Any, path: Path, stack: list[Layer], sources: Sources) -> dict[str, Any]:
+def _had(
+    fact: Callable[[Path, list[Layer], Sources], T], path: Path, stack: list[Layer], sources: Sources
+) -> T | Unknown:
+    """A fact, or why it could not be had."""
     try:
-        return dict(fact(path, stack, sources))
+        return fact(path, stack, sources)
     except OSError as error:
         return {"unknown": error.strerror or str(error)}
 
 
-__all__ = ["FACTS", "note_state_after", "stack_below", "target_facts"]
+__all__ = ["note_state_after", "opened_member", "stack_below", "target_facts"]

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import Allocation, StoredPlace
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.placement import unwritten_bytes
 from raidlab.run.target_facts.stack import Layer
 
-KEY = "allocation"
-
 _COUNTED_BYTES = 512
 
 
-def fact(path: Path, stack: list[Layer], _sources: Sources) -> dict[str, Any]:
+def fact(path: Path, stack: list[Layer], _sources: Sources) -> Allocation:
     """``places``: ``name``, ``size_bytes`` and ``stored_bytes`` of the file or zram that holds all of the target.
 
     ``stored_bytes`` is None where a file system does not count; ``unwritten_bytes`` says how much of a file is reserved
@@ -36,20 +34,19 @@ def fact(path: Path, stack: list[Layer], _sources: Sources) -> dict[str, Any]:
     return {"places": [place for place in found if place is not None]}
 
 
-def _of_file(file: Path) -> dict[str, Any] | None:
+def _of_file(file: Path) -> StoredPlace | None:
     try:
         status = file.stat()
     except OSError:
         return None
     if not file.is_file() or not status.st_size:
         return None
-    facts = {"name": str(file), "size_bytes": status.st_size}
     # File systems in user space may leave st_blocks at 0. Where there is data all the same, it says nothing.
     if status.st_blocks == 0 and _has_data(file):
-        return {**facts, "stored_bytes": None}
+        return {"name": str(file), "size_bytes": status.st_size, "stored_bytes": None}
     unwritten = min(unwritten_bytes(file) or 0, status.st_size)
     stored = min(status.st_blocks * _COUNTED_BYTES, status.st_size - unwritten)
-    return {**facts, "stored_bytes": stored, "unwritten_bytes": unwritten}
+    return {"name": str(file), "size_bytes": status.st_size, "stored_bytes": stored, "unwritten_bytes": unwritten}
 
 
 def _has_data(file: Path) -> bool:
@@ -64,7 +61,7 @@ def _has_data(file: Path) -> bool:
         os.close(opened)
 
 
-def _of_zram(layer: Layer) -> dict[str, Any] | None:
+def _of_zram(layer: Layer) -> StoredPlace | None:
     """The original size of what is kept; pages of one repeated word are counted in it, though they take no memory."""
     try:
         size = int((layer.disk / "disksize").read_text())

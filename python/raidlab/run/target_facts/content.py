@@ -15,12 +15,10 @@ import os
 import random
 import zlib
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import Content, Unknown
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import Layer
-
-KEY = "content"
 
 BLOCK_BYTES = 4096
 _BLOCKS = 64
@@ -32,7 +30,7 @@ _SEED = 20
 _COMPRESSED_SHARE = 0.75
 
 
-def fact(path: Path, _stack: list[Layer], _sources: Sources) -> dict[str, Any]:
+def fact(path: Path, _stack: list[Layer], _sources: Sources) -> Content | Unknown:
     """``blocks`` sampled, and how many of them are ``zero``, ``compressible`` (zeros included) and ``repeated``."""
     if not (path.is_file() or path.is_block_device()):
         return {"unknown": "it is neither a file nor a block device"}
@@ -62,7 +60,7 @@ def sample(path: Path) -> list[bytes]:
         os.close(descriptor)
 
 
-def judged(blocks: list[bytes]) -> dict[str, int]:
+def judged(blocks: list[bytes]) -> Content:
     """Count the blocks that are zeros, that compress, and that are like one before (zeros apart).
 
     Examples

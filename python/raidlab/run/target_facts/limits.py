@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import Limit, Limits
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import Layer
-
-KEY = "limits"
 
 _V1 = {
     "blkio.throttle.read_bps_device": "read_bytes_per_s",
@@ -31,9 +29,9 @@ _V2 = {
 }
 
 
-def fact(path: Path, stack: list[Layer], sources: Sources) -> dict[str, Any]:
+def fact(path: Path, stack: list[Layer], sources: Sources) -> Limits:
     """``found``: a list of ``device``, ``what``, ``value`` and ``group``."""
-    found = []
+    found: list[Limit] = []
     for folder in groups_of(sources, ("blkio", "io")):
         for numbers, what, value in _limits_in(folder):
             names = [layer.name for layer in stack if numbers in (layer.numbers, _numbers(layer.disk))]

@@ -9,12 +9,10 @@ Reference: the kernel's Documentation/ABI/stable/sysfs-block, section queue; ext
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import Setting, Settings
 from raidlab.run.kernel_facts import Sources, mount_of
 from raidlab.run.target_facts.stack import Layer, read_word
-
-KEY = "settings"
 
 _DEFAULTS = {"nomerges": "0", "rq_affinity": "1", "iostats": "1"}
 # A kernel without hints takes one of these by itself.
@@ -36,7 +34,7 @@ _MOUNT_OPTIONS = {
 }
 
 
-def fact(path: Path, stack: list[Layer], sources: Sources) -> dict[str, Any]:
+def fact(path: Path, stack: list[Layer], sources: Sources) -> Settings:
     """``changed``: a list of ``place``, ``name``, ``value`` and ``default``."""
     changed = [found for layer in stack for found in _of_layer(layer)]
     mount = None if path.is_block_device() else mount_of(path, sources)
@@ -59,8 +57,8 @@ def mount_options(point: str, sources: Sources) -> list[str]:
     return found
 
 
-def _of_layer(layer: Layer) -> list[dict[str, Any]]:
-    found = []
+def _of_layer(layer: Layer) -> list[Setting]:
+    found: list[Setting] = []
 
     def differs(name: str, value: str | None, default: str) -> None:
         if value is not None and value != default:

@@ -6,18 +6,16 @@ Reference: blkid(8), section "Exit code".
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import Signature
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import Layer
-
-KEY = "signature"
 
 # What `blkid` answers when it has found nothing; the sentence is that of `kernel_facts.sources.ask_tool`.
 _NOTHING = "ended with code 2"
 
 
-def fact(path: Path, _stack: list[Layer], sources: Sources) -> dict[str, Any]:
+def fact(path: Path, _stack: list[Layer], sources: Sources) -> Signature:
     """``kind``: its name, such as ``ext4``; None for a blank device. Files have no such fact."""
     if not path.is_block_device():
         return {"kind": None}

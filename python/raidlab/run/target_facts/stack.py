@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from raidlab.results import facts as kept
 from raidlab.run.kernel_facts import Sources, btrfs, mount_of
 from raidlab.run.kernel_facts.sources import slaves
 
@@ -127,18 +127,18 @@ def counters(layer: Layer) -> tuple[int, int] | None:
         return None
 
 
-def layer_facts(layer: Layer) -> dict[str, Any]:
+def layer_facts(layer: Layer) -> kept.Layer:
     """A layer as it stands in a result."""
-    facts: dict[str, Any] = {"name": layer.name, "numbers": layer.numbers}
+    facts: kept.Layer = {"name": layer.name, "numbers": layer.numbers}
     if layer.backing is not None:
         dio = read_word(layer.disk / "loop" / "dio")
         facts["backing"] = str(layer.backing)
         # Without direct I/O the page cache stands between the loop device and its file.
         facts["through_page_cache"] = None if dio is None else dio == "0"
-    for name, of in (("write_cache", str), ("rotational", lambda word: word == "1")):
-        word = read_word(layer.disk / "queue" / name)
-        if word is not None:
-            facts[name] = of(word)
+    if (cache := layer.setting("write_cache")) is not None:
+        facts["write_cache"] = cache
+    if (rotational := layer.setting("rotational")) is not None:
+        facts["rotational"] = rotational == "1"
     algorithm = read_word(layer.disk / "comp_algorithm")
     if algorithm is not None:
         facts["compresses"] = algorithm

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
+from raidlab.results.facts import Traffic
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.target_facts.stack import Layer, counters
 
-KEY = "traffic"
 
-
-def fact(_path: Path, stack: list[Layer], _sources: Sources) -> dict[str, Any]:
+def fact(_path: Path, stack: list[Layer], _sources: Sources) -> Traffic:
     """``at_s`` of a steady clock, and ``devices``: ``read_bytes`` and ``write_bytes`` by name of those that count."""
     found = {layer.name: counters(layer) for layer in stack}
     return {

@@ -1,0 +1,207 @@
+"""What is wrong with a run folder that is not as raidlab wrote it: tables held against what each column may be.
+
+A folder may be a stranger's: whoever takes a figure from a table relies on what is made sure of here.
+
+Invariants:
+
+- A table has the columns of `tables` with their types; one that came after the version that wrote it may be missing.
+- No column but those of `_MAY_BE_NULL` has nulls, and no number is infinite or none.
+- Every row is of a cell that is there, and every cell of an array, a workload and a target that the run had.
+- What is wrong is one sentence that names the file and the column.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from raidlab.errors import InputError
+from raidlab.results.parquet import decoded_size
+from raidlab.results.tables import ACCOUNTS, MEMBER_COUNTS, OPERATIONS, STAGES, TABLES, TIMES
+from raidlab.study import Study
+from raidlab.study.expand import MOST_CELLS, NULL
+from raidlab.study.words import ENGINES
+
+MOST_TABLE_BYTES = 1 << 30
+# What is worked out from a table takes up to seven times as much memory as the table: so it takes half of it.
+_MEMORY_SHARE = 16
+_LEAST_DECODED_BYTES = 256 << 20
+# A text in a frame is this long, and where it is longer it lies elsewhere.
+_VIEW_BYTES = 16
+# A row a second is kept of a run, and room for every second until then is made.
+_MOST_NS = 366 * 86_400 * 10**9
+# Beyond every figure, and small enough that a million of them still have a sum.
+_MOST_FIGURE = 1e60
+_MOST_TOTAL = 2.0**63
+
+_MAY_BE_NULL: Mapping[str, Sequence[str]] = {
+    "cells": (
+        "tasks",
+        *(f"{operation}_{time}_mean_ns" for operation in OPERATIONS for time in TIMES),
+        *("depth_mean", "hold_depth_mean", "hold_depth_final", "hold_share_within_target"),
+        *(f"stage_{stage}" for stage in STAGES),
+        *ACCOUNTS,
+    ),
+    "members": MEMBER_COUNTS[4:],
+    "stations": ("wait_ns",),
+    "snapshots": ("response_sum_ns",),
+    "holds": ("depth", "throughput_bytes_per_s", "throughput_low_bytes_per_s", "throughput_high_bytes_per_s"),
+    "accesses": ("mean_ns",),
+    "checks": ("mend",),
+}
+# What other figures are divided by.
+_AT_LEAST_ONE = {"cells": ("members", "user_bytes"), "stations": ("servers",), "holds": ("target_ns",)}
+_WORDS = {
+    ("cells", "load"): ("closed", "open", "trace", "hold"),
+    ("cells", "target"): (*ENGINES, NULL),
+    ("histograms", "operation"): OPERATIONS,
+    ("histograms", "time"): (*TIMES, "gap"),
+    ("holds", "target"): (*ENGINES, NULL),
+    ("checks", "verdict"): ("PASS", "UNKNOWN", "WARN", "INVALID"),
+}
+# Tables whose rows are histograms: by what they are told apart.
+_HISTOGRAMS = {"histograms": ("cell", "operation", "time"), "snapshot_histograms": ("cell", "time_ns")}
+
+
+def damaged(file: Path, message: str) -> InputError:
+    """The error of a file of a run folder that is not as raidlab wrote it."""
+    return InputError.one("run", message, value=f"'{file}'", accepted="a run folder as raidlab wrote it")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def opened_table(file: Path, name: str, content: bytes, later: Sequence[str]) -> pl.DataFrame:
+    """A table from its bytes, with the columns that raidlab writes, as far as they are there.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        For messages.
+    name : str
+        The table's.
+    content : bytes
+        A Parquet file.
+    later : sequence of str
+        The columns that it may lack, because they came after the version that wrote it.
+
+    Raises
+    ------
+    InputError
+    """
+    columns = TABLES[name]
+    try:
+        _check_size(file, name, content)
+        found = pl.read_parquet_schema(io.BytesIO(content))
+        for column, dtype in columns.items():
+            if column not in found and column not in later:
+                raise damaged(file, f"lacks the column '{column}'")
+            if found.get(column, dtype) != dtype:
+                raise damaged(file, f"has a column '{column}' of type {found[column]} in the place of {dtype}")
+        return pl.read_parquet(io.BytesIO(content), columns=[column for column in columns if column in found])
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise damaged(file, f"cannot be read: {first_line(error)}") from None
+    except BaseException as error:
+        # What Polars' Rust panics with is no `Exception`.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise damaged(file, f"cannot be read: {first_line(error)}") from None
+
+
+def _check_size(file: Path, name: str, content: bytes) -> None:
+    """Refuse what would fill the memory, before it is decoded."""
+    size = decoded_size(content)
+    row_bytes = sum(_VIEW_BYTES if dtype == pl.String else 8 for dtype in TABLES[name].values())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    most = max(_LEAST_DECODED_BYTES, memory // _MEMORY_SHARE)
+    if max(size.page_bytes, size.rows * row_bytes) > most:
+        raise damaged(file, f"is too large: its {size.rows:,} rows take more than {most >> 20:,} MiB")
+    if name == "cells" and size.rows > MOST_CELLS:
+        raise damaged(file, f"has {size.rows:,} rows, and a run has at most {MOST_CELLS:,} cells")
+
+
+def check_rows(
+    file: Path, name: str, frame: pl.DataFrame, study: Study, modelled: Sequence[str], cells: pl.DataFrame | None
+) -> None:
+    """Refuse a table with values that none can have.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        For messages.
+    name : str
+    frame : polars.DataFrame
+        With the columns that the version that wrote it had.
+    study : Study
+        That was run.
+    modelled : sequence of str
+        The targets whose devices were modelled.
+    cells : polars.DataFrame or None
+        The run's cells, already checked; None for the cells themselves.
+
+    Raises
+    ------
+    InputError
+    """
+    for wrong in _wrong(name, frame, study, modelled, cells):
+        raise damaged(file, wrong)
+
+
+def _wrong(
+    name: str, frame: pl.DataFrame, study: Study, modelled: Sequence[str], cells: pl.DataFrame | None
+) -> Iterator[str]:
+    """What is wrong with a table, the first mistake first."""
+    nulls = frame.null_count().row(0, named=True)
+    for column, dtype in frame.schema.items():
+        if nulls[column] and column not in _MAY_BE_NULL.get(name, ()):
+            yield f"has no value in a row of '{column}'"
+        if dtype == pl.Float64 and not frame.select(pl.col(column).is_between(0, _MOST_FIGURE).all()).item():
+            yield f"has a number in '{column}' that no figure can be"
+    for column in _AT_LEAST_ONE.get(name, ()):
+        if (frame[column] == 0).any():
+            yield f"has a row with 0 in '{column}'"
+    for (table, column), words in _WORDS.items():
+        if table == name:
+            yield from _unknown(frame, column, words)
+    yield from _wrong_identity(frame, study, modelled, cells)
+    if "time_ns" in frame.columns and name != "file_sizes" and (frame["time_ns"] > _MOST_NS).any():
+        yield "has a time in 'time_ns' that lies further off than a run can last"
+    if name in _HISTOGRAMS:
+        yield from _wrong_histogram(frame, _HISTOGRAMS[name])
+    if name == "holds" and not frame.filter(pl.col("bound") != "always_exceeded")["depth"].is_not_null().all():
+        yield "has no depth where one was found"
+
+
+def _wrong_identity(
+    frame: pl.DataFrame, study: Study, modelled: Sequence[str], cells: pl.DataFrame | None
+) -> Iterator[str]:
+    """Rows of what the run did not have."""
+    if "array" in frame.columns:
+        yield from _unknown(frame, "array", [array.name for array in study.array])
+        yield from _unknown(frame, "workload", [workload.name for workload in study.workload])
+        yield from _unknown(frame, "target", ["live", NULL, *modelled])
+    if cells is None and frame["cell"].is_duplicated().any():
+        yield "has two rows of one cell"
+    if cells is not None and "cell" in frame.columns:
+        yield from _unknown(frame, "cell", cells["cell"].implode())
+
+
+def _unknown(frame: pl.DataFrame, column: str, known: Sequence[str] | pl.Series) -> Iterator[str]:
+    """A value that is none of those that there can be."""
+    strange = frame.filter(~pl.col(column).is_in(known))[column]
+    if strange.len():
+        yield f"has a row of the {column} '{strange[0]}', which is none of the run's"
+
+
+def _wrong_histogram(frame: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:
+    same = pl.all_horizontal(pl.col(key) == pl.col(key).shift(1) for key in keys)
+    if frame.select((same & (pl.col("value_ns") <= pl.col("value_ns").shift(1))).any()).item():
+        yield "has a histogram whose values do not ascend"
+    if (frame["count"].cast(pl.Float64).sum() or 0.0) >= _MOST_TOTAL:
+        yield "counts more requests than there can be"
