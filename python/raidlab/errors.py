@@ -30,16 +30,17 @@ _LONGEST_VALUE = 160
 # Whatever may act on a terminal instead of showing, or reorder what stands around it.
 _NOT_PLAIN = re.compile(r"[^\n\t\x20-\x7e]")
 
+# What stands before the colon is enough for a help screen.
 EXIT_CODES = {
-    EXIT_OK: "done; no check found the result invalid",
-    EXIT_FAILED: "a measurement failed (an I/O error, a worker that died), or a result could not be written",
-    EXIT_BAD_INPUT: "bad input; nothing was measured or written",
-    EXIT_INVALID_RESULT: "measured, but a check says INVALID: do not use the figures",
-    EXIT_REFUSED: "refused for safety: a target that must not be written",
-    EXIT_INTERNAL: "a defect of raidlab; RAIDLAB_TRACEBACK=1 shows where",
-    EXIT_HUNG_UP: "as 130, by a terminal that closed (SIGHUP)",
-    EXIT_INTERRUPTED: "interrupted (Ctrl-C); what was measured until then is kept",
-    EXIT_TERMINATED: "as 130, by a kill (SIGTERM)",
+    EXIT_OK: "done: no check found the result invalid",
+    EXIT_FAILED: "failed: a measurement (an I/O error, a worker that died), or the writing of a result",
+    EXIT_BAD_INPUT: "bad input: nothing was measured or written",
+    EXIT_INVALID_RESULT: "INVALID: measured, but a check says that the figures must not be used",
+    EXIT_REFUSED: "refused: a target that must not be written, for safety",
+    EXIT_INTERNAL: "a defect: please report it; RAIDLAB_TRACEBACK=1 shows where it is",
+    EXIT_HUNG_UP: "terminal closed (SIGHUP): as 130",
+    EXIT_INTERRUPTED: "interrupted (Ctrl-C): what was measured until then is kept",
+    EXIT_TERMINATED: "killed (SIGTERM): as 130",
 }
 
 

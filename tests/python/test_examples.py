@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from doc_blocks import FILE, LEFT, PAGES, PARSED, ROOT, RUN, Block, blocks_of, name_of
 from raidlab.cli.app import app
@@ -111,13 +112,13 @@ def test_programs_of_a_page_run(page: Path, place: Path, small_run: Run) -> None
 
 def read_by_the_parser(words: list[str]) -> None:
     """Have the command line read its words, without running anything."""
-    command: Any = typer.main.get_command(app)
-    rest = words[1:]
-    while rest and rest[0] in getattr(command, "commands", {}):
-        command, rest = command.commands[rest[0]], rest[1:]
-    if {"-h", "--help", "--install-completion", "--show-completion"} & set(rest):
+    if {"-h", "--help", "--install-completion", "--show-completion"} & set(words):
         return
-    command.make_context(words[0], list(rest))
+    context = typer.main.get_command(app).make_context(words[0], words[1:])
+    while isinstance(context.command, TyperGroup):
+        name, command, rest = context.command.resolve_command(context, [*context._protected_args, *context.args])
+        assert command is not None
+        context = command.make_context(name, rest, parent=context)
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=name_of(page)) for page in PAGES])

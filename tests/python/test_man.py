@@ -44,7 +44,15 @@ def test_shells_are_given_a_completion(shell: str, word: str) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("re", {"report", "results"}), ("run quick", {"quickstart"}), ("run quickstart --on s", {"sim"})],
+    [
+        ("re", {"report", "results"}),
+        ("run quick", {"quickstart"}),
+        ("run quickstart --on s", {"sim"}),
+        ("measure n", {"network", "null"}),
+        ("measure --de", {"--depth", "--destroy"}),
+        ("measure null --de", {"--depth", "--destroy"}),
+        ("measure files . --dr", {"--drop-caches"}),
+    ],
 )
 def test_completion_offers_commands_studies_and_targets(typed: str, offered: set[str]) -> None:
     words = f"raidlab {typed}"

@@ -1,4 +1,4 @@
-"""``raidlab measure-files`` and ``raidlab measure-streams``: what they print, and what they leave behind."""
+"""``raidlab measure files`` and ``raidlab measure streams``: what they print, and what they leave behind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def test_files_are_made_read_by_every_number_of_readers_and_taken_away(tmp_path:
     if in_memory(tmp_path):
         pytest.skip("files in memory are in the page cache, and the result is INVALID")
     words = [
-        "measure-files",
+        "measure",
+        "files",
         tmp_path,
         "--count",
         "12",
@@ -79,7 +80,7 @@ def test_files_that_are_there_are_only_read(tmp_path: Path) -> None:
     for file in files:
         file.write_bytes(os.urandom(50_000))
     before = [file.read_bytes() for file in files]
-    found = json.loads(run("measure-files", *files, "--readers", "1", "--repeats", "1", "--json").stdout)
+    found = json.loads(run("measure", "files", *files, "--readers", "1", "--repeats", "1", "--json").stdout)
     assert found["written"] is None and found["results"][0]["bytes"] == 100_000
     assert [file.read_bytes() for file in files] == before
     assert sorted(tmp_path.iterdir()) == files
@@ -88,14 +89,14 @@ def test_files_that_are_there_are_only_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "pattern"),
     [
-        (["measure-files", "/nowhere"], "PATH: '/nowhere': there is no such file or directory"),
-        (["measure-files", ".", "--readers", "0"], "--readers: '0'"),
-        (["measure-files", ".", "--order", "randm"], "did you mean 'random'"),
-        (["measure-files", ".", "--size", "8 apples"], "--size: '8 apples'"),
-        (["measure-streams", "memory"], "the last stream has no end"),
-        (["measure-streams", "memory", "."], "is a directory: name a file in it"),
-        (["measure-streams", "tape:fast", "null"], "tape:fast"),
-        (["measure-streams", "memory", "null", "--size", "0"], "--size: '0'"),
+        (["measure", "files", "/nowhere"], "PATH: '/nowhere': there is no such file or directory"),
+        (["measure", "files", ".", "--readers", "0"], "--readers: '0'"),
+        (["measure", "files", ".", "--order", "randm"], "did you mean 'random'"),
+        (["measure", "files", ".", "--size", "8 apples"], "--size: '8 apples'"),
+        (["measure", "streams", "memory"], "the last stream has no end"),
+        (["measure", "streams", "memory", "."], "is a directory: name a file in it"),
+        (["measure", "streams", "tape:fast", "null"], "tape:fast"),
+        (["measure", "streams", "memory", "null", "--size", "0"], "--size: '0'"),
     ],
 )
 def test_bad_input_is_one_line(words: list[str], pattern: str) -> None:
@@ -105,11 +106,11 @@ def test_bad_input_is_one_line(words: list[str], pattern: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["measure-files", "{here}", "--size", "1TiB", "--count", "1000"], "PATH: {here} has room for"),
-        (["measure-files", "{here}", "--block", "1000"], "--block: 1000 must be a multiple of 512"),
-        (["measure-streams", "memory", "{here}/new", "--size", "1000"], "--size: 1000 must be a multiple of"),
-        (["measure-streams", "memory", "{here}/new", "--block", "1000"], "--block: 1000 must be a multiple of"),
-        (["measure-streams", "memory", "null", "--buffers", "100000"], "--buffers: 100000 must be 1 to 1024"),
+        (["measure", "files", "{here}", "--size", "1TiB", "--count", "1000"], "PATH: {here} has room for"),
+        (["measure", "files", "{here}", "--block", "1000"], "--block: 1000 must be a multiple of 512"),
+        (["measure", "streams", "memory", "{here}/new", "--size", "1000"], "--size: 1000 must be a multiple of"),
+        (["measure", "streams", "memory", "{here}/new", "--block", "1000"], "--block: 1000 must be a multiple of"),
+        (["measure", "streams", "memory", "null", "--buffers", "100000"], "--buffers: 100000 must be 1 to 1024"),
     ],
 )
 def test_what_only_the_engine_sees_is_said_of_the_flag(words: list[str], said: str, tmp_path: Path) -> None:
@@ -120,7 +121,8 @@ def test_what_only_the_engine_sees_is_said_of_the_flag(words: list[str], said: s
 
 def test_streams_alone_and_together(tmp_path: Path) -> None:
     words = [
-        "measure-streams",
+        "measure",
+        "streams",
         "memory",
         tmp_path / "written",
         "memory",
@@ -154,7 +156,7 @@ def test_a_stream_beside_others_is_held_against_itself_alone() -> None:
 
 
 def test_a_paced_stream_keeps_its_pace() -> None:
-    words = ["measure-streams", "null", "null", "--size", "8MiB", "--rate", "50MB/s", "--repeats", "1"]
+    words = ["measure", "streams", "null", "null", "--size", "8MiB", "--rate", "50MB/s", "--repeats", "1"]
     (row,) = json.loads(run(*words, "--json").stdout)["results"]
     assert row["throughput_mb_s"] <= 50.5 and row["bound_by"] == "pace" and row["late_ns_p99"] is not None
 
@@ -162,7 +164,7 @@ def test_a_paced_stream_keeps_its_pace() -> None:
 def test_a_file_of_others_is_not_written(tmp_path: Path) -> None:
     file = tmp_path / "precious"
     file.write_bytes(b"data" * 4096)
-    assert "was not made by raidlab" in run("measure-streams", "memory", file, "--size", "8KiB", code=4).stderr
+    assert "was not made by raidlab" in run("measure", "streams", "memory", file, "--size", "8KiB", code=4).stderr
     assert file.read_bytes() == b"data" * 4096
 
 
@@ -235,10 +237,10 @@ def test_words() -> None:
     "words",
     [
         # A day at this pace.
-        ["measure-streams", "memory", "null", "--rate", "1MB/s", "--size", "80GiB"],
-        ["measure-files", ".", "--count", "100", "--size", "1MiB", "--readers", "1", "--repeats", "100"],
+        ["measure", "streams", "memory", "null", "--rate", "1MB/s", "--size", "80GiB"],
+        ["measure", "files", ".", "--count", "100", "--size", "1MiB", "--readers", "1", "--repeats", "100"],
     ],
-    ids=lambda words: words[0],
+    ids=lambda words: words[1],
 )
 def test_each_signal_has_its_exit_code(words: list[str], number: int, code: int, tmp_path: Path) -> None:
     with subprocess.Popen(

@@ -26,7 +26,7 @@ def agent(
 ) -> None:
     """Write and read files in PLACE at the word of a controller that has the same key, and nothing else.
 
-    The controller is `raidlab measure-network`. Nothing else of this machine can be reached through it. Messages are
+    The controller is `raidlab measure network`. Nothing else of this machine can be reached through it. Messages are
     authenticated and not encrypted, the data of copies are neither: only for a network that you trust.
     """
     from pathlib import Path

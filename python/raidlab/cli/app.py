@@ -18,9 +18,6 @@ from raidlab.cli import (
     fio,
     layout,
     measure,
-    measure_files,
-    measure_network,
-    measure_streams,
     model,
     plan_io,
     report,
@@ -42,6 +39,8 @@ from raidlab.errors import (
     RaidlabError,
 )
 
+# Of the help screen: where the meanings begin, and what the names have.
+_HELP_COLUMN, _NAME_WIDTH = 14, 8
 # Shows the traceback of what should never happen.
 TRACEBACK = "RAIDLAB_TRACEBACK"
 _NO_MEMORY = ("failed to map segment", "Cannot allocate memory", "out of memory", "memory allocation of")
@@ -52,8 +51,40 @@ _NO_PROCESSES = (
 )
 
 
+# The first help screen.
+_SECTIONS = {
+    "Run": ("run", "study", "fio"),
+    "Measure": ("measure", "check", "agent"),
+    "Understand": ("layout", "plan-io", "model", "device", "trace"),
+    "Keep": ("results", "report", "version"),
+}
+# What was once spelt otherwise.
+_MOVED = {"measure-files": "measure files", "measure-streams": "measure streams", "measure-network": "measure network"}
+
+
 class _Commands(TyperGroup):
     """The subcommands, with our own answer where Typer has one for a reader who leaves and for Ctrl-C."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The subcommands in the order of the help screen."""
+        return [name for names in _SECTIONS.values() for name in names]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The subcommands first, in their sections; then the options."""
+        for title, names in _SECTIONS.items():
+            with formatter.section(title):
+                room = formatter.width - _HELP_COLUMN
+                rows = [(f"{name:<{_NAME_WIDTH}}", self.commands[name].get_short_help_str(room)) for name in names]
+                formatter.write_dl(rows)
+        options = [item.get_help_record(ctx) for item in self.get_params(ctx)]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in options if record is not None])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the subcommand; one that was renamed is an error that says how it is spelt now."""
+        if args and args[0] in _MOVED and not ctx.resilient_parsing:
+            raise InputError.one("raidlab", f"'{args[0]}' is now 'raidlab {_MOVED[args[0]]}'")
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the words; ``--help`` is printed here."""
@@ -78,26 +109,27 @@ app = typer.Typer(
     name="raidlab",
     cls=_Commands,
     help="Compare arrangements of disks: measure them here, simulate them anywhere, and see what each one costs.",
-    epilog="\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()),
+    epilog="Exit codes: " + ", ".join(f"{code} {meaning.split(': ')[0]}" for code, meaning in EXIT_CODES.items()) + ".",
+    subcommand_metavar="COMMAND ...",
+    options_metavar="",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("run", epilog=run.EXAMPLES)(run.run)
-app.command("measure", epilog=measure.EXAMPLES)(measure.measure)
-app.command("measure-files", epilog=measure_files.EXAMPLES)(measure_files.measure_files)
-app.command("measure-streams", epilog=measure_streams.EXAMPLES)(measure_streams.measure_streams)
-app.command("measure-network", epilog=measure_network.EXAMPLES)(measure_network.measure_network)
-app.command("agent")(agent.agent)
-app.command("check", epilog=check.EXAMPLES)(check.check)
-app.add_typer(study.app, name="study")
-app.add_typer(fio.app, name="fio")
-app.add_typer(device.app, name="device")
-app.add_typer(trace.app, name="trace")
-app.add_typer(model.app, name="model")
-app.add_typer(results.app, name="results")
-app.command("report")(report.report)
+app.add_typer(study.app, name="study", short_help="Studies: list, show, fit, hold against what they published.")
+app.add_typer(fio.app, name="fio", short_help="fio's job files: run them, or write them from studies.")
+app.add_typer(measure.app, name="measure", short_help="How fast are requests, files, streams or a network here?")
+app.command("check", epilog=check.EXAMPLES, short_help="What can be said of targets before they are measured?")(
+    check.check
+)
+app.command("agent", short_help="Let a controller elsewhere load a storage from this machine.")(agent.agent)
+app.add_typer(model.app, name="model", short_help="Closed forms: what theory says, against the simulator.")
+app.add_typer(device.app, name="device", short_help="Device models: list, show, import, hold against a trace.")
+app.add_typer(trace.app, name="trace", short_help="Traces of requests: what one holds, and other formats.")
+app.add_typer(results.app, name="results", short_help="List, show, query, compare and export what was run.")
+app.command("report", short_help="Write the page of a run again.")(report.report)
 app.command("layout")(layout.layout)
 app.command("plan-io", epilog=plan_io.EXAMPLES)(plan_io.plan_io)
 app.command("version")(version.version)

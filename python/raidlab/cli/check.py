@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from raidlab.cli.measure import TARGET_HELP, complete_target
+from raidlab.cli.measure.requests import TARGET_HELP, complete_target
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding

@@ -171,7 +171,7 @@ def sheet(
     ] = None,
     network: Annotated[
         list[str] | None,
-        typer.Option("--network", metavar="BOX=FILE", help="What `raidlab measure-network --json` printed of a box."),
+        typer.Option("--network", metavar="BOX=FILE", help="What `raidlab measure network --json` printed of a box."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of Markdown.")] = False,
 ) -> None:

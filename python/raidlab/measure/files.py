@@ -1,4 +1,4 @@
-"""Opening and reading whole files, alone and among others: ``raidlab measure-files``.
+"""Opening and reading whole files, alone and among others: ``raidlab measure files``.
 
 Invariants:
 

@@ -1,4 +1,4 @@
-"""Sequential streams between two ends each, together and each alone: ``raidlab measure-streams``.
+"""Sequential streams between two ends each, together and each alone: ``raidlab measure streams``.
 
 Invariants:
 

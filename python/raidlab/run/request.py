@@ -143,7 +143,7 @@ def direct_request(
     if cell.workload.streams is not None:
         place = ("workload", loaded.study.workload.index(cell.workload), "streams")
         message = "streams do not run on plain targets"
-        raise InputError([loaded.problem(place, message, "'raidlab measure-streams' for streams between any two ends")])
+        raise InputError([loaded.problem(place, message, "'raidlab measure streams' for streams between any two ends")])
     if cell.workload.files is not None:
         place = ("workload", loaded.study.workload.index(cell.workload), "files")
         message = "whole files are not read from plain targets"

@@ -75,7 +75,7 @@ def load_facts(file: Path) -> dict[str, BoxFacts]:
 
 
 def load_network(text: str) -> tuple[str, list[dict[str, Any]]]:
-    """A box and the rows of ``raidlab measure-network --json``, from ``BOX=FILE``.
+    """A box and the rows of ``raidlab measure network --json``, from ``BOX=FILE``.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def load_network(text: str) -> tuple[str, list[dict[str, Any]]]:
         With the mistake.
     """
     box, equals, name = text.rpartition("=")
-    accepted = "BOX=FILE, the file as `raidlab measure-network --json` printed it"
+    accepted = "BOX=FILE, the file as `raidlab measure network --json` printed it"
     if not equals or not box:
         raise InputError.one("--network", "names no box", value=f"'{text}'", accepted=accepted)
     try:

@@ -121,7 +121,7 @@ def make_sheet(
     facts : mapping, optional
         What was entered by hand, by box.
     network : mapping, optional
-        By box, what machines on a network measured on it: the rows of ``raidlab measure-network --json``.
+        By box, what machines on a network measured on it: the rows of ``raidlab measure network --json``.
 
     Raises
     ------

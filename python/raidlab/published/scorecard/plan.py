@@ -18,7 +18,7 @@ SHEET = "sheet.toml"
 
 
 class NetworkStep(Table):
-    """A row of what `raidlab measure-network --json` prints."""
+    """A row of what `raidlab measure network --json` prints."""
 
     test: Line
     """Its test, such as ``3 write``."""

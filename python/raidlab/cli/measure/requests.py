@@ -1,11 +1,25 @@
-"""``raidlab measure``: how fast is this, measured so that the figures can be believed."""
+"""``raidlab measure [requests]``: how fast is this, measured so that the figures can be believed.
+
+Invariants:
+
+- The result goes to standard output: tables at 80 columns, or one JSON document. Everything else goes to standard
+  error.
+- However a measurement ends, what was measured is printed, and the exit code says how it ended.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from raidlab.measure import Asked
+    from raidlab.results import Run
 
 EXAMPLES = """\b
 Examples:
@@ -29,7 +43,7 @@ def complete_target(incomplete: str) -> list[str]:
     return [word for word in ("memory", "null") if word.startswith(incomplete)]
 
 
-def measure(
+def requests(
     targets: Annotated[
         list[str], typer.Argument(metavar="TARGET...", help=TARGET_HELP, autocompletion=complete_target)
     ],
@@ -196,13 +210,12 @@ def measure(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
 ) -> None:
-    """Measure how fast targets are: throughput, response times, what they cost, and whether to believe it.
+    """Measure throughput, response times and costs of targets; the word requests may be left out.
 
-    By default: random reads of 4 KiB, 32 outstanding, three repeats of three seconds. Nothing is written unless the
-    workload writes, and no block device is unless --destroy names it.
+    By default: random reads of 4 KiB, 32 outstanding, three repeats of three seconds. Nothing is written
+    unless the workload writes, and no block device is unless --destroy names it.
     """
-    from raidlab.cli.measuring import measure_and_print
-    from raidlab.cli.witness import refuse_beside_witness, repeats_of, witness_and_print
+    from raidlab.cli.measure.witness import refuse_beside_witness, repeats_of, witness_and_print
     from raidlab.measure.asked import BudgetFlags, asked_of
     from raidlab.measure.drive import Drive
     from raidlab.measure.words import LoadFlags, WorkloadFlags, known_cpus, parse_cpus, parse_share
@@ -244,3 +257,69 @@ def measure(
         )
         raise typer.Exit(witness_and_print(asked, as_json=as_json))
     raise typer.Exit(measure_and_print(asked, out=out, as_json=as_json, argv=["raidlab", *sys.argv[1:]]))
+
+
+def measure_and_print(asked: Asked, *, out: str | None, as_json: bool, argv: Sequence[str]) -> int:
+    """Measure, print, and return the exit code.
+
+    Parameters
+    ----------
+    asked : Asked
+    out : str or None
+        Where a run folder is kept; nowhere if None.
+    as_json : bool
+    argv : sequence of str
+        The command, for the record.
+    """
+    from raidlab.measure import measure
+    from raidlab.run import StopFlag, catching_signals, progress_on
+
+    stop = StopFlag()
+    with ExitStack() as made:
+        made.enter_context(catching_signals(stop))
+        # What is not kept still wants a place until it is printed.
+        place, elsewhere = (_temporary(made), _in_memory(made)) if out is None else (Path(out), None)
+        run = measure(asked, place, progress=progress_on(sys.stderr), argv=argv, stop=stop, elsewhere=elsewhere)
+        return _print(run, as_json=as_json, kept=out is not None)
+
+
+def _temporary(made: ExitStack, parent: str | None = None) -> Path:
+    import tempfile
+
+    return Path(made.enter_context(tempfile.TemporaryDirectory(prefix="raidlab-", dir=parent)))
+
+
+def _in_memory(made: ExitStack) -> Path | None:
+    """Where results fit should the disk of temporary files fill up, which may well be the target."""
+    with suppress(OSError):
+        return _temporary(made, "/dev/shm")
+    return None
+
+
+def _print(run: Run, *, as_json: bool, kept: bool) -> int:
+    from raidlab.analysis.checks import run_checks
+    from raidlab.analysis.metrics import Analysis
+    from raidlab.cli.measure.document import measurement_json
+    from raidlab.cli.measure.tables import print_measurement
+    from raidlab.cli.run import exit_code
+    from raidlab.cli.terminal import printing, say
+
+    status = run.facts["status"]
+    if run.cells.is_empty():
+        say("interrupted; nothing had been measured yet")
+        return exit_code(run, [])
+    analysis = Analysis(run)
+    findings = run_checks(analysis)
+    with printing():
+        if as_json:
+            print(measurement_json(analysis, findings, kept=kept))
+        else:
+            print_measurement(analysis, findings)
+    if kept:
+        say(f"kept: {run.folder} (a page of it: raidlab report {run.folder})")
+    if status != "complete":
+        ended = "was interrupted" if status == "interrupted" else "failed"
+        say(f"the measurement {ended}; what was measured until then is shown above")
+    if run.facts["failure"]:
+        say(f"error: {run.facts['failure']}")
+    return exit_code(run, findings)

@@ -1,4 +1,4 @@
-"""``raidlab measure-files``: opening and reading whole files, alone and among others."""
+"""``raidlab measure files``: opening and reading whole files, alone and among others."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  raidlab measure-files /mnt/disk/ --readers 1,2,4
-  raidlab measure-files /mnt/a/ /mnt/b/ --size table:50kB,100kB,500kB --count 360 --lists 12
-  raidlab measure-files data/*.root --readers 1,8"""
+  raidlab measure files /mnt/disk/ --readers 1,2,4
+  raidlab measure files /mnt/a/ /mnt/b/ --size table:50kB,100kB,500kB --count 360 --lists 12
+  raidlab measure files data/*.root --readers 1,8"""
 
 _LABEL, _WIDTH = 12, 9
 Findings = list[tuple[str, str, str]]
 
 
-def measure_files(
+def files(
     paths: Annotated[
         list[str],
         typer.Argument(metavar="PATH...", help="Directories to make files in (removed afterwards), or files to read."),
@@ -32,7 +32,7 @@ def measure_files(
     ] = "1,2,4",
     size: Annotated[
         str,
-        typer.Option("--size", metavar="SIZE", help="The files' sizes, as for measure: exponential:1MiB and so on."),
+        typer.Option("--size", metavar="SIZE", help="The files' sizes, as for requests: exponential:1MiB and so on."),
     ] = "1MiB",
     count: Annotated[int, typer.Option("--count", min=1, help="How many files are made.")] = 200,
     lists: Annotated[
@@ -142,7 +142,7 @@ def ending(status: str, failure: str | None, verdicts: Sequence[str], signal_nam
 
 
 def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], found: Findings) -> str:
-    from raidlab.cli.measure_tables import figure, half_width
+    from raidlab.cli.measure.tables import figure, half_width
 
     written = outcome.written.fill if outcome.written is not None else None
     heads = ["files/s", "MB/s", "open", "first", "mean", "p50", "p90"]

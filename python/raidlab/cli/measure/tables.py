@@ -14,7 +14,7 @@ from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.point import Point, points_of
 from raidlab.analysis.metrics.result_rows import result_rows, target_rows
-from raidlab.cli.measure_json import COSTS, subject_targets
+from raidlab.cli.measure.document import COSTS, subject_targets
 from raidlab.cli.output import VERDICT_STYLE, percent, short
 from raidlab.cli.terminal import console
 from raidlab.stats.answer import Reason

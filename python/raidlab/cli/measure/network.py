@@ -1,4 +1,4 @@
-"""``raidlab measure-network``: what machines get together from a storage on the network, and what limits them."""
+"""``raidlab measure network``: what machines get together from a storage on the network, and what limits them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  raidlab measure-network 10.0.0.11:7070 10.0.0.12:7070 10.0.0.13:7070 --key key
-  raidlab measure-network --lab /mnt/box --machines 4 --link 100 --server-link 1000"""
+  raidlab measure network 10.0.0.11:7070 10.0.0.12:7070 10.0.0.13:7070 --key key
+  raidlab measure network --lab /mnt/box --machines 4 --link 100 --server-link 1000"""
 
 
-def measure_network(
+def network(
     agents: Annotated[
         list[str] | None,
         typer.Argument(metavar="AGENT...", help="HOST:PORT of each machine where `raidlab agent` runs."),

@@ -1,4 +1,4 @@
-"""``raidlab measure-streams``: how fast data move from end to end, alone and together."""
+"""``raidlab measure streams``: how fast data move from end to end, alone and together."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _COLUMNS = 80
 
 EXAMPLES = """\b
 Examples:
-  raidlab measure-streams memory /mnt/disk/written
-  raidlab measure-streams memory /mnt/disk/written /mnt/disk/source tape:10MB,stop=2s
-  raidlab measure-streams /dev/sdx null --size 4GiB --block 1MiB"""
+  raidlab measure streams memory /mnt/disk/written
+  raidlab measure streams memory /mnt/disk/written /mnt/disk/source tape:10MB,stop=2s
+  raidlab measure streams /dev/sdx null --size 4GiB --block 1MiB"""
 
 
-def measure_streams(
+def streams(
     ends: Annotated[
         list[str],
         typer.Argument(
@@ -74,7 +74,7 @@ def measure_streams(
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
     pace = None if rate is None else parse_with(parse_bytes, "--rate", rate.removesuffix("/s"), "such as 8MB/s") / 1e6
-    streams = streams_of(
+    pairs = streams_of(
         ends,
         bytes=parse_with(parse_bytes, "--size", size, BYTES_ACCEPTED),
         block_bytes=parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED),
@@ -82,7 +82,7 @@ def measure_streams(
         buffers=buffers,
     )
     request = StreamsRequest(
-        streams,
+        pairs,
         seed=seed,
         destroy=[Path(device) for device in destroy or []],
         duration_s=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED) / 1e9,
@@ -97,7 +97,7 @@ def measure_streams(
 
 
 def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
-    from raidlab.cli.measure_files import ending
+    from raidlab.cli.measure.files import ending
     from raidlab.cli.terminal import printing, say
     from raidlab.measure.streams import stream_rows, streams_page_cache
 
@@ -111,7 +111,7 @@ def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], signal_name: s
 
 
 def _table(rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
-    from raidlab.cli.measure_tables import figure, half_width
+    from raidlab.cli.measure.tables import figure, half_width
 
     lines = [f"{'stream':<34}{'MB/s':>8}{'±':>8}{'bound by':>10}{'alone':>8}{'together':>10}"]
     for row in rows:

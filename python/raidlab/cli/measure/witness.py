@@ -91,7 +91,7 @@ def witness_text(point: Witnessed) -> str:
 
 
 def _row(ratio: Ratio) -> str:
-    from raidlab.cli.measure_tables import figure
+    from raidlab.cli.measure.tables import figure
 
     title, scale = _TITLES[ratio.figure]
     figures = f"{figure(ratio.raidlab / scale):>12}{figure(ratio.fio / scale):>12}{ratio.ratio:>9.3f}"
