@@ -325,17 +325,17 @@ def columns() -> list[str]:
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Every subcommand with its full name, in the order of the application."""
+    """Every subcommand with its full name, in the order of the help screen."""
     import typer
 
     from raidlab.cli.app import app
 
     def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-        inner = getattr(command, "commands", None)
-        if inner is None:
+        if not hasattr(command, "commands"):
             yield name, command
-        for word, child in (inner or {}).items():
-            yield from walk(f"{name} {word}", child)
+            return
+        for word in command.list_commands(None):
+            yield from walk(f"{name} {word}", command.commands[word])
 
     yield from walk("raidlab", typer.main.get_command(app))
 
@@ -398,8 +398,9 @@ def main() -> int:
             else:
                 page.write_text(filled(text), encoding="utf-8")
     import man
+    import rooms
 
-    stale += man.main()
+    stale += man.main() + rooms.main()
     return 1 if stale and "--check" in sys.argv else 0
 
 
