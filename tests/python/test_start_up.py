@@ -1,4 +1,4 @@
-"""Starting costs little: the command line's help imports nothing heavy, and is quick."""
+"""Starting costs little: neither the help of the command line nor a worker of the simulator imports anything heavy."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ def test_help_imports_nothing_heavy() -> None:
     loaded = {name.split(".")[0] for name in done.stderr.split()}
     assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
     assert "Exit codes" in done.stdout
+
+
+def test_a_worker_of_the_simulator_imports_only_the_engine() -> None:
+    probe = "import sys, raidlab.run.pool, raidlab._core; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert {name.split(".")[0] for name in loaded}.isdisjoint({*HEAVY, "typer"})
+    assert not [name for name in loaded if name.startswith("raidlab.study")], "each run would begin later"
 
 
 def processor_time_s(program: str) -> float:

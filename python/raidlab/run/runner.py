@@ -15,11 +15,13 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from raidlab.errors import CellFailedError, RefusedError
-from raidlab.run.far import FarMachine, connected
-from raidlab.run.interrupt import StopFlag
+
+if TYPE_CHECKING:
+    from raidlab.run.far import FarMachine
+    from raidlab.run.interrupt import StopFlag
 
 Answer = dict[str, Any]
 LATENESS = "lateness"
@@ -110,6 +112,9 @@ class InlineRunner:
 
     def _run(self, request: str) -> Answer:
         """Run a request, again and slower where its disks were late for a moment; what it measured decides nothing."""
+        # Not at the head: the simulator's workers import this module, and need nothing that this one imports.
+        from raidlab.run.far import connected
+
         number = 0
         while True:
             request = slower(request) if number else request
