@@ -9,7 +9,7 @@ OUT ?= runs
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo wheel test test-wheel test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write site docs format lock notices clean
+.PHONY: help setup demo wheel test test-all test-slow test-wheel test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write site docs format lock notices clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,13 +29,21 @@ setup: $(VENV)/.built ## Set up the virtual environment and build raidlab into i
 demo: setup ## Set everything up, compare arrays over files on this disk and in the simulator, write a report
 	$(BIN)/raidlab run quickstart --out $(OUT)
 
-test: test-rust test-python ## Set everything up and pass the tests
+test: test-rust test-python ## Set everything up and pass the tests, but for those that take long
+test-all: test test-slow ## All tests
+
+# Three at a time on two processors: many tests wait for a clock, a disk or a process of their own.
+PYTEST = $(BIN)/python -m pytest -q -n 3 --dist loadfile $(PYTEST_WORDS)
 
 test-rust:
 	cargo test --locked --workspace --exclude raidlab-py
 
 test-python: setup
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile tests/golden tests/md-witness tests/python
+	$(PYTEST) -m 'not slow' tests/golden tests/md-witness tests/python
+
+test-slow: setup ## The tests that take long: those marked slow
+	cargo test --locked --workspace --exclude raidlab-py --lib --bins --tests -- --ignored
+	$(PYTEST) -m slow tests/golden tests/md-witness tests/python
 
 $(VENV)/.zig: $(VENV)/.packages tests/wheel/requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-virtualenv --require-hashes -r tests/wheel/requirements.lock

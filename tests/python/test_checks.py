@@ -510,7 +510,7 @@ EITHER = (0, 3)
 
 
 def check(*words: str | Path, code: int | tuple[int, ...]) -> str:
-    done = subprocess.run([*CLI, *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([*CLI, *map(str, words)], capture_output=True, text=True, check=False, timeout=600)
     if "io_uring" in done.stderr and done.returncode in (1, 2):
         pytest.skip(f"no io_uring here: {done.stderr}")
     assert done.returncode in ((code,) if isinstance(code, int) else code), done.stderr + done.stdout
@@ -558,22 +558,23 @@ def loop(tmp_path: Path, loops: Callable[[Path], str]) -> Iterator[tuple[str, Pa
     subprocess.run(["umount", str(tmp_path / "mounted")], check=False, capture_output=True)
 
 
+@pytest.mark.slow
 def test_check_overwrites_a_device_only_if_it_is_named_once_more(loop: tuple[str, Path], tmp_path: Path) -> None:
     device, backing = loop
     before = backing.read_bytes()
     # Whether the page cache between the loop device and its file shows is the kernel's to decide: 0 or 3.
-    done = subprocess.run([*CLI, device, "--json"], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([*CLI, device, "--json"], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode in (0, 3), done.stderr
     assert "compressible_pair" not in json.loads(done.stdout)["targets"][0]
     assert backing.read_bytes() == before
     given_up = [*CLI, device, "--destroy", device, "--json"]
-    done = subprocess.run(given_up, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(given_up, capture_output=True, text=True, check=False, timeout=600)
     assert json.loads(done.stdout)["targets"][0]["compressible_pair"]["pairs"] == 5
     assert backing.read_bytes() != before
     if subprocess.run(["mkfs.ext4", "-q", "-F", device], check=False, capture_output=True).returncode == 0:
         (tmp_path / "mounted").mkdir()
         subprocess.run(["mount", device, str(tmp_path / "mounted")], check=True)
-        done = subprocess.run(given_up, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(given_up, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 4 and "is mounted" in done.stderr, done.stderr
 
 

@@ -201,7 +201,7 @@ def test_a_parity_backend_that_is_none_is_named_before_anything_is_made(small_st
     command = [sys.executable, "-m", "raidlab", "run", str(small_study), "--on", "memory"]
     environment = {"PATH": "/usr/bin:/bin", "RAIDLAB_PARITY": "foo", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run(
-        command, cwd=small_study.parent, env=environment, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=small_study.parent, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 2, done.stderr
     assert re.match(r"error: RAIDLAB_PARITY: 'foo': is no parity backend .*; accepted: naive, portable", done.stderr)

@@ -89,7 +89,13 @@ def test_every_command_stands_once_on_the_first_help_screen() -> None:
         assert [line.split()[0] for line in part.splitlines()] == list(names_of_section), "one line a command"
 
 
+@pytest.mark.parametrize("words", [("run",), ("measure", "requests"), ("measure", "files"), ("study", "show")])
+def test_the_usage_of_a_command_says_that_it_has_options(words: tuple[str, ...]) -> None:
+    assert help_of(*words).startswith(f"Usage: raidlab {' '.join(words)} [OPTIONS] ")
+
+
 @pytest.mark.parametrize("words", [(), ("measure",)])
 def test_help_fits_a_terminal_of_80_columns_and_cuts_nothing(words: tuple[str, ...]) -> None:
     lines = help_of(*words).splitlines()
+    assert lines[0].startswith(" ".join(["Usage: raidlab", *words])) and "..." in lines[0]
     assert [line for line in lines if len(line) > COLUMNS or (line.endswith("...") and "Usage" not in line)] == []

@@ -176,6 +176,7 @@ def two_clocks(place: Path) -> Run:
     return run_study(folder / "study.toml", out=folder / "runs", on=["sim", "emulated"])
 
 
+@pytest.mark.slow
 def test_two_targets_of_one_run_are_compared_array_by_array(two_clocks: Run) -> None:
     found = compare(two_clocks, two_clocks, targets=("sim", "emulated"))
     assert {(row.a.target, row.b.target) for row in found.rows} == {("sim", "emulated")}
@@ -194,6 +195,7 @@ def test_two_targets_of_one_run_are_compared_array_by_array(two_clocks: Run) -> 
     assert {(row["target_b"], row["array_b"]) for row in one_array["rows"]} == {("emulated", "raid10")}
 
 
+@pytest.mark.slow
 def test_a_target_named_on_one_side_is_meant_of_both(two_clocks: Run, one: Run) -> None:
     found = compare(two_clocks, one, targets=("sim", "sim"), arrays=("raid5", "raid5"), unequal_capacity=True)
     assert {row.b.target for row in found.rows} == {"sim"}
@@ -263,6 +265,7 @@ def test_unequal_capacity_is_compared_where_it_is_asked_for(one: Run) -> None:
     assert row.values[0] == pytest.approx(row.a.per_s("read_requests") / user["raid5"])
 
 
+@pytest.mark.slow
 def test_an_open_loop_is_compared_by_response_times_only(place: Path) -> None:
     change = ("{ depths = [8, 32] }", "{ open = { rates_per_s = [20, 100000] } }")
     found = compare(_run(place, 1, change), _run(place, 2, change))
@@ -273,6 +276,7 @@ def test_an_open_loop_is_compared_by_response_times_only(place: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_targets_held_are_compared(place: Path) -> None:
     hold = 'load = { depths = [8], hold = { percentile = 90, target = "80ms", max_depth = 64 } }'
     runs = [_run(place, seed, ("load = { depths = [8, 32] }", hold)) for seed in (1, 2)]

@@ -147,7 +147,7 @@ def test_a_measurement_says_it(tmp_path: Path) -> None:
     for sector in range(0, 1024, 2):
         overwrite(path, sector, bytes(SECTOR))
     words = ["measure", str(path), "--runtime", "200ms", "--warmup", "20ms", "--json"]
-    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 3, done.stderr
     (found,) = (finding for finding in json.loads(done.stdout)["checks"] if finding["check"] == "content")
     assert found["verdict"] == "INVALID" and "held zeros" in found["evidence"]
@@ -155,7 +155,7 @@ def test_a_measurement_says_it(tmp_path: Path) -> None:
 
 def test_a_share_that_is_none_is_refused(tmp_path: Path) -> None:
     words = ["measure", "null", "--verify", "ful"]
-    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 2 and "full, sample, off" in done.stderr
 
 

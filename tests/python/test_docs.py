@@ -191,6 +191,7 @@ def test_mistakes_are_told_as_the_tutorial_shows(tmp_path: Path) -> None:
     assert f"$ raidlab run wrong.toml\n{done.stderr}```" in page
 
 
+@pytest.mark.slow
 def test_arrays_are_compared_as_the_page_shows(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "choose-a-level.md").read_text(encoding="utf-8")
     (tmp_path / "six-disks.toml").write_text(

@@ -24,7 +24,7 @@ CLI = [sys.executable, "-m", "raidlab"]
 # Minutes of work a cell: whoever does not stop within one is found by the timeouts below.
 ENDLESS = SMALL_STUDY.replace("requests = 1500", "requests = 500000000")
 SOME = SMALL_STUDY.replace("requests = 1500", "requests = 400000")
-PATIENCE_S = 60
+PATIENCE_S = 600
 
 
 @contextmanager

@@ -74,13 +74,14 @@ def run(command: list[str], place: Path) -> None:
         "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]),
         "COLUMNS": "80",
     }
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=600)
     if "io_uring" in done.stderr and done.returncode == 1:
         pytest.skip(f"no io_uring here: {done.stderr.strip()}")
     assert done.returncode in FINE, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("page", with_blocks("bash"))
+@pytest.mark.slow
 def test_commands_of_a_page_run(page: Path, place: Path) -> None:
     for block in blocks_of(page):
         if block.how == FILE:
@@ -98,6 +99,7 @@ def test_commands_of_a_page_run(page: Path, place: Path) -> None:
 
 
 @pytest.mark.parametrize("page", with_blocks("python"))
+@pytest.mark.slow
 def test_programs_of_a_page_run(page: Path, place: Path, small_run: Run) -> None:
     text = page.read_text(encoding="utf-8")
     for name in {found[0] for found in NAMED_RUN.finditer(text)}:
@@ -110,11 +112,14 @@ def test_programs_of_a_page_run(page: Path, place: Path, small_run: Run) -> None
     run([sys.executable, "-c", "\n".join(program for program in programs if program not in sessions)], place)
 
 
+COMMANDS = typer.main.get_command(app)
+
+
 def read_by_the_parser(words: list[str]) -> None:
     """Have the command line read its words, without running anything."""
     if {"-h", "--help", "--install-completion", "--show-completion"} & set(words):
         return
-    context = typer.main.get_command(app).make_context(words[0], words[1:])
+    context = COMMANDS.make_context(words[0], words[1:])
     while isinstance(context.command, TyperGroup):
         name, command, rest = context.command.resolve_command(context, [*context._protected_args, *context.args])
         assert command is not None

@@ -86,7 +86,7 @@ def machine(place: Path) -> Iterator[CopyMachine]:
     yield CopyMachine(address, address, KEY)
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
 
 
 @pytest.fixture
@@ -132,11 +132,11 @@ def test_a_copy_arrives_as_it_was_sent(place: Path, machine: CopyMachine) -> Non
 
 def test_nobody_else_brings_a_copy(place: Path, machine: CopyMachine) -> None:
     host, _, port = machine.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as control:
+    with socket.create_connection((host, int(port)), timeout=60) as control:
         channel = Channel(control, KEY, "controller")
         channel.send({"do": "take", "file": "raidlab-net-a.dat", "bytes": 100})
         ready = channel.receive()
-        with socket.create_connection((host, ready["port"]), timeout=10) as stranger:
+        with socket.create_connection((host, ready["port"]), timeout=60) as stranger:
             stranger.sendall(b"x" * 132)
             answer = channel.receive()
     assert not answer["ok"] and "somebody else" in answer["error"]

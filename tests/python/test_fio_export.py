@@ -264,6 +264,7 @@ def test_volumes_are_targets(small_study: Path) -> None:
 
 
 @needs_fio
+@pytest.mark.slow
 def test_fio_accepts_what_is_written(tmp_path: Path) -> None:
     # The study's large requests have sizes of which fio would align none; those are refused.
     small = [f"{size} {kind}" for size in ("individual", "full stripe") for kind in ("reads", "writes")]

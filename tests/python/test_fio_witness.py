@@ -173,6 +173,7 @@ def cli(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @needs_fio
+@pytest.mark.slow
 def test_measure_prints_both_and_the_ratio(tmp_path: Path) -> None:
     short = ("--file-size", "4MiB", "--runtime", "500ms", "--warmup", "1ms", "--repeats", "2", "--witness", "fio")
     shown = cli(f"{tmp_path}/", *short)
@@ -188,6 +189,7 @@ def test_measure_prints_both_and_the_ratio(tmp_path: Path) -> None:
 
 
 @needs_fio
+@pytest.mark.slow
 def test_an_open_loop_has_a_witness_too(tmp_path: Path) -> None:
     short = ("--file-size", "4MiB", "--runtime", "200ms", "--warmup", "1ms", "--repeats", "1", "--witness", "fio")
     shown = cli(f"{tmp_path}/", *short, "--rate", "500")

@@ -36,6 +36,7 @@ def test_examples_are_taken(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.slow
 def test_any_input_is_taken_or_refused_in_words(target):
     examples, began = target.examples(), time.process_time()
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

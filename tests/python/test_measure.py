@@ -40,7 +40,7 @@ def measure(*words: str | Path, code: int = 0, quick: Sequence[str] = QUICK) -> 
         text=True,
         check=False,
         env={**os.environ, "COLUMNS": "80"},
-        timeout=300,
+        timeout=600,
     )
     if "io_uring" in done.stderr and done.returncode == 1:
         pytest.skip(f"no io_uring here: {done.stderr}")
@@ -107,8 +107,8 @@ def pulled_away(pull: Callable[[], object], *words: str | Path, code: int = 1) -
     reader = threading.Thread(target=lambda: seen.extend(process.stderr or []))
     reader.start()
     out = process.stdout.read()
-    reader.join(timeout=120)
-    check(process.wait(timeout=120), out, "".join(seen), code)
+    reader.join(timeout=600)
+    check(process.wait(timeout=600), out, "".join(seen), code)
     return out, "".join(seen)
 
 
@@ -154,6 +154,7 @@ def test_a_directory_gets_a_file_that_is_taken_away(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_two_volumes_at_once_and_one_after_the_other(file: Path, tmp_path: Path) -> None:
     at_once = document("null", file, "--depth", "8")
     assert [row["subject"] for row in at_once["results"]] == ["total"]
@@ -182,6 +183,7 @@ def test_what_bounds_raidlab_itself_is_told_or_said_to_be_unknown(file: Path, tm
     assert offered == "INVALID" and "1,000,000,000 requests/s were offered" in evidence
 
 
+@pytest.mark.slow
 def test_an_open_loop_and_a_held_percentile() -> None:
     # What arrives while others have the processor is counted only where it has it again before the window closes, and
     # what arrived before the window within it. Unpaced, nothing does millions a second.
@@ -199,6 +201,7 @@ def test_a_workload_of_a_study(file: Path) -> None:
     assert 'name = "8 KiB random reads"' in found["study"]
 
 
+@pytest.mark.slow
 def test_precision_repeats_until_the_interval_is_narrow_or_says_so() -> None:
     found = document("null", "--precision", "0.01%", "--runtime", "20ms")
     assert found["results"][0]["repeats"] == MOST_REPEATS, "nothing is that precise"
@@ -263,7 +266,7 @@ def test_an_interrupt_keeps_what_was_measured(file: Path, tmp_path: Path) -> Non
     wait_for_measuring(process.stderr, seen, "measuring")
     wait_for_a_worker(process.pid)
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=600)
     assert process.returncode == 130, errors
     assert "(cut short)" in out and "Traceback" not in errors
     (folder,) = (tmp_path / "kept").iterdir()
@@ -272,6 +275,7 @@ def test_an_interrupt_keeps_what_was_measured(file: Path, tmp_path: Path) -> Non
     assert run.cells.filter(run.cells["interrupted"])["all_requests"].to_list()[0] > 0
 
 
+@pytest.mark.slow
 def test_a_file_that_is_truncated_or_removed_meanwhile(file: Path) -> None:
     out, errors = pulled_away(lambda: os.truncate(file, 65536), file)
     assert f"error: TARGET: '{file}': " in errors and "truncated" in errors
@@ -311,6 +315,7 @@ def loop(tmp_path: Path, loops: Callable[[Path], str]) -> Callable[[str], str]:
     return make
 
 
+@pytest.mark.slow
 def test_a_loop_device(loop: Callable[[str], str]) -> None:
     device = loop("disk")
     found = document(device, "--depth", "1,8")
@@ -329,6 +334,7 @@ def test_two_loop_devices_on_one_disk_are_said_to_share_it(loop: Callable[[str],
     assert done.stdout.count("/dev/loop") >= 4
 
 
+@pytest.mark.slow
 def test_a_loop_device_that_is_detached_or_loses_its_file(loop: Callable[[str], str], tmp_path: Path) -> None:
     device = loop("disk")
     out, errors = pulled_away(lambda: subprocess.run(["losetup", "-d", device], check=True), device)
@@ -362,6 +368,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=False)
 
 
+@pytest.mark.slow
 def test_full_and_read_only_file_systems(small_disk: Path) -> None:
     assert "24 MiB are free" in measure(small_disk, "--file-size", "64MiB", code=2).stderr
     measure(small_disk, "--file-size", "8MiB")
@@ -379,6 +386,7 @@ def test_a_disk_that_fills_up_while_the_file_is_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_target_that_fills_up_meanwhile_spoils_nothing(small_disk: Path) -> None:
     # The file was allocated before: measuring needs nothing more of this disk.
     words = ["--file-size", "16MiB", "--rw", "randwrite"]
@@ -387,6 +395,7 @@ def test_a_target_that_fills_up_meanwhile_spoils_nothing(small_disk: Path) -> No
     assert "random writes of 4 KiB" in out
 
 
+@pytest.mark.slow
 def test_a_disk_of_temporary_files_that_fills_up_meanwhile_loses_nothing(small_disk: Path) -> None:
     words = ["--file-size", "16MiB", "--rw", "randwrite"]
     out, errors = _filled_while_measuring(small_disk, words, {"TMPDIR": str(small_disk)}, code=1)
@@ -409,7 +418,7 @@ def _filled_while_measuring(folder: Path, words: list[str], environment: dict[st
     with suppress(OSError), (folder / "fill").open("wb", buffering=0) as other:
         while True:
             other.write(bytes(4096))
-    out, rest = process.communicate(timeout=120)
+    out, rest = process.communicate(timeout=600)
     errors = "".join(seen) + rest
     if "io_uring" in errors and process.returncode == 1:
         pytest.skip(f"no io_uring here: {errors}")
@@ -433,6 +442,7 @@ def test_what_may_not_be_opened(file: Path, tmp_path: Path) -> None:
         assert f"error: TARGET: '{target}': " in done.stderr and pattern in done.stderr
 
 
+@pytest.mark.slow
 def test_btrfs_and_its_facts(loop: Callable[[str], str], tmp_path: Path) -> None:
     if shutil.which("mkfs.btrfs") is None:
         pytest.skip("no mkfs.btrfs here (btrfs-progs)")

@@ -242,6 +242,7 @@ def test_words() -> None:
     ],
     ids=lambda words: words[1],
 )
+@pytest.mark.slow
 def test_each_signal_has_its_exit_code(words: list[str], number: int, code: int, tmp_path: Path) -> None:
     with subprocess.Popen(
         [*CLI, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -250,7 +251,7 @@ def test_each_signal_has_its_exit_code(words: list[str], number: int, code: int,
         # The first line is said when it has begun.
         begun = running.stderr.readline()
         running.send_signal(number)
-        _, said = running.communicate(timeout=120)
+        _, said = running.communicate(timeout=600)
     assert running.returncode == code, begun + said
     assert "interrupted" in said and "Traceback" not in said
     assert not list(tmp_path.iterdir())

@@ -49,7 +49,7 @@ class _Agent:
         # Closing alone does not wake who accepts.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=60)
 
 
 @pytest.fixture
@@ -344,6 +344,7 @@ def _namespaces() -> bool:
 
 
 @pytest.mark.skipif(not _namespaces(), reason="network namespaces need root, ip and tc")
+@pytest.mark.slow
 def test_a_laboratory_is_gone_also_after_a_failure() -> None:
     with pytest.raises(RuntimeError, match="in between"), network_lab(2, 100, 100) as lab:
         assert all(name in _standing() for name in (lab.server, *lab.machines))
@@ -369,6 +370,7 @@ with lab_folder() as folder, network_lab(1, 100, 100) as lab:
 
 
 @pytest.mark.skipif(not _namespaces(), reason="network namespaces need root, ip and tc")
+@pytest.mark.slow
 def test_what_a_killed_laboratory_left_the_next_one_removes() -> None:
     command = [sys.executable, "-c", _KILLED]
     with (

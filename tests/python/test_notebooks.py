@@ -32,13 +32,14 @@ def pictures(cell: Any) -> int:
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
+@pytest.mark.slow
 def test_a_notebook_prints_what_it_shows(
     file: Path, pages: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]))
     committed = nbformat.read(file, as_version=4)
     run = nbformat.read(file, as_version=4)
-    nbclient.NotebookClient(run, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(run, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     for before, after in zip(committed.cells, run.cells, strict=True):
         assert pages.printed(after) == pages.printed(before), after.source
         assert pictures(after) == pictures(before)

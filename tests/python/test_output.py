@@ -29,7 +29,7 @@ WORDS = ["layout raid5:5", "study list", "version", "--help", "plan-io raid5:5 -
 
 def _shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", line], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+        ["bash", "-o", "pipefail", "-c", line], cwd=cwd, capture_output=True, text=True, check=False, timeout=600
     )
 
 

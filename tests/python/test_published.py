@@ -238,11 +238,12 @@ def test_a_run_of_another_study_is_refused(small_run: Run) -> None:
         compare_with_published(small_run, "chen1990")
 
 
+@pytest.mark.slow
 def test_the_command_line_compares_a_run(small_run: Run, small_folder: Path) -> None:
     run = small_folder / "run"
     shutil.copytree(small_run.folder, run)
     words = ["study", "compare", str(small_folder), "--run", str(run)]
-    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 2, "a claim without a mapping is bad input"
     assert "s-forgotten" in done.stdout and "is not mapped" in done.stdout
     assert (run / "comparison.csv").is_file()
@@ -254,7 +255,7 @@ def test_a_run_that_has_nothing_to_compare_says_what_would(small_run: Run, small
     runs = small_folder / "runs"
     shutil.copytree(small_run.folder, runs / "run")
     words = ["study", "compare", str(small_folder), "--out", str(runs), "--run", "last"]
-    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 2
     assert "has no figures of 'original'" in done.stderr and "a run on sim" in done.stderr
     assert "[conclusion.NAME]" in done.stderr
@@ -287,6 +288,7 @@ def test_parameters_say_where_they_come_from() -> None:
 KNOWN_MISSES = {"c90-raid1-read-disk-time-saving", "c90-raid5-large-write-aligned"}
 
 
+@pytest.mark.slow
 def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
     """A quick run: the targets of the full one are 5 % and 3 points; quick ones scatter more."""
     from raidlab.api import run_study
@@ -304,6 +306,7 @@ def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
 
 
+@pytest.mark.slow
 def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     """What fails is told with its figures; what is left out needs results of others."""
     from raidlab.api import run_study

@@ -261,6 +261,7 @@ def test_shares_stand_beside_the_models(run: Run) -> None:
     assert shares["raid5", "here"]["low"] < shares["raid5", "here"]["high"], "three repeats have an interval"
 
 
+@pytest.mark.slow
 def test_captions_speak_of_intervals_only_where_there_are_repeats(run: Run, folder: Path, tmp_path: Path) -> None:
     def caption(run: Run) -> str:
         return next(one.caption for one in make_figures(analyse(run)) if one.title == "Figure 3: shares")

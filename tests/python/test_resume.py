@@ -31,7 +31,7 @@ from raidlab.run.progress import Silent
 from raidlab.run.schedule import in_run_order
 from raidlab.study import expand, load_study
 
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 # The command line, but for one thing: at the moment asked for it is killed, as by `kill -9`.
 KILLED_AT = """
@@ -116,7 +116,7 @@ def without_checksums(file: Path) -> str:
     return re.sub(r',"crc32":"[0-9a-f]{8}"}', "}", file.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("done", [0, 7, 40])
+@pytest.mark.parametrize("done", [0, *(pytest.param(done, marks=pytest.mark.slow) for done in (7, 40))])
 def test_a_killed_simulation_goes_on_to_the_same_tables(done: int, study: Path, small_run: Run) -> None:
     _killed(study, "append", done, *SIM)
     folder = _the_run(study)
@@ -136,6 +136,7 @@ def test_a_killed_simulation_goes_on_to_the_same_tables(done: int, study: Path, 
     assert {key: facts[key] for key in same} == {key: small_run.facts[key] for key in same}
 
 
+@pytest.mark.slow
 def test_a_resumed_run_may_be_killed_too(study: Path, small_run: Run) -> None:
     _killed(study, "append", 3, *SIM)
     folder = _the_run(study)
@@ -148,6 +149,7 @@ def test_a_resumed_run_may_be_killed_too(study: Path, small_run: Run) -> None:
 
 
 @pytest.mark.parametrize(("what", "left"), [("write", 4), ("write", len(TABLES)), ("unlink", 0)])
+@pytest.mark.slow
 def test_a_run_killed_while_it_is_finished_loses_nothing(what: str, left: int, study: Path, small_run: Run) -> None:
     _killed(study, what, left, *SIM)
     folder = _the_run(study)
@@ -164,6 +166,7 @@ def test_a_run_killed_while_it_is_finished_loses_nothing(what: str, left: int, s
     assert _tables(folder) == _tables(small_run.folder)
 
 
+@pytest.mark.slow
 def test_a_killed_live_run_keeps_its_cells_and_runs_the_rest(study: Path) -> None:
     disks = study / "disks"
     disks.mkdir()
@@ -380,6 +383,7 @@ def test_parts_that_cannot_be_written_end_where_they_were(tmp_path: Path, monkey
     assert [record["rank"] for record in read_parts(tmp_path)[2]] == [[2]]
 
 
+@pytest.mark.slow
 def test_a_run_that_filled_its_disk_goes_on(study: Path, small_run: Run) -> None:
     if os.geteuid() != 0:
         pytest.skip("a small file system needs root")

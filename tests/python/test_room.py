@@ -20,7 +20,7 @@ def run(folder: Path, limit: Callable[[], None], *words: str) -> subprocess.Comp
     (folder / "study.toml").write_text(TINY_STUDY, encoding="utf-8")
     command = [sys.executable, "-m", "raidlab", *(words or ("run", "./study.toml"))]
     return subprocess.run(
-        command, cwd=folder, preexec_fn=limit, capture_output=True, text=True, check=False, timeout=300
+        command, cwd=folder, preexec_fn=limit, capture_output=True, text=True, check=False, timeout=600
     )
 
 

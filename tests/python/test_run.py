@@ -25,7 +25,7 @@ CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__ma
 
 
 def _cli(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*CLI, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run([*CLI, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_relative_throughput_is_what_theory_says(small_run: Run) -> None:
@@ -163,6 +163,7 @@ def test_a_report_escapes_what_a_study_says(small_run: Run) -> None:
         del small_run.__dict__["study"]
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_80_columns_and_json(small_study: Path, tmp_path: Path) -> None:
     done = _cli("run", str(small_study), "--seed", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -201,6 +202,7 @@ def test_an_open_loop_is_compared_by_response_time_and_overload_is_seen(small_st
     assert write_page(analysis).exists()
 
 
+@pytest.mark.slow
 def test_the_running_adjustment_finds_the_depth_that_the_search_finds(small_study: Path, tmp_path: Path) -> None:
     text = small_study.read_text(encoding="utf-8").replace("requests = 1500", "requests = 6000")
     small_study.write_text(text.replace("[live]", "repeats = 3\n\n[live]", 1), encoding="utf-8")

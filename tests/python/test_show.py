@@ -17,7 +17,7 @@ def _shown(run: Run, **environment: str) -> str:
         [sys.executable, "-m", "raidlab", "results", "show", str(run.folder)],
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr

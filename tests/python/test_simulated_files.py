@@ -97,6 +97,7 @@ def test_what_the_engine_refuses_is_told_in_the_words_of_the_study(tmp_path: Pat
         run_study(file, out=tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_files_on_raw_members_are_the_same_extents(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     live = (

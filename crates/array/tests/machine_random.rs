@@ -107,7 +107,7 @@ fn bad_sectors_beyond_tolerance_harm_nothing_else() {
 }
 
 #[test]
-#[ignore = "minutes long: for changes of the state machine"]
+#[ignore = "slow"]
 fn everything_for_long() {
     for (name, trouble) in [
         (11, Trouble::default()),

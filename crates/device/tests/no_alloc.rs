@@ -55,6 +55,7 @@ fn work(device: &mut Device, rng: &mut CounterRng, pairs: u64, depth: u64, next:
 }
 
 #[test]
+#[ignore = "slow"]
 fn nothing_is_allocated_in_the_steady_state() {
     let empirical = r#"{"kind": "empirical", "capacity_bytes": 1048576, "servers": 3, "read": [[0, 50], [1, 90]], "write": [[0, 20], [1, 80]]}"#;
     let random = r#"{"kind": "random", "capacity_bytes": 1048576, "read": {"kind": "h2", "mean_us": 90, "cv2": 3}, "write": {"kind": "exponential", "mean_us": 80}}"#;

@@ -68,6 +68,7 @@ fn every_level_over_memory_and_other_policies() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn any_two_members_of_raid6_may_be_missing() {
     for (name, tree) in every_level(CHUNK).into_iter().filter(|(name, _)| name.starts_with("raid6")) {
         for pair in (0..6).flat_map(|a| (0..a).map(move |b| vec![b, a])) {
@@ -79,6 +80,7 @@ fn any_two_members_of_raid6_may_be_missing() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn members_that_go_in_mid_run() {
     for (name, tree) in every_level(CHUNK) {
         for kind in [FaultKind::Gone, FaultKind::TakenOut] {

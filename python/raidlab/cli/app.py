@@ -69,6 +69,10 @@ class _Commands(TyperGroup):
         """The subcommands in the order of the help screen."""
         return [name for names in _SECTIONS.values() for name in names]
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the name in the line of usage."""
+        return ["COMMAND ..."]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The subcommands first, in their sections; then the options."""
         for title, names in _SECTIONS.items():
@@ -110,8 +114,6 @@ app = typer.Typer(
     cls=_Commands,
     help="Compare arrangements of disks: measure them here, simulate them anywhere, and see what each one costs.",
     epilog="Exit codes: " + ", ".join(f"{code} {meaning.split(': ')[0]}" for code, meaning in EXIT_CODES.items()) + ".",
-    subcommand_metavar="COMMAND ...",
-    options_metavar="",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

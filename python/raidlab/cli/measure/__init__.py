@@ -26,6 +26,10 @@ Examples:
 class _RequestsByDefault(TyperGroup):
     """The four, the first of which need not be named."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the name in the line of usage."""
+        return [f"[{'|'.join(self.commands)}] ..."]
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; where the first one is a target or an option of requests, requests are meant."""
         if args and not (args[0] in {*self.commands, *ctx.help_option_names} or self._is_misspelt(args[0])):
@@ -54,8 +58,6 @@ app = typer.Typer(
     "one of them is written ./files, or stands after the word requests.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    subcommand_metavar="[requests|files|streams|network] ...",
-    options_metavar="",
     epilog=EXAMPLES,
 )
 app.command("requests", epilog=requests.EXAMPLES, short_help="Throughput, response times and costs of targets.")(
