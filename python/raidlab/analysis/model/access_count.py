@@ -4,8 +4,8 @@ Invariants:
 
 - The only thing counted is accesses; an access costs the same wherever it goes and whatever it carries. Seeks chosen
   or saved, rotations waited for and queues are exactly what this model leaves out, and what a measurement adds.
-- A level is known by its parameters: one with parities updates them, one with a chunk cuts requests into chunks, a mirror
-  writes every copy, and any other hands a request to one child.
+- A level is known by its parameters: one with parities updates them, one with a chunk cuts requests into chunks, a
+  mirror writes every copy, and any other hands a request to one child.
 - Work spreads evenly over the members, so throughput per member is inversely proportional to the accesses a request
   needs. A value of 100 % means that a request costs no more accesses than its data.
 
