@@ -26,7 +26,7 @@ from raidlab.measure.places import Place, Wanted, short_name, wanted_targets
 from raidlab.measure.warm_up import fixed_ns
 from raidlab.measure.words import Document
 from raidlab.study import LoadedStudy
-from raidlab.study.check import Geometry, chunk_sizes, count_leaves, typical_bytes, writes
+from raidlab.study.check import Geometry, chunk_sizes, count_leaves, writes
 from raidlab.study.schema import Study
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
@@ -213,7 +213,7 @@ def _parsed(tree: str) -> Tree:
 
 def _check_fit(subject: Subject, tree: Tree, workload: Workload) -> None:
     """A request must fit into the smallest target, a chunk into sectors, members onto what is given."""
-    largest = typical_bytes(workload)
+    largest = workload.size.typical_bytes
     for place in subject.places:
         if place.used_bytes == 0:
             low, high = (100 * share for share in place.span)

@@ -235,11 +235,11 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
         if workload.trace is not None:
             continue
         for target, limit in volume_bytes.items():
-            largest = typical_bytes(workload)
+            largest = workload.size.typical_bytes
             if largest > limit:
                 report(
                     ("workload", index, "size"),
-                    f"{_size_word(workload)} of {format_bytes(largest)} lies beyond the smallest volume, "
+                    f"{workload.size.typical} of {format_bytes(largest)} lies beyond the smallest volume, "
                     f"{format_bytes(limit)} (on {target})",
                     None,
                     f"at most {format_bytes(limit)}",
@@ -294,18 +294,6 @@ def stripes_in(tree: Tree) -> bool:
     """Whether a tree stripes anywhere: whether a level deals chunks to several children."""
     children = tree.get("children", [])
     return ("chunk_bytes" in tree and len(children) > 1) or any(stripes_in(child) for child in children)
-
-
-def typical_bytes(workload: Workload) -> int:
-    """The size, the mean size or, of a table, the largest size of a workload's requests."""
-    size = workload.size
-    if size.kind == "fixed":
-        return size.bytes
-    return max(size.bytes) if size.kind == "table" else size.mean
-
-
-def _size_word(workload: Workload) -> str:
-    return {"fixed": "a request", "table": "the largest size"}.get(workload.size.kind, "a mean")
 
 
 def _check_load(load: Load, place: Place, parts: Parts, report: Report) -> None:

@@ -1,11 +1,11 @@
 """The part of the study schema that says what is asked: sizes, places, tasks, workloads, loads.
 
-Invariant: data only; the words are those of the contract with the engine, a ``kind`` here is a ``kind`` there.
+Invariant: data, and what follows from one table alone; a ``kind`` here is a ``kind`` of the engine.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -33,20 +33,42 @@ Weight = Annotated[float, Field(ge=0)]
 class FixedSize(Table):
     """Every request has the same size; ``size = "8KiB"`` is short for it."""
 
+    typical: ClassVar[str] = "a request"
     kind: Literal["fixed"] = "fixed"
     bytes: Bytes
     """The size."""
 
+    @property
+    def typical_bytes(self) -> int:
+        """The one size."""
+        return self.bytes
 
-class ExponentialSize(Table):
+
+class DrawnSize(Table):
+    """Sizes drawn from a distribution."""
+
+    typical: ClassVar[str] = "a mean"
+
+    @property
+    def typical_bytes(self) -> int:
+        """The size that must fit into every volume: the mean, or the largest where there is one."""
+        raise NotImplementedError
+
+
+class ExponentialSize(DrawnSize):
     """Sizes drawn from an exponential distribution, in whole sectors, at least one."""
 
     kind: Literal["exponential"]
     mean: Bytes
     """The mean size."""
 
+    @property
+    def typical_bytes(self) -> int:
+        """The mean."""
+        return self.mean
 
-class NormalSize(Table):
+
+class NormalSize(DrawnSize):
     """Sizes drawn from a normal distribution, in whole sectors, at least one."""
 
     kind: Literal["normal"]
@@ -55,8 +77,13 @@ class NormalSize(Table):
     sd: Bytes
     """The standard deviation."""
 
+    @property
+    def typical_bytes(self) -> int:
+        """The mean."""
+        return self.mean
 
-class LognormalSize(Table):
+
+class LognormalSize(DrawnSize):
     """Sizes drawn from a lognormal distribution, in whole sectors, at least one."""
 
     kind: Literal["lognormal"]
@@ -65,15 +92,26 @@ class LognormalSize(Table):
     sigma: Annotated[float, Field(gt=0)]
     """The standard deviation of the logarithm."""
 
+    @property
+    def typical_bytes(self) -> int:
+        """The mean."""
+        return self.mean
+
 
 class TableSize(Table):
     """Sizes drawn from a table."""
 
+    typical: ClassVar[str] = "the largest size"
     kind: Literal["table"]
     bytes: Annotated[list[Bytes], Field(min_length=1)]
     """The sizes."""
     weights: Annotated[list[Weight], Field(min_length=1)]
     """How often each size is drawn, relative to the others."""
+
+    @property
+    def typical_bytes(self) -> int:
+        """The largest."""
+        return max(self.bytes)
 
 
 Size = Annotated[

@@ -5,7 +5,6 @@ from __future__ import annotations
 from raidlab.analysis.metrics.metric import Metric
 from raidlab.analysis.metrics.point import Point
 from raidlab.analysis.model import throughput_per_member_percent
-from raidlab.study.check import typical_bytes
 from raidlab.study.workload import Workload
 
 
@@ -23,7 +22,7 @@ def access_count_model_percent(point: Point, reference: Point | None) -> float |
 
 def _against_no_redundancy(point: Point) -> float:
     workload = _workload(point)
-    return throughput_per_member_percent(point.run.tree(point.array), typical_bytes(workload), workload.read)
+    return throughput_per_member_percent(point.run.tree(point.array), workload.size.typical_bytes, workload.read)
 
 
 def _workload(point: Point) -> Workload:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from raidlab.analysis.model import throughput_per_member_percent
 from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
-from raidlab.study.check import typical_bytes
 from raidlab.study.words import Name, Table
 
 
@@ -27,7 +26,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
         raise NotThereError(f"'{keys.workload}' replays a trace, which has no mean size before it is read")
     tree = source.run.tree(keys.array)
     try:
-        return Reading(throughput_per_member_percent(tree, typical_bytes(workload), workload.read))
+        return Reading(throughput_per_member_percent(tree, workload.size.typical_bytes, workload.read))
     except ValueError as error:
         raise NotThereError(str(error)) from None
 

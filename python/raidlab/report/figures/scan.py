@@ -19,7 +19,7 @@ from raidlab.report.figures.figure import Chart, Figure, Panel, data_of
 from raidlab.report.figures.own import BY_KIND, axis_title, own_figures, percent_of, reading_at, source_of, span_of
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import number, of_lines
-from raidlab.study.check import count_leaves, typical_bytes
+from raidlab.study.check import count_leaves
 from raidlab.study.figure import FigureScan, StudyFigure
 from raidlab.study.tree import Tree
 from raidlab.study.workload import Workload
@@ -81,7 +81,7 @@ def _rows(source: Source, spec: StudyFigure, line: FigureScan, metric: Metric) -
 def _along(over: str, tree: Tree, work: Workload) -> float | None:
     places: dict[str, Callable[[], float | None]] = {
         "read_percent": lambda: 100 * work.read,
-        "request_mb": lambda: typical_bytes(work) / 1e6,
+        "request_mb": lambda: work.size.typical_bytes / 1e6,
         "disks": lambda: float(count_leaves(tree)),
         "chunk_kib": lambda: tree["chunk_bytes"] / 1024 if "chunk_bytes" in tree else None,
     }
