@@ -215,7 +215,7 @@ def findings(outcome: FilesOutcome) -> list[tuple[str, str, str]]:
     """The worst verdict of each check over all readings: its name, the verdict and a sentence."""
     worst: dict[str, tuple[str, str, str]] = {}
     for result in outcome.results:
-        found = [("page_cache", *result.read.page_cache)]
+        found: list[tuple[str, str, str]] = [("page_cache", *result.read.page_cache)]
         found += [(check["name"], check["verdict"], check["evidence"]) for check in result.checks]
         for finding in found:
             before = worst.setdefault(finding[0], finding)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raidlab.histogram import Histogram
-from raidlab.results.answer import Verdict
+from raidlab.results.answer import CheckAnswer, Verdict
 from raidlab.run.runner import run_request
 
 Column = NDArray[np.uint64]
@@ -238,7 +238,7 @@ class FilesResult:
         None where nothing was written.
     stopped_by : str or None
         What ended the measurement before its time; what was measured till then is here.
-    checks : list of dict
+    checks : list of CheckAnswer
         The engine's verdicts: ``content``, where files were read.
     interrupted : bool
         Whether ``on_progress`` (or Ctrl-C) ended it.
@@ -252,7 +252,7 @@ class FilesResult:
     read: FilesRead
     facts: dict[str, Any]
     stopped_by: str | None
-    checks: list[dict[str, str]]
+    checks: list[CheckAnswer]
     interrupted: bool
     answer: dict[str, Any] = field(repr=False)
 
