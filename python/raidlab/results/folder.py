@@ -15,7 +15,7 @@ import errno
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError

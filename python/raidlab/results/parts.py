@@ -172,9 +172,7 @@ def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict
             yield length, record
 
 
-def read_parts(
-    folder: Path, *, is_own: bool = False
-) -> tuple[dict[str, object], list[CellRecord], list[HoldRecord]]:
+def read_parts(folder: Path, *, is_own: bool = False) -> tuple[dict[str, object], list[CellRecord], list[HoldRecord]]:
     """The facts, cells and holds of a folder's parts; ``is_own`` as in `whole_lines`.
 
     Of a cell that was cut short and run again after all, only the later one counts.

@@ -9,8 +9,6 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Any
-
 from raidlab.study.cell import CellCache, CellPath
 from raidlab.study.check import count_leaves
 from raidlab.study.schema import Array

@@ -247,7 +247,8 @@ def _file(stream: CopyStream, offset: int, system: FileSystem, per_kib_ns: int) 
 
 def _tape(end: End) -> TapeEnd:
     assert end.tape is not None, "checked when the study was loaded"
-    return TapeEnd(**dict(end.tape))
+    # Its values have been read from the file already.
+    return TapeEnd.model_construct(kind="tape", **dict(end.tape))
 
 
 def _side(end: dict[str, Any]) -> StreamSide:
