@@ -109,12 +109,13 @@ def cell(case: tuple[str, int, str, float, int], tree: str, members: list[dict[s
             "members": members,
             "load": {"kind": "closed", "depth": depth},
             "workload": {
-                "read_fraction": read_fraction,
+                "read": read_fraction,
                 "size": {"kind": "fixed", "bytes": size},
-                "address": {"kind": address, "align_bytes": size},
+                "address": {"kind": address},
+                "align": size,
             },
-            "warmup": {"duration_s": seconds / 5},
-            "measure": {"duration_s": seconds},
+            "warmup": {"duration": round(seconds / 5 * 1e9)},
+            "measure": {"duration": round(seconds * 1e9)},
         }
     )
 

@@ -141,7 +141,6 @@ def places(targets: list[str], folder: Path) -> Iterator[dict[str, dict[str, Any
 
 def raidlab(case: Case, target: dict[str, Any], cpu: int | None, measure: dict[str, Any], verify: str = "off") -> Run:
     """A run of the direct engine; fio writes to the same places, so contents are not compared beside it."""
-    address = {"kind": "uniform", "align_bytes": case.size} if case.random else {"kind": "sequential"}
     cell = {
         "engine": "direct",
         "seed": random.getrandbits(32),
@@ -150,11 +149,11 @@ def raidlab(case: Case, target: dict[str, Any], cpu: int | None, measure: dict[s
         "cpus": [] if cpu is None else [cpu],
         "load": {"kind": "closed", "depth": case.depth},
         "workload": {
-            "read_fraction": 0.0 if case.writes else 1.0,
+            "read": 0.0 if case.writes else 1.0,
             "size": {"kind": "fixed", "bytes": case.size},
-            "address": address,
+            "address": {"kind": "uniform" if case.random else "sequential"},
         },
-        "warmup": {} if "requests" in measure else {"duration_s": WARMUP_S},
+        "warmup": {} if "requests" in measure else {"duration": round(WARMUP_S * 1e9)},
         "measure": measure,
         "verify": verify,
     }
@@ -223,7 +222,7 @@ def measure(given: argparse.Namespace) -> dict[Case, Pairs]:
             for case in wanted:
                 target, pairs = there[case.target], found[case]
                 both = [
-                    lambda c=case, t=target: raidlab(c, t, given.cpu, {"duration_s": given.seconds}),
+                    lambda c=case, t=target: raidlab(c, t, given.cpu, {"duration": round(given.seconds * 1e9)}),
                     lambda c=case, t=target, b=pairs.batch: fio(c, t, given.cpu, given.seconds, b),
                 ]
                 ours_first = order.random() < 0.5

@@ -89,9 +89,10 @@ def request(cell: Cell, device: dict[str, Any], seed: int, requests: int, speed:
         "members": [device] if speed is None else emulated,
         "load": {"kind": "closed", "depth": depth},
         "workload": {
-            "read_fraction": read,
+            "read": read,
             "size": {"kind": "fixed", "bytes": size},
-            "address": {"kind": "uniform", "align_bytes": size},
+            "address": {"kind": "uniform"},
+            "align": size,
         },
         "warmup": {"requests": WARMUP},
         "measure": {"requests": round(requests * share)},

@@ -55,9 +55,10 @@ STAGES: list[Stage] = [
         "raid5(5, chunk=64KiB)",
         5 / 6,
         {
-            "read_fraction": 0.5,
+            "read": 0.5,
             "size": {"kind": "table", "bytes": [4096, 16384, 65536, 131072], "weights": [8, 4, 2, 1]},
-            "address": {"kind": "uniform", "align_bytes": 4096},
+            "address": {"kind": "uniform"},
+            "align": 4096,
         },
         7,
     ),
@@ -66,9 +67,10 @@ STAGES: list[Stage] = [
         "raid0(4, chunk=64KiB)",
         1 / 6,
         {
-            "read_fraction": 0.7,
+            "read": 0.7,
             "size": {"kind": "fixed", "bytes": 8192},
-            "address": {"kind": "uniform", "align_bytes": 8192},
+            "address": {"kind": "uniform"},
+            "align": 8192,
         },
         1,
     ),
@@ -127,7 +129,7 @@ def request(stage: Stage, seconds: float, speed: float, seed: int) -> str:
             "faults": [{"leaf": 1, "after_operations": 100, "kind": {"kind": "media", "every": every}}],
             "load": {"kind": "closed", "depth": DEPTH},
             "workload": workload,
-            "measure": {"duration_s": seconds * share * speed},
+            "measure": {"duration": round(seconds * share * speed * 1e9)},
         }
     )
 

@@ -11,12 +11,22 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypedDict
+
+# As the engine gives it; as a file of records holds it.
+Column = NDArray[np.uint64] | Sequence[int]
+
+
+class Times(TypedDict):
+    """A histogram: so many times of so many nanoseconds."""
+
+    value_ns: Column
+    count: Column
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,7 @@ class Histogram:
     count: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, columns: dict[str, Any]) -> Histogram:
+    def of(cls, columns: Times) -> Histogram:
         """Take the engine's columns, or those of a result file."""
         return cls(np.asarray(columns["value_ns"], dtype=np.uint64), np.asarray(columns["count"], dtype=np.uint64))
 

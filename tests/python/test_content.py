@@ -27,9 +27,10 @@ def cell(path: Path, *, reads: float = 1.0, **more: Any) -> dict[str, Any]:
         "targets": [{"kind": "file", "path": str(path), "size_bytes": 4 * MIB}],
         "load": {"kind": "closed", "depth": 4},
         "workload": {
-            "read_fraction": reads,
+            "read": reads,
             "size": {"kind": "fixed", "bytes": SECTOR},
-            "address": {"kind": "uniform", "align_bytes": SECTOR},
+            "address": {"kind": "uniform"},
+            "align": SECTOR,
         },
         "measure": {"requests": 3000},
         "verify": "full",
@@ -128,7 +129,7 @@ def test_an_array_reads_its_writes_back(tmp_path: Path) -> None:
         "members": [{"kind": "file", "path": str(tmp_path / name), "size_bytes": 4 * MIB} for name in "ab"],
         "missing": [],
         "load": {"kind": "closed", "depth": 4},
-        "workload": {"read_fraction": 0.5, "size": {"kind": "fixed", "bytes": SECTOR}, "address": {"kind": "uniform"}},
+        "workload": {"read": 0.5, "size": {"kind": "fixed", "bytes": SECTOR}, "address": {"kind": "uniform"}},
         "measure": {"requests": 3000},
         "verify": "full",
     }
@@ -136,7 +137,7 @@ def test_an_array_reads_its_writes_back(tmp_path: Path) -> None:
     assert content(answer)["verdict"] == "PASS"
     assert answer["content"]["writes_checked"] > 1000 and answer["content"]["reads_checked"] > 1000
     overwrite(tmp_path / "a", 5, bytes(SECTOR))
-    reads = {**request, "workload": {**request["workload"], "read_fraction": 1.0}}
+    reads = {**request, "workload": {**request["workload"], "read": 1.0}}
     found = content(run_request(json.dumps(reads)))
     assert found["verdict"] == "INVALID" and "held zeros" in found["evidence"]
 

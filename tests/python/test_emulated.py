@@ -81,9 +81,10 @@ def cell(**more: Any) -> str:
         "members": [{"kind": "emulated", "device": device}],
         "load": {"kind": "closed", "depth": 2},
         "workload": {
-            "read_fraction": 0.5,
+            "read": 0.5,
             "size": {"kind": "fixed", "bytes": 4096},
-            "address": {"kind": "uniform", "align_bytes": 4096},
+            "address": {"kind": "uniform"},
+            "align": 4096,
         },
         "measure": {"requests": 100},
         "speed": 100.0,

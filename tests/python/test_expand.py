@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SMALL_STUDY
-from raidlab.run.request import workload_text
 from raidlab.run.schedule import in_run_order
 from raidlab.study import Study, expand
+from raidlab.study.cell import ArrayCell, ClosedLoad, Limit
 from raidlab.study.expand import derive_seed
 
 
@@ -69,16 +70,30 @@ def test_seeds_are_fixed_for_all_time() -> None:
     assert derive_seed(1, "a", "b") != derive_seed(1, "ab")
 
 
-def test_listed_places_go_to_the_engine_as_they_are() -> None:
+def _crossing(**workload: Any) -> dict[str, Any]:
+    """A workload as it crosses to the engine."""
+    (asked,) = _study(workload=[{"name": "theirs", "read": 1.0, **workload}]).workload
+    cell = ArrayCell(
+        engine="sim", seed=1, tree={}, members=[], load=ClosedLoad(depth=1), workload=asked, measure=Limit(requests=1)
+    )
+    crossing: dict[str, Any] = cell.model_dump(exclude_none=True)["workload"]
+    return crossing
+
+
+def test_a_workload_crosses_to_the_engine_as_the_study_says_it() -> None:
     address = {"kind": "listed", "offset_bytes": [8192, 0, 512]}
-    workload = {"name": "theirs", "read": 1.0, "size": "4KiB", "address": address}
-    (asked,) = _study(workload=[workload]).workload
-    assert workload_text(asked, 512)["address"] == {"kind": "listed", "offset_bytes": [8192, 0, 512]}
+    expected = {
+        "read": 1.0,
+        "size": {"kind": "fixed", "bytes": 4096},
+        "address": address,
+        "volumes": "uniform",
+        "span": 1.0,
+    }
+    assert _crossing(size="4KiB", address=address, count=5, arrays=["a"]) == expected
 
 
-def test_mixed_addresses_get_the_units_of_the_engine() -> None:
+def test_quantities_cross_as_numbers_of_bytes() -> None:
     address = {"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd": "20MB"}
-    workload = {"name": "theirs", "read": 1.0, "size": "4KiB", "address": address}
-    (asked,) = _study(workload=[workload]).workload
-    expected = {"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 20_000_000, "align_bytes": 4096}
-    assert workload_text(asked, 512)["address"] == expected
+    crossing = _crossing(size={"kind": "normal", "mean": "8KiB", "sd": "1KiB"}, address=address, align="sector")
+    assert crossing["address"] == {"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd": 20_000_000}
+    assert (crossing["size"], crossing["align"]) == ({"kind": "normal", "mean": 8192, "sd": 1024}, "sector")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from raidlab.errors import InputError
 from raidlab.formats.fio.cells import Settings, import_jobs
@@ -21,13 +22,15 @@ from raidlab.formats.fio.places import MISSING, Found
 from raidlab.formats.fio.result import parse_result
 from raidlab.formats.fio.shares import split_of
 from raidlab.run.to_fio import study_to_fio
+from raidlab.study.cell import DirectCell, Limit
 from raidlab.study.load import load_study, load_study_text
+from raidlab.study.workload import Size, TableSize
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 KIB = 1024
 
 
-def cell(**changes: Any) -> dict[str, Any]:
+def cell(**changes: Any) -> DirectCell:
     whole: dict[str, Any] = {
         "engine": "direct",
         "seed": 3,
@@ -39,18 +42,19 @@ def cell(**changes: Any) -> dict[str, Any]:
         "destroy": [],
         "load": {"kind": "closed", "depth": 8},
         "workload": {
-            "read_fraction": 1.0,
+            "read": 1.0,
             "size": {"kind": "fixed", "bytes": 4096},
-            "address": {"kind": "uniform", "align_bytes": 4096},
+            "address": {"kind": "uniform"},
+            "align": 4096,
         },
         "warmup": {},
-        "measure": {"duration_s": 1.0},
+        "measure": {"duration": 1_000_000_000},
     }
     workload = {**whole["workload"], **changes.pop("workload", {})}
-    return {**whole, **changes, "workload": workload}
+    return DirectCell.model_validate({**whole, **changes, "workload": workload})
 
 
-def read_back(folder: Path, text: str) -> dict[str, Any]:
+def read_back(folder: Path, text: str) -> DirectCell:
     file = folder / "job.fio"
     file.write_text(text, encoding="utf-8")
     (group,) = import_jobs(load_job_file(file), Settings(), lambda _path: Found(MISSING)).groups
@@ -59,7 +63,7 @@ def read_back(folder: Path, text: str) -> dict[str, Any]:
 
 
 @st.composite
-def _cells(draw: st.DrawFn) -> dict[str, Any]:
+def _cells(draw: st.DrawFn) -> DirectCell:
     """Cells that fio can say exactly."""
     unit = draw(st.sampled_from([512, 4096, 8192]))
     split = draw(st.lists(st.integers(1, 16), min_size=1, max_size=4, unique=True))
@@ -74,22 +78,23 @@ def _cells(draw: st.DrawFn) -> dict[str, Any]:
         st.sampled_from(["uniform", "zipf", "sequential", "strided"] if len(split) == 1 else ["uniform", "zipf"])
     )
     align = unit * draw(st.integers(1, 4))
-    address: dict[str, Any] = {
-        "uniform": {"kind": "uniform", "align_bytes": align},
-        "zipf": {"kind": "zipf", "theta": draw(st.sampled_from([0.5, 0.99, 1.2])), "align_bytes": min(lengths)},
-        "sequential": {"kind": "sequential", "streams": 1, "align_bytes": math.gcd(*lengths)},
-        "strided": {"kind": "strided", "stride_bytes": lengths[0] + unit, "align_bytes": 512},
-    }[kind]
+    places: dict[str, tuple[dict[str, Any], int]] = {
+        "uniform": ({"kind": "uniform"}, align),
+        "zipf": ({"kind": "zipf", "theta": draw(st.sampled_from([0.5, 0.99, 1.2]))}, min(lengths)),
+        "sequential": ({"kind": "sequential", "streams": 1}, math.gcd(*lengths)),
+        "strided": ({"kind": "strided", "stride": lengths[0] + unit}, 512),
+    }
+    address, align = places[kind]
     ordered = kind in ("sequential", "strided")
     workers = 1 if ordered else draw(st.integers(1, 4))
     share = draw(st.sampled_from([0.0, 1.0]) if ordered else st.integers(0, 100).map(lambda percent: percent / 100))
-    workload = {"read_fraction": share, "size": size, "address": address}
+    workload = {"read": share, "size": size, "address": address, "align": align}
     depth = workers * draw(st.integers(1, 64))
     load: dict[str, Any] = {"kind": "closed", "depth": depth}
-    duration = {"duration_s": draw(st.integers(1, 10**7)) / 1e6}
+    duration = {"duration": draw(st.integers(1, 10**7)) * 1000}
     requests = {"requests": workers * draw(st.integers(1, 10**6))}
     only_fixed = [requests, {**requests, **duration}] if len(split) == 1 else []
-    common = math.gcd(*lengths, address["align_bytes"], address.get("stride_bytes", 0))
+    common = math.gcd(*lengths, align, address.get("stride", 0))
     sector = {"sector_bytes": 512} if common % 4096 else {}
     return cell(
         **sector,
@@ -121,7 +126,7 @@ def test_a_cell_that_fio_can_say_comes_back_the_same(tmp_path_factory: pytest.Te
             "targets": [{"kind": "file", "path": "f", "size_bytes": 3 << 20}],
             "spans": [{"offset_bytes": 1 << 20, "size_bytes": 2 << 20}],
         },
-        {"workers": 4, "workload": {"address": {"kind": "sequential", "streams": 1, "align_bytes": 4096}}},
+        {"workers": 4, "workload": {"address": {"kind": "sequential", "streams": 1}, "align": 4096}},
         {"sector_bytes": 512, "workload": {"size": {"kind": "fixed", "bytes": 512}}},
     ],
 )
@@ -135,7 +140,7 @@ def test_other_cells_come_back_the_same(tmp_path: Path, changes: dict[str, Any])
 def test_an_open_loop_comes_back_with_a_comment_on_what_times_mean(tmp_path: Path) -> None:
     for kind, workers in (("poisson", 1), ("uniform", 4)):
         load = {"kind": "open", "arrival": {"kind": kind, "rate_per_s": 1000.0}, "max_in_flight": 32}
-        wanted = cell(load=load, workers=workers, workload={"read_fraction": 0.25})
+        wanted = cell(load=load, workers=workers, workload={"read": 0.25})
         text = export_cell("a job", wanted)
         assert "# rate: fio's times count from submission" in text
         assert "offload" not in text, "fio refuses it with io_uring"
@@ -143,42 +148,42 @@ def test_an_open_loop_comes_back_with_a_comment_on_what_times_mean(tmp_path: Pat
 
 
 def test_a_held_percentile_is_fios_latency_target(tmp_path: Path) -> None:
-    hold = {"kind": "hold", "percentile": 90.0, "target_ms": 2.5, "initial_depth": 1, "max_depth": 64}
+    hold = {"kind": "hold", "percentile": 90.0, "target": 2_500_000, "initial_depth": 1, "max_depth": 64}
     text = export_cell("a job", cell(load=hold))
     assert "latency_target=2500us\n" in text
     assert "# hold: " in text
-    assert read_back(tmp_path, text)["load"] == hold
+    assert read_back(tmp_path, text).load.model_dump() == hold
 
 
 def test_what_is_approximated_has_a_comment() -> None:
     def comments(**workload: Any) -> str:
         return "\n".join(line for line in export_cell("j", cell(workload=workload)).split("\n") if line.startswith("#"))
 
-    assert "exponential (mean_bytes 8192) as 50 classes" in comments(size={"kind": "exponential", "mean_bytes": 8192})
+    assert "exponential (mean 8192) as 50 classes" in comments(size={"kind": "exponential", "mean": 8192})
     thirds = {"kind": "table", "bytes": [512, 1024, 2048], "weights": [1.0, 1.0, 1.0]}
     assert "whole percentages only" in comments(size=thirds)
-    assert "asked for 33.33 %" in comments(read_fraction=1 / 3)
+    assert "asked for 33.33 %" in comments(read=1 / 3)
     assert "no chains of requests" in comments(task=[{"op": "read"}, {"op": "write", "same_extent_as": 0}])
-    assert "no theta of 1" in comments(address={"kind": "zipf", "theta": 1.0, "align_bytes": 4096})
+    assert "no theta of 1" in comments(address={"kind": "zipf", "theta": 1.0}, align=4096)
 
 
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
         (
-            {"workload": {"address": {"kind": "hot_members", "weights": [1], "chunk_bytes": 4096}}},
+            {"workload": {"address": {"kind": "hot_members", "weights": [1], "chunk": 4096}}},
             "workload.address.kind",
         ),
         ({"workload": {"address": {"kind": "listed", "offset_bytes": [0, 8192]}}}, "workload.address.kind"),
         (
-            {"workload": {"address": {"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 1e6}}},
+            {"workload": {"address": {"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd": 1_000_000}}},
             "workload.address.kind",
         ),
         (
-            {"workload": {"address": {"kind": "aligned_stripe", "stripe_bytes": 8192, "chunk_bytes": 2048}}},
+            {"workload": {"address": {"kind": "aligned_stripe", "stripe": 8192, "chunk": 2048}}},
             "workload.size",
         ),
-        ({"workload": {"address": {"kind": "strided", "stride_bytes": 512}}}, "workload.address.stride"),
+        ({"workload": {"address": {"kind": "strided", "stride": 512}}}, "workload.address.stride"),
         ({"workers": 2, "workload": {"address": {"kind": "sequential", "streams": 3}}}, "workload.address.streams"),
         ({"interface": "threads", "workload": {"address": {"kind": "sequential"}}}, "interface"),
         ({"workload": {"task": [{"op": "read", "size": {"kind": "fixed", "bytes": 512}}]}}, "workload.task[0].size"),
@@ -200,13 +205,13 @@ def test_what_fio_cannot_do_is_refused_with_its_key(changes: dict[str, Any], key
 @pytest.mark.parametrize(
     "size",
     [
-        {"kind": "exponential", "mean_bytes": 65536.0},
-        {"kind": "normal", "mean_bytes": 65536.0, "sd_bytes": 8192.0},
-        {"kind": "lognormal", "mean_bytes": 65536.0, "sigma": 0.7},
+        {"kind": "exponential", "mean": 65536},
+        {"kind": "normal", "mean": 65536, "sd": 8192},
+        {"kind": "lognormal", "mean": 65536, "sigma": 0.7},
     ],
 )
 def test_classes_of_sizes_keep_the_mean(size: dict[str, Any]) -> None:
-    split, inexact = split_of(size, 512)
+    split, inexact = split_of(TypeAdapter(Size).validate_python(size), 512)
     assert inexact
     assert sum(share for _, share in split) == 100
     assert len(split) <= 64
@@ -218,7 +223,7 @@ def test_classes_of_sizes_keep_the_mean(size: dict[str, Any]) -> None:
 @given(weights=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=60))
 def test_percentages_are_whole_and_add_up(weights: list[float]) -> None:
     lengths = [512 * (place + 1) for place in range(len(weights))]
-    split, _ = split_of({"kind": "table", "bytes": lengths, "weights": weights}, 512)
+    split, _ = split_of(TableSize(kind="table", bytes=lengths, weights=weights), 512)
     assert sum(share for _, share in split) == 100
     assert all(share > 0 for _, share in split)
 
@@ -236,8 +241,8 @@ def test_a_studys_files(tmp_path: Path, small_study: Path) -> None:
         f"{workload}, depth {depth}" for workload in ("reads", "writes") for depth in (1, 8, 64)
     ]
     ((lane,), *_) = groups
-    assert lane.cell["targets"] == [{"kind": "file", "path": target, "size_bytes": 64 << 20}]
-    assert (lane.cell["warmup"], lane.cell["measure"]) == ({"duration_s": 0.01}, {"duration_s": 0.03})
+    assert lane.cell.targets == [{"kind": "file", "path": target, "size_bytes": 64 << 20}]
+    assert (lane.cell.warmup, lane.cell.measure) == (Limit(duration=10_000_000), Limit(duration=30_000_000))
     assert "# reads, hold: not written. p90 at 4 times" in files[0].text
 
 
@@ -289,15 +294,15 @@ def test_fio_accepts_what_is_written(tmp_path: Path) -> None:
     "changes",
     [
         {"load": {"kind": "open", "arrival": {"kind": "poisson", "rate_per_s": 500.0}}},
-        {"load": {"kind": "hold", "percentile": 90.0, "target_ms": 2.5, "initial_depth": 1, "max_depth": 64}},
-        {"workload": {"address": {"kind": "zipf", "theta": 1.2, "align_bytes": 4096}}},
-        {"workload": {"address": {"kind": "strided", "stride_bytes": 65536}}},
+        {"load": {"kind": "hold", "percentile": 90.0, "target": 2_500_000, "initial_depth": 1, "max_depth": 64}},
+        {"workload": {"address": {"kind": "zipf", "theta": 1.2}, "align": 4096}},
+        {"workload": {"address": {"kind": "strided", "stride": 65536}}},
         {"workload": {"address": {"kind": "sequential", "streams": 2}}, "workers": 1},
-        {"workload": {"size": {"kind": "lognormal", "mean_bytes": 65536.0, "sigma": 1.0}}},
-        {"cpus": [0], "busy": True, "batch": 4, "poll_completions": True, "warmup": {"duration_s": 0.0015}},
-        {"interface": "threads", "buffered": True, "measure": {"requests": 8, "duration_s": 2}},
+        {"workload": {"size": {"kind": "lognormal", "mean": 65536, "sigma": 1.0}}},
+        {"cpus": [0], "busy": True, "batch": 4, "poll_completions": True, "warmup": {"duration": 1_500_000}},
+        {"interface": "threads", "buffered": True, "measure": {"requests": 8, "duration": 2_000_000_000}},
         {"targets": [{"kind": "file", "path": f"a:{number}", "size_bytes": 1 << 20} for number in (1, 2)]},
-        {"workload": {"read_fraction": 0.5}, "compressible_percent": 30},
+        {"workload": {"read": 0.5}, "compressible_percent": 30},
     ],
 )
 def test_fio_accepts_every_option_that_is_written(tmp_path: Path, changes: dict[str, Any]) -> None:
@@ -309,10 +314,10 @@ def test_fio_accepts_every_option_that_is_written(tmp_path: Path, changes: dict[
 
 @needs_fio
 def test_fio_runs_what_is_written(tmp_path: Path) -> None:
-    sizes = {"kind": "exponential", "mean_bytes": 16384}
+    sizes = {"kind": "exponential", "mean": 16384}
     wanted = cell(
         targets=[{"kind": "file", "path": str(tmp_path / "f"), "size_bytes": 4 << 20}],
-        workload={"read_fraction": 0.5, "size": sizes, "address": {"kind": "uniform", "align_bytes": 512}},
+        workload={"read": 0.5, "size": sizes, "address": {"kind": "uniform"}, "align": 512},
         buffered=True,
         interface="threads",
         load={"kind": "closed", "depth": 2},

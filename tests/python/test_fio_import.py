@@ -16,6 +16,7 @@ from raidlab.formats.fio import numbers
 from raidlab.formats.fio.cells import Import, Lane, Settings, import_jobs
 from raidlab.formats.fio.options import ALIASES, HONOURED, QUIET, load_job_file
 from raidlab.formats.fio.places import BLOCK, FILE, MISSING, Found
+from raidlab.study.cell import DirectCell
 
 MIB = 1 << 20
 THERE = {
@@ -43,6 +44,11 @@ def lane(tmp_path: Path, options: str, **settings: Any) -> Lane:
     return result.groups[0][0]
 
 
+def said(found: Lane) -> dict[str, Any]:
+    """The cell of a lane as it crosses to the engine."""
+    return found.cell.model_dump(exclude_none=True)
+
+
 def mistakes(tmp_path: Path, text: str, **settings: Any) -> list[str]:
     with pytest.raises(InputError) as caught:
         imported(tmp_path, text, **settings)
@@ -64,7 +70,7 @@ def test_a_job_in_the_words_of_a_cell(tmp_path: Path) -> None:
         "rw=randrw rwmixread=70 bs=8k size=4m iodepth=16 ioengine=io_uring direct=1 runtime=10 time_based ramp_time=2s"
     )
     found = lane(tmp_path, text + " norandommap randseed=7 numjobs=2 filename=new refill_buffers")
-    assert found.cell == {
+    wanted = {
         "engine": "direct",
         "seed": 7,
         "targets": [{"kind": "file", "path": "new", "size_bytes": 4 * MIB}],
@@ -75,18 +81,20 @@ def test_a_job_in_the_words_of_a_cell(tmp_path: Path) -> None:
         "destroy": [],
         "load": {"kind": "closed", "depth": 32},
         "workload": {
-            "read_fraction": 0.7,
+            "read": 0.7,
             "size": {"kind": "fixed", "bytes": 8192},
-            "address": {"kind": "uniform", "align_bytes": 8192},
+            "address": {"kind": "uniform"},
+            "align": 8192,
         },
-        "warmup": {"duration_s": 2.0},
-        "measure": {"duration_s": 10.0},
+        "warmup": {"duration": 2_000_000_000},
+        "measure": {"duration": 10_000_000_000},
     }
+    assert found.cell == DirectCell.model_validate(wanted)
 
 
 def test_a_job_that_says_nothing_has_fios_defaults(tmp_path: Path) -> None:
-    cell = lane(tmp_path, "size=1m").cell
-    assert cell["workload"]["read_fraction"] == 1.0
+    cell = said(lane(tmp_path, "size=1m"))
+    assert cell["workload"]["read"] == 1.0
     assert cell["workload"]["size"] == {"kind": "fixed", "bytes": 4096}
     assert cell["workload"]["address"]["kind"] == "sequential"
     assert (cell["load"], cell["buffered"], cell["measure"]) == (
@@ -98,7 +106,7 @@ def test_a_job_that_says_nothing_has_fios_defaults(tmp_path: Path) -> None:
 
 def test_waiting_engines_have_a_depth_of_one_whatever_iodepth_says(tmp_path: Path) -> None:
     result = imported(tmp_path, "[j]\nioengine=psync\niodepth=32\nsize=1m\n")
-    assert result.groups[0][0].cell["load"] == {"kind": "closed", "depth": 1}
+    assert said(result.groups[0][0])["load"] == {"kind": "closed", "depth": 1}
     assert any("iodepth=32" in note and "the depth is 1" in note for note in result.notes)
 
 
@@ -106,14 +114,14 @@ def test_globals_hold_below_them_and_the_later_counts(tmp_path: Path) -> None:
     text = "[global]\nsize=1m\nbs=8k\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=4k\nstonewall\n"
     groups = imported(tmp_path, text).groups
     assert [[found.job.title for found in group] for group in groups] == [["a", "b"], ["c"]]
-    assert [found.cell["workload"]["size"]["bytes"] for group in groups for found in group] == [8192, 16384, 4096]
+    assert [said(found)["workload"]["size"]["bytes"] for group in groups for found in group] == [8192, 16384, 4096]
 
 
 def test_comments_variables_and_included_files(tmp_path: Path) -> None:
     (tmp_path / "more.fio").write_text("bs=2k ; half\ninclude deep.fio\n", encoding="utf-8")
     (tmp_path / "deep.fio").write_text("# nothing\niodepth=$ncpus\nioengine=libaio\ndirect=1\n", encoding="utf-8")
     text = "; first\n[j] # a job\nsize=${SIZE}\n  include more.fio\n"
-    cell = imported(tmp_path, text).groups[0][0].cell
+    cell = said(imported(tmp_path, text).groups[0][0])
     assert cell["targets"][0]["size_bytes"] == MIB
     assert cell["workload"]["size"]["bytes"] == 2048
     assert cell["load"]["depth"] == os.sysconf("SC_NPROCESSORS_ONLN")
@@ -140,23 +148,23 @@ def test_comments_variables_and_included_files(tmp_path: Path) -> None:
     ],
 )
 def test_sizes_of_requests(tmp_path: Path, options: str, size: dict[str, Any], align: int) -> None:
-    workload = lane(tmp_path, f"size=1m {options}").cell["workload"]
+    workload = said(lane(tmp_path, f"size=1m {options}"))["workload"]
     assert workload["size"] == size
-    assert workload["address"] == {"kind": "uniform", "align_bytes": align}
+    assert (workload["address"], workload["align"]) == ({"kind": "uniform"}, align)
 
 
 def test_how_requests_are_handed_over(tmp_path: Path) -> None:
     words = "size=1m cpus_allowed=0,2-3 hipri iodepth_batch=8 iodepth_batch_complete_max=8 iodepth_batch_complete=0"
-    cell = lane(tmp_path, words).cell
+    cell = said(lane(tmp_path, words))
     wanted = {"cpus": [0, 2, 3], "poll_completions": True, "batch": 8, "busy": True}
     assert {key: cell[key] for key in wanted} == wanted
 
 
 def test_places(tmp_path: Path) -> None:
-    zipf = lane(tmp_path, "size=1m rw=randread random_distribution=zipf:0.9").cell["workload"]["address"]
-    assert zipf == {"kind": "zipf", "theta": 0.9, "align_bytes": 4096}
-    gaps = lane(tmp_path, "size=1m rw=write:12k").cell["workload"]["address"]
-    assert gaps == {"kind": "strided", "stride_bytes": 16384, "align_bytes": 512}
+    zipf = said(lane(tmp_path, "size=1m rw=randread random_distribution=zipf:0.9"))["workload"]["address"]
+    assert zipf == {"kind": "zipf", "theta": 0.9}
+    gaps = said(lane(tmp_path, "size=1m rw=write:12k"))["workload"]
+    assert (gaps["address"], gaps["align"]) == ({"kind": "strided", "stride": 16384}, 512)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +179,7 @@ def test_places(tmp_path: Path) -> None:
     ],
 )
 def test_paced_jobs_are_open_loops(tmp_path: Path, options: str, load: dict[str, Any]) -> None:
-    cell = lane(tmp_path, f"size=1m ioengine=libaio iodepth=8 {options}").cell
+    cell = said(lane(tmp_path, f"size=1m ioengine=libaio iodepth=8 {options}"))
     assert cell["load"] == {"kind": "open", "arrival": load, "max_in_flight": 8}
 
 
@@ -181,25 +189,25 @@ def test_paced_jobs_are_open_loops(tmp_path: Path, options: str, load: dict[str,
         ("size=1m", {"requests": 256}),
         ("size=1m loops=3 numjobs=2", {"requests": 1536}),
         ("size=1m io_size=2m", {"requests": 512}),
-        ("size=1m runtime=5m", {"requests": 256, "duration_s": 300.0}),
-        ("size=1m runtime=50ms time_based", {"duration_s": 0.05}),
+        ("size=1m runtime=5m", {"requests": 256, "duration": 300_000_000_000}),
+        ("size=1m runtime=50ms time_based", {"duration": 50_000_000}),
         ("size=1m time_based=1", {"requests": 256}),
     ],
 )
 def test_how_long_a_job_runs(tmp_path: Path, options: str, measure: dict[str, Any]) -> None:
-    assert lane(tmp_path, options).cell["measure"] == measure
+    assert said(lane(tmp_path, options))["measure"] == measure
 
 
 def test_what_a_user_cuts_short(tmp_path: Path) -> None:
     found = lane(tmp_path, "size=1g runtime=900 time_based ramp_time=60", most_bytes=MIB, most_ns=10**9)
-    assert found.cell["targets"][0]["size_bytes"] == MIB
-    assert (found.cell["measure"], found.cell["warmup"]) == ({"duration_s": 1.0}, {"duration_s": 1.0})
+    assert said(found)["targets"][0]["size_bytes"] == MIB
+    assert (said(found)["measure"], said(found)["warmup"]) == ({"duration": 1_000_000_000}, {"duration": 1_000_000_000})
 
 
 def test_the_part_of_a_file_that_is_used(tmp_path: Path) -> None:
     def part(options: str) -> tuple[int, int]:
-        cell = lane(tmp_path, options).cell
-        span = cell.get("spans", [{"offset_bytes": 0, **cell["targets"][0]}])[0]
+        cell = said(lane(tmp_path, options))
+        span = (cell["spans"] or [{"offset_bytes": 0, **cell["targets"][0]}])[0]
         return span["offset_bytes"], span["size_bytes"]
 
     assert part("filename=old") == (0, 8 * MIB)
@@ -213,39 +221,39 @@ def test_the_part_of_a_file_that_is_used(tmp_path: Path) -> None:
 def test_files_of_clones_and_directories(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    own = lane(tmp_path, f"size=1m numjobs=3 rw=randread directory={tmp_path}/a:{tmp_path}/b").cell
+    own = said(lane(tmp_path, f"size=1m numjobs=3 rw=randread directory={tmp_path}/a:{tmp_path}/b"))
     assert [Path(target["path"]).relative_to(tmp_path) for target in own["targets"]] == [
         Path("a/j.0.0"),
         Path("b/j.1.0"),
         Path("a/j.2.0"),
     ]
     assert own["workload"]["volumes"] == "even"
-    elsewhere = lane(tmp_path, "size=1m directory=/nowhere filename=f", directory=str(tmp_path)).cell
+    elsewhere = said(lane(tmp_path, "size=1m directory=/nowhere filename=f", directory=str(tmp_path)))
     assert elsewhere["targets"][0]["path"] == str(tmp_path / "f")
 
 
 def test_clones_that_each_read_one_file_in_order_are_lanes_of_their_own(tmp_path: Path) -> None:
     (group,) = imported(tmp_path, "[j]\nfilename=old\nnumjobs=3\nrw=read\n").groups
-    assert [found.cell["workers"] for found in group] == [1, 1, 1]
-    assert len({found.cell["seed"] for found in group}) == 3
+    assert [said(found)["workers"] for found in group] == [1, 1, 1]
+    assert len({said(found)["seed"] for found in group}) == 3
     # Only one run may write a file: there each worker has a part of it, and a note says so.
     writers = imported(tmp_path, "[j]\nfilename=new\nsize=1m\nnumjobs=3\nrw=write\n")
-    assert [found.cell["workers"] for found in writers.groups[0]] == [3]
+    assert [said(found)["workers"] for found in writers.groups[0]] == [3]
     assert any("numjobs=3" in note for note in writers.notes)
 
 
 def test_clones_with_adjoining_parts_are_workers_that_divide_them(tmp_path: Path) -> None:
     found = lane(tmp_path, "filename=new size=1m offset=2m offset_increment=1m numjobs=4 rw=write")
-    assert found.cell["spans"] == [{"offset_bytes": 2 * MIB, "size_bytes": 4 * MIB}]
-    assert (found.cell["workers"], found.cell["measure"]) == (4, {"requests": 1024})
+    assert said(found)["spans"] == [{"offset_bytes": 2 * MIB, "size_bytes": 4 * MIB}]
+    assert (said(found)["workers"], said(found)["measure"]) == (4, {"requests": 1024})
     (mistake,) = mistakes(tmp_path, "[j]\nfilename=new\nsize=1m\noffset_increment=2m\nnumjobs=2\n")
     assert mistake.startswith("job.fio:4: 'offset_increment=2m': ")
 
 
 def test_one_worker_holds_a_percentile_for_all_clones(tmp_path: Path) -> None:
     words = "filename=new size=1m numjobs=2 rw=randread ioengine=libaio iodepth=8 latency_target=500"
-    cell = lane(tmp_path, f"{words} latency_percentile=90").cell
-    hold = {"kind": "hold", "percentile": 90.0, "target_ms": 0.5, "initial_depth": 2, "max_depth": 16}
+    cell = said(lane(tmp_path, f"{words} latency_percentile=90"))
+    hold = {"kind": "hold", "percentile": 90.0, "target": 500_000, "initial_depth": 2, "max_depth": 16}
     assert (cell["workers"], cell["load"]) == (1, hold)
 
 
@@ -317,9 +325,9 @@ def test_a_block_device_is_written_only_when_given_up(tmp_path: Path) -> None:
     text = "[j]\nfilename=/dev/one\nrw=randwrite\n"
     with pytest.raises(RefusedError, match=r"job.fio:2: .*/dev/one is a block device.*--destroy /dev/one"):
         imported(tmp_path, text)
-    cell = imported(tmp_path, text, destroy=("/dev/one",)).groups[0][0].cell
+    cell = said(imported(tmp_path, text, destroy=("/dev/one",)).groups[0][0])
     assert cell["destroy"] == ["/dev/one"]
-    assert lane(tmp_path, "filename=/dev/one rw=randread").cell["destroy"] == []
+    assert said(lane(tmp_path, "filename=/dev/one rw=randread"))["destroy"] == []
 
 
 def test_what_is_only_fios_own_is_noted(tmp_path: Path) -> None:
@@ -353,8 +361,8 @@ def test_no_text_whatever_ends_in_a_traceback(
     except (InputError, RefusedError) as error:
         assert str(error)
     else:
-        assert all(found.cell["measure"] for group in result.groups for found in group)
-        json.dumps([found.cell for group in result.groups for found in group], ensure_ascii=False).encode()
+        assert all(said(found)["measure"] for group in result.groups for found in group)
+        json.dumps([said(found) for group in result.groups for found in group], ensure_ascii=False).encode()
 
 
 def test_a_file_that_is_no_text_is_one_clear_error(tmp_path: Path) -> None:

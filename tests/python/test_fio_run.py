@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +133,9 @@ def test_a_line_that_cannot_be_honoured_ends_with_code_2_before_anything_is_made
 def test_what_fails_keeps_what_was_measured_before(tmp_path: Path) -> None:
     text = "[a]\nioengine=null\nsize=1m\n[b]\nstonewall\nioengine=null\nsize=1m\n"
     imported = import_jobs(load_job_file(written(tmp_path, text)), Settings())
-    imported.groups[1][0].cell["batch"] = 0
-    job_run = JobFileRun(imported)
+    first, (lane,) = imported.groups
+    wrong = replace(lane, cell=lane.cell.model_copy(update={"batch": 0}))
+    job_run = JobFileRun(replace(imported, groups=(first, (wrong,))))
     jobs = by_job(list(job_run.results()))
     assert [job.title for job in jobs] == ["a"]
     assert job_run.status == "failed"

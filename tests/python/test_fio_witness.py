@@ -16,28 +16,31 @@ import pytest
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.witness import FIGURES, Pair, Witness, compare_with_fio, fio_version
+from raidlab.study.cell import DirectCell
 from verdicts import assert_ended
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 MIB = 1 << 20
 
 
-def cell(target: dict[str, Any], **workload: Any) -> dict[str, Any]:
-    return {
+def cell(target: dict[str, Any], **workload: Any) -> DirectCell:
+    wanted = {
         "engine": "direct",
         "seed": 1,
         "targets": [target],
         "interface": "auto",
         "load": {"kind": "closed", "depth": 4},
         "workload": {
-            "read_fraction": 1.0,
+            "read": 1.0,
             "size": {"kind": "fixed", "bytes": 4096},
-            "address": {"kind": "uniform", "align_bytes": 4096},
+            "address": {"kind": "uniform"},
+            "align": 4096,
             **workload,
         },
         # Long enough for both tools to finish something on a disk or machine that is kept busy by others.
-        "measure": {"duration_s": 0.5},
+        "measure": {"duration": 500_000_000},
     }
+    return DirectCell.model_validate(wanted)
 
 
 def file_at(path: Path) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def test_without_fio_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, 
 
 @needs_fio
 def test_both_run_in_alternation_and_all_is_recorded(tmp_path: Path) -> None:
-    witness = compare_with_fio(cell(file_at(tmp_path / "f"), read_fraction=0.5), pairs=3, seed=4)
+    witness = compare_with_fio(cell(file_at(tmp_path / "f"), read=0.5), pairs=3, seed=4)
     assert witness.version.startswith("fio-3")
     assert (len(witness.pairs), len(witness.answers), witness.interrupted) == (3, 3, False)
     assert {pair.first for pair in witness.pairs} == {"raidlab", "fio"}
@@ -95,7 +98,7 @@ def test_both_run_in_alternation_and_all_is_recorded(tmp_path: Path) -> None:
     assert len({answer["seed"] for answer in witness.answers}) == 3
     json.dumps(witness.document())
     # fio went to the same file and left its end, where raidlab's mark is: the file is still raidlab's to write.
-    compare_with_fio(cell(file_at(tmp_path / "f"), read_fraction=0.0), pairs=1)
+    compare_with_fio(cell(file_at(tmp_path / "f"), read=0.0), pairs=1)
     assert [file.name for file in tmp_path.iterdir()] == ["f"]
 
 
@@ -108,11 +111,11 @@ def test_nothing_can_be_witnessed_too(tmp_path: Path) -> None:
 
 @needs_fio
 def test_approximations_are_told(tmp_path: Path) -> None:
-    sizes = {"kind": "exponential", "mean_bytes": 16384}
-    place = {"kind": "uniform", "align_bytes": 4096}
+    sizes = {"kind": "exponential", "mean": 16384}
+    place = {"kind": "uniform"}
     witness = compare_with_fio(cell(file_at(tmp_path / "f"), size=sizes, address=place), pairs=1)
     assert any("exponential" in difference for difference in witness.differences)
-    hot = {"kind": "hot_members", "weights": [1, 2], "chunk_bytes": 4096}
+    hot = {"kind": "hot_members", "weights": [1, 2], "chunk": 4096}
     with pytest.raises(InputError, match=r"--witness: workload\.address\.kind: hot_members"):
         compare_with_fio(cell(file_at(tmp_path / "f"), address=hot))
 
@@ -122,7 +125,7 @@ def test_fio_is_never_started_on_what_raidlab_refuses(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_bytes(b"x" * 4 * MIB)
     with pytest.raises(RefusedError, match="was not made by raidlab"):
-        compare_with_fio(cell(file_at(mine), read_fraction=0.0))
+        compare_with_fio(cell(file_at(mine), read=0.0))
     assert mine.read_bytes() == b"x" * 4 * MIB
 
 
@@ -132,9 +135,9 @@ def test_a_device_is_read_and_written_only_when_given_up(loop_device: str) -> No
     assert compare_with_fio(cell(device), pairs=1).ratios()
     before = Path(loop_device).read_bytes()
     with pytest.raises(RefusedError):
-        compare_with_fio(cell(device, read_fraction=0.0), pairs=1)
+        compare_with_fio(cell(device, read=0.0), pairs=1)
     assert Path(loop_device).read_bytes() == before
-    given_up = {**cell(device, read_fraction=0.0), "destroy": [loop_device]}
+    given_up = cell(device, read=0.0).model_copy(update={"destroy": [loop_device]})
     assert compare_with_fio(given_up, pairs=1).ratios()
     assert Path(loop_device).read_bytes() != before
 

@@ -227,7 +227,7 @@ def test_twin_streams_have_names_of_their_own() -> None:
 
 def test_words() -> None:
     assert parse_counts("--readers", "4,1,4") == (1, 4)
-    assert size_document("--size", "exponential:8KiB") == {"kind": "exponential", "mean_bytes": 8192}
+    assert size_document("--size", "exponential:8KiB") == {"kind": "exponential", "mean": 8192}
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append(request)
         if request["measure"].get("requests") == 1:
             return answer_of([1])
-        seconds = max(1, round(request["measure"]["duration_s"]))
+        seconds = max(1, round(request["measure"]["duration"] / 1e9))
         fast = 0 if request["warmup"] else 2
         return answer_of([3000] * fast + [1000 + index % 3 for index in range(seconds - fast)])
 
@@ -108,8 +108,8 @@ def test_repeats_run_as_long_before_as_their_pilot_showed(engine: list[dict[str,
     ready, *cells = engine
     assert ready["measure"] == {"requests": 1}
     pilots, repeats = cells[:2], cells[2:]
-    assert all(pilot["warmup"] == {} and pilot["measure"] == {"duration_s": 20.0} for pilot in pilots)
-    assert [repeat["warmup"] for repeat in repeats] == [{"duration_s": 2.0}] * 4
+    assert all(pilot["warmup"] == {} and pilot["measure"] == {"duration": 20_000_000_000} for pilot in pilots)
+    assert [repeat["warmup"] for repeat in repeats] == [{"duration": 2_000_000_000}] * 4
     assert not {pilot["seed"] for pilot in pilots} & {repeat["seed"] for repeat in repeats}, "other addresses"
     analysis = analyse(run)
     assert [len(point.rows) for point in analysis.points] == [2, 2], "pilots are no results"
@@ -119,6 +119,6 @@ def test_repeats_run_as_long_before_as_their_pilot_showed(engine: list[dict[str,
 
 def test_short_runs_have_no_pilot(engine: list[dict[str, Any]], tmp_path: Path) -> None:
     run = measure(asked_of_null(runtime="3s", repeats=1), tmp_path)
-    assert [cell["warmup"] for cell in engine[1:]] == [{"duration_s": 0.5}] * 2
+    assert [cell["warmup"] for cell in engine[1:]] == [{"duration": 500_000_000}] * 2
     assert run.facts["measure"]["warmups"] == []
     assert Budget().warmup == "auto"

@@ -116,8 +116,8 @@ def test_files_on_raw_members_are_the_same_extents(tmp_path: Path) -> None:
 
 def test_the_work_of_a_host_is_not_modelled_where_the_host_is_real() -> None:
     request = json.loads(_live_cell())
-    request["files"]["reading"] = {"open_us": 5.0}
-    with pytest.raises(_core.CellError, match="work of a host is modelled"):
+    request["host"] = {"file": 5000}
+    with pytest.raises(_core.CellError, match="host: is modelled, and the host is real here"):
         _core.run_cell(json.dumps(request))
     whole = json.loads(_live_cell())
     with pytest.raises(_core.CellError, match="arrays that are whole"):
@@ -135,7 +135,7 @@ def _live_cell() -> str:
             "workload": {
                 "size": {"kind": "fixed", "bytes": 50_000},
                 "address": {"kind": "uniform"},
-                "read_fraction": 1,
+                "read": 1,
             },
             "files": {"count": 20},
             "measure": {"requests": 20},

@@ -42,9 +42,10 @@ def operations(
         "missing": missing,
         "load": {"kind": "closed", "depth": 8},
         "workload": {
-            "read_fraction": 0.5,
+            "read": 0.5,
             "size": {"kind": "table", "bytes": [4096, 12288, 65536, 200704], "weights": [4, 3, 2, 1]},
-            "address": {"kind": "uniform", "align_bytes": 4096},
+            "address": {"kind": "uniform"},
+            "align": 4096,
         },
         "measure": {"requests": 2 * REQUESTS},
         **more,

@@ -30,6 +30,7 @@ def test_a_request_says_all_that_the_contract_has() -> None:
     assert cell["measure"] == {"files": 5}
     assert set(cell) == {
         "engine", "seed", "files", "readers", "lists", "order", "block_bytes", "io", "drop_caches", "warmup", "measure",
+        "verify",
     }  # fmt: skip
 
 

@@ -6,7 +6,7 @@
 
 use raidlab_array::{Policy, Tree};
 use raidlab_live::{Content, LiveConfig, LiveResult, TargetSpec};
-use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 5;
 const MEMBER_BYTES: u64 = 256 * MIB;
 
 fn cell(tree: Tree, targets: Vec<TargetSpec>, read_fraction: f64, align_bytes: u64) -> LiveConfig {
-    let address = AddressSpec::Uniform { align_bytes: Some(align_bytes) };
+    let address = AddressSpec::Uniform {};
     let size = SizeSpec::Fixed { bytes: 4 * KIB };
     let limit = |duration_s| Limit { requests: None, duration_s: Some(duration_s) };
     LiveConfig {
@@ -24,7 +24,15 @@ fn cell(tree: Tree, targets: Vec<TargetSpec>, read_fraction: f64, align_bytes: u
         targets,
         missing: Vec::new(),
         load: LoadSpec::Closed { depth: 32 },
-        workload: WorkloadSpec { read_fraction, size, address, span: None, volumes: VolumeSpec::Uniform, task: None },
+        workload: WorkloadSpec {
+            read_fraction,
+            size,
+            address,
+            align: Some(Align::Bytes(align_bytes)),
+            span: None,
+            volumes: VolumeSpec::Uniform,
+            task: None,
+        },
         limits: Limits { warmup: limit(0.2), measure: limit(1.0) },
         seed: 1,
         sector_bytes: None,

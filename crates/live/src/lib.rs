@@ -25,7 +25,8 @@
 //! let workload = WorkloadSpec {
 //!     read_fraction: 0.7,
 //!     size: SizeSpec::Fixed { bytes: 8192 },
-//!     address: AddressSpec::Uniform { align_bytes: Some(8192) },
+//!     address: AddressSpec::Uniform {},
+//!     align: None,
 //!     volumes: VolumeSpec::Uniform,
 //!     span: None,
 //!     task: None,

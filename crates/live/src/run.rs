@@ -169,26 +169,17 @@ fn offered(config: &LiveConfig, asked: Asked<'_>, layout: &Layout) -> Result<(Cl
         Asked::Drawn => Clients::Drawn(Load::new(load, &config.workload, limits, &volumes, sector_bytes, seed)?),
         Asked::Recorded(replay) => Clients::Recorded(TraceLoad::new(replay, load, limits, &volumes, sector_bytes)?),
         Asked::Files(files) => {
-            check_files_asked(config, files)?;
+            // Readers know no failed requests.
+            if !config.missing.is_empty() {
+                let message = "whole files are read from arrays that are whole; accepted: []";
+                return Err(LiveError::bad("missing", message));
+            }
             let sizes = &config.workload.size;
             let load = FileLoad::new(files, load, sizes, limits, &volumes, sector_bytes, Seed::new(config.seed))?;
             Clients::Readers(Box::new(load))
         }
     };
     Ok((clients, volumes))
-}
-
-/// A real host works by itself; and readers know no failed requests, so that arrays of whole files are whole.
-fn check_files_asked(config: &LiveConfig, files: &FilesSpec) -> Result<(), LiveError> {
-    if !config.missing.is_empty() {
-        return Err(LiveError::bad("missing", "whole files are read from arrays that are whole; accepted: []"));
-    }
-    let reading = files.reading;
-    if reading.open_us == 0.0 && reading.us_per_kib == 0.0 {
-        return Ok(());
-    }
-    let message = "the work of a host is modelled; accepted: only with engine \"sim\"";
-    Err(LiveError::bad("files.reading", message))
 }
 
 /// A specification a leaf.

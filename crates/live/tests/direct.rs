@@ -69,7 +69,7 @@ fn several_targets_are_volumes_of_one_load() {
 fn sizes_of_all_kinds_and_sequences_run() {
     let place = Place::new();
     let size = SizeSpec::Exponential { mean_bytes: 100e3 };
-    let address = AddressSpec::Sequential { streams: 3, align_bytes: None };
+    let address = AddressSpec::Sequential { streams: 3 };
     for target in place.files(1, 8 * MIB).into_iter().chain([TargetSpec::Memory { size_bytes: 8 * MIB }]) {
         let config = DirectConfig {
             workload: WorkloadSpec { address: address.clone(), ..workload(0.5, size.clone()) },
@@ -138,7 +138,7 @@ fn windows_of_several_workers_open_and_close_together() {
 #[test]
 fn workers_that_share_a_target_divide_its_sequence() {
     let place = Place::new();
-    let address = AddressSpec::Sequential { streams: 1, align_bytes: None };
+    let address = AddressSpec::Sequential { streams: 1 };
     let config = DirectConfig {
         workers: 2,
         workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }) },
@@ -164,7 +164,7 @@ fn a_share_of_every_sector_compresses_away_and_the_rest_never_repeats() {
     let place = Place::new();
     for (percent, zeroes) in [(0, 0), (60, 2457), (100, 4096 - 40)] {
         let name = format!("file{percent}");
-        let address = AddressSpec::Sequential { streams: 1, align_bytes: None };
+        let address = AddressSpec::Sequential { streams: 1 };
         let config = DirectConfig {
             compressible_percent: percent,
             workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 32 * KIB }) },

@@ -117,7 +117,7 @@ fn a_device_that_fails_in_mid_run_ends_it_with_one_sentence_and_keeps_what_was_m
     let device = Loop::over(image, 4096);
     for interface in [Interface::IoUring, Interface::Threads] {
         let spec = TargetSpec::Block { path: device.device().into(), destroy: true };
-        let address = AddressSpec::Sequential { streams: 1, align_bytes: None };
+        let address = AddressSpec::Sequential { streams: 1 };
         let config = DirectConfig {
             interface,
             workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }) },

@@ -140,8 +140,8 @@ fn a_disk_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
 fn stream(from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
     StreamSpec {
         name: "one".into(),
-        from,
-        to,
+        source: from,
+        sink: to,
         block_bytes: 64 * KIB,
         bytes: Some(4 * MIB),
         count: None,
@@ -182,7 +182,7 @@ fn a_device_is_streamed_to_only_when_it_is_named() {
     let before = disk.head();
     let refused = stream_all(&streams_of(vec![stream(memory(), block(disk.device(), 0, false))]));
     let refused = refused.expect_err("it is not named");
-    assert!(matches!(&refused, LiveError::Refused { key, .. } if key == "streams[0].to.path"), "{refused}");
+    assert!(matches!(&refused, LiveError::Refused { key, .. } if key == "streams[0].sink.path"), "{refused}");
     // Reading needs no leave, and changes nothing.
     let read = stream_all(&streams_of(vec![stream(block(disk.device(), 0, false), EndpointSpec::Null)])).expect("read");
     assert_eq!((read.stopped_by, read.streams[0].bytes), (None, 4 * MIB));
@@ -202,7 +202,7 @@ fn a_device_is_streamed_to_only_when_it_is_named() {
     let facts = result.endpoints[1].target.as_ref().expect("facts of a device");
     assert_eq!((facts.kind, facts.io, facts.size_bytes), ("block", "direct", 16 * MIB));
     for (spec, key, part) in [
-        (stream(block(disk.device(), 512, true), memory()), "streams[0].from.offset_bytes", "multiple of 4096"),
+        (stream(block(disk.device(), 512, true), memory()), "streams[0].source.offset_bytes", "multiple of 4096"),
         (stream(block(disk.device(), 14 * MIB, true), memory()), "streams[0].bytes", "which has 16777216"),
         (
             StreamSpec { block_bytes: 512, ..stream(block(disk.device(), 0, true), memory()) },
@@ -251,12 +251,12 @@ fn a_device_that_breaks_ends_the_run_with_one_sentence() {
     let other = StreamSpec {
         bytes: None,
         count: Some(1 << 40),
-        ..stream(EndpointSpec::Tape { rate_mb_s: 40.0, buffer_bytes: MIB, start_stop_ms: 0.0 }, EndpointSpec::Null)
+        ..stream(EndpointSpec::Tape { mb_s: 40.0, buffer_bytes: MIB, start_stop_ms: 0.0 }, EndpointSpec::Null)
     };
     let config = StreamsConfig { content: Content::Random, ..streams_of(vec![spec, other]) };
     let result = stream_all(&config).expect("it began");
     let error = result.stopped_by.expect("it cannot go on");
-    assert!(matches!(&error, LiveError::Io { key, .. } if key == "streams[0].to.path"), "{error}");
+    assert!(matches!(&error, LiveError::Io { key, .. } if key == "streams[0].sink.path"), "{error}");
     assert!(error.message().contains("Input/output error"), "{error}");
     let written = result.streams[0].bytes;
     assert!(written > 0 && written < 64 * MIB, "{written}: what was measured is kept");

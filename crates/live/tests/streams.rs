@@ -12,8 +12,8 @@ use std::path::PathBuf;
 fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
     StreamSpec {
         name: name.into(),
-        from,
-        to,
+        source: from,
+        sink: to,
         block_bytes: 64 * KIB,
         bytes: Some(2 * MIB),
         count: None,
@@ -42,8 +42,8 @@ fn file(path: PathBuf) -> EndpointSpec {
     EndpointSpec::File { path, offset_bytes: 0, buffered: false }
 }
 
-fn tape(rate_mb_s: f64, start_stop_ms: f64) -> EndpointSpec {
-    EndpointSpec::Tape { rate_mb_s, buffer_bytes: 256 * KIB, start_stop_ms }
+fn tape(mb_s: f64, start_stop_ms: f64) -> EndpointSpec {
+    EndpointSpec::Tape { mb_s, buffer_bytes: 256 * KIB, start_stop_ms }
 }
 
 fn run(config: &StreamsConfig) -> StreamsResult {
@@ -211,9 +211,9 @@ fn parts_of_one_file_are_shared_but_never_overlap() {
     assert!(result.streams[..2].iter().all(|s| s.verify.as_ref().is_some_and(|v| v.blocks_checked == 32)));
     assert!(result.endpoints.iter().filter_map(|e| e.target.as_ref()).all(|t| t.size_bytes == 6 * MIB));
     for (streams, key) in [
-        (vec![stream("a", memory(), part(0)), stream("b", memory(), part(MIB))], "streams[1].to.offset_bytes"),
-        (vec![stream("a", memory(), part(0)), stream("b", part(MIB), memory())], "streams[1].from.offset_bytes"),
-        (vec![stream("a", part(0), part(0))], "streams[0].to.offset_bytes"),
+        (vec![stream("a", memory(), part(0)), stream("b", memory(), part(MIB))], "streams[1].sink.offset_bytes"),
+        (vec![stream("a", memory(), part(0)), stream("b", part(MIB), memory())], "streams[1].source.offset_bytes"),
+        (vec![stream("a", part(0), part(0))], "streams[0].sink.offset_bytes"),
     ] {
         let bad = error(&config(streams));
         assert_eq!(bad.key(), key, "{bad}");
@@ -227,7 +227,7 @@ fn somebody_elses_file_is_read_and_never_written() {
     let theirs = place.path("theirs");
     std::fs::write(&theirs, vec![9; 2 * MIB as usize]).expect("a file of somebody else's");
     let refused = error(&config(vec![stream("over", memory(), file(theirs.clone()))]));
-    assert!(matches!(&refused, LiveError::Refused { key, .. } if key == "streams[0].to.path"), "{refused}");
+    assert!(matches!(&refused, LiveError::Refused { key, .. } if key == "streams[0].sink.path"), "{refused}");
     assert!(refused.message().contains("was not made by raidlab"), "{refused}");
     run(&config(vec![stream("read", file(theirs.clone()), memory())]));
     assert_eq!(std::fs::read(&theirs).expect("the file"), vec![9; 2 * MIB as usize]);
@@ -290,7 +290,7 @@ fn a_source_that_is_cut_ends_the_run_with_one_sentence() {
         })
         .expect("it ran");
         let error = result.stopped_by.expect("it cannot go on");
-        assert!(matches!(&error, LiveError::Io { key, .. } if key == "streams[1].from.path"), "{error}");
+        assert!(matches!(&error, LiveError::Io { key, .. } if key == "streams[1].source.path"), "{error}");
         assert!(error.message().contains("it ends there"), "{error}");
         assert!(result.streams.iter().all(|s| s.bytes > 0), "what was measured is kept, also of the other");
     }
@@ -331,18 +331,18 @@ fn bad_numbers_name_their_key() {
     let one = |spec| config(vec![spec]);
     let cases = vec![
         ("streams", config(vec![])),
-        ("duration_s", StreamsConfig { duration_s: Some(0.0), ..one(good()) }),
+        ("duration", StreamsConfig { duration_s: Some(0.0), ..one(good()) }),
         ("streams[0].block_bytes", one(StreamSpec { block_bytes: 100, ..good() })),
         ("streams[0].buffers", one(StreamSpec { buffers: 0, ..good() })),
         ("streams[0].rate_mb_s", one(StreamSpec { rate_mb_s: Some(-1.0), ..good() })),
         ("streams[0].bytes", one(StreamSpec { count: Some(1), ..good() })),
         ("streams[0].bytes", one(StreamSpec { bytes: None, ..good() })),
         ("streams[0].count", one(StreamSpec { bytes: None, count: Some(0), ..good() })),
-        ("streams[0].to.rate_mb_s", one(StreamSpec { to: tape(f64::NAN, 0.0), ..good() })),
-        ("streams[0].from.start_stop_ms", one(StreamSpec { from: tape(1.0, -1.0), ..good() })),
-        ("streams", one(StreamSpec { from: EndpointSpec::Memory { size_bytes: 1 << 50 }, ..good() })),
-        ("streams[0].to.path", one(StreamSpec { to: file(place.path("no/such")), ..good() })),
-        ("streams[1].to.path", config(vec![good(), StreamSpec { to: file("/dev/null".into()), ..good() }])),
+        ("streams[0].sink.mb_s", one(StreamSpec { sink: tape(f64::NAN, 0.0), ..good() })),
+        ("streams[0].source.start_stop", one(StreamSpec { source: tape(1.0, -1.0), ..good() })),
+        ("streams", one(StreamSpec { source: EndpointSpec::Memory { size_bytes: 1 << 50 }, ..good() })),
+        ("streams[0].sink.path", one(StreamSpec { sink: file(place.path("no/such")), ..good() })),
+        ("streams[1].sink.path", config(vec![good(), StreamSpec { sink: file("/dev/null".into()), ..good() }])),
     ];
     for (key, cell) in cases {
         let bad = error(&cell);

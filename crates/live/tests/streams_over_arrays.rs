@@ -29,8 +29,8 @@ fn memory() -> EndpointSpec {
 fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
     StreamSpec {
         name: name.into(),
-        from,
-        to,
+        source: from,
+        sink: to,
         block_bytes: 96 * KIB,
         bytes: Some(2 * MIB),
         count: None,
@@ -78,7 +78,7 @@ fn what_is_streamed_to_an_array_is_what_it_holds() {
             stream("one", memory(), volumes[0].clone()),
             stream(
                 "other",
-                EndpointSpec::Tape { rate_mb_s: 1e6, buffer_bytes: MIB, start_stop_ms: 0.0 },
+                EndpointSpec::Tape { mb_s: 1e6, buffer_bytes: MIB, start_stop_ms: 0.0 },
                 volumes[1].clone(),
             ),
         ];
@@ -134,23 +134,23 @@ fn what_one_writes_no_other_uses_and_all_fit() {
     let overlapping = vec![stream("a", memory(), at(0)), stream("b", at(MIB), EndpointSpec::Null)];
     let copy_onto_itself = vec![stream("a", at(0), at(MIB))];
     let cases = vec![
-        (config(in_memory(two()), overlapping), "streams[1].from.offset_bytes"),
-        (config(in_memory(two()), copy_onto_itself), "streams[0].to.offset_bytes"),
+        (config(in_memory(two()), overlapping), "streams[1].source.offset_bytes"),
+        (config(in_memory(two()), copy_onto_itself), "streams[0].sink.offset_bytes"),
         (config(in_memory(two()), vec![stream("a", memory(), at(7 * MIB))]), "streams[0].bytes"),
-        (config(in_memory(two()), vec![stream("a", memory(), at(100))]), "streams[0].to.offset_bytes"),
+        (config(in_memory(two()), vec![stream("a", memory(), at(100))]), "streams[0].sink.offset_bytes"),
         (
             config(
                 in_memory(two()),
                 vec![stream("a", memory(), EndpointSpec::Array { array: 3, volume: 0, offset_bytes: 0 })],
             ),
-            "streams[0].to.array",
+            "streams[0].sink.array",
         ),
         (
             config(
                 in_memory(two()),
                 vec![stream("a", memory(), EndpointSpec::Array { array: 0, volume: 9, offset_bytes: 0 })],
             ),
-            "streams[0].to.volume",
+            "streams[0].sink.volume",
         ),
         (config(array(two(), vec![]), vec![stream("a", memory(), at(0))]), "arrays[0].members"),
         (
@@ -166,7 +166,7 @@ fn what_one_writes_no_other_uses_and_all_fit() {
 
 #[test]
 fn stopping_ends_hubs_and_ports() {
-    let tape = || EndpointSpec::Tape { rate_mb_s: 200.0, buffer_bytes: MIB, start_stop_ms: 0.0 };
+    let tape = || EndpointSpec::Tape { mb_s: 200.0, buffer_bytes: MIB, start_stop_ms: 0.0 };
     let slow = StreamSpec { rate_mb_s: Some(1.0), ..stream("slow", tape(), at(0)) };
     let cell = config(in_memory(Tree::raid0(2, 64 * KIB)), vec![slow]);
     // Filling members may take long enough on a busy machine to be told of.

@@ -8,8 +8,8 @@
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use raidlab_load::{
-    AddressSpec, ArrivalSpec, Limit, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, Times, Volume, VolumeSpec,
-    WorkloadSpec,
+    AddressSpec, Align, ArrivalSpec, Limit, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, Times, Volume,
+    VolumeSpec, WorkloadSpec,
 };
 use raidlab_types::{Instant, RequestTag, Seed};
 use std::collections::VecDeque;
@@ -18,11 +18,12 @@ use std::hint::black_box;
 const BATCH: u64 = 10_000;
 const VOLUME: Volume = Volume { capacity_sectors: 1 << 31 };
 const FIXED: SizeSpec = SizeSpec::Fixed { bytes: 8192 };
-const UNIFORM: AddressSpec = AddressSpec::Uniform { align_bytes: Some(8192) };
+const UNIFORM: AddressSpec = AddressSpec::Uniform {};
 const CLOSED: LoadSpec = LoadSpec::Closed { depth: 32 };
 
 fn workload(size: SizeSpec, address: AddressSpec) -> WorkloadSpec {
-    WorkloadSpec { read_fraction: 0.7, size, address, span: None, volumes: VolumeSpec::Uniform, task: None }
+    let align = Some(Align::Bytes(8192));
+    WorkloadSpec { read_fraction: 0.7, size, address, align, span: None, volumes: VolumeSpec::Uniform, task: None }
 }
 
 /// A load and an array that answers each request, in order, 250 ns after it entered.
@@ -69,12 +70,12 @@ fn cycle(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| bencher.iter(|| cycle.run(BATCH)));
     };
     bench("closed_fixed_uniform", &CLOSED, &workload(FIXED, UNIFORM), 1);
-    let sequential = AddressSpec::Sequential { streams: 1, align_bytes: None };
+    let sequential = AddressSpec::Sequential { streams: 1 };
     bench("closed_fixed_sequential", &CLOSED, &workload(FIXED, sequential), 1);
     bench("closed_exponential_uniform", &CLOSED, &workload(SizeSpec::Exponential { mean_bytes: 6144.0 }, UNIFORM), 1);
     let normal = SizeSpec::Normal { mean_bytes: 1.5e6, sd_bytes: 0.5e6 };
     bench("closed_normal_uniform", &CLOSED, &workload(normal, UNIFORM), 1);
-    let zipf = AddressSpec::Zipf { theta: 0.99, align_bytes: Some(8192) };
+    let zipf = AddressSpec::Zipf { theta: 0.99 };
     bench("closed_fixed_zipf", &CLOSED, &workload(FIXED, zipf), 1);
     let even = WorkloadSpec { volumes: VolumeSpec::Even, ..workload(FIXED, UNIFORM) };
     bench("closed_fixed_even_8_volumes", &CLOSED, &even, 8);

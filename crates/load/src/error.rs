@@ -12,7 +12,7 @@ use crate::load::MOST_IN_FLIGHT;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct LoadError {
-    /// JSON path from the root of the cell, such as `workload.size.mean_bytes`.
+    /// JSON path from the root of the cell, such as `workload.size.mean`.
     pub key: String,
     /// The value found and what would be accepted.
     pub message: String,
@@ -75,14 +75,14 @@ pub(crate) fn mean_sectors(
     sector_bytes: u32,
     longest_sectors: u64,
 ) -> Result<f64, LoadError> {
-    let mean = positive(parent, "mean_bytes", mean_bytes)? / f64::from(sector_bytes);
+    let mean = positive(parent, "mean", mean_bytes)? / f64::from(sector_bytes);
     if mean >= 1.0 && mean <= longest_sectors as f64 {
         return Ok(mean);
     }
     let most = longest_sectors * u64::from(sector_bytes);
     let what = if mean < 1.0 { "less than one sector" } else { "more than the longest request possible" };
     let message = format!("{mean_bytes} bytes are {what}; accepted: {sector_bytes} to {most} bytes");
-    Err(LoadError::new(join(parent, "mean_bytes"), message))
+    Err(LoadError::new(join(parent, "mean"), message))
 }
 
 /// Weights that are finite, not negative and not all zero.

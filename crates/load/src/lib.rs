@@ -37,5 +37,6 @@ pub use load::{Backlog, Load, Volume, MOST_IN_FLIGHT};
 pub use recorder::{Recorder, Snapshot, Tally, Times, LONGEST_NS, SIGNIFICANT_DIGITS, SNAPSHOT_NS};
 pub use size::Sizes;
 pub use spec::{
-    AddressSpec, ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec,
+    AddressSpec, Align, AlignUnit, ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec,
+    WorkloadSpec,
 };

@@ -33,6 +33,7 @@ pub enum LoadSpec {
         /// Between 0 and 100, such as 90.
         percentile: f64,
         /// Response time to be held, in milliseconds.
+        #[serde(rename = "target", with = "raidlab_types::unit::ns_as_ms")]
         target_ms: f64,
         /// Depth to start from, at least 1.
         initial_depth: u32,
@@ -79,12 +80,16 @@ fn as_recorded() -> f64 {
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// Share of requests that read, 0 to 1; all of them if absent. Without effect where `task` names its operations.
-    #[serde(default = "all_reads")]
+    #[serde(rename = "read", default = "all_reads")]
     pub read_fraction: f64,
     /// How long requests are.
     pub size: SizeSpec,
     /// Where they begin.
     pub address: AddressSpec,
+    /// What starts are multiples of; if absent the size where that is fixed, else the sector. Without effect on addresses
+    /// that say where requests begin (`listed`, `aligned_stripe`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub align: Option<Align>,
     /// Share of each volume that is used, from its front, above 0 to 1; all of it if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<f64>,
@@ -98,6 +103,40 @@ pub struct WorkloadSpec {
 
 fn all_reads() -> f64 {
     1.0
+}
+
+/// What starts are multiples of: `workload.align`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a number of bytes, or \"sector\"")]
+pub enum Align {
+    /// So many bytes, whole sectors.
+    Bytes(u64),
+    /// A unit of the array.
+    Unit(AlignUnit),
+}
+
+/// A unit of the array that starts may be multiples of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlignUnit {
+    /// The sector.
+    Sector,
+}
+
+impl Align {
+    /// To the sector: not aligned any further than requests are anyway.
+    pub const SECTOR: Align = Align::Unit(AlignUnit::Sector);
+}
+
+impl WorkloadSpec {
+    /// What starts are multiples of, in bytes; `None`: the sector.
+    pub fn align_bytes(&self) -> Option<u64> {
+        match (self.align, &self.size) {
+            (Some(Align::Bytes(bytes)), _) => Some(bytes),
+            (None, SizeSpec::Fixed { bytes }) => Some(*bytes),
+            (Some(Align::Unit(AlignUnit::Sector)) | None, _) => None,
+        }
+    }
 }
 
 /// How tasks are spread over several volumes: `workload.volumes`. Sequential workloads are always spread evenly.
@@ -155,18 +194,22 @@ pub enum SizeSpec {
     /// Exponential, kept to its mean in whole sectors.
     Exponential {
         /// Mean after rounding, at least one sector.
+        #[serde(rename = "mean")]
         mean_bytes: f64,
     },
     /// Normal, rounded to the nearest sector.
     Normal {
         /// Mean.
+        #[serde(rename = "mean")]
         mean_bytes: f64,
         /// Standard deviation.
+        #[serde(rename = "sd")]
         sd_bytes: f64,
     },
     /// Log-normal, rounded to the nearest sector.
     Lognormal {
         /// Mean of the size itself (not of its logarithm).
+        #[serde(rename = "mean")]
         mean_bytes: f64,
         /// Standard deviation of the natural logarithm.
         sigma: f64,
@@ -180,50 +223,37 @@ pub enum SizeSpec {
     },
 }
 
-/// Where requests begin: `workload.address`. `align_bytes` absent or null means the sector.
+/// Where requests begin: `workload.address`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AddressSpec {
-    /// Every aligned place equally often.
-    Uniform {
-        /// Starts are multiples of this.
-        #[serde(default)]
-        align_bytes: Option<u64>,
-    },
+    /// Every aligned place equally often. (A variant with fields, if none: of one without, serde takes any key.)
+    Uniform {},
     /// One after another, in streams that share each volume equally.
     Sequential {
         /// Streams on each volume.
         #[serde(default = "one")]
         streams: u32,
-        /// Starts are multiples of this.
-        #[serde(default)]
-        align_bytes: Option<u64>,
     },
     /// The place of rank r in popularity with a chance proportional to `r^-theta`; ranks are scattered over the volume.
     Zipf {
-        /// Skew, above 0.
+        /// Skew, above 0. Places are as long as the alignment.
         theta: f64,
-        /// Places are this long and starts are multiples of it.
-        #[serde(default)]
-        align_bytes: Option<u64>,
     },
-    /// Stripe uniform, data chunk within the stripe by weights: some members are hot.
+    /// Stripe uniform, data chunk within the stripe by weights: some members are hot. Aligned within the chunk (to the chunk
+    /// itself: always at its beginning).
     HotMembers {
         /// One weight a data chunk of a stripe.
         weights: Vec<f64>,
         /// Length of a chunk.
+        #[serde(rename = "chunk")]
         chunk_bytes: u64,
-        /// Starts within the chunk are multiples of this (the chunk itself: always at its beginning).
-        #[serde(default)]
-        align_bytes: Option<u64>,
     },
     /// Each request a fixed distance after the start of the last, from the beginning again at the end.
     Strided {
         /// Distance from start to start.
+        #[serde(rename = "stride")]
         stride_bytes: u64,
-        /// Starts are multiples of this.
-        #[serde(default)]
-        align_bytes: Option<u64>,
     },
     /// Some go on where the last request ended, some begin near its start, the rest at a uniformly drawn place.
     Mixed {
@@ -232,10 +262,8 @@ pub enum AddressSpec {
         /// Share that begins near the start of the last.
         local: f64,
         /// Standard deviation of the distance between the two starts, which is normally distributed about 0.
+        #[serde(rename = "local_sd")]
         local_sd_bytes: f64,
-        /// Starts are multiples of this.
-        #[serde(default)]
-        align_bytes: Option<u64>,
     },
     /// One start after another from a given list, from its beginning again at its end.
     Listed {
@@ -245,8 +273,10 @@ pub enum AddressSpec {
     /// Requests of a stripe or more begin or end on a stripe boundary, smaller ones begin on a uniformly drawn chunk.
     AlignedStripe {
         /// User data of a stripe.
+        #[serde(rename = "stripe")]
         stripe_bytes: u64,
         /// Length of a chunk.
+        #[serde(rename = "chunk")]
         chunk_bytes: u64,
     },
 }
@@ -263,7 +293,8 @@ pub struct Limit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Seconds of the run's clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "duration", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "raidlab_types::unit::ns_as_s_option")]
     pub duration_s: Option<f64>,
 }
 

@@ -84,7 +84,7 @@ impl Workload {
     ) -> Result<Self, LoadError> {
         if !(0.0..=1.0).contains(&spec.read_fraction) {
             let message = format!("{}; accepted: 0 to 1", spec.read_fraction);
-            return Err(LoadError::new("workload.read_fraction", message));
+            return Err(LoadError::new("workload.read", message));
         }
         let count = volumes.len() as u32;
         let streams = streams(spec)?;
@@ -98,6 +98,7 @@ impl Workload {
             sector_bytes,
             capacity_sectors: ((volume.capacity_sectors as f64 * share) as u64).clamp(1, volume.capacity_sectors),
             streams: streams.unwrap_or(1),
+            align_bytes: spec.align_bytes(),
         };
         let sites: Vec<Site> = volumes.iter().map(site).collect();
         let steps = match &spec.task {
@@ -258,7 +259,11 @@ fn step(
     let address_spec = own_address.unwrap_or(&spec.address);
     let address: Result<Box<[Address]>, LoadError> =
         sites.iter().map(|&site| Address::new(address_spec, &address_key, site)).collect();
-    let address = address?;
+    let address = address.map_err(|error| match &error.key[..] {
+        // An alignment that nobody gave is the size.
+        "workload.align" if spec.align.is_none() => LoadError::new("workload.size.bytes", error.message),
+        _ => error,
+    })?;
     let sector_bytes = sites[0].sector_bytes;
     let placed = address.iter().map(Address::longest).min().unwrap_or(0);
     let longest_sectors = placed.min(MOST_REQUEST_BYTES / u64::from(sector_bytes)).max(1);
@@ -274,8 +279,8 @@ mod tests {
     const VOLUMES: [Volume; 4] = [Volume { capacity_sectors: 1000 }; 4];
 
     fn spec(volumes: VolumeSpec) -> WorkloadSpec {
-        let (size, address) = (SizeSpec::Fixed { bytes: 512 }, AddressSpec::Uniform { align_bytes: None });
-        WorkloadSpec { read_fraction: 0.5, size, address, span: None, volumes, task: None }
+        let (size, address) = (SizeSpec::Fixed { bytes: 512 }, AddressSpec::Uniform {});
+        WorkloadSpec { read_fraction: 0.5, size, address, align: None, span: None, volumes, task: None }
     }
 
     fn compile(spec: &WorkloadSpec) -> Workload {
@@ -302,7 +307,7 @@ mod tests {
         let mut even = compile(&spec(VolumeSpec::Even));
         assert_eq!(even.lanes(), 4);
         assert_eq!((0..4).map(|lane| even.draw_one(lane, 0).volume).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        let address = AddressSpec::Sequential { streams: 2, align_bytes: None };
+        let address = AddressSpec::Sequential { streams: 2 };
         let mut sequential = compile(&WorkloadSpec { address, ..spec(VolumeSpec::Uniform) });
         assert_eq!(sequential.lanes(), 8);
         let drawn = sequential.draw_one(6, 0);

@@ -126,7 +126,7 @@ fn even_volumes_share_the_depth_equally() {
 
 #[test]
 fn sequential_streams_each_keep_one_in_flight() {
-    let address = AddressSpec::Sequential { streams: 2, align_bytes: None };
+    let address = AddressSpec::Sequential { streams: 2 };
     let spec = WorkloadSpec { address, ..workload() };
     let volumes = [VOLUME, VOLUME];
     let mut load =

@@ -21,8 +21,7 @@ fn closed() -> Value {
 }
 
 fn plain() -> Value {
-    json!({"read_fraction": 0.7, "size": {"kind": "fixed", "bytes": 8192},
-           "address": {"kind": "uniform", "align_bytes": 8192}})
+    json!({"read": 0.7, "size": {"kind": "fixed", "bytes": 8192}, "address": {"kind": "uniform"}, "align": 8192})
 }
 
 fn with(path: &str, value: Value) -> Value {
@@ -46,27 +45,29 @@ fn every_kind_of_the_contract_is_understood() {
     ] {
         run(json!({"kind": "open", "arrival": arrival}), plain());
     }
-    run(json!({"kind": "hold", "percentile": 90, "target_ms": 200, "initial_depth": 8, "max_depth": 16}), plain());
+    run(json!({"kind": "hold", "percentile": 90, "target": 200000000, "initial_depth": 8, "max_depth": 16}), plain());
     for size in [
-        json!({"kind": "exponential", "mean_bytes": 6144}),
-        json!({"kind": "normal", "mean_bytes": 1.5e6, "sd_bytes": 5e5}),
-        json!({"kind": "lognormal", "mean_bytes": 65536, "sigma": 1}),
+        json!({"kind": "exponential", "mean": 6144}),
+        json!({"kind": "normal", "mean": 1.5e6, "sd": 5e5}),
+        json!({"kind": "lognormal", "mean": 65536, "sigma": 1}),
         json!({"kind": "table", "bytes": [512, 4096], "weights": [1, 3]}),
     ] {
         run(closed(), with("size", size));
     }
     for address in [
         json!({"kind": "uniform"}),
-        json!({"kind": "uniform", "align_bytes": null}),
         json!({"kind": "sequential", "streams": 4}),
-        json!({"kind": "zipf", "theta": 0.9, "align_bytes": 4096}),
-        json!({"kind": "hot_members", "weights": [1, 2, 1], "chunk_bytes": 65536, "align_bytes": null}),
-        json!({"kind": "strided", "stride_bytes": 1048576}),
-        json!({"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 20480000}),
+        json!({"kind": "zipf", "theta": 0.9}),
+        json!({"kind": "hot_members", "weights": [1, 2, 1], "chunk": 8192}),
+        json!({"kind": "strided", "stride": 1048576}),
+        json!({"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd": 20480000}),
         json!({"kind": "listed", "offset_bytes": [1048576, 0, 4096]}),
-        json!({"kind": "aligned_stripe", "stripe_bytes": 409600, "chunk_bytes": 40960}),
+        json!({"kind": "aligned_stripe", "stripe": 409600, "chunk": 40960}),
     ] {
         run(closed(), with("address", address));
+    }
+    for align in [json!("sector"), json!(4096), json!(null)] {
+        run(closed(), with("align", align));
     }
     run(closed(), with("task", json!([{"op": "read"}, {"op": "write", "same_extent_as": 0}])));
     run(closed(), with("volumes", json!("even")));
@@ -81,6 +82,7 @@ fn unknown_words_are_refused() {
     assert!(error(json!({"kind": "closed", "depth": 1, "dept": 2}), plain()).contains("unknown field `dept`"));
     assert!(error(json!({"kind": "half_open"}), plain()).contains("unknown variant `half_open`"));
     assert!(error(closed(), with("reads", json!(1))).contains("unknown field `reads`"));
+    assert!(error(closed(), with("align", json!("page"))).contains("a number of bytes, or \"sector\""));
     assert!(error(closed(), with("size", json!({"kind": "fixed", "bytes": -5}))).contains("-5"));
     assert!(error(closed(), with("task", json!([{"op": "read", "sise": 1}]))).contains("unknown field `sise`"));
 }
@@ -92,12 +94,14 @@ fn errors_name_their_key() {
     assert_eq!(key(json!({"kind": "closed", "depth": 0}), plain(), some()), "load.depth");
     let open = json!({"kind": "open", "arrival": {"kind": "h2", "rate_per_s": 1, "cv2": 0.5}});
     assert_eq!(key(open, plain(), some()), "load.arrival.cv2");
-    assert_eq!(key(closed(), with("read_fraction", json!(1.5)), some()), "workload.read_fraction");
-    let mean = |bytes: f64| with("size", json!({"kind": "normal", "mean_bytes": bytes, "sd_bytes": 1}));
-    assert_eq!(key(closed(), mean(-1.0), some()), "workload.size.mean_bytes");
-    assert_eq!(key(closed(), mean(1e12), some()), "workload.size.mean_bytes");
-    let align = with("address", json!({"kind": "uniform", "align_bytes": 1000}));
-    assert_eq!(key(closed(), align, some()), "workload.address.align_bytes");
+    assert_eq!(key(closed(), with("read", json!(1.5)), some()), "workload.read");
+    let mean = |bytes: f64| with("size", json!({"kind": "normal", "mean": bytes, "sd": 1}));
+    assert_eq!(key(closed(), mean(-1.0), some()), "workload.size.mean");
+    assert_eq!(key(closed(), mean(1e12), some()), "workload.size.mean");
+    assert_eq!(key(closed(), with("align", json!(1000)), some()), "workload.align");
+    let mut unaligned = with("size", json!({"kind": "fixed", "bytes": 1000}));
+    unaligned["align"] = json!(null);
+    assert_eq!(key(closed(), unaligned, some()), "workload.size.bytes");
     let streams = with("address", json!({"kind": "sequential", "streams": 0}));
     assert_eq!(key(closed(), streams, some()), "workload.address.streams");
     assert_eq!(key(closed(), with("volumes", json!({"weights": [1, 1]})), some()), "workload.volumes.weights");
@@ -105,13 +109,13 @@ fn errors_name_their_key() {
     assert_eq!(key(closed(), with("volumes", json!({"shares": [0]})), some()), "workload.volumes.shares");
     assert_eq!(key(closed(), with("span", json!(0)), some()), "workload.span");
     assert_eq!(key(closed(), plain(), json!({})), "measure");
-    assert_eq!(key(closed(), plain(), json!({"duration_s": -1})), "measure.duration_s");
+    assert_eq!(key(closed(), plain(), json!({"duration": -1})), "measure.duration");
 }
 
 #[test]
 fn what_is_written_is_read_back() {
     let workload: WorkloadSpec = from_value(with("task", json!([{"op": "write", "same_extent_as": null}]))).unwrap();
     assert_eq!(from_value::<WorkloadSpec>(serde_json::to_value(&workload).unwrap()).unwrap(), workload);
-    let limits: Limits = from_value(json!({"measure": {"duration_s": 1.5, "requests": 3}})).unwrap();
+    let limits: Limits = from_value(json!({"measure": {"duration": 1500000000, "requests": 3}})).unwrap();
     assert_eq!(from_value::<Limits>(serde_json::to_value(limits).unwrap()).unwrap(), limits);
 }

@@ -65,10 +65,10 @@ fn a_run_under_way_allocates_nothing() {
     let open = LoadSpec::Open { arrival, max_in_flight: Some(64) };
     let hold = LoadSpec::Hold { percentile: 90.0, target_ms: 1.0, initial_depth: 4, max_depth: 64 };
     let exponential = WorkloadSpec { size: SizeSpec::Exponential { mean_bytes: 6144.0 }, ..workload() };
-    let zipf = WorkloadSpec { address: AddressSpec::Zipf { theta: 0.9, align_bytes: None }, ..workload() };
-    let sequential = AddressSpec::Sequential { streams: 4, align_bytes: None };
+    let zipf = WorkloadSpec { address: AddressSpec::Zipf { theta: 0.9 }, ..workload() };
+    let sequential = AddressSpec::Sequential { streams: 4 };
     let sequential = WorkloadSpec { address: sequential, ..workload() };
-    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: 1e6, align_bytes: None };
+    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: 1e6 };
     let mixed = WorkloadSpec { address: mixed, ..workload() };
     let even = WorkloadSpec { volumes: VolumeSpec::Even, ..workload() };
     let step = |op, same_extent_as| StepSpec { op, size: None, address: None, same_extent_as };
@@ -123,7 +123,7 @@ fn a_replay_under_way_allocates_nothing() {
     for load in [stamps, LoadSpec::Closed { depth: 32 }] {
         let mut names = Names::default();
         names.number(b"disk");
-        let spec: TraceSpec = serde_json::from_str(r#"{"path": "endless"}"#).unwrap();
+        let spec: TraceSpec = serde_json::from_str(r#"{"file": "endless"}"#).unwrap();
         let replay = Replay { spec, records: Box::new(Endless { names, next: 0 }) };
         let mut under_test = TraceLoad::new(replay, &load, &Limits::default(), &[VOLUME], 512).unwrap();
         let (mut slots, mut now) = (Vec::with_capacity(1024), 0);

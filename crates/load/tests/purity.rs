@@ -4,7 +4,9 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
-use raidlab_load::{AddressSpec, ArrivalSpec, Load, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
+use raidlab_load::{
+    AddressSpec, Align, ArrivalSpec, Load, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec,
+};
 use raidlab_types::{Request, RequestKind, Seed};
 use std::collections::BTreeMap;
 
@@ -14,9 +16,9 @@ fn step(op: StepOp) -> StepSpec {
 
 fn workloads() -> Vec<WorkloadSpec> {
     let exponential = SizeSpec::Exponential { mean_bytes: 6144.0 };
-    let sequential = |streams| AddressSpec::Sequential { streams, align_bytes: None };
+    let sequential = |streams| AddressSpec::Sequential { streams };
     let listed = AddressSpec::Listed { offset_bytes: vec![4096, 0, 65536, 4096, 512] };
-    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: 1e6, align_bytes: None };
+    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: 1e6 };
     let write_back = StepSpec { same_extent_as: Some(0), ..step(StepOp::Write) };
     let log = StepSpec { address: Some(sequential(1)), size: Some(exponential.clone()), ..step(StepOp::Write) };
     vec![
@@ -26,7 +28,7 @@ fn workloads() -> Vec<WorkloadSpec> {
         WorkloadSpec { size: exponential.clone(), address: sequential(3), ..workload() },
         WorkloadSpec { size: exponential.clone(), task: Some(vec![step(StepOp::Read), log, write_back]), ..workload() },
         WorkloadSpec { size: exponential.clone(), address: listed, ..workload() },
-        WorkloadSpec { size: exponential, address: mixed, ..workload() },
+        WorkloadSpec { size: exponential, address: mixed, align: Some(Align::SECTOR), ..workload() },
     ]
 }
 
@@ -102,7 +104,7 @@ proptest! {
 
 #[test]
 fn another_size_moves_no_address_and_another_mix_moves_neither() {
-    let base = WorkloadSpec { address: AddressSpec::Uniform { align_bytes: None }, ..workload() };
+    let base = WorkloadSpec { align: Some(Align::SECTOR), ..workload() };
     let load = LoadSpec::Closed { depth: 4 };
     let fixed = run(&load, &base, 1);
     let mixed = run(&load, &WorkloadSpec { read_fraction: 0.2, ..base.clone() }, 1);

@@ -16,7 +16,7 @@ fn spec() -> WorkloadSpec {
     };
     let mut write_back = step(StepOp::Write, 512, Some(0));
     write_back.size = None;
-    let address = Some(AddressSpec::Uniform { align_bytes: None });
+    let address = Some(AddressSpec::Uniform {});
     let data = StepSpec { address, ..step(StepOp::Read, 65_536, None) };
     WorkloadSpec { task: Some(vec![step(StepOp::Read, 512, None), data, write_back]), ..workload() }
 }
@@ -90,6 +90,6 @@ fn bad_tasks_are_named() {
     assert_eq!(key(&|task| task.clear()), "workload.task");
     assert_eq!(key(&|task| task[1].same_extent_as = Some(1)), "workload.task[1].same_extent_as");
     assert_eq!(key(&|task| task[1].size = Some(SizeSpec::Fixed { bytes: 100 })), "workload.task[1].size.bytes");
-    let stride = AddressSpec::Strided { stride_bytes: 1, align_bytes: None };
-    assert_eq!(key(&|task| task[0].address = Some(stride.clone())), "workload.task[0].address.stride_bytes");
+    let stride = AddressSpec::Strided { stride_bytes: 1 };
+    assert_eq!(key(&|task| task[0].address = Some(stride.clone())), "workload.task[0].address.stride");
 }

@@ -40,7 +40,7 @@ fn text(lines: &str) -> Box<Text> {
 
 fn spec() -> TraceSpec {
     TraceSpec {
-        path: "t.csv".into(),
+        file: "t.csv".into(),
         format: None,
         volumes: BTreeMap::new(),
         others: Others::Refuse,

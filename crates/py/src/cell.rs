@@ -10,7 +10,7 @@ use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, Targ
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{Replay, TraceSpec};
-use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig, SimError};
 use raidlab_types::{Instant, OpKind, Operation, Request};
 use serde::Deserialize;
@@ -101,7 +101,8 @@ fn no_workload() -> WorkloadSpec {
     WorkloadSpec {
         read_fraction: 1.0,
         size: SizeSpec::Fixed { bytes: 0 },
-        address: AddressSpec::Uniform { align_bytes: None },
+        address: AddressSpec::Uniform {},
+        align: Some(Align::SECTOR),
         volumes: VolumeSpec::Uniform,
         span: None,
         task: None,
@@ -145,6 +146,12 @@ impl CellSpec {
             let message =
                 "streams are simulated here; accepted: with engine \"sim\" (on real members: engine \"streams\")";
             return Err(cell_error(py, "streams", message));
+        }
+        for (key, is_said) in [("host", self.host != HostSpec::default()), ("path", self.path != PathSpec::default())] {
+            if is_said {
+                let message = "is modelled, and the host is real here; accepted: only with engine \"sim\"";
+                return Err(cell_error(py, key, message));
+            }
         }
         let targets: Vec<TargetSpec> = self.members(py)?;
         let limits = self.limits();

@@ -121,7 +121,7 @@ fn trace_error(py: Python<'_>, error: &TraceError) -> PyErr {
 
 /// The trace that a cell names, opened.
 pub(crate) fn replay(py: Python<'_>, spec: TraceSpec) -> PyResult<Replay> {
-    let records = TraceFile::open(&spec.path, spec.format).map_err(|e| trace_error(py, &e))?;
+    let records = TraceFile::open(&spec.file, spec.format).map_err(|e| trace_error(py, &e))?;
     Ok(Replay { spec, records: Box::new(records) })
 }
 

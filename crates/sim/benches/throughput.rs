@@ -24,8 +24,8 @@ fn disk() -> DeviceSpec {
 
 fn config(tree: Tree, read_fraction: f64) -> SimConfig {
     let workload = text_workload(&format!(
-        r#"{{"read_fraction": {read_fraction}, "size": {{"kind": "fixed", "bytes": 4096}},
-            "address": {{"kind": "uniform", "align_bytes": 4096}}}}"#
+        r#"{{"read": {read_fraction}, "size": {{"kind": "fixed", "bytes": 4096}},
+            "address": {{"kind": "uniform"}}}}"#
     ));
     SimConfig {
         tree,
@@ -55,18 +55,18 @@ fn disksim_raid5() -> SimConfig {
     // Exponential of a mean of one block, rounded up: 1 / (1 - 1/e) blocks on average.
     let mean_bytes = 4096.0 / (1.0 - 1.0 / std::f64::consts::E);
     let workload = text_workload(&format!(
-        r#"{{"read_fraction": 0.66, "size": {{"kind": "exponential", "mean_bytes": {mean_bytes}}},
-            "address": {{"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd_bytes": 20480000}}}}"#
+        r#"{{"read": 0.66, "size": {{"kind": "exponential", "mean": {mean_bytes}}},
+            "address": {{"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd": 20480000}}}}"#
     ));
     let tree = Tree::parity(1, 9, 64 * 512, Rotation::LeftSymmetric);
     SimConfig { workload, sector_bytes: Some(4096), ..config(tree, 0.66) }
 }
 
 fn four_stations() -> PathSpec {
-    let text = r#"{"stations": [{"name": "host", "servers": 2}, {"name": "interface"}, {"name": "controller"},
+    let text = r#"{"station": [{"name": "host", "servers": 2}, {"name": "interface"}, {"name": "controller"},
         {"name": "bus", "servers": 2}],
-        "member": [{"station": "host", "phase": "command", "us": 10}, {"station": "interface", "phase": "data", "mb_s": 400},
-        {"station": "controller", "phase": "command", "us": 5}, {"station": "bus", "phase": "data", "us": 2, "mb_s": 160}]}"#;
+        "member_path": [{"station": "host", "phase": "command", "cost": 10000}, {"station": "interface", "phase": "data", "mb_s": 400},
+        {"station": "controller", "phase": "command", "cost": 5000}, {"station": "bus", "phase": "data", "cost": 2000, "mb_s": 160}]}"#;
     serde_json::from_str(text).expect("a path")
 }
 

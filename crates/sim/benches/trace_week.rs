@@ -163,7 +163,7 @@ fn config() -> SimConfig {
 }
 
 fn replay(records: Box<dyn Records + Send>) -> (SimResult, f64) {
-    let spec: TraceSpec = serde_json::from_str(r#"{"path": ""}"#).expect("a replay");
+    let spec: TraceSpec = serde_json::from_str(r#"{"file": ""}"#).expect("a replay");
     let begun = Instant::now();
     let result = run_trace(&config(), Replay { spec, records }, &mut ()).expect("it replays");
     (result, begun.elapsed().as_secs_f64())

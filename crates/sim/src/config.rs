@@ -16,26 +16,46 @@ pub struct HostSpec {
     /// Processors; each serves one piece of work at a time, first come first served.
     pub cpus: u32,
     /// Work before a request enters the array, in microseconds.
+    #[serde(rename = "request", with = "raidlab_types::unit::ns_as_us")]
     pub request_us: f64,
     /// Work before each member operation is issued, in microseconds; operations of one request may share processors.
+    #[serde(rename = "access", with = "raidlab_types::unit::ns_as_us")]
     pub access_us: f64,
     /// Work between one member operation of a request and the next, in microseconds: whoever serves the request issues
     /// its operations one after another, so that each delays the rest.
+    #[serde(rename = "issue", with = "raidlab_types::unit::ns_as_us")]
     pub issue_us: f64,
     /// Work after each member operation, before the array is told, in microseconds.
+    #[serde(rename = "completion", with = "raidlab_types::unit::ns_as_us")]
     pub completion_us: f64,
     /// Work per KiB that a parity computation reads, in microseconds.
+    #[serde(rename = "parity_per_kib", with = "raidlab_types::unit::ns_as_us")]
     pub parity_us_per_kib: f64,
+    /// Whole files: finding and opening one, before anything is read, in microseconds.
+    #[serde(rename = "file", with = "raidlab_types::unit::ns_as_us")]
+    pub file_us: f64,
+    /// Whole files: taking in each KiB (1024 bytes) that was read, in microseconds.
+    #[serde(rename = "file_per_kib", with = "raidlab_types::unit::ns_as_us")]
+    pub file_us_per_kib: f64,
 }
 
 impl Default for HostSpec {
     fn default() -> Self {
-        HostSpec { cpus: 1, request_us: 0.0, access_us: 0.0, issue_us: 0.0, completion_us: 0.0, parity_us_per_kib: 0.0 }
+        HostSpec {
+            cpus: 1,
+            request_us: 0.0,
+            access_us: 0.0,
+            issue_us: 0.0,
+            completion_us: 0.0,
+            parity_us_per_kib: 0.0,
+            file_us: 0.0,
+            file_us_per_kib: 0.0,
+        }
     }
 }
 
 impl HostSpec {
-    /// Whether any work costs time.
+    /// Whether no work of requests costs time; that of whole files and streams needs no place of its own.
     pub fn is_free(&self) -> bool {
         [self.request_us, self.access_us, self.issue_us, self.completion_us, self.parity_us_per_kib]
             .iter()

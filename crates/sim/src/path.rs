@@ -89,7 +89,8 @@ pub struct VisitSpec {
     pub phase: Phase,
     /// What it costs each time, in microseconds; in phase `data` once a transfer.
     #[serde(default)]
-    pub us: f64,
+    #[serde(rename = "cost", with = "raidlab_types::unit::ns_as_us")]
+    pub cost_us: f64,
     /// The rate at which bytes pass, in MB/s (10^6); in phase `data` only. Absent: they cost nothing.
     #[serde(default)]
     pub mb_s: Option<f64>,
@@ -111,6 +112,7 @@ pub struct ParitySpec {
     /// Which.
     pub station: String,
     /// Its work per KiB that a computation reads, in microseconds.
+    #[serde(rename = "per_kib", with = "raidlab_types::unit::ns_as_us")]
     pub us_per_kib: f64,
 }
 
@@ -119,24 +121,30 @@ pub struct ParitySpec {
 #[serde(default, deny_unknown_fields)]
 pub struct PathSpec {
     /// The stations, each with a name of its own.
+    #[serde(rename = "station")]
     pub stations: Vec<StationSpec>,
     /// Above the array, from the client on.
-    pub request: Vec<VisitSpec>,
+    pub request_path: Vec<VisitSpec>,
     /// Below the array, to the disk.
-    pub member: Vec<VisitSpec>,
+    pub member_path: Vec<VisitSpec>,
     /// Longest piece in which bytes travel; absent: a transfer travels whole.
+    #[serde(rename = "transfer_quantum")]
     pub transfer_quantum_bytes: Option<u64>,
     /// The same of writes above the array, where it differs.
+    #[serde(rename = "write_quantum")]
     pub write_quantum_bytes: Option<u64>,
     /// The same below the array, where it differs.
+    #[serde(rename = "member_quantum")]
     pub member_quantum_bytes: Option<u64>,
     /// Who computes parity, if not the host.
     pub parity: Option<ParitySpec>,
     /// Ways from the array's host to the other end of a stream, each a list of visits from the host outwards.
     pub ways: Vec<Vec<VisitSpec>>,
     /// Longest piece in which bytes go along them; absent: a block goes whole.
-    pub way_quantum_bytes: Option<u64>,
+    #[serde(rename = "end_quantum")]
+    pub end_quantum_bytes: Option<u64>,
     /// Caches between the request path and the array; of several for one volume the first counts.
+    #[serde(rename = "cache")]
     pub caches: Vec<CacheSpec>,
 }
 
@@ -247,17 +255,20 @@ impl Paths {
     /// Compiles both paths for so many volumes and members. `host` comes first on both.
     pub fn compile(path: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Paths, SimError> {
         let mut paths = Paths::default();
-        let request = with_host(&path.request, &[(Phase::Command, host.request_us)]);
-        let member = with_host(&path.member, &[(Phase::Command, host.access_us), (Phase::Status, host.completion_us)]);
-        for (key, list, count) in [("request", &path.request, volumes), ("member", &path.member, leaves)] {
+        let request = with_host(&path.request_path, &[(Phase::Command, host.request_us)]);
+        let member =
+            with_host(&path.member_path, &[(Phase::Command, host.access_us), (Phase::Status, host.completion_us)]);
+        for (key, list, count) in
+            [("request_path", &path.request_path, volumes), ("member_path", &path.member_path, leaves)]
+        {
             for (i, visit) in list.iter().enumerate() {
                 check_visit(&format!("path.{key}[{i}]"), visit, path, count)?;
             }
         }
         for (i, cache) in path.caches.iter().enumerate() {
-            let key = format!("path.caches[{i}]");
-            for (k, visit) in cache.copy.iter().enumerate() {
-                check_visit(&format!("{key}.copy[{k}]"), visit, path, volumes)?;
+            let key = format!("path.cache[{i}]");
+            for (k, visit) in cache.copy_path.iter().enumerate() {
+                check_visit(&format!("{key}.copy_path[{k}]"), visit, path, volumes)?;
             }
             if let Some(&one) = cache.only.iter().flatten().find(|&&one| one as usize >= volumes) {
                 return Err(SimError::new(format!("{key}.only"), format!("{one}; accepted: 0 to {}", volumes - 1)));
@@ -270,7 +281,7 @@ impl Paths {
         for volume in 0..volumes as u32 {
             let ways = paths.ways(&request, volume, [write_quantum, quantum], station);
             paths.requests.push(ways);
-            let copy = path.cache_of(volume).map_or(&[][..], |cache| &cache.copy[..]);
+            let copy = path.cache_of(volume).map_or(&[][..], |cache| &cache.copy_path[..]);
             let copy = paths.ways(copy, volume, [quantum, quantum], station).down[1];
             paths.copies.push(copy);
         }
@@ -278,7 +289,7 @@ impl Paths {
             for (k, visit) in way.iter().enumerate() {
                 check_visit(&format!("path.ways[{i}][{k}]"), visit, path, path.ways.len())?;
             }
-            let quantum = path.way_quantum_bytes.unwrap_or(u64::MAX);
+            let quantum = path.end_quantum_bytes.unwrap_or(u64::MAX);
             let ways = paths.ways(way, i as u32, [quantum, quantum], station);
             paths.ways.push(both_ways(ways));
         }
@@ -334,7 +345,7 @@ fn with_host(visits: &[VisitSpec], host: &[(Phase, f64)]) -> Vec<VisitSpec> {
     let visit = |&(phase, us): &(Phase, f64)| VisitSpec {
         station: HOST_CPU.to_string(),
         phase,
-        us,
+        cost_us: us,
         mb_s: None,
         on: On::Both,
         only: None,
@@ -345,7 +356,7 @@ fn with_host(visits: &[VisitSpec], host: &[(Phase, f64)]) -> Vec<VisitSpec> {
 
 fn step(visit: &VisitSpec, station: u32) -> Step {
     let ns_per_byte = visit.mb_s.map_or(0.0, |mb_s| 1e3 / mb_s);
-    Step { station, fixed: Duration::from_s_f64(visit.us / 1e6), ns_per_byte, times: visit.times }
+    Step { station, fixed: Duration::from_s_f64(visit.cost_us / 1e6), ns_per_byte, times: visit.times }
 }
 
 /// The host's processors are station 0; the path's own stand behind.
@@ -359,7 +370,7 @@ pub(crate) fn station_index(path: &PathSpec, name: &str) -> Option<u32> {
 /// Checks the stations themselves.
 pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
     for (i, station) in path.stations.iter().enumerate() {
-        let key = |field: &str| format!("path.stations[{i}].{field}");
+        let key = |field: &str| format!("path.station[{i}].{field}");
         if station.servers == 0 {
             return Err(SimError::new(key("servers"), "0; accepted: at least 1"));
         }
@@ -370,10 +381,10 @@ pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
         }
     }
     let quanta = [
-        ("transfer_quantum_bytes", path.transfer_quantum_bytes),
-        ("write_quantum_bytes", path.write_quantum_bytes),
-        ("member_quantum_bytes", path.member_quantum_bytes),
-        ("way_quantum_bytes", path.way_quantum_bytes),
+        ("transfer_quantum", path.transfer_quantum_bytes),
+        ("write_quantum", path.write_quantum_bytes),
+        ("member_quantum", path.member_quantum_bytes),
+        ("end_quantum", path.end_quantum_bytes),
     ];
     for (key, quantum) in quanta {
         if quantum == Some(0) {
@@ -382,14 +393,14 @@ pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
     }
     if let Some(parity) = &path.parity {
         known_station("path.parity.station", &parity.station, path)?;
-        cost("path.parity.us_per_kib", parity.us_per_kib)?;
+        cost("path.parity.per_kib", parity.us_per_kib)?;
     }
     Ok(())
 }
 
 fn check_visit(key: &str, visit: &VisitSpec, path: &PathSpec, count: usize) -> Result<(), SimError> {
     known_station(&format!("{key}.station"), &visit.station, path)?;
-    cost(&format!("{key}.us"), visit.us)?;
+    cost(&format!("{key}.cost"), visit.cost_us)?;
     if let Some(mb_s) = visit.mb_s {
         if !(mb_s.is_finite() && mb_s > 0.0) {
             return Err(SimError::new(format!("{key}.mb_s"), format!("{mb_s}; accepted: a rate above 0")));

@@ -96,11 +96,13 @@ impl Walks {
             return Err(SimError::new("host.cpus", "0; accepted: at least 1"));
         }
         let costs = [
-            ("request_us", host.request_us),
-            ("access_us", host.access_us),
-            ("issue_us", host.issue_us),
-            ("completion_us", host.completion_us),
-            ("parity_us_per_kib", host.parity_us_per_kib),
+            ("request", host.request_us),
+            ("access", host.access_us),
+            ("issue", host.issue_us),
+            ("completion", host.completion_us),
+            ("parity_per_kib", host.parity_us_per_kib),
+            ("file", host.file_us),
+            ("file_per_kib", host.file_us_per_kib),
         ];
         costs.iter().try_for_each(|(key, us)| cost(&format!("host.{key}"), *us).map(|_| ()))?;
         path::check_stations(spec)?;

@@ -23,30 +23,30 @@ fn cache(read_ahead_bytes: u64, write_back_up_to_bytes: u64) -> CacheSpec {
         only: None,
         line_bytes: 16 * KIB,
         fetch_bytes: 64 * KIB,
-        read_bytes: 4096 * KIB,
+        read_room_bytes: 4096 * KIB,
         read_ahead_bytes,
         write_back_up_to_bytes,
-        dirty_bytes: 1024 * KIB,
+        dirty_room_bytes: 1024 * KIB,
         destages: 1,
-        copy: vec![],
+        copy_path: vec![],
     }
 }
 
 fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
-    VisitSpec { station: station.into(), phase, us, mb_s, on: On::Both, only: None, times: Times::Constant }
+    VisitSpec { station: station.into(), phase, cost_us: us, mb_s, on: On::Both, only: None, times: Times::Constant }
 }
 
 /// One sequential stream over four data disks of 500 us, behind a controller of 100 us an I/O and 100 MB/s.
 fn stream(read_fraction: f64, bytes: u64, cache: CacheSpec) -> SimConfig {
     let text = format!(
-        r#"{{"read_fraction": {read_fraction}, "size": {{"kind": "fixed", "bytes": {bytes}}},
-            "address": {{"kind": "sequential", "streams": 1, "align_bytes": {bytes}}}}}"#
+        r#"{{"read": {read_fraction}, "size": {{"kind": "fixed", "bytes": {bytes}}},
+            "address": {{"kind": "sequential", "streams": 1}}}}"#
     );
     let mut config = closed(chain(4), fixed(500.0), workload(&text), 1);
     config.limits = requests(200, 2000);
     config.path = PathSpec {
         stations: vec![StationSpec { name: "controller".into(), servers: 1 }],
-        request: vec![
+        request_path: vec![
             visit("controller", Phase::Command, 100.0, None),
             visit("controller", Phase::Data, 0.0, Some(100.0)),
         ],
@@ -75,7 +75,7 @@ fn a_stream_that_outruns_its_disks_is_held_to_their_rate() {
     // 256 KiB: the controller would need 2.7 ms; a device side of 50 MB/s needs 5.2 ms for them, and is the limit.
     let mut config = stream(1.0, 256 * KIB, cache(1024 * KIB, 0));
     config.path.stations.push(StationSpec { name: "device side".into(), servers: 1 });
-    config.path.member = vec![visit("device side", Phase::Data, 0.0, Some(50.0))];
+    config.path.member_path = vec![visit("device side", Phase::Data, 0.0, Some(50.0))];
     let result = run(&config).unwrap();
     assert!((rate(&result) * 256.0 * KIB as f64 / 50e6 - 1.0).abs() < 0.01, "{}", rate(&result));
     let station = &result.stations[1];
@@ -114,7 +114,7 @@ fn a_copy_delays_what_is_answered_from_the_cache_and_nothing_else() {
     let copying = |up_to| {
         let mut config = stream(0.0, 16 * KIB, cache(0, up_to));
         config.path.stations.push(StationSpec { name: "copy".into(), servers: 1 });
-        config.path.caches[0].copy = vec![visit("copy", Phase::Data, 0.0, Some(100.0))];
+        config.path.caches[0].copy_path = vec![visit("copy", Phase::Data, 0.0, Some(100.0))];
         mean_us(&run(&config).unwrap())
     };
     assert!((copying(64 * KIB) - (263.84 + 163.84)).abs() < 0.5);
@@ -147,8 +147,8 @@ fn several_volumes_have_caches_of_their_own() {
 #[test]
 fn random_mixes_lose_nothing_and_repeat() {
     for seed in 0..20 {
-        let text = r#"{"read_fraction": 0.5, "size": {"kind": "table", "bytes": [512, 4096, 65536, 300032], "weights": [1, 2, 2, 1]},
-            "address": {"kind": "uniform", "align_bytes": 512}}"#;
+        let text = r#"{"read": 0.5, "size": {"kind": "table", "bytes": [512, 4096, 65536, 300032], "weights": [1, 2, 2, 1]},
+            "address": {"kind": "uniform"}, "align": 512}"#;
         let mut config = closed(chain(4), fixed(500.0), workload(text), 1 + seed as u32 % 7);
         config.limits = requests(0, 3000);
         config.seed = seed;
@@ -169,7 +169,7 @@ fn exponential_visits_keep_their_mean() {
     };
     config.path = PathSpec {
         stations: vec![StationSpec { name: "bus".into(), servers: 1 }],
-        request: vec![VisitSpec { times: Times::Exponential, ..visit("bus", Phase::Command, 300.0, None) }],
+        request_path: vec![VisitSpec { times: Times::Exponential, ..visit("bus", Phase::Command, 300.0, None) }],
         ..PathSpec::default()
     };
     let result = run(&config).unwrap();
@@ -180,7 +180,7 @@ fn exponential_visits_keep_their_mean() {
 }
 
 fn common_random() -> &'static str {
-    r#"{"read_fraction": 1.0, "size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform", "align_bytes": 4096}}"#
+    r#"{"read": 1.0, "size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}}"#
 }
 
 #[test]
@@ -190,12 +190,12 @@ fn what_makes_no_sense_is_refused_with_its_key() {
         change(&mut config);
         run(&config).unwrap_err().key
     };
-    assert_eq!(refused(&|c| c.path.caches[0].line_bytes = 700), "path.caches[0].line_bytes");
-    assert_eq!(refused(&|c| c.path.caches[0].fetch_bytes = 24 * KIB), "path.caches[0].fetch_bytes");
-    assert_eq!(refused(&|c| c.path.caches[0].dirty_bytes = 0), "path.caches[0].dirty_bytes");
-    assert_eq!(refused(&|c| c.path.caches[0].destages = 0), "path.caches[0].destages");
-    assert_eq!(refused(&|c| c.path.caches[0].only = Some(vec![1])), "path.caches[0].only");
-    assert_eq!(refused(&|c| c.host.issue_us = 1.0), "host.issue_us");
+    assert_eq!(refused(&|c| c.path.caches[0].line_bytes = 700), "path.cache[0].line");
+    assert_eq!(refused(&|c| c.path.caches[0].fetch_bytes = 24 * KIB), "path.cache[0].fetch");
+    assert_eq!(refused(&|c| c.path.caches[0].dirty_room_bytes = 0), "path.cache[0].dirty_room");
+    assert_eq!(refused(&|c| c.path.caches[0].destages = 0), "path.cache[0].destages");
+    assert_eq!(refused(&|c| c.path.caches[0].only = Some(vec![1])), "path.cache[0].only");
+    assert_eq!(refused(&|c| c.host.issue_us = 1.0), "host.issue");
     let copy = vec![visit("nobody", Phase::Data, 1.0, None)];
-    assert_eq!(refused(&|c| c.path.caches[0].copy = copy.clone()), "path.caches[0].copy[0].station");
+    assert_eq!(refused(&|c| c.path.caches[0].copy_path = copy.clone()), "path.cache[0].copy_path[0].station");
 }

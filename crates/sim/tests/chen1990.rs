@@ -11,8 +11,8 @@ const TRACK: u64 = 40 << 10;
 
 fn config(tree: Tree, bytes: u64, read_fraction: f64, depth: u32) -> SimConfig {
     let text = format!(
-        r#"{{"read_fraction": {read_fraction}, "size": {{"kind": "fixed", "bytes": {bytes}}},
-            "address": {{"kind": "aligned_stripe", "stripe_bytes": {}, "chunk_bytes": {TRACK}}}}}"#,
+        r#"{{"read": {read_fraction}, "size": {{"kind": "fixed", "bytes": {bytes}}},
+            "address": {{"kind": "aligned_stripe", "stripe": {}, "chunk": {TRACK}}}}}"#,
         10 * TRACK
     );
     let mut config = closed(tree, device("original/amdahl6380"), workload(&text), depth);

@@ -16,7 +16,7 @@ fn station(name: &str, servers: u32) -> StationSpec {
 }
 
 fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
-    VisitSpec { station: station.into(), phase, us, mb_s, on: On::Both, only: None, times: Times::Constant }
+    VisitSpec { station: station.into(), phase, cost_us: us, mb_s, on: On::Both, only: None, times: Times::Constant }
 }
 
 /// One fixed disk of 100 us, one request of `bytes` at a time.
@@ -35,12 +35,12 @@ fn mean_us(result: &SimResult) -> f64 {
 fn a_lone_request_pays_each_visit_once() {
     let path = PathSpec {
         stations: vec![station("link", 1), station("bus", 1)],
-        request: vec![
+        request_path: vec![
             visit("link", Phase::Command, 3.0, None),
             visit("link", Phase::Data, 2.0, Some(1000.0)),
             visit("link", Phase::Status, 1.0, None),
         ],
-        member: vec![
+        member_path: vec![
             visit("bus", Phase::Command, 10.0, None),
             visit("bus", Phase::Data, 0.0, Some(100.0)),
             VisitSpec { on: On::Write, ..visit("bus", Phase::Status, 7.0, None) },
@@ -67,7 +67,7 @@ fn quanta_keep_stations_busy_side_by_side() {
     let data = |name| visit(name, Phase::Data, 0.0, Some(100.0));
     let mut path = PathSpec {
         stations: vec![station("a", 1), station("b", 1)],
-        member: vec![data("a"), data("b")],
+        member_path: vec![data("a"), data("b")],
         ..PathSpec::default()
     };
     let bytes = 1024 * KIB;
@@ -92,7 +92,7 @@ fn a_short_transfer_gets_between_the_quanta_of_a_long_one() {
             raidlab_load::SizeSpec::Table { bytes: vec![4 * KIB, 4096 * KIB], weights: vec![0.5, 0.5] };
         config.path = PathSpec {
             stations: vec![station("bus", 1)],
-            member: vec![visit("bus", Phase::Data, 0.0, Some(100.0))],
+            member_path: vec![visit("bus", Phase::Data, 0.0, Some(100.0))],
             transfer_quantum_bytes: quantum,
             ..PathSpec::default()
         };
@@ -110,7 +110,7 @@ fn the_slowest_station_is_the_limit_and_is_always_busy() {
     let mut config = closed(Tree::raid0(4, 64 * KIB), fixed(100.0), random(1.0, 4096), 64);
     let bus = |servers| PathSpec {
         stations: vec![station("bus", servers)],
-        member: vec![visit("bus", Phase::Status, 50.0, None)],
+        member_path: vec![visit("bus", Phase::Status, 50.0, None)],
         ..PathSpec::default()
     };
     config.path = bus(1);
@@ -131,7 +131,7 @@ fn a_station_waits_as_theory_says() {
         config.devices = vec![fixed(0.001)];
         config.path = PathSpec {
             stations: vec![station("link", 1)],
-            request: vec![visit("link", Phase::Command, 100.0, None)],
+            request_path: vec![visit("link", Phase::Command, 100.0, None)],
             ..PathSpec::default()
         };
         let arrival = ArrivalSpec::Poisson { rate_per_s: rho * 10_000.0 };
@@ -151,7 +151,7 @@ fn visits_can_be_for_some_members_only_and_parity_can_have_a_station_of_its_own(
     config.host = HostSpec { cpus: 1, access_us: 1.0, ..HostSpec::default() };
     config.path = PathSpec {
         stations: vec![station("bus 0", 1), station("bus 1", 1), station("xor", 1)],
-        member: vec![
+        member_path: vec![
             VisitSpec { only: Some(vec![0, 1]), ..visit("bus 0", Phase::Command, 5.0, None) },
             VisitSpec { only: Some(vec![2, 3]), ..visit("bus 1", Phase::Command, 5.0, None) },
         ],
@@ -188,21 +188,30 @@ fn what_of_the_hosts_work_is_parity_is_told_apart() {
 fn mistakes_name_their_key() {
     let good = || PathSpec { stations: vec![station("bus", 1)], ..PathSpec::default() };
     let cases: Vec<(&str, PathSpec)> = vec![
-        ("path.stations[0].servers", PathSpec { stations: vec![station("bus", 0)], ..good() }),
-        ("path.stations[1].name", PathSpec { stations: vec![station("bus", 1), station("bus", 1)], ..good() }),
-        ("path.stations[0].name", PathSpec { stations: vec![station("host cpu", 1)], ..good() }),
-        ("path.member[0].station", PathSpec { member: vec![visit("boat", Phase::Data, 1.0, None)], ..good() }),
-        ("path.request[0].us", PathSpec { request: vec![visit("bus", Phase::Data, -1.0, None)], ..good() }),
-        ("path.request[0].mb_s", PathSpec { request: vec![visit("bus", Phase::Data, 1.0, Some(0.0))], ..good() }),
-        ("path.request[0].mb_s", PathSpec { request: vec![visit("bus", Phase::Status, 1.0, Some(5.0))], ..good() }),
+        ("path.station[0].servers", PathSpec { stations: vec![station("bus", 0)], ..good() }),
+        ("path.station[1].name", PathSpec { stations: vec![station("bus", 1), station("bus", 1)], ..good() }),
+        ("path.station[0].name", PathSpec { stations: vec![station("host cpu", 1)], ..good() }),
         (
-            "path.member[0].only",
+            "path.member_path[0].station",
+            PathSpec { member_path: vec![visit("boat", Phase::Data, 1.0, None)], ..good() },
+        ),
+        ("path.request_path[0].cost", PathSpec { request_path: vec![visit("bus", Phase::Data, -1.0, None)], ..good() }),
+        (
+            "path.request_path[0].mb_s",
+            PathSpec { request_path: vec![visit("bus", Phase::Data, 1.0, Some(0.0))], ..good() },
+        ),
+        (
+            "path.request_path[0].mb_s",
+            PathSpec { request_path: vec![visit("bus", Phase::Status, 1.0, Some(5.0))], ..good() },
+        ),
+        (
+            "path.member_path[0].only",
             PathSpec {
-                member: vec![VisitSpec { only: Some(vec![1]), ..visit("bus", Phase::Data, 1.0, None) }],
+                member_path: vec![VisitSpec { only: Some(vec![1]), ..visit("bus", Phase::Data, 1.0, None) }],
                 ..good()
             },
         ),
-        ("path.transfer_quantum_bytes", PathSpec { transfer_quantum_bytes: Some(0), ..good() }),
+        ("path.transfer_quantum", PathSpec { transfer_quantum_bytes: Some(0), ..good() }),
         (
             "path.parity.station",
             PathSpec { parity: Some(ParitySpec { station: "x".into(), us_per_kib: 1.0 }), ..good() },
@@ -218,7 +227,7 @@ fn the_same_seed_gives_the_same_figures() {
     let mut config = closed(Tree::raid10(3, 64 * KIB), fixed(100.0), random(0.5, 8 * KIB), 16);
     config.path = PathSpec {
         stations: vec![station("bus", 2)],
-        member: vec![visit("bus", Phase::Data, 1.0, Some(50.0))],
+        member_path: vec![visit("bus", Phase::Data, 1.0, Some(50.0))],
         transfer_quantum_bytes: Some(KIB),
         ..PathSpec::default()
     };

@@ -24,7 +24,7 @@ fn config(streams: &str, path: &str) -> SimConfig {
 
 fn stream(name: &str, from: &str, to: &str, blocks: u64, more: &str) -> String {
     let bytes = blocks * BLOCK;
-    format!(r#"{{"name": "{name}", "from": {from}, "to": {to}, "block_bytes": {BLOCK}, "bytes": {bytes}{more}}}"#)
+    format!(r#"{{"name": "{name}", "source": {from}, "sink": {to}, "block_bytes": {BLOCK}, "bytes": {bytes}{more}}}"#)
 }
 
 fn ran(streams: &[String], path: &str) -> SimResult {
@@ -39,14 +39,14 @@ const MEMORY: &str = r#"{"kind": "memory"}"#;
 
 #[test]
 fn a_file_without_read_ahead_costs_a_request_a_block_and_work_comes_on_top() {
-    let file = r#"{"kind": "array", "us_per_kib": 10.0}"#;
+    let file = r#"{"kind": "array", "file_per_kib": 10000}"#;
     // 10 ms of the disk and 2.56 ms of the host, one after the other.
     let result = ran(&[stream("read", file, MEMORY, 100, "")], "{}");
     assert!((ms(&result, 0) - 1256.0).abs() < 1e-6, "{}", ms(&result, 0));
     let tally = result.recorder.read();
     assert_eq!((tally.requests, tally.bytes), (100, 100 * BLOCK));
     // Asking one block ahead hides the work behind the disk.
-    let ahead = r#"{"kind": "array", "us_per_kib": 10.0, "ahead_bytes": 262144}"#;
+    let ahead = r#"{"kind": "array", "file_per_kib": 10000, "ahead_bytes": 262144}"#;
     let result = ran(&[stream("read", ahead, MEMORY, 100, "")], "{}");
     assert!((ms(&result, 0) - 1002.56).abs() < 1e-6, "{}", ms(&result, 0));
     assert_eq!(result.streams[0].bound_by(), "source");
@@ -54,7 +54,7 @@ fn a_file_without_read_ahead_costs_a_request_a_block_and_work_comes_on_top() {
 
 #[test]
 fn what_is_written_behind_is_waited_for_at_the_end() {
-    let file = r#"{"kind": "array", "us_per_kib": 10.0, "ahead_bytes": 1048576, "request_bytes": 131072}"#;
+    let file = r#"{"kind": "array", "file_per_kib": 10000, "ahead_bytes": 1048576, "request": 131072}"#;
     let result = ran(&[stream("write", MEMORY, file, 50, "")], "{}");
     // Two requests a block, 10 ms each, the first after the work for its block.
     assert!((ms(&result, 0) - 1002.56).abs() < 1e-6, "{}", ms(&result, 0));
@@ -65,7 +65,7 @@ fn what_is_written_behind_is_waited_for_at_the_end() {
 
 #[test]
 fn ends_that_take_turns_add_up_and_buffers_let_them_overlap() {
-    let path = r#"{"stations": [{"name": "link"}], "ways": [[{"station": "link", "phase": "data", "mb_s": 26.2144}]]}"#;
+    let path = r#"{"station": [{"name": "link"}], "ways": [[{"station": "link", "phase": "data", "mb_s": 26.2144}]]}"#;
     let (file, way) = (r#"{"kind": "array"}"#, r#"{"kind": "way", "way": 0}"#);
     let in_turns = ran(&[stream("copy", file, way, 100, "")], path);
     assert!((ms(&in_turns, 0) - 2000.0).abs() < 1e-3, "{}", ms(&in_turns, 0));
@@ -79,9 +79,8 @@ fn ends_that_take_turns_add_up_and_buffers_let_them_overlap() {
 
 #[test]
 fn streams_that_share_a_link_share_its_rate() {
-    let path = r#"{"stations": [{"name": "link"}], "ways": [[{"station": "link", "phase": "data", "mb_s": 26.2144}]]}"#;
-    let (memory, way) =
-        (r#"{"kind": "tape", "rate_mb_s": 1000, "buffer_bytes": 1048576}"#, r#"{"kind": "way", "way": 0}"#);
+    let path = r#"{"station": [{"name": "link"}], "ways": [[{"station": "link", "phase": "data", "mb_s": 26.2144}]]}"#;
+    let (memory, way) = (r#"{"kind": "tape", "mb_s": 1000, "buffer": 1048576}"#, r#"{"kind": "way", "way": 0}"#);
     let all: Vec<String> = (0..4).map(|i| stream(&format!("{i}"), memory, way, 50, r#", "buffers": 2"#)).collect();
     let result = ran(&all, path);
     let last = (0..4).map(|i| ms(&result, i)).fold(0.0, f64::max);
@@ -93,7 +92,7 @@ fn streams_that_share_a_link_share_its_rate() {
 fn a_tape_keeps_its_rate_or_stops_and_starts() {
     let file = r#"{"kind": "array", "ahead_bytes": 262144}"#;
     let tape = |rate: f64, stop: f64| {
-        format!(r#"{{"kind": "tape", "rate_mb_s": {rate}, "buffer_bytes": 524288, "start_stop_ms": {stop}}}"#)
+        format!(r#"{{"kind": "tape", "mb_s": {rate}, "buffer": 524288, "start_stop": {}}}"#, stop * 1e6)
     };
     // The disk brings 26.2 MB/s: a tape of 20 runs through, one of 30 starves and pays for it.
     let slow = ran(&[stream("out", file, &tape(20.0, 500.0), 200, "")], "{}");
@@ -114,13 +113,13 @@ fn what_makes_no_sense_is_said_with_its_key() {
         (error.key.clone(), error.message.clone())
     };
     assert_eq!(asked("[]").0, "streams");
-    assert_eq!(asked(&format!("[{}]", stream("x", MEMORY, MEMORY, 1, ""))).0, "streams[0].to");
+    assert_eq!(asked(&format!("[{}]", stream("x", MEMORY, MEMORY, 1, ""))).0, "streams[0].sink");
     let way = r#"{"kind": "way", "way": 0}"#;
-    assert_eq!(asked(&format!("[{}]", stream("x", file, way, 1, ""))).0, "streams[0].to.way");
+    assert_eq!(asked(&format!("[{}]", stream("x", file, way, 1, ""))).0, "streams[0].sink.way");
     let beyond = r#"{"kind": "array", "offset_bytes": 1073741824}"#;
-    assert_eq!(asked(&format!("[{}]", stream("x", beyond, MEMORY, 1, ""))).0, "streams[0].from.offset_bytes");
-    let odd = r#"{"kind": "array", "request_bytes": 1000}"#;
+    assert_eq!(asked(&format!("[{}]", stream("x", beyond, MEMORY, 1, ""))).0, "streams[0].source.offset_bytes");
+    let odd = r#"{"kind": "array", "request": 1000}"#;
     let (key, message) = asked(&format!("[{}]", stream("x", odd, MEMORY, 1, "")));
-    assert_eq!(key, "streams[0].from.request_bytes");
+    assert_eq!(key, "streams[0].source.request");
     assert!(message.contains("accepted"), "{message}");
 }

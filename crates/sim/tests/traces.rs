@@ -45,7 +45,7 @@ fn stamps() -> LoadSpec {
 }
 
 fn run(config: &SimConfig, text: &str) -> Result<SimResult, SimError> {
-    run_trace(config, replay(r#"{"path": "t.csv"}"#, text), &mut ())
+    run_trace(config, replay(r#"{"file": "t.csv"}"#, text), &mut ())
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn a_fault_far_into_the_trace_is_an_error() {
     assert_eq!(error.key, "trace");
     assert!(error.message.starts_with("t.csv:2: 'a read': 4096 bytes at 1099511627776 lie beyond volume 0"), "{error}");
     // A look at the beginning sees what is wrong there, and runs nothing.
-    assert!(check_trace(&cell, replay(r#"{"path": "t.csv"}"#, beyond)).is_ok());
-    assert_eq!(check_trace(&cell, replay(r#"{"path": "t.csv"}"#, "what\n")).unwrap_err().key, "trace");
-    let wrap = run_trace(&cell, replay(r#"{"path": "t.csv", "beyond": "wrap"}"#, beyond), &mut ()).unwrap();
+    assert!(check_trace(&cell, replay(r#"{"file": "t.csv"}"#, beyond)).is_ok());
+    assert_eq!(check_trace(&cell, replay(r#"{"file": "t.csv"}"#, "what\n")).unwrap_err().key, "trace");
+    let wrap = run_trace(&cell, replay(r#"{"file": "t.csv", "beyond": "wrap"}"#, beyond), &mut ()).unwrap();
     assert_eq!(wrap.replayed.expect("a replay").wrapped, 1);
 }

@@ -2,9 +2,9 @@
 
 use raidlab_array::{Policy, Tree};
 use raidlab_device::DeviceSpec;
-use raidlab_load::files::{AccessName, FileSystemSpec, FilesSpec, ReadingSpec};
+use raidlab_load::files::{AccessName, FileSystemSpec, FilesSpec};
 use raidlab_load::{Limit, Limits, LoadSpec, SizeSpec};
-use raidlab_sim::{run, SimConfig, SimResult};
+use raidlab_sim::{run, HostSpec, SimConfig, SimResult};
 
 mod common;
 
@@ -55,14 +55,14 @@ fn one_reader_waits_for_what_cannot_be_asked_for_ahead() {
     let counts = AccessName::ALL.map(|name| record.accesses(name).count as f64 / record.files as f64);
     assert!(counts.iter().zip([1.0, 1.0, 3.0, 0.0]).all(|(found, wanted)| (found - wanted).abs() < 0.02), "{counts:?}");
     // Work of the host on a cluster overlaps with the reading of the next.
-    let reading = ReadingSpec { open_us: 3000.0, us_per_kib: 100.0 };
-    let result = run(&config(alone, 98_304, 1, FilesSpec { reading, ..spec })).expect("a run");
+    let host = HostSpec { file_us: 3000.0, file_us_per_kib: 100.0, ..HostSpec::default() };
+    let result = run(&SimConfig { host, ..config(alone, 98_304, 1, spec) }).expect("a run");
     assert!((mean_ms(&result) - (3.0 + 30.0 + 4.0)).abs() < 1e-6, "{}", mean_ms(&result));
 }
 
 #[test]
 fn blocks_in_memory_are_not_read() {
-    let file_system = FileSystemSpec { inode_cache_blocks: 1 << 20, ..FileSystemSpec::default() };
+    let file_system = FileSystemSpec { inode_cache_bytes: 8 << 30, ..FileSystemSpec::default() };
     let spec = FilesSpec { file_system, ..files(r#"{"count": 20, "order": "shuffled"}"#) };
     let result = run(&config(independent(1), 200_000, 1, spec)).expect("a run");
     let record = result.files.expect("files");
@@ -99,9 +99,9 @@ fn throughput_ends_where_a_queue_does() {
         assert!(rates[2] <= most * 1.03 && rates[2] > 0.9 * most, "{rates:?}");
     }
     // The same for the host's one processor.
-    let reading = ReadingSpec { open_us: 100_000.0, us_per_kib: 0.0 };
-    let spec = FilesSpec { reading, ..files(r#"{"count": 960, "order": "shuffled"}"#) };
-    let result = run(&config(independent(6), 8192, 8, spec)).expect("a run");
+    let host = HostSpec { file_us: 100_000.0, ..HostSpec::default() };
+    let spec = files(r#"{"count": 960, "order": "shuffled"}"#);
+    let result = run(&SimConfig { host, ..config(independent(6), 8192, 8, spec) }).expect("a run");
     assert!((common::rate(&result) - 10.0).abs() < 0.05, "{}", common::rate(&result));
     assert!((mean_ms(&result) - 800.0).abs() < 10.0);
 }
@@ -150,9 +150,9 @@ fn what_makes_no_sense_is_named() {
     assert_eq!(key(|c| spec(c).lists = 0), "files.lists");
     assert_eq!(key(|c| spec(c).count = None), "files");
     assert_eq!(key(|c| spec(c).count = Some(1_000_000)), "files.count");
-    assert_eq!(key(|c| spec(c).file_system.cluster_bytes = 1000), "files.file_system.cluster_bytes");
-    assert_eq!(key(|c| spec(c).file_system.inode_update_s = Some(-1.0)), "files.file_system.inode_update_s");
-    assert_eq!(key(|c| spec(c).reading.us_per_kib = f64::NAN), "files.reading.us_per_kib");
+    assert_eq!(key(|c| spec(c).file_system.cluster_bytes = 1000), "files.file_system.cluster");
+    assert_eq!(key(|c| spec(c).file_system.inode_update_s = Some(-1.0)), "files.file_system.inode_update");
+    assert_eq!(key(|c| c.host.file_us_per_kib = f64::NAN), "host.file_per_kib");
     assert_eq!(key(|c| c.missing = vec![0]), "missing");
     let open = r#"{"kind": "open", "arrival": {"kind": "uniform", "rate_per_s": 1.0}}"#;
     let mut cell = config(independent(1), 8192, 1, files(r#"{"count": 10}"#));

@@ -15,6 +15,7 @@ mod operation;
 mod request;
 mod seed;
 mod time;
+pub mod unit;
 
 pub use address::{Extent, Lba};
 pub use operation::{LeafId, OpClass, OpError, OpId, OpKind, Operation, Priority};

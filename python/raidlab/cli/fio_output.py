@@ -65,7 +65,16 @@ def print_json(imported: Import, run: JobFileRun | None, jobs: list[JobResult]) 
     """Print the groups with their cells, the notes, and what was measured if anything was."""
     document: dict[str, Any] = {
         "groups": [
-            {"jobs": [{"job": lane.job.title, "line": lane.job.section.number, "cell": lane.cell} for lane in group]}
+            {
+                "jobs": [
+                    {
+                        "job": lane.job.title,
+                        "line": lane.job.section.number,
+                        "cell": lane.cell.model_dump(exclude_none=True),
+                    }
+                    for lane in group
+                ]
+            }
             for group in imported.groups
         ],
         "notes": list(imported.notes),
@@ -99,24 +108,24 @@ def _result(job: JobResult) -> dict[str, Any]:
 
 
 def _requests(lane: Lane) -> str:
-    workload = lane.cell["workload"]
-    share = workload["read_fraction"]
+    workload = lane.cell.workload
+    share = workload.read
     way = {1.0: "reads", 0.0: "writes"}.get(share, f"{share:.0%} reads")
-    size = workload["size"]
-    lengths = [size["bytes"]] if size["kind"] == "fixed" else sorted(size["bytes"])
+    size = workload.size
+    lengths = [size.bytes] if size.kind == "fixed" else sorted(size.bytes) if size.kind == "table" else [size.mean]
     shown = format_bytes(lengths[0]) if len(lengths) == 1 else f"{format_bytes(lengths[0])}-{format_bytes(lengths[-1])}"
-    return f"{shown} {workload['address']['kind']} {way}"
+    return f"{shown} {workload.address.kind} {way}"
 
 
 def _load(lane: Lane) -> str:
-    load, workers = lane.cell["load"], lane.cell["workers"]
+    load, workers = lane.cell.load, lane.cell.workers
     by = f", {workers} workers" if workers > 1 else ""
-    cache = ", buffered" if lane.cell["buffered"] else ""
-    if load["kind"] == "open":
-        return f"{load['arrival']['rate_per_s']:g}/s {load['arrival']['kind']}{by}{cache}"
-    if load["kind"] == "hold":
-        return f"p{load['percentile']:g} at {load['target_ms']:g} ms{by}{cache}"
-    return f"depth {load['depth']}{by}{cache}"
+    cache = ", buffered" if lane.cell.buffered else ""
+    if load.kind == "open" and load.arrival.kind != "trace":
+        return f"{load.arrival.rate_per_s:g}/s {load.arrival.kind}{by}{cache}"
+    if load.kind == "hold":
+        return f"p{load.percentile:g} at {load.target / 1e6:g} ms{by}{cache}"
+    return f"depth {load.depth if load.kind == 'closed' else 0}{by}{cache}"
 
 
 def _places(lane: Lane) -> str:
@@ -127,7 +136,7 @@ def _places(lane: Lane) -> str:
 
 
 def _amount(lane: Lane) -> str:
-    measure = lane.cell["measure"]
-    parts = [f"{measure['requests']} requests"] if "requests" in measure else []
-    parts += [format_time_ns(round(measure["duration_s"] * 1e9))] if "duration_s" in measure else []
+    measure = lane.cell.measure
+    parts = [] if measure.requests is None else [f"{measure.requests} requests"]
+    parts += [] if measure.duration is None else [format_time_ns(measure.duration)]
     return " or ".join(parts)

@@ -32,14 +32,15 @@ from raidlab.study.expand import derive_seed
 PERCENTILES = (50.0, 90.0, 99.0)
 _FLAG_OF = {
     "bytes": "--size",
-    "mean_bytes": "--size",
+    "mean": "--size",
+    "sd": "--size",
     "size": "--size",
     "count": "--count",
     "lists": "--lists",
     "block_bytes": "--block",
     "io": "--io",
     "readers": "--readers",
-    "duration_s": "--runtime",
+    "duration": "--runtime",
 }
 
 
@@ -130,7 +131,7 @@ def _check(asked: FilesAsked) -> None:
         raise InputError.one(
             "--readers", message, value=f"'{max(asked.readers)}'", accepted=f"at most {request.lists}, or more --lists"
         )
-    if request.order != "once" and request.duration_s is None:
+    if request.order != "once" and request.duration is None:
         message = "has no end of its own"
         raise InputError.one("--order", message, value=f"'{request.order}'", accepted="it with --runtime, or once")
 
@@ -214,7 +215,7 @@ def findings(outcome: FilesOutcome) -> list[tuple[str, str, str]]:
     """The worst verdict of each check over all readings: its name, the verdict and a sentence."""
     worst: dict[str, tuple[str, str, str]] = {}
     for result in outcome.results:
-        found = [("page_cache", *result.read.page_cache)]
+        found: list[tuple[str, str, str]] = [("page_cache", *result.read.page_cache)]
         found += [(check["name"], check["verdict"], check["evidence"]) for check in result.checks]
         for finding in found:
             before = worst.setdefault(finding[0], finding)

@@ -6,15 +6,15 @@ keys.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 from raidlab.measure.drive import Drive
 from raidlab.measure.places import WHOLE
 from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, Subject
-from raidlab.run.request import amount_text, direct_request, policy_text
+from raidlab.run.request import cell_limit, cell_policy, direct_request, text_of
 from raidlab.study import Cell, LoadedStudy
+from raidlab.study.cell import ArrayCell, Span
 from raidlab.study.target import Amount
 
 Members = list[dict[str, Any]]
@@ -49,23 +49,28 @@ def measure_request(
     amounts : tuple of Amount, optional
         Warm-up and measuring; the study's if left out.
     """
-    study = loaded.study
-    request = direct_request(
-        loaded, cell, targets=members, quick=False, sector_bytes=ARRAY_SECTOR_BYTES, hold_target_ns=hold_target_ns
-    )
+    request = direct_request(loaded, cell, targets=members, quick=False, hold_target_ns=hold_target_ns)
     if amounts is not None:
-        request["warmup"], request["measure"] = (amount_text(amount, 0) for amount in amounts)
+        warmup, measure = (cell_limit(amount, 0) for amount in amounts)
+        request = request.model_copy(update={"warmup": warmup, "measure": measure})
     if subject.engine == ARRAY:
-        shared = {key: request[key] for key in ("seed", "load", "workload", "warmup", "measure")}
-        array = {"tree": loaded.geometry.trees[subject.name], "policy": policy_text(study.policy), "members": members}
-        verify = {"verify": drive.verify}
-        return json.dumps(
-            {**shared, **array, "engine": ARRAY, "sector_bytes": ARRAY_SECTOR_BYTES, **verify}, sort_keys=True
+        return text_of(
+            ArrayCell(
+                engine=ARRAY,
+                seed=request.seed,
+                sector_bytes=ARRAY_SECTOR_BYTES,
+                tree=loaded.geometry.trees[subject.name],
+                policy=cell_policy(loaded.study.policy),
+                members=members,
+                load=request.load,
+                workload=request.workload,
+                verify=drive.verify,
+                warmup=request.warmup,
+                measure=request.measure,
+            )
         )
-    if cell.workload.align is None and cell.workload.size.kind != "fixed":
-        # Plain targets know their own sector; requests of no fixed size start on any.
-        request["workload"]["address"].pop("align_bytes", None)
+    spans: list[Span] = []
     if any(place.span != WHOLE for place in subject.places):
-        spans = [place.span_bytes for place in subject.places]
-        request["spans"] = [{"offset_bytes": offset, "size_bytes": size} for offset, size in spans]
-    return json.dumps({**request, **asdict(drive)}, sort_keys=True)
+        parts = [place.span_bytes for place in subject.places]
+        spans = [Span(offset_bytes=offset, size_bytes=size) for offset, size in parts]
+    return text_of(request.model_copy(update={**asdict(drive), "cpus": list(drive.cpus), "spans": spans}))

@@ -28,7 +28,7 @@ _FLAG_OF = {
     "block_bytes": "--block",
     "rate_mb_s": "--rate",
     "buffers": "--buffers",
-    "duration_s": "--runtime",
+    "duration": "--runtime",
     "data": "--data",
 }
 

@@ -13,8 +13,8 @@ Invariants:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from raidlab.results.answer import CellAnswer
 from raidlab.stats.answer import Reason
 from raidlab.stats.warm_up import mser5
 from raidlab.study.units import format_time_ns, parse_time_ns
@@ -58,13 +58,13 @@ def wants_pilot(warmup: str, runtime: str) -> bool:
     return warmup == AUTO and parse_time_ns(runtime) >= _LEAST_PILOT_NS
 
 
-def found_by_pilot(answer: dict[str, Any]) -> Found:
+def found_by_pilot(answer: CellAnswer) -> Found:
     """Where the beginning of a pilot ends.
 
     Parameters
     ----------
-    answer : dict
-        The engine's, with a snapshot a second.
+    answer : CellAnswer
+        With a snapshot a second.
     """
     elapsed_ns = int(answer["elapsed_ns"])
     times, requests = answer["snapshots"]["time_ns"], answer["snapshots"]["requests"]

@@ -9,7 +9,6 @@ Invariants:
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
@@ -21,6 +20,7 @@ from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.witness import Witness, compare_with_fio, fio_version
 from raidlab.study import Cell, expand
+from raidlab.study.cell import DirectCell
 from raidlab.study.check import count_leaves
 
 DEFAULT_PAIRS = 5
@@ -68,10 +68,11 @@ def measure_with_witness(
             if cell.repeat != 0 or stopped():
                 continue
             subject = next(subject for subject in subjects if subject.name == cell.array.name)
-            request = json.loads(measure_request(loaded, cell, subject, members[subject.name], asked.drive))
+            text = measure_request(loaded, cell, subject, members[subject.name], asked.drive)
+            request = DirectCell.model_validate_json(text)
             try:
                 witness = compare_with_fio(
-                    {**request, "destroy": list(asked.destroy)},
+                    request.model_copy(update={"destroy": list(asked.destroy)}),
                     pairs=asked.budget.repeats,
                     seed=cell.seed,
                     progress=progress or Silent(),

@@ -21,7 +21,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import CellFailedError, InputError, Problem
-from raidlab.run.request import size_text
 from raidlab.study.explain import explain
 from raidlab.study.find import did_you_mean
 from raidlab.study.workload import Load, Workload
@@ -284,14 +283,14 @@ def parse_word(flag: str, text: str, known: Sequence[str]) -> str:
 
 
 def size_document(flag: str, text: str) -> Document:
-    """A size in the engine's words, valid by the study's schema."""
+    """A size, valid by the study's schema."""
     try:
         workload = Workload.model_validate({"name": "size", "read": 1.0, "size": parse_kind(text)})
     except ValidationError as error:
         mistake = next(explain(Workload, {"size": parse_kind(text)}, error))
         value = None if mistake.value is None else repr(mistake.value)
         raise InputError.one(flag, mistake.message, value=value or f"'{text}'", accepted=mistake.accepted) from None
-    return size_text(workload.size)
+    return workload.size.model_dump()
 
 
 def parse_with(read: Callable[[str], int], flag: str, text: str, accepted: str) -> int:

@@ -24,9 +24,10 @@ import polars as pl
 
 from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
+from raidlab.results.answer import CellRecord, HoldRecord
 from raidlab.results.damage import first_line
 from raidlab.results.facts import Facts, Session, Times, UnfinishedFacts, checked_unfinished
-from raidlab.results.parts import PARTS, Records, json_text, opened, read_parts, try_lock
+from raidlab.results.parts import PARTS, json_text, opened, read_parts, try_lock
 from raidlab.results.tables import SCHEMA_VERSION, frames
 
 RUN = "run"
@@ -38,7 +39,9 @@ WRONG_PARTS = (KeyError, TypeError, ValueError)
 _KILLED = "raidlab was killed, or could not write; what it had written until then is shown"
 
 
-def write_run(folder: Path, facts: Facts, cells: Records, holds: Records, identity: Identity | None = None) -> None:
+def write_run(
+    folder: Path, facts: Facts, cells: list[CellRecord], holds: list[HoldRecord], identity: Identity | None = None
+) -> None:
     """Write tables and ``run.json``, and take the parts of a complete run away.
 
     Parameters
@@ -133,7 +136,7 @@ def unfinished_run(folder: Path) -> tuple[Facts, dict[str, pl.DataFrame]]:
         raise _foreign(folder, error) from None
 
 
-def known_parts(folder: Path) -> tuple[UnfinishedFacts, Records, Records]:
+def known_parts(folder: Path) -> tuple[UnfinishedFacts, list[CellRecord], list[HoldRecord]]:
     """The facts, cells and holds of a folder's parts, if this version of raidlab can finish them.
 
     Raises

@@ -15,10 +15,11 @@ import errno
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
+from raidlab.results.answer import CellRecord, HoldRecord
 from raidlab.results.facts import (
     Beginning,
     BegunNow,
@@ -209,7 +210,9 @@ class RunWriter:
         if self._is_done(outcome):
             return
         if isinstance(outcome, CellOutcome):
-            record = cell_record(self._loaded, self._ranks, outcome, member_bytes, sector_bytes)
+            record: CellRecord | HoldRecord = cell_record(
+                self._loaded, self._ranks, outcome, member_bytes, sector_bytes
+            )
             if outcome.cell.target in ("live", NULL):
                 self._live_engine = (outcome.answer.get("facts") or {}).get("engine") or self._live_engine
         else:
@@ -279,7 +282,7 @@ class RunWriter:
             self._parts.close()
         return self.folder
 
-    def _append(self, record: dict[str, Any]) -> None:
+    def _append(self, record: Mapping[str, object]) -> None:
         try:
             self._parts.append(record)
         except OSError as error:
@@ -296,7 +299,7 @@ class RunWriter:
             f"{wrong}; the {self._cells} results until then are kept in {PARTS}; once there is room, {makes}"
         )
 
-    def _hold_record(self, outcome: HoldOutcome) -> dict[str, Any]:
+    def _hold_record(self, outcome: HoldOutcome) -> HoldRecord:
         task, answer = outcome.task, outcome.answer
         row = {
             "target": task.target,
@@ -364,7 +367,7 @@ def _traces(loaded: LoadedStudy) -> Iterator[tuple[str, Trace]]:
 
 def cell_record(
     loaded: LoadedStudy, ranks: Ranks, outcome: CellOutcome, member_bytes: int, sector_bytes: int
-) -> dict[str, Any]:
+) -> CellRecord:
     """What a run keeps of one cell: the study's side and the engine's side."""
     cell = outcome.cell
     facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from raidlab.results.answer import CellAnswer
 from raidlab.study import Cell, HoldTask
 
 
@@ -21,7 +22,7 @@ class CellOutcome:
 
     cell: Cell
     order: int
-    answer: dict[str, Any]
+    answer: CellAnswer
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,16 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from raidlab.directory import Directory, sync
 from raidlab.reading import json_value
+from raidlab.results.answer import CellRecord, HoldRecord
 from raidlab.results.facts import UnfinishedFacts, checked_unfinished
 
 PARTS = "parts.jsonl"
-Records = list[dict[str, Any]]
 # Of the parts of others: a cell that was measured for a day has a line a quarter as long, and its run as many lines as
 # it has cells. What this run has written itself it reads, however long it is.
 MOST_LINE_BYTES = 256 << 20
@@ -172,7 +172,7 @@ def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict
             yield length, record
 
 
-def read_parts(folder: Path, *, is_own: bool = False) -> tuple[dict[str, object], Records, Records]:
+def read_parts(folder: Path, *, is_own: bool = False) -> tuple[dict[str, object], list[CellRecord], list[HoldRecord]]:
     """The facts, cells and holds of a folder's parts; ``is_own`` as in `whole_lines`.
 
     Of a cell that was cut short and run again after all, only the later one counts.
@@ -183,15 +183,15 @@ def read_parts(folder: Path, *, is_own: bool = False) -> tuple[dict[str, object]
         When there are none, or they are not raidlab's.
     """
     facts: dict[str, object] = {}
-    cells: dict[tuple[Any, ...], dict[str, Any]] = {}
-    holds: dict[tuple[Any, ...], dict[str, Any]] = {}
+    cells: dict[tuple[Any, ...], CellRecord] = {}
+    holds: dict[tuple[Any, ...], HoldRecord] = {}
     for _, record in whole_lines(folder / PARTS, is_own=is_own):
         if "facts" in record:
             facts |= record["facts"]
         elif "row" in record:
-            holds[tuple(record["rank"])] = record
+            holds[tuple(record["rank"])] = cast("HoldRecord", record)
         else:
-            cells[*record["rank"], record["identity"]["purpose"]] = record
+            cells[*record["rank"], record["identity"]["purpose"]] = cast("CellRecord", record)
     return facts, list(cells.values()), list(holds.values())
 
 

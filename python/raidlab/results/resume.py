@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
+from raidlab.results.answer import CellAnswer
 from raidlab.results.facts import Facts, Member, Times, UnfinishedFacts
 from raidlab.results.finish import RUN, WRONG_PARTS, ended, known_parts, last_written, wrong_folder
 from raidlab.results.folder import devices_of, study_facts
@@ -64,7 +65,7 @@ class Unfinished:
     folder: Path
     parts: Parts
     facts: UnfinishedFacts
-    answers: dict[str, dict[str, Any]]
+    answers: dict[str, CellAnswer]
     holds: tuple[tuple[float, ...], ...]
     times_before: Times
 

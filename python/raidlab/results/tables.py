@@ -11,13 +11,18 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Literal
 
 import polars as pl
 
+from raidlab.results.answer import CellRecord, FilesAnswer, HoldRecord, Row, StreamAnswer
+
 SCHEMA_VERSION = 7
-OPERATIONS = ("all", "read", "write")
-TIMES = ("response", "service")
+# The columns of a table, in order, and their types.
+Columns = dict[str, type[pl.DataType]]
+OPERATIONS: tuple[Literal["all"], Literal["read"], Literal["write"]] = ("all", "read", "write")
+TIMES: tuple[Literal["response"], Literal["service"]] = ("response", "service")
 # What a cell cost this machine: processor time of raidlab's threads, their switches, what the kernel's counters say
 # of the devices below.
 ACCOUNTS = {
@@ -49,10 +54,15 @@ MEMBER_COUNTS = (
     *FLASH_BUSY,
 )
 
-SNAPSHOTS = ("time_ns", "requests", "bytes", "response_sum_ns")
+SNAPSHOTS: tuple[Literal["time_ns"], Literal["requests"], Literal["bytes"], Literal["response_sum_ns"]] = (
+    "time_ns",
+    "requests",
+    "bytes",
+    "response_sum_ns",
+)
 DEVICE_COUNTS = ("read_bytes", "write_bytes", "asked_read_bytes", "asked_write_bytes")
 
-CELL_COLUMNS: dict[str, Any] = {
+CELL_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "target": pl.String,
     "array": pl.String,
@@ -81,24 +91,24 @@ CELL_COLUMNS: dict[str, Any] = {
     **dict.fromkeys(ACCOUNTS, pl.UInt64),
     "interrupted": pl.Boolean,
 }
-HISTOGRAM_COLUMNS: dict[str, Any] = {
+HISTOGRAM_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "operation": pl.String,
     "time": pl.String,
     "value_ns": pl.UInt64,
     "count": pl.UInt64,
 }
-MEMBER_COLUMNS: dict[str, Any] = {
+MEMBER_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "leaf": pl.UInt32,
     **dict.fromkeys(MEMBER_COUNTS, pl.UInt64),
 }
-DEVICE_COLUMNS: dict[str, Any] = {
+DEVICE_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "device": pl.String,
     **dict.fromkeys(DEVICE_COUNTS, pl.UInt64),
 }
-STATION_COLUMNS: dict[str, Any] = {
+STATION_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "station": pl.String,
     "visits": pl.UInt64,
@@ -106,20 +116,20 @@ STATION_COLUMNS: dict[str, Any] = {
     "wait_ns": pl.UInt64,
     "servers": pl.UInt32,
 }
-SNAPSHOT_COLUMNS: dict[str, Any] = {
+SNAPSHOT_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "time_ns": pl.UInt64,
     "requests": pl.UInt64,
     "bytes": pl.UInt64,
     "response_sum_ns": pl.UInt64,
 }
-SNAPSHOT_HISTOGRAM_COLUMNS: dict[str, Any] = {
+SNAPSHOT_HISTOGRAM_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "time_ns": pl.UInt64,
     "value_ns": pl.UInt64,
     "count": pl.UInt64,
 }
-HOLD_COLUMNS: dict[str, Any] = {
+HOLD_COLUMNS: Columns = {
     "target": pl.String,
     "array": pl.String,
     "group": pl.String,
@@ -134,7 +144,7 @@ HOLD_COLUMNS: dict[str, Any] = {
     "throughput_high_bytes_per_s": pl.Float64,
     "bound": pl.String,
 }
-ACCESS_COLUMNS: dict[str, Any] = {
+ACCESS_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "access": pl.String,
     "count": pl.UInt64,
@@ -142,13 +152,13 @@ ACCESS_COLUMNS: dict[str, Any] = {
     "found": pl.UInt64,
     "mean_ns": pl.Float64,
 }
-FILE_SIZE_COLUMNS: dict[str, Any] = {
+FILE_SIZE_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "size_bytes": pl.UInt64,
     "files": pl.UInt64,
     "time_ns": pl.UInt64,
 }
-STREAM_COLUMNS: dict[str, Any] = {
+STREAM_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "number": pl.UInt32,
     "stream": pl.String,
@@ -163,7 +173,7 @@ STREAM_COLUMNS: dict[str, Any] = {
     "sink_stops": pl.UInt64,
     "bound_by": pl.String,
 }
-CHECK_COLUMNS: dict[str, Any] = {
+CHECK_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "check": pl.String,
     "verdict": pl.String,
@@ -171,7 +181,7 @@ CHECK_COLUMNS: dict[str, Any] = {
     "mend": pl.String,
 }
 
-TABLES: dict[str, dict[str, Any]] = {
+TABLES: dict[str, Columns] = {
     "cells": CELL_COLUMNS,
     "histograms": HISTOGRAM_COLUMNS,
     "members": MEMBER_COLUMNS,
@@ -186,23 +196,24 @@ TABLES: dict[str, dict[str, Any]] = {
     "checks": CHECK_COLUMNS,
 }
 
-Rows = dict[str, list[dict[str, Any]]]
+Rows = dict[str, list[Row]]
 
 
-def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
+def rows_of_cell(cell: int, record: CellRecord) -> Rows:
     """The rows of every table that one recorded cell gives.
 
     Parameters
     ----------
     cell : int
         Its number in this run.
-    record : dict
-        ``identity`` (the study's side) and ``answer`` (the engine's side).
+    record : CellRecord
     """
     identity, answer = record["identity"], record["answer"]
-    hold, stages = answer.get("hold") or {}, answer.get("stages") or {}
-    accounting = answer.get("accounting") or {}
-    row: dict[str, Any] = {
+    hold: Mapping[str, object] = answer.get("hold") or {}
+    stages: Mapping[str, object] = answer.get("stages") or {}
+    spent = answer.get("accounting")
+    accounting: Mapping[str, object] = spent or {}
+    row: Row = {
         "cell": cell,
         **identity,
         "elapsed_ns": answer["elapsed_ns"],
@@ -214,7 +225,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
         **{column: accounting.get(key) for column, key in ACCOUNTS.items()},
         "interrupted": bool(answer.get("interrupted", False)),
     }
-    histograms: list[dict[str, Any]] = []
+    histograms: list[Row] = []
     for operation in OPERATIONS:
         part = answer[operation]
         row[f"{operation}_requests"], row[f"{operation}_bytes"] = part["requests"], part["bytes"]
@@ -238,7 +249,8 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
         ]
     for stage in STAGES:
         row[f"stage_{stage}"] = stages.get(stage)
-    snapshots = answer.get("snapshots") or {key: [] for key in SNAPSHOTS}
+    snapshots = answer.get("snapshots")
+    seconds = () if snapshots is None else zip(*(snapshots[key] for key in SNAPSHOTS), strict=True)
     return {
         "cells": [row],
         "histograms": histograms,
@@ -248,7 +260,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
         ],
         "devices": [
             {"cell": cell, "device": device["name"]} | {count: device.get(count) for count in DEVICE_COUNTS}
-            for device in accounting.get("devices") or []
+            for device in (spent.get("devices", []) if spent else [])
         ],
         "stations": [
             {
@@ -260,7 +272,7 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
         ],
         "snapshots": [
             {"cell": cell, "time_ns": time_ns, "requests": requests, "bytes": count, "response_sum_ns": response_sum_ns}
-            for time_ns, requests, count, response_sum_ns in zip(*(snapshots[key] for key in SNAPSHOTS), strict=True)
+            for time_ns, requests, count, response_sum_ns in seconds
         ],
         **_rows_of_files(cell, answer.get("files")),
         "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
@@ -275,16 +287,22 @@ def rows_of_cell(cell: int, record: dict[str, Any]) -> Rows:
     }
 
 
-def _rows_of_files(cell: int, files: dict[str, Any] | None) -> Rows:
+def _rows_of_files(cell: int, files: FilesAnswer | None) -> Rows:
     """What whole files asked for, and how long each size took; no rows where requests were issued."""
     if files is None:
         return {"accesses": [], "file_sizes": []}
-    keys = ("count", "bytes", "found", "mean_ns")
     sizes = files["sizes"]
     columns = (sizes["size_bytes"], sizes["files"], sizes["time_ns"])
     return {
         "accesses": [
-            {"cell": cell, "access": access["name"], **{key: access[key] for key in keys}}
+            {
+                "cell": cell,
+                "access": access["name"],
+                "count": access["count"],
+                "bytes": access["bytes"],
+                "found": access["found"],
+                "mean_ns": access["mean_ns"],
+            }
             for access in files["accesses"]
         ],
         "file_sizes": [
@@ -294,7 +312,7 @@ def _rows_of_files(cell: int, files: dict[str, Any] | None) -> Rows:
     }
 
 
-def _row_of_stream(cell: int, number: int, stream: dict[str, Any]) -> dict[str, Any]:
+def _row_of_stream(cell: int, number: int, stream: StreamAnswer) -> Row:
     """What one stream of a cell did."""
     source, sink = stream["source"], stream["sink"]
     return {
@@ -303,13 +321,18 @@ def _row_of_stream(cell: int, number: int, stream: dict[str, Any]) -> dict[str, 
         "stream": stream["name"],
         "source": stream["from"],
         "sink": stream["to"],
-        **{key: stream[key] for key in ("bytes", "elapsed_ns", "sync_ns", "bound_by")},
-        **{f"source_{key}": source[key] for key in ("busy_ns", "stops")},
-        **{f"sink_{key}": sink[key] for key in ("busy_ns", "stops")},
+        "bytes": stream["bytes"],
+        "elapsed_ns": stream["elapsed_ns"],
+        "sync_ns": stream["sync_ns"],
+        "bound_by": stream["bound_by"],
+        "source_busy_ns": source["busy_ns"],
+        "source_stops": source["stops"],
+        "sink_busy_ns": sink["busy_ns"],
+        "sink_stops": sink["stops"],
     }
 
 
-def frames(cells: list[dict[str, Any]], holds: list[dict[str, Any]]) -> dict[str, pl.DataFrame]:
+def frames(cells: list[CellRecord], holds: list[HoldRecord]) -> dict[str, pl.DataFrame]:
     """Every table of a run from its recorded cells and holds, in canonical order."""
     rows: Rows = {name: [] for name in TABLES}
     for number, record in enumerate(sorted(cells, key=lambda record: record["rank"])):
@@ -324,13 +347,14 @@ def frames(cells: list[dict[str, Any]], holds: list[dict[str, Any]]) -> dict[str
     return tables | {"snapshot_histograms": _snapshot_histograms(cells)}
 
 
-def _snapshot_histograms(cells: list[dict[str, Any]]) -> pl.DataFrame:
+def _snapshot_histograms(cells: list[CellRecord]) -> pl.DataFrame:
     """The histogram of each second, by columns: a long run has too many of these rows to handle them one by one."""
-    columns = ("time_ns", "value_ns", "count")
     parts = [pl.DataFrame(schema=SNAPSHOT_HISTOGRAM_COLUMNS)]
     for number, record in enumerate(sorted(cells, key=lambda record: record["rank"])):
-        found = (record["answer"].get("snapshots") or {}).get("histograms")
+        snapshots = record["answer"].get("snapshots")
+        found = None if snapshots is None else snapshots.get("histograms")
         if found is not None and len(found["time_ns"]):
-            part = pl.DataFrame({key: pl.Series(found[key], dtype=pl.UInt64) for key in columns})
+            columns = {"time_ns": found["time_ns"], "value_ns": found["value_ns"], "count": found["count"]}
+            part = pl.DataFrame({key: pl.Series(column, dtype=pl.UInt64) for key, column in columns.items()})
             parts.append(part.select(pl.lit(number, dtype=pl.UInt32).alias("cell"), *columns))
     return pl.concat(parts)

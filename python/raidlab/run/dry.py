@@ -1,7 +1,7 @@
 """Ask the engine, before anything is made, whether it would run what a study asks.
 
 What a schema cannot see, the engine judges with its own code: a mean below the sector, weights of nothing, a chunk
-beyond the volume. Here it judges without running, and its answer is told in the study's words.
+beyond the volume. Here it judges without running, and the key that it names is found in the study file.
 
 Invariants:
 
@@ -27,9 +27,14 @@ from raidlab.study.workload import Workload
 _ANY_TARGET_NS = 10**9
 _WHERE = {NULL: "members of live.memory_member_size, to bound raidlab's own cost"}
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-# What the engine calls otherwise than a study does: a size is bytes there, a time has its unit in its name.
-_UNITS = re.compile(r"_(bytes|us|ms|s)$")
-_NAMES = {"read_fraction": "read", "parity_us_per_kib": "parity_per_kib", "inode_cache_blocks": "inode_cache"}
+# What a cell has and a study has not, and what of the study it is worked out from.
+_WORKED_OUT = {
+    "depth": "depths",
+    "rate_per_s": "rates_per_s",
+    "total_bytes": "fill",
+    "offset_bytes": "begin",
+    "block_bytes": "size",
+}
 
 
 def dry_problems(
@@ -101,71 +106,53 @@ def _cells(loaded: LoadedStudy, target: str, *, seed: int, quick: bool) -> Itera
 
 
 def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
-    """The place in the study file of what the engine calls ``key``."""
+    """The place in the study file of a key of the cell: the same key, in the table that part of the cell is from."""
     study = loaded.study
-    steps: list[str | int] = [name or int(number) for name, number in _STEP.findall(key)]
-    head, rest = (steps[0] if steps else ""), tuple(_renamed(step) for step in steps[1:])
-    workload = next(index for index, one in enumerate(study.workload) if one.name == cell.workload.name)
-    array = next(index for index, one in enumerate(study.array) if one.name == cell.array.name)
-    own: Place = ("workload", workload) if cell.workload.load is not None else ()
+    keys: list[str | int] = [name or int(number) for name, number in _STEP.findall(key)]
+    head, rest = (keys[0] if keys else ""), tuple(_WORKED_OUT.get(str(step), step) for step in keys[1:])
+    workload = ("workload", next(index for index, one in enumerate(study.workload) if one.name == cell.workload.name))
+    array = ("array", next(index for index, one in enumerate(study.array) if one.name == cell.array.name))
     section = "live" if cell.target == NULL else cell.target
-    places: dict[str | int, Place] = {
-        "workload": ("workload", workload, *_of_workload(rest, cell.workload)),
-        "load": (*(("array", array) if cell.array.load is not None else own), "load", *_of_load(rest)),
-        "tree": ("array", array, "tree"),
-        "members": ("live", "memory_member_size")
-        if section == "live"
-        else (("array", array, "device") if study.array[array].device is not None else (section, "device")),
-        "sector_bytes": (section, "sector"),
-    }
-    if head in places:
-        return places[head]
     if head in ("warmup", "measure"):
         budget = getattr(getattr(study, section), "quick", None)
         is_quick = quick and budget is not None and getattr(budget, str(head)) is not None
         return (section, *(("quick",) if is_quick else ()), str(head), *rest)
-    if head in ("host", "speed", "pair_pricing"):
-        return (section, str(head), *rest)
-    if head == "trace":
-        return ("workload", workload, "trace", *rest)
+    if head == "load":
+        own = array if cell.array.load is not None else workload if cell.workload.load is not None else ()
+        return (*own, "load", *_of_load(rest))
+    if head == "members":
+        if section == "live":
+            return ("live", "memory_member_size")
+        return (*array, "device") if cell.array.device is not None else (section, "device")
+    if head == "path":
+        # One visit of the study is many on the path of an array: the list is named, not the visit.
+        return (section, "end" if rest[:1] == ("ways",) else str(rest[0]) if rest else "station")
     if head == "streams":
-        return _of_streams(("workload", workload, "streams"), rest, cell.workload)
-    if head == "files":
-        return _of_files(section, ("workload", workload, "files"), rest)
-    return tuple(steps)
-
-
-def _of_files(section: str, files: Place, rest: Place) -> Place:
-    """The file system is the target's, what a file costs the host is the host's, the rest is the workload's."""
-    if rest[:1] == ("file_system",):
+        return _of_streams(workload, rest, cell.workload)
+    if head == "files" and rest[:1] == ("file_system",):
         return (section, *rest)
-    if rest[:1] == ("reading",):
-        return (section, "host", "file" if rest[1:] == ("open",) else "file_per_kib")
-    return (*files, *("fill" if step == "total" else step for step in rest))
+    tables: dict[str | int, Place] = {
+        "workload": workload,
+        "trace": (*workload, "trace"),
+        "files": (*workload, "files"),
+        "tree": (*array, "tree"),
+        "sector_bytes": (section, "sector"),
+    }
+    return (*tables.get(head, (section, str(head))), *rest)
 
 
-def _of_streams(streams: Place, rest: Place, workload: Workload) -> Place:
-    """A workload's stream is there as often as the load is deep; where its file lies follows from ``begin``."""
-    if not rest or not workload.streams:
-        return streams
-    number = int(rest[0]) % len(workload.streams)
-    names = {"from": "source", "to": "sink", "block": "bytes"}
-    key = "begin" if "offset" in rest else names.get(str(rest[1]), str(rest[1])) if len(rest) > 1 else None
-    return (*streams, number) if key is None else (*streams, number, key)
+def _of_streams(workload: Place, rest: Place, asked: Workload) -> Place:
+    """A workload's stream is there as often as the load is deep; its block is the workload's size."""
+    if not rest or not asked.streams:
+        return (*workload, "streams")
+    if rest[-1] == "size":
+        return (*workload, "size")
+    number = int(rest[0]) % len(asked.streams)
+    return (*workload, "streams", number, *(rest[-1:] if "begin" in rest else rest[1:2]))
 
 
-def _renamed(step: str | int) -> str | int:
-    return step if isinstance(step, int) else _NAMES.get(step, _UNITS.sub("", step))
-
-
-def _of_workload(steps: Place, workload: Workload) -> Place:
-    """An alignment stands beside an address; where it is left out, it is the size."""
-    if steps[-1:] == ("align",):
-        return ("align",) if workload.align is not None else ("size",)
-    return steps
-
-
-def _of_load(steps: Place) -> Place:
-    if steps[:1] == ("arrival",):
-        return ("open", *("rates_per_s" if step == "rate_per" else step for step in steps[1:]))
-    return ("depths",) if steps == ("depth",) else ("hold", *steps)
+def _of_load(rest: Place) -> Place:
+    """A cell is one point of a load: one of its depths, one of its rates, or what it holds."""
+    if rest[:1] == ("arrival",):
+        return ("open", *rest[1:])
+    return rest if rest[:1] == ("depths",) else ("hold", *rest)

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
+from raidlab.results.answer import CellAnswer
 from raidlab.results.facts import Member, SecondTool, Status
 from raidlab.results.outcome import CellOutcome, Outcome
 from raidlab.run.dry import dry_problems
@@ -32,7 +33,7 @@ from raidlab.run.pool import PoolRunner
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.remembered import Remembered
 from raidlab.run.request import cell_request
-from raidlab.run.runner import Answer, InlineRunner, Runner, run_request
+from raidlab.run.runner import InlineRunner, Runner, run_request
 from raidlab.run.schedule import Schedule, TextOf
 from raidlab.run.second_tool import second_tool
 from raidlab.run.stream_cells import needs_machine
@@ -94,7 +95,7 @@ class Execution:
     second_tool: list[SecondTool] = field(default_factory=list)
     stop: StopFlag = field(default_factory=StopFlag)
     machine: FarMachine | None = None
-    known: Mapping[str, Answer] = field(default_factory=dict)
+    known: Mapping[str, CellAnswer] = field(default_factory=dict)
     check_members: Callable[[Sequence[Member]], None] | None = None
     _live_member_bytes: int = 0
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Protocol
 
-from raidlab.run.stream_cells import NOT_YET
+# A connection that is opened when the cell is run.
+NOT_YET = {"kind": "connection", "descriptor": -1}
 
 
 class FarMachine(Protocol):
@@ -42,6 +43,6 @@ def connected(request: str, machine: FarMachine | None) -> Iterator[str]:
     document = json.loads(request)
     with ExitStack() as held:
         for stream in document.get("streams", []):
-            if stream["to"] == NOT_YET:
-                stream["to"]["descriptor"] = held.enter_context(machine.taking(stream["bytes"]))
+            if stream["sink"] == NOT_YET:
+                stream["sink"]["descriptor"] = held.enter_context(machine.taking(stream["bytes"]))
         yield json.dumps(document, sort_keys=True)

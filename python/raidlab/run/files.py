@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raidlab.histogram import Histogram
+from raidlab.results.answer import CheckAnswer, Verdict
 from raidlab.run.runner import run_request
 
 Column = NDArray[np.uint64]
@@ -103,8 +104,8 @@ class FilesRequest:
         Drop inodes and directory entries of the whole system too, before reading; root only.
     warmup_files, measure_files : int
         Over all readers together.
-    duration_s : float, optional
-        No file is begun later.
+    duration : int, optional
+        In nanoseconds: no file is begun later.
     """
 
     files: MadeFiles | GivenFiles
@@ -118,11 +119,11 @@ class FilesRequest:
     drop_caches: bool = False
     warmup_files: int = 0
     measure_files: int | None = None
-    duration_s: float | None = None
+    duration: int | None = None
 
     def text(self) -> str:
         """The cell, as the engine takes it."""
-        measure = {"files": self.measure_files, "duration_s": self.duration_s}
+        measure = {"files": self.measure_files, "duration": self.duration}
         cell = {
             "engine": "files",
             "seed": self.seed,
@@ -214,10 +215,10 @@ class FilesRead:
         return self.cached_bytes / self.bytes if self.bytes else 0.0
 
     @property
-    def page_cache(self) -> tuple[str, str]:
+    def page_cache(self) -> tuple[Verdict, str]:
         """PASS, WARN or INVALID, and why: whether the times are those of the files or of the page cache."""
         if self.cached_files:
-            verdict = "INVALID" if self.cached_share > 0.01 else "WARN"
+            verdict: Verdict = "INVALID" if self.cached_share > 0.01 else "WARN"
             share = f"{100 * self.cached_share:.3g} % of the bytes"
             return verdict, f"{self.cached_files} of {self.files} files were in part in the page cache, {share}"
         if self.unknown_files:
@@ -237,7 +238,7 @@ class FilesResult:
         None where nothing was written.
     stopped_by : str or None
         What ended the measurement before its time; what was measured till then is here.
-    checks : list of dict
+    checks : list of CheckAnswer
         The engine's verdicts: ``content``, where files were read.
     interrupted : bool
         Whether ``on_progress`` (or Ctrl-C) ended it.
@@ -251,7 +252,7 @@ class FilesResult:
     read: FilesRead
     facts: dict[str, Any]
     stopped_by: str | None
-    checks: list[dict[str, str]]
+    checks: list[CheckAnswer]
     interrupted: bool
     answer: dict[str, Any] = field(repr=False)
 

@@ -12,12 +12,10 @@ Invariants:
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from raidlab.errors import CellFailedError, RefusedError
 from raidlab.formats.fio.cells import Import, Lane
@@ -25,7 +23,9 @@ from raidlab.formats.fio.places import BLOCK, FILE
 from raidlab.histogram import Histogram
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.progress import Progress, Silent
+from raidlab.run.request import text_of
 from raidlab.run.runner import Answer, run_request
+from raidlab.study.cell import ClosedLoad, DirectCell, Limit
 
 # _IO(0x12, 97): let go of what the page cache holds of a block device.
 _BLKFLSBUF = 0x1261
@@ -144,14 +144,14 @@ class JobFileRun:
             if not all(os.path.exists(part.path) for part in lane.parts):  # noqa: PTH110 - also for odd names
                 files = "a file" if len(lane.parts) == 1 else f"{len(lane.parts)} files"
                 self.progress.note(f"[{lane.job.title}] making and filling {files}")
-            once = {"load": {"kind": "closed", "depth": 1}, "workers": 1, "warmup": {}, "measure": {"requests": 1}}
-            answer = self._ask(lane, {**lane.cell, **once})
+            once = {"load": ClosedLoad(depth=1), "workers": 1, "warmup": Limit(), "measure": Limit(requests=1)}
+            answer = self._ask(lane, lane.cell.model_copy(update=once))
             if answer.get("interrupted"):
                 raise KeyboardInterrupt
 
     def _invalidate(self, group: Sequence[Lane]) -> None:
         for lane in group:
-            if lane.cell["buffered"] and lane.job.invalidate:
+            if lane.cell.buffered and lane.job.invalidate:
                 for part in lane.parts:
                     if part.kind in (FILE, BLOCK):
                         self._let_go(part.path, part.kind)
@@ -191,9 +191,9 @@ class JobFileRun:
         if failures:
             raise failures[0]
 
-    def _ask(self, lane: Lane, cell: dict[str, Any]) -> Answer:
+    def _ask(self, lane: Lane, cell: DirectCell) -> Answer:
         try:
-            return run_request(json.dumps(cell), lambda _share: not self.stop())
+            return run_request(text_of(cell), lambda _share: not self.stop())
         except RefusedError as error:
             raise RefusedError(f"[{lane.job.title}] {error}") from None
         except CellFailedError as error:

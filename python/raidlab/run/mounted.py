@@ -24,11 +24,13 @@ import numpy as np
 
 from raidlab.directory import Directory
 from raidlab.errors import CellFailedError
+from raidlab.histogram import Times
+from raidlab.results.answer import CellAnswer, CheckAnswer, FileAccess, FileSizes, Snapshots, Tally
 from raidlab.results.facts import Member
 from raidlab.run.files import FilesRead, FilesRequest, FilesResult, MadeFiles, result_of
 from raidlab.run.members import made_folders
 from raidlab.run.placement import placement
-from raidlab.run.runner import run_request
+from raidlab.run.runner import Answer, run_request
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.expand import is_run
 from raidlab.study.workload import Workload
@@ -191,12 +193,10 @@ class MountedFiles:
             drop_caches=False,
             warmup_files=spent.warmup.requests or 0,
             measure_files=wanted,
-            duration_s=None if spent.measure.duration is None else spent.measure.duration / 1e9,
+            duration=spent.measure.duration,
         ).text()
 
     def _made(self, workload: Workload) -> MadeFiles:
-        from raidlab.run.request import size_text
-
         files = workload.files
         assert files is not None, "the caller looked"
         number = [_identity(one) for one in self.sets()].index(_identity(workload))
@@ -205,8 +205,7 @@ class MountedFiles:
                 pass
         own = [folder / f"files-{number}" for folder in self.folders]
         total = None if files.fill is None else int(files.fill * self.volume_bytes * len(own))
-        sizes = size_text(workload.size)
-        return MadeFiles(own, sizes, files.numbers, files.count, total, sync="end", keep=True)
+        return MadeFiles(own, workload.size.model_dump(), files.numbers, files.count, total, sync="end", keep=True)
 
 
 @contextmanager
@@ -226,14 +225,20 @@ def _identity(workload: Workload) -> str:
     return json.dumps(said, sort_keys=True)
 
 
-def answer_of_files(answer: dict[str, Any]) -> dict[str, Any]:
+def answer_of_files(answer: Answer) -> CellAnswer:
     """An answer of the engine ``files`` as that of a cell: a file is what a request is elsewhere."""
-    if answer.get("engine") != ENGINE:
-        return answer
     result = result_of(answer)
     read = result.read
     tally = _tally(answer["read"])
-    nothing = {key: _EMPTY if key in ("response", "service") else 0 for key in tally}
+    nothing: Tally = {
+        "requests": 0,
+        "bytes": 0,
+        "failed": 0,
+        "response": _EMPTY,
+        "service": _EMPTY,
+        "response_mean_ns": 0.0,
+        "service_mean_ns": 0.0,
+    }
     by_directory = result.directory[read.records["file"]]
     return {
         "engine": ENGINE,
@@ -243,7 +248,7 @@ def answer_of_files(answer: dict[str, Any]) -> dict[str, Any]:
         "tasks": read.files,
         "depth": read.in_flight,
         "read": tally,
-        "write": {**nothing, "response_mean_ns": 0.0, "service_mean_ns": 0.0},
+        "write": nothing,
         "all": tally,
         "members": [
             {
@@ -271,10 +276,10 @@ def answer_of_files(answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_EMPTY: dict[str, list[int]] = {"value_ns": [], "count": []}
+_EMPTY: Times = {"value_ns": [], "count": []}
 
 
-def _tally(read: dict[str, Any]) -> dict[str, Any]:
+def _tally(read: dict[str, Any]) -> Tally:
     return {
         "requests": read["files"],
         "bytes": read["bytes"],
@@ -286,15 +291,16 @@ def _tally(read: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _accesses(read: FilesRead) -> list[dict[str, Any]]:
+def _accesses(read: FilesRead) -> list[FileAccess]:
     """What was asked of the file system for a file, by name: what that asks of its disks only it knows."""
-    opened = {"name": "open", "count": read.files, "bytes": 0, "found": 0, "mean_ns": read.open_mean_ns}
+    opened: FileAccess = {"name": "open", "count": read.files, "bytes": 0, "found": 0, "mean_ns": read.open_mean_ns}
     rest_ns = max(read.total_mean_ns - read.open_mean_ns, 0.0)
-    data = {"name": "read", "count": read.files, "bytes": read.bytes, "found": read.cached_files, "mean_ns": rest_ns}
+    found = read.cached_files
+    data: FileAccess = {"name": "read", "count": read.files, "bytes": read.bytes, "found": found, "mean_ns": rest_ns}
     return [opened, data]
 
 
-def _by_size(read: FilesRead) -> dict[str, Any]:
+def _by_size(read: FilesRead) -> FileSizes:
     sizes, where = np.unique(read.records["size_bytes"], return_inverse=True)
     files = np.bincount(where, minlength=len(sizes)).astype(np.uint64)
     times = np.zeros(len(sizes), dtype=np.uint64)
@@ -302,7 +308,7 @@ def _by_size(read: FilesRead) -> dict[str, Any]:
     return {"size_bytes": sizes, "files": files, "time_ns": times}
 
 
-def _snapshots(read: FilesRead) -> dict[str, Any]:
+def _snapshots(read: FilesRead) -> Snapshots:
     """A row a second, as other engines keep it: files that ended in it."""
     ends = read.records["start_ns"] + read.records["total_ns"]
     if not len(ends):
@@ -323,7 +329,7 @@ def _snapshots(read: FilesRead) -> dict[str, Any]:
     }
 
 
-def _page_cache(read: FilesRead) -> dict[str, Any]:
+def _page_cache(read: FilesRead) -> CheckAnswer:
     """What the kernel says was in the page cache of files that had been opened and not yet read."""
     verdict, evidence = read.page_cache
     how = "cachestat, or mincore, of every file when it had been opened and before it was read"
@@ -331,7 +337,7 @@ def _page_cache(read: FilesRead) -> dict[str, Any]:
     return {"name": "page_cache", "verdict": verdict, "evidence": f"{evidence} ({how}).", "mend": mend}
 
 
-def _read_again(read: FilesRead) -> Iterator[dict[str, Any]]:
+def _read_again(read: FilesRead) -> Iterator[CheckAnswer]:
     """Files that were read more than once in a cell, the later times against the first."""
     first, again = again_and_first(read)
     if len(first) < _LEAST_READ_AGAIN:

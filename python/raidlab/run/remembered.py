@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Mapping
 
+from raidlab.results.answer import CellAnswer
 from raidlab.run.runner import Answer, Runner
 
 
@@ -27,7 +28,7 @@ class Remembered:
         What is known, by key.
     """
 
-    def __init__(self, runner: Runner, answers: Mapping[str, Answer]) -> None:
+    def __init__(self, runner: Runner, answers: Mapping[str, CellAnswer]) -> None:
         self._runner = runner
         self._answers = answers
         self._queue: deque[Hashable] = deque()
@@ -42,7 +43,7 @@ class Remembered:
         """The next answer: the known one, if it is its turn."""
         if self._queue and (key := self._queue[0]) in self._answers:
             self._queue.popleft()
-            return key, self._answers[str(key)]
+            return key, dict(self._answers[str(key)])
         done = self._runner.next_done()
         if done is not None:
             self._queue.remove(done[0])

@@ -5,6 +5,7 @@ Invariants:
 - The text is a pure function of the study, the cell and the members, with sorted keys: the same cell gives the same
   bytes, so a result can be traced to exactly what was asked.
 - Everything the engine must know is in the text; it reads no file but the trace that the text names.
+- What the study says crosses as its own tables; only what follows from several of them is worked out here.
 """
 
 from __future__ import annotations
@@ -18,17 +19,36 @@ from raidlab.run.data_path import data_path
 from raidlab.run.members import device_bytes
 from raidlab.run.stream_cells import MODELLED, live_streams, simulated_streams, streams_of
 from raidlab.study import Cell, LoadedStudy, budget
+from raidlab.study.cell import (
+    ArrayCell,
+    BurstyArrival,
+    CellFiles,
+    CellLoad,
+    CellPolicy,
+    ClosedLoad,
+    DirectCell,
+    HeldLoad,
+    Limit,
+    OpenLoad,
+    PoissonArrival,
+    RecordedArrival,
+    UniformArrival,
+)
 from raidlab.study.expand import NULL, Budget, load_of
 from raidlab.study.schema import Policy
-from raidlab.study.target import Amount, FileSystem, HostCost
-from raidlab.study.workload import Address, FixedSize, Load, Size, Step, TableSize, TraceReplay, Workload
+from raidlab.study.target import Amount, FileSystem
+from raidlab.study.words import Table
+from raidlab.study.workload import DrawnRequests, FixedSize, Load, TraceReplay, UniformAddress, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
 # depth 1 would be spent before depth 256 has started. So both parts grow with the depth.
 WARMUP_ROUNDS = 4
 MEASURE_ROUNDS = 20
-# The sector of plain targets as long as nobody has asked them.
-PLAIN_SECTOR_BYTES = 512
+
+
+def text_of(cell: Table) -> str:
+    """The JSON text of a cell, with sorted keys; what is None is not written."""
+    return json.dumps(cell.model_dump(exclude_none=True), sort_keys=True)
 
 
 def cell_request(
@@ -62,55 +82,63 @@ def cell_request(
         JSON text.
     """
     study = loaded.study
-    spent = budget(study, cell.target, quick=quick)
+    policy = cell.array.policy or study.policy
     if cell.workload.streams is not None and cell.target not in MODELLED and not once:
-        policy = policy_text(cell.array.policy or study.policy)
         return json.dumps(live_streams(loaded, cell, policy, members, sector_bytes, quick=quick), sort_keys=True)
     live = cell.target in ("live", NULL, "emulated")
-    depth = max(cell.load.depth, 1)
-    request: dict[str, Any] = {
-        "engine": "live" if live else "sim",
-        "seed": cell.seed,
-        "sector_bytes": sector_bytes,
-        "tree": loaded.geometry.trees[cell.array.name],
-        "policy": policy_text(cell.array.policy or study.policy),
-        "members": members,
-        "missing": [],
-        "load": load_text(load_of(study, cell.array, cell.workload), cell, hold_target_ns),
-        **({"warmup": {}, "measure": {"requests": 1}} if once else amounts(cell.workload, spent, depth)),
-    }
-    # One request that has the members made ready asks nothing of a trace.
-    if cell.workload.trace is None or once:
-        request["workload"] = workload_text(cell.workload, sector_bytes)
-        if once and cell.workload.files is not None:
-            # Files are as long as they are, to the byte; a request is whole sectors.
-            request["workload"]["size"] = {"kind": "fixed", "bytes": sector_bytes}
-    else:
-        request["trace"] = trace_text(cell.workload.trace, loaded)
-        request |= trace_amounts(cell.workload.trace, spent, quick=quick)
-    if cell.target not in ("live", NULL):
-        request["pair_pricing"] = study.pair_pricing(cell.target, cell.array)
-    if cell.target == "live" and study.live is not None:
-        request["verify"] = study.live.verify
-    if cell.target == "emulated":
-        request["speed"] = study.emulated.speed
+    request = ArrayCell(
+        engine="live" if live else "sim",
+        seed=cell.seed,
+        sector_bytes=sector_bytes,
+        tree=loaded.geometry.trees[cell.array.name],
+        policy=cell_policy(policy),
+        members=members,
+        load=cell_load(load_of(study, cell.array, cell.workload), cell, hold_target_ns),
+        pair_pricing=study.pair_pricing(cell.target, cell.array) if cell.target not in ("live", NULL) else None,
+        verify=study.live.verify if cell.target == "live" and study.live is not None else None,
+        speed=study.emulated.speed if cell.target == "emulated" else None,
+        measure=Limit(requests=1),
+    )
+    asked: dict[str, Any] = {"workload": _any_request(cell.workload, sector_bytes)}
+    if not once:
+        asked = _asked(loaded, cell, sector_bytes, members, quick=quick)
     if not live:
         section = study.sim if cell.target == "sim" else study.original
         assert section is not None, "checked when the study was loaded"
         streams = streams_of(cell) if cell.workload.streams is not None else []
-        request |= data_path(section, cell.array, loaded.geometry.trees[cell.array.name], len(streams))
+        path = data_path(section, cell.array, request.tree, len(streams))
+        asked |= {"host": section.host, "path": path}
         if streams:
-            request |= simulated_streams(loaded, cell, section, request.get("path", {}), sector_bytes, quick=quick)
-    # One request that has the members made ready asks for no files.
-    if cell.workload.files is not None and not once:
-        member_bytes = _member_bytes(loaded, cell, members)
-        facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)
-        section = study.original if cell.target == "original" else study.sim
-        # The work of a host is modelled where the host is.
-        host = section.host if section is not None and not live else None
+            asked |= simulated_streams(loaded, cell, section, path, sector_bytes, quick=quick)
+    return text_of(request.model_copy(update=asked))
+
+
+def _asked(
+    loaded: LoadedStudy, cell: Cell, sector_bytes: int, members: list[dict[str, Any]], *, quick: bool
+) -> dict[str, Any]:
+    """What a cell asks for, and how much of it: requests drawn, those of a trace, or whole files."""
+    study, workload = loaded.study, cell.workload
+    spent = budget(study, cell.target, quick=quick)
+    warmup, measure = amounts(workload, spent, max(cell.load.depth, 1))
+    if workload.trace is not None:
+        warmup, measure = trace_amounts(workload.trace, spent, quick=quick)
+        trace = workload.trace.model_copy(update={"file": str(loaded.trace_file(workload.trace))})
+        return {"trace": trace, "warmup": warmup, "measure": measure}
+    asked: dict[str, Any] = {"workload": workload, "warmup": warmup, "measure": measure}
+    if workload.files is not None:
+        facts = loaded.geometry.facts(cell.array.name, _member_bytes(loaded, cell, members), sector_bytes)
         system = study.file_system_on("live" if cell.target == NULL else cell.target)
-        request["files"] = files_text(cell.workload, system, host, int(facts["user_bytes"]))
-    return json.dumps(request, sort_keys=True)
+        asked["files"] = cell_files(workload, system, int(facts["user_bytes"]))
+    return asked
+
+
+def _any_request(workload: Workload, sector_bytes: int) -> DrawnRequests:
+    """One request that has the members made ready asks for no files, and nothing of a trace."""
+    if workload.files is None and workload.trace is None:
+        return workload
+    # Files are as long as they are, to the byte; a request is whole sectors.
+    size = FixedSize(bytes=sector_bytes)
+    return DrawnRequests(read=workload.read, size=size, address=UniformAddress(kind="uniform"))
 
 
 def direct_request(
@@ -119,9 +147,8 @@ def direct_request(
     *,
     targets: list[dict[str, Any]],
     quick: bool,
-    sector_bytes: int = PLAIN_SECTOR_BYTES,
     hold_target_ns: int | None = None,
-) -> dict[str, Any]:
+) -> DirectCell:
     """The request for a cell of a study over plain targets instead of its array, one a volume.
 
     Parameters
@@ -131,14 +158,7 @@ def direct_request(
     targets : list of dict
         As the direct engine takes them.
     quick : bool
-    sector_bytes : int
-        What is aligned where the study aligns to sectors.
     hold_target_ns : int, optional
-
-    Returns
-    -------
-    dict
-        The words of a cell of the direct engine.
     """
     if cell.workload.streams is not None:
         place = ("workload", loaded.study.workload.index(cell.workload), "streams")
@@ -153,18 +173,15 @@ def direct_request(
         message = "a trace is not replayed on plain targets"
         raise InputError([loaded.problem(place, message, "'raidlab run', on an array of one member")])
     spent = budget(loaded.study, cell.target, quick=quick)
-    depth = max(cell.load.depth, 1)
-    return {
-        "engine": "direct",
-        "seed": cell.seed,
-        "targets": targets,
-        "workers": 1,
-        "interface": "auto",
-        "buffered": False,
-        "load": load_text(load_of(loaded.study, cell.array, cell.workload), cell, hold_target_ns),
-        "workload": workload_text(cell.workload, sector_bytes),
-        **amounts(cell.workload, spent, depth),
-    }
+    warmup, measure = amounts(cell.workload, spent, max(cell.load.depth, 1))
+    return DirectCell(
+        seed=cell.seed,
+        targets=targets,
+        load=cell_load(load_of(loaded.study, cell.array, cell.workload), cell, hold_target_ns),
+        workload=cell.workload,
+        warmup=warmup,
+        measure=measure,
+    )
 
 
 def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[dict[str, Any]]) -> int:
@@ -181,164 +198,66 @@ def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[dict[str, Any]]
     return min(sizes)
 
 
-def files_text(workload: Workload, system: FileSystem | None, host: HostCost | None, user_bytes: int) -> dict[str, Any]:
-    """Whole files in the engine's words."""
+def cell_files(workload: Workload, system: FileSystem | None, user_bytes: int) -> CellFiles:
+    """Whole files of an array of so many bytes."""
     files = workload.files
     assert files is not None, "the caller looked"
-    text: dict[str, Any] = {"numbers": files.numbers, "lists": files.lists, "order": files.order}
-    if files.fill is not None:
-        text["total_bytes"] = int(files.fill * user_bytes)
-    else:
-        text["count"] = files.count
-    if system is None and files.run is not None:
-        system = FileSystem()
-    if system is not None:
-        text["file_system"] = {
-            "block_bytes": system.block,
-            "cluster_bytes": system.cluster,
-            "read_ahead_clusters": system.read_ahead_clusters,
-            "direct_blocks": system.direct_blocks,
-            "blocks_per_indirect": system.blocks_per_indirect,
-            "run_bytes": system.run if files.run is None else None if files.run == "whole" else files.run,
-            "group_bytes": system.group,
-            "group_header_blocks": system.group_header_blocks,
-            "inodes_per_block": system.inodes_per_block,
-            "inode_cache_blocks": system.inode_cache // system.block,
-            "inode_update_s": None if system.inode_update is None else system.inode_update / 1e9,
-        }
-    if host is not None:
-        text["reading"] = {"open_us": host.file / 1000, "us_per_kib": host.file_per_kib / 1000}
-    return text
+    if files.run is not None:
+        system = (system or FileSystem()).model_copy(update={"run": None if files.run == "whole" else files.run})
+    return CellFiles(
+        numbers=files.numbers,
+        count=files.count if files.fill is None else None,
+        total_bytes=None if files.fill is None else int(files.fill * user_bytes),
+        lists=files.lists,
+        order=files.order,
+        file_system=system,
+    )
 
 
-def trace_text(trace: TraceReplay, loaded: LoadedStudy) -> dict[str, Any]:
-    """A trace in the engine's words."""
-    text: dict[str, Any] = {
-        "path": str(loaded.trace_file(trace)),
-        "volumes": trace.volumes,
-        "others": trace.others,
-        "beyond": trace.beyond,
-        "only": trace.only,
-    }
-    return text if trace.format is None else text | {"format": trace.format}
-
-
-def trace_amounts(trace: TraceReplay, spent: Budget, *, quick: bool) -> dict[str, Any]:
+def trace_amounts(trace: TraceReplay, spent: Budget, *, quick: bool) -> tuple[Limit, Limit]:
     """How much of a trace is replayed: as it says itself, for the budgets of drawn requests have no end to reach."""
-    measure = {} if trace.requests is None else {"requests": trace.requests}
+    measure = Limit(requests=trace.requests)
     if quick:
-        most = amount_text(spent.measure, 1)
-        measure = most | {key: min(count, most.get(key, count)) for key, count in measure.items()}
-    return {"warmup": {"requests": trace.warmup} if trace.warmup else {}, "measure": measure}
+        most = cell_limit(spent.measure, 1)
+        given = [count for count in (trace.requests, most.requests) if count is not None]
+        measure = Limit(requests=min(given, default=None), duration=most.duration)
+    return Limit(requests=trace.warmup or None), measure
 
 
-def policy_text(policy: Policy) -> dict[str, Any]:
-    """A policy in the engine's words."""
-    return {
-        "mirror_read": policy.mirror_read.model_dump(),
-        "parity_write": policy.parity_write,
-        "parity_write_tie": policy.parity_write_tie,
-        "parity_read": policy.parity_read,
-    }
+def cell_policy(policy: Policy) -> CellPolicy:
+    """A policy as a cell has it."""
+    return CellPolicy(**dict(policy))
 
 
-def load_text(load: Load, cell: Cell, hold_target_ns: int | None) -> dict[str, Any]:
-    """A cell's load in the engine's words."""
+def cell_load(load: Load, cell: Cell, hold_target_ns: int | None) -> CellLoad:
+    """A cell's point of a load."""
     if cell.load.kind == "trace":
         assert cell.workload.trace is not None, "a cell of a trace comes from one"
-        return {"kind": "open", "arrival": {"kind": "trace", "speed": cell.workload.trace.speed}}
+        return OpenLoad(arrival=RecordedArrival(speed=cell.workload.trace.speed))
     if cell.load.kind == "open":
         assert load.open is not None, "an open cell comes from an open load"
-        arrival: dict[str, Any] = {"kind": load.open.arrival, "rate_per_s": cell.load.rate_per_s}
-        if load.open.cv2 is not None:
-            arrival["cv2"] = load.open.cv2
-        return {"kind": "open", "arrival": arrival}
+        rate = cell.load.rate_per_s
+        if load.open.arrival == "h2":
+            # A missing cv2 was refused when the study was loaded.
+            return OpenLoad(arrival=BurstyArrival(rate_per_s=rate, cv2=load.open.cv2 or 0.0))
+        arrival = PoissonArrival if load.open.arrival == "poisson" else UniformArrival
+        return OpenLoad(arrival=arrival(rate_per_s=rate))
     if cell.load.kind == "hold":
         assert load.hold is not None and hold_target_ns is not None, "a held cell comes from a hold"
-        return {
-            "kind": "hold",
-            "percentile": load.hold.percentile,
-            "target_ms": hold_target_ns / 1e6,
-            "initial_depth": 1,
-            "max_depth": load.hold.max_depth,
-        }
-    return {"kind": "closed", "depth": cell.load.depth}
+        return HeldLoad(
+            percentile=load.hold.percentile, target=hold_target_ns, initial_depth=1, max_depth=load.hold.max_depth
+        )
+    return ClosedLoad(depth=cell.load.depth)
 
 
-def workload_text(workload: Workload, sector_bytes: int) -> dict[str, Any]:
-    """A workload in the engine's words."""
-    text: dict[str, Any] = {
-        "read_fraction": workload.read,
-        "size": size_text(workload.size),
-        "address": _address(workload.address, align_bytes(workload, sector_bytes)),
-    }
-    if workload.volumes != "uniform":
-        text["volumes"] = workload.volumes if workload.volumes == "even" else workload.volumes.model_dump()
-    if workload.span < 1:
-        text["span"] = workload.span
-    if workload.task is not None:
-        text["task"] = [_step(step, workload, sector_bytes) for step in workload.task]
-    return text
-
-
-def align_bytes(workload: Workload, sector_bytes: int) -> int:
-    """What starts are aligned to: as the study says; else a fixed size, as fio does; else the sector."""
-    if workload.align == "sector":
-        return sector_bytes
-    if workload.align is not None:
-        return workload.align
-    return workload.size.bytes if workload.size.kind == "fixed" else sector_bytes
-
-
-def size_text(size: Size) -> dict[str, Any]:
-    """A size in the engine's words."""
-    if isinstance(size, FixedSize | TableSize):
-        return size.model_dump()
-    text: dict[str, Any] = {"kind": size.kind, "mean_bytes": size.mean}
-    if size.kind == "normal":
-        text["sd_bytes"] = size.sd
-    if size.kind == "lognormal":
-        text["sigma"] = size.sigma
-    return text
-
-
-def _address(address: Address, align: int) -> dict[str, Any]:
-    """Sizes get their unit in the engine's names; stripes and given places need no other alignment."""
-    text: dict[str, Any] = {
-        f"{key}_bytes" if key in ("chunk", "stride", "stripe", "local_sd") else key: value
-        for key, value in address.model_dump().items()
-    }
-    if address.kind not in ("aligned_stripe", "listed"):
-        text["align_bytes"] = align
-    return text
-
-
-def _step(step: Step, workload: Workload, sector_bytes: int) -> dict[str, Any]:
-    text: dict[str, Any] = {"op": step.op}
-    if step.size is not None:
-        text["size"] = size_text(step.size)
-    if step.address is not None:
-        text["address"] = _address(step.address, align_bytes(workload, sector_bytes))
-    if step.same_extent_as is not None:
-        text["same_extent_as"] = step.same_extent_as
-    return text
-
-
-def amounts(workload: Workload, spent: Budget, depth: int) -> dict[str, Any]:
-    """How much of a workload is run and how much of it is discarded before, in the engine's words."""
+def amounts(workload: Workload, spent: Budget, depth: int) -> tuple[Limit, Limit]:
+    """How much of a workload is discarded before measuring, and how much is measured."""
     if workload.count is not None:
-        return {"warmup": {}, "measure": {"requests": workload.count * depth}}
-    return {
-        "warmup": amount_text(spent.warmup, WARMUP_ROUNDS * depth),
-        "measure": amount_text(spent.measure, MEASURE_ROUNDS * depth),
-    }
+        return Limit(), Limit(requests=workload.count * depth)
+    return cell_limit(spent.warmup, WARMUP_ROUNDS * depth), cell_limit(spent.measure, MEASURE_ROUNDS * depth)
 
 
-def amount_text(amount: Amount, least_requests: int) -> dict[str, Any]:
-    """How much is run, in the engine's words; never fewer requests than ``least_requests``."""
-    text: dict[str, Any] = {}
-    if amount.requests is not None:
-        text["requests"] = max(amount.requests, least_requests)
-    if amount.duration is not None:
-        text["duration_s"] = amount.duration / 1e9
-    return text
+def cell_limit(amount: Amount, least_requests: int) -> Limit:
+    """How much is run; never fewer requests than ``least_requests``."""
+    requests = None if amount.requests is None else max(amount.requests, least_requests)
+    return Limit(requests=requests, duration=amount.duration)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from raidlab.histogram import Histogram
+from raidlab.results.answer import CellAnswer
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.mounted import answer_of_files
 from raidlab.run.runner import Answer, Runner
@@ -63,7 +64,7 @@ class Schedule:
     text_of: TextOf
     runner: Runner
     root_seed: int
-    _answers: dict[str, Answer] = field(default_factory=dict)
+    _answers: dict[str, CellAnswer] = field(default_factory=dict)
     _cells: dict[str, Cell] = field(default_factory=dict)
     _orders: dict[str, int] = field(default_factory=dict)
 
@@ -95,8 +96,8 @@ class Schedule:
         return None if done is None else self._outcome(str(done[0]), done[1])
 
     def _outcome(self, name: str, answer: Answer) -> CellOutcome:
-        self._answers[name] = answer = answer_of_files(answer_of_streams(answer))
-        return CellOutcome(self._cells[name], self._orders[name], answer)
+        self._answers[name] = known = cell_answer(answer)
+        return CellOutcome(self._cells[name], self._orders[name], known)
 
     def _hold_by_adjusting(self) -> Iterator[Outcome]:
         tasks: dict[str, tuple[HoldTask, int]] = {}
@@ -148,7 +149,7 @@ class Schedule:
         yield from self._held(search)
 
     @staticmethod
-    def _report(search: _Search, depth: int, answers: list[Answer]) -> None:
+    def _report(search: _Search, depth: int, answers: list[CellAnswer]) -> None:
         """One point of a search: the percentile of all repeats together, never a mean of percentiles."""
         response = Histogram.merged(Histogram.of(answer["all"]["response"]) for answer in answers)
         rate = sum(bytes_per_s(answer) for answer in answers) / len(answers)
@@ -191,7 +192,14 @@ class Schedule:
         return make_cell(task.target, task.array, task.workload, point, task.repeat, self.root_seed, purpose)
 
 
-def bytes_per_s(answer: Answer) -> float:
+def cell_answer(answer: Answer) -> CellAnswer:
+    """What an engine answered, in the one shape of a cell; what a resumed run remembers has it already."""
+    if "all" in answer:
+        return cast("CellAnswer", answer)
+    return answer_of_files(answer) if answer["engine"] == "files" else answer_of_streams(answer)
+
+
+def bytes_per_s(answer: CellAnswer) -> float:
     """The throughput of a cell."""
     elapsed_ns = int(answer["elapsed_ns"])
     return int(answer["all"]["bytes"]) / (elapsed_ns / 1e9) if elapsed_ns else 0.0
@@ -207,7 +215,11 @@ def between(ends: list[dict[str, Any] | None], depth: float) -> float:
     return float(first["throughput"] + share * (last["throughput"] - first["throughput"]))
 
 
-def adjusted_answer(answer: Answer) -> dict[str, Any]:
+def adjusted_answer(answer: CellAnswer) -> dict[str, Any]:
     """What the running adjustment found, in the words of a search's answer."""
-    hold = answer.get("hold") or {}
-    return {"depth": hold.get("depth_mean"), "throughput": bytes_per_s(answer), "kind": "adjusted"}
+    hold = answer.get("hold")
+    return {
+        "depth": None if hold is None else hold["depth_mean"],
+        "throughput": bytes_per_s(answer),
+        "kind": "adjusted",
+    }

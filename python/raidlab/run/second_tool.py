@@ -19,9 +19,10 @@ from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.results.facts import SecondTool, ToolLoad
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
-from raidlab.run.request import amount_text, direct_request
+from raidlab.run.request import cell_limit, direct_request
 from raidlab.run.witness import compare_with_fio
 from raidlab.study import Cell, LoadedStudy, expand
+from raidlab.study.cell import DirectCell, Span
 from raidlab.study.target import SecondTool as Asked
 
 # raidlab writes random bytes that it has made before, stamped so that no two requests are alike; to make them anew for
@@ -100,15 +101,22 @@ def _cells(loaded: LoadedStudy, asked: Asked, *, seed: int, quick: bool) -> list
 
 def _request(
     loaded: LoadedStudy, cell: Cell, asked: Asked, member: dict[str, Any], member_bytes: int, sector_bytes: int
-) -> dict[str, Any]:
+) -> DirectCell:
     """What both are asked: the load's depth in jobs, each with one request outstanding and a part of its own."""
     jobs = cell.load.depth
     target = {key: value for key, value in member.items() if key != "destroy"}
-    request = direct_request(loaded, cell, targets=[target], quick=False, sector_bytes=sector_bytes)
-    address = request["workload"]["address"]
-    if address["kind"] == "sequential":
-        address["streams"] = 1
+    request = direct_request(loaded, cell, targets=[target], quick=False)
+    workload = request.workload
+    if workload.address.kind == "sequential":
+        workload = workload.model_copy(update={"address": workload.address.model_copy(update={"streams": 1})})
     whole = member_bytes // (jobs * _GRAIN_BYTES) * jobs * _GRAIN_BYTES
-    request |= {"workers": jobs, "spans": [{"offset_bytes": 0, "size_bytes": whole or member_bytes}]}
-    request |= {"warmup": amount_text(asked.warmup, jobs), "measure": amount_text(asked.measure, jobs)}
-    return {**request, "destroy": [member["path"]] if member.get("destroy") else []}
+    asked_of_both = {
+        "sector_bytes": sector_bytes,
+        "workers": jobs,
+        "workload": workload,
+        "spans": [Span(offset_bytes=0, size_bytes=whole or member_bytes)],
+        "destroy": [member["path"]] if member.get("destroy") else [],
+        "warmup": cell_limit(asked.warmup, jobs),
+        "measure": cell_limit(asked.measure, jobs),
+    }
+    return request.model_copy(update=asked_of_both)

@@ -11,22 +11,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from raidlab.histogram import Histogram
+from raidlab.histogram import Histogram, Times
+from raidlab.results.answer import CellAnswer, CheckAnswer, StreamAnswer, StreamSide, Tally
 from raidlab.run.data_path import way
+from raidlab.run.far import NOT_YET
+from raidlab.run.runner import Answer
 from raidlab.study import Cell, LoadedStudy
+from raidlab.study.cell import (
+    ArrayEnd,
+    CellPath,
+    Limit,
+    MemoryEnd,
+    SimulatedStream,
+    StreamEnd,
+    TapeEnd,
+    WayEnd,
+)
 from raidlab.study.expand import NULL
-from raidlab.study.target import End, FileSystem, Modelled
+from raidlab.study.schema import Policy
+from raidlab.study.target import End, FileSystem, Modelled, PathVisit
 from raidlab.study.workload import ARRAY, MEMORY, CopyStream
 
 # Files begin at multiples of this.
 _GRAIN_BYTES = 1024**2
-# A connection that is opened when the cell is run.
-NOT_YET = {"kind": "connection", "descriptor": -1}
 # Targets on the virtual clock.
 MODELLED = ("sim", "original")
 # No stream that makes sense takes longer on the virtual clock: some weeks.
-_LONGEST_S = 2e6
-Tally = dict[str, Any]
+_LONGEST_NS = 2 * 10**15
 
 
 def streams_of(cell: Cell) -> list[CopyStream]:
@@ -36,9 +47,9 @@ def streams_of(cell: Cell) -> list[CopyStream]:
 
 
 def simulated_streams(
-    loaded: LoadedStudy, cell: Cell, section: Modelled, path: dict[str, Any], sector_bytes: int, *, quick: bool
+    loaded: LoadedStudy, cell: Cell, section: Modelled, path: CellPath | None, sector_bytes: int, *, quick: bool
 ) -> dict[str, Any]:
-    """What streams add to a simulated cell: ``streams``, the ways in ``path``, and no warm-up.
+    """What streams change in a simulated cell: ``streams``, the ways in ``path``, and no warm-up.
 
     Parameters
     ----------
@@ -46,39 +57,43 @@ def simulated_streams(
     cell : Cell
     section : Modelled
         What the study says of the target.
-    path : dict
+    path : CellPath or None
         The stations and paths of the cell.
     sector_bytes : int
     quick : bool
     """
     ends = {end.name: end for end in section.end}
     system = section.file_system or FileSystem()
-    per_kib = section.host.file_per_kib / 1000 if section.host is not None else 0.0
-    ways: list[list[dict[str, Any]]] = []
-    texts = []
+    per_kib = section.host.file_per_kib if section.host is not None else 0
+    ways: list[list[PathVisit]] = []
+    streams = []
     for number, (stream, offset) in enumerate(_placed(loaded, cell, sector_bytes, quick=quick)):
-        known: dict[str, dict[str, Any]] = {MEMORY: {"kind": "memory"}, ARRAY: _file(stream, offset, system, per_kib)}
+        known: dict[str, StreamEnd] = {MEMORY: MemoryEnd(), ARRAY: _file(stream, offset, system, per_kib)}
         for name in sorted({stream.source, stream.sink} - set(known)):
-            visits = ends[name].path
-            if visits is None:
-                known[name] = _tape(ends[name])
+            end = ends[name]
+            if end.path is None:
+                known[name] = _tape(end)
                 continue
-            ways.append(way(section, visits, cell.array, number))
-            known[name] = {"kind": "way", "way": len(ways) - 1}
-        texts.append(_stream(stream, cell, known[stream.source], known[stream.sink]))
-    more = {key: value for key, value in (("ways", ways), ("way_quantum_bytes", section.end_quantum)) if value}
-    return {
-        "streams": texts,
-        "path": path | more,
-        "warmup": {},
-        "measure": {"duration_s": _LONGEST_S},
-    }
+            ways.append(way(section, end.path, cell.array, number))
+            known[name] = WayEnd(way=len(ways) - 1)
+        streams.append(
+            SimulatedStream(
+                name=stream.name,
+                source=known[stream.source],
+                sink=known[stream.sink],
+                block_bytes=_block_bytes(cell),
+                bytes=stream.bytes,
+                buffers=stream.buffers,
+            )
+        )
+    path = (path or CellPath()).model_copy(update={"ways": ways, "end_quantum": section.end_quantum})
+    return {"streams": streams, "path": path, "warmup": Limit(), "measure": Limit(duration=_LONGEST_NS)}
 
 
 def live_streams(
     loaded: LoadedStudy,
     cell: Cell,
-    policy: dict[str, Any],
+    policy: Policy,
     members: list[dict[str, Any]],
     sector_bytes: int,
     *,
@@ -92,16 +107,25 @@ def live_streams(
     texts = []
     for stream, offset in _placed(loaded, cell, sector_bytes, quick=quick, member_bytes=member_bytes):
         array = {"kind": "array", "array": 0, "volume": stream.volume, "offset_bytes": offset}
-        others = {name: _tape(end) if end.machine is None else dict(NOT_YET) for name, end in ends.items()}
+        others = {name: _tape(end).model_dump() if end.machine is None else dict(NOT_YET) for name, end in ends.items()}
         known: dict[str, dict[str, Any]] = {MEMORY: {"kind": "memory"}, ARRAY: array, **others}
-        texts.append(_stream(stream, cell, known[stream.source], known[stream.sink]))
+        texts.append(
+            {
+                "name": stream.name,
+                "source": known[stream.source],
+                "sink": known[stream.sink],
+                "block_bytes": _block_bytes(cell),
+                "bytes": stream.bytes,
+                "buffers": stream.buffers,
+            }
+        )
     names = [text["name"] for text in texts]
     for index, text in enumerate(texts):
         if names.count(text["name"]) > 1:
             text["name"] = f"{text['name']} #{names[: index + 1].count(text['name'])}"
     array_text = {
         "tree": loaded.geometry.trees[cell.array.name],
-        "policy": policy,
+        "policy": policy.model_dump(),
         "members": members,
         "sector_bytes": sector_bytes,
     }
@@ -120,19 +144,26 @@ def needs_machine(loaded: LoadedStudy, cell: Cell) -> bool:
     return any(stream.sink in machines for stream in cell.workload.streams or ())
 
 
-def answer_of_streams(answer: dict[str, Any]) -> dict[str, Any]:
+def answer_of_streams(answer: Answer) -> CellAnswer:
     """An answer of the engine ``streams`` as that of a cell: what passed the array is what was read and written.
 
-    The times of reads and writes are those of the streams' calls at the array. An answer that is one of a cell already,
-    as a resumed run remembers it, stays as it is.
+    The times of reads and writes are those of the streams' calls at the array.
     """
-    if answer.get("engine") != "streams" or "all" in answer:
-        return answer
     kinds = {(end["stream"], end["side"]): end["kind"] for end in answer["facts"]["endpoints"]}
-    read, write = _tally(answer, kinds, "from", "source"), _tally(answer, kinds, "to", "sink")
+    read, write = _tally(answer, kinds, "source"), _tally(answer, kinds, "sink")
     array = (answer["facts"]["arrays"] or [{}])[0]
-    streams = [
-        {**stream, "name": stream["name"].partition(" #")[0], "from": kinds[number, "from"], "to": kinds[number, "to"]}
+    streams: list[StreamAnswer] = [
+        {
+            "name": stream["name"].partition(" #")[0],
+            "from": kinds[number, "source"],
+            "to": kinds[number, "sink"],
+            "bytes": stream["bytes"],
+            "elapsed_ns": stream["elapsed_ns"],
+            "sync_ns": stream["sync_ns"],
+            "bound_by": stream["bound_by"],
+            "source": _side(stream["source"]),
+            "sink": _side(stream["sink"]),
+        }
         for number, stream in enumerate(answer["streams"])
     ]
     return {
@@ -195,43 +226,41 @@ def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[dict[str, Any]]
     return min(sizes) if len(sizes) == len(members) else loaded.study.live.member_size
 
 
-def _stream(stream: CopyStream, cell: Cell, source: dict[str, Any], sink: dict[str, Any]) -> dict[str, Any]:
+def _block_bytes(cell: Cell) -> int:
     assert cell.workload.size.kind == "fixed", "checked when the study was loaded"
-    return {
-        "name": stream.name,
-        "from": source,
-        "to": sink,
-        "block_bytes": cell.workload.size.bytes,
-        "bytes": stream.bytes,
-        "buffers": stream.buffers,
-    }
+    return cell.workload.size.bytes
 
 
-def _file(stream: CopyStream, offset: int, system: FileSystem, per_kib_us: float) -> dict[str, Any]:
-    text: dict[str, Any] = {"kind": "array", "volume": stream.volume, "offset_bytes": offset}
+def _file(stream: CopyStream, offset: int, system: FileSystem, per_kib_ns: int) -> ArrayEnd:
     if stream.direct:
-        return text if stream.request is None else text | {"request_bytes": stream.request}
+        return ArrayEnd(volume=stream.volume, offset_bytes=offset, request=stream.request)
     request = stream.request or system.cluster
     ahead = system.read_ahead_clusters if stream.reads else system.write_behind_clusters
-    return text | {"request_bytes": request, "ahead_bytes": ahead * request, "us_per_kib": per_kib_us}
+    return ArrayEnd(
+        volume=stream.volume,
+        offset_bytes=offset,
+        request=request,
+        ahead_bytes=ahead * request,
+        file_per_kib=per_kib_ns,
+    )
 
 
-def _tape(end: End) -> dict[str, Any]:
+def _tape(end: End) -> TapeEnd:
     assert end.tape is not None, "checked when the study was loaded"
-    return {
-        "kind": "tape",
-        "rate_mb_s": end.tape.mb_s,
-        "buffer_bytes": end.tape.buffer,
-        "start_stop_ms": end.tape.start_stop / 1e6,
-    }
+    # Its values have been read from the file already.
+    return TapeEnd.model_construct(kind="tape", **dict(end.tape))
 
 
-def _tally(answer: dict[str, Any], kinds: dict[tuple[int, str], str], side: str, end: str) -> Tally:
+def _side(end: dict[str, Any]) -> StreamSide:
+    return {"busy_ns": end["busy_ns"], "waited_ns": end["waited_ns"], "stops": end["stops"]}
+
+
+def _tally(answer: Answer, kinds: dict[tuple[int, str], str], side: str) -> Tally:
     mine = [stream for number, stream in enumerate(answer["streams"]) if kinds[number, side] == ARRAY]
-    times = Histogram.merged(Histogram.of(stream[end]["time"]) for stream in mine)
+    times = Histogram.merged(Histogram.of(stream[side]["time"]) for stream in mine)
     blocks = sum(stream["blocks"] for stream in mine)
-    mean = sum(stream[end]["time_mean_ns"] * stream["blocks"] for stream in mine) / blocks if blocks else 0.0
-    columns = {"value_ns": times.value_ns, "count": times.count}
+    mean = sum(stream[side]["time_mean_ns"] * stream["blocks"] for stream in mine) / blocks if blocks else 0.0
+    columns = Times(value_ns=times.value_ns, count=times.count)
     return {
         "requests": blocks,
         "bytes": sum(stream["bytes"] for stream in mine),
@@ -246,7 +275,7 @@ def _tally(answer: dict[str, Any], kinds: dict[tuple[int, str], str], side: str,
 def _added(read: Tally, write: Tally) -> Tally:
     times = Histogram.merged(Histogram.of(part["response"]) for part in (read, write))
     requests = read["requests"] + write["requests"]
-    columns = {"value_ns": times.value_ns, "count": times.count}
+    columns = Times(value_ns=times.value_ns, count=times.count)
     weighted = sum(part["response_mean_ns"] * part["requests"] for part in (read, write))
     mean = weighted / requests if requests else 0.0
     return {
@@ -260,7 +289,7 @@ def _added(read: Tally, write: Tally) -> Tally:
     }
 
 
-def _sample(answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _sample(answer: Answer) -> list[CheckAnswer]:
     """Whose data were written, where it is the user's own."""
     sample = answer["facts"].get("data")
     if sample is None:
@@ -278,9 +307,9 @@ def _sample(answer: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _page_cache(answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _page_cache(answer: Answer) -> list[CheckAnswer]:
     """Members are past the page cache; what of a source was in it at the start is said where there is such a source."""
-    held = [end for end in answer["facts"]["endpoints"] if end["side"] == "from" and end["cached_bytes"]]
+    held = [end for end in answer["facts"]["endpoints"] if end["side"] == "source" and end["cached_bytes"]]
     if not held:
         return []
     evidence = f"{sum(end['cached_bytes'] for end in held)} bytes of the sources were in the page cache at the start"

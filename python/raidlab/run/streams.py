@@ -94,19 +94,29 @@ class Block:
 
 @dataclass(frozen=True)
 class Tape:
-    """Memory at a constant rate, with a buffer; when that runs dry or full it stops, and takes its time to start."""
+    """Memory at a constant rate, with a buffer; when that runs dry or full it stops, and takes its time to start.
 
-    rate_mb_s: float
-    buffer_bytes: int = DEFAULT_TAPE_BUFFER_BYTES
-    start_stop_ms: float = 0.0
+    Attributes
+    ----------
+    mb_s : float
+        Its rate, in MB/s (10^6).
+    buffer : int
+        In bytes.
+    start_stop : int
+        What a stop costs, in nanoseconds.
+    """
+
+    mb_s: float
+    buffer: int = DEFAULT_TAPE_BUFFER_BYTES
+    start_stop: int = 0
 
     def cell(self) -> dict[str, Any]:
         """The endpoint in the cell."""
         return {
             "kind": "tape",
-            "rate_mb_s": self.rate_mb_s,
-            "buffer_bytes": self.buffer_bytes,
-            "start_stop_ms": self.start_stop_ms,
+            "mb_s": self.mb_s,
+            "buffer": self.buffer,
+            "start_stop": self.start_stop,
         }
 
 
@@ -139,7 +149,7 @@ def endpoint(text: str) -> Endpoint:
     >>> endpoint("memory")
     Memory(size_bytes=67108864)
     >>> endpoint("tape:10MB,stop=2s")
-    Tape(rate_mb_s=10.0, buffer_bytes=1048576, start_stop_ms=2000.0)
+    Tape(mb_s=10.0, buffer=1048576, start_stop=2000000000)
     """
     if text == "null":
         return Null()
@@ -161,13 +171,13 @@ def endpoint(text: str) -> Endpoint:
 def _tape(text: str) -> Tape:
     rate, *options = text.removeprefix("tape:").split(",")
     try:
-        found: dict[str, Any] = {"rate_mb_s": parse_bytes(rate.removesuffix("/s")) / 1e6}
+        found: dict[str, Any] = {"mb_s": parse_bytes(rate.removesuffix("/s")) / 1e6}
         for option in options:
             key, _, value = option.partition("=")
             if key == "stop":
-                found["start_stop_ms"] = parse_time_ns(value) / 1e6
+                found["start_stop"] = parse_time_ns(value)
             elif key == "buffer":
-                found["buffer_bytes"] = parse_bytes(value)
+                found["buffer"] = parse_bytes(value)
             else:
                 raise ValueError(f"'{key}' is neither 'stop' nor 'buffer'")
     except ValueError as error:
@@ -203,8 +213,8 @@ class Stream:
         """The stream in the cell."""
         text = {
             "name": self.name,
-            "from": self.source.cell(),
-            "to": self.sink.cell(),
+            "source": self.source.cell(),
+            "sink": self.sink.cell(),
             "bytes": self.bytes,
             "block_bytes": self.block_bytes,
             "buffers": self.buffers,
@@ -226,8 +236,8 @@ class StreamsRequest:
         Block devices that may be overwritten.
     verify : bool
         Compare what arrived with what was sent: for testing, not for measuring.
-    duration_s : float, optional
-        No block is begun later.
+    duration : int, optional
+        In nanoseconds: no block is begun later.
     keep : bool
         Leave files that were made.
     data : Path, optional
@@ -239,7 +249,7 @@ class StreamsRequest:
     arrays: Sequence[dict[str, Any]] = ()
     destroy: Sequence[Path] = ()
     verify: bool = False
-    duration_s: float | None = None
+    duration: int | None = None
     keep: bool = False
     data: Path | None = None
 
@@ -251,7 +261,7 @@ class StreamsRequest:
             "arrays": list(self.arrays),
             "destroy": [str(path) for path in self.destroy],
             "content": "verify" if self.verify else "random",
-            "duration_s": self.duration_s,
+            "duration": self.duration,
             **({} if self.data is None else {"data": str(self.data)}),
             "streams": [stream.cell() for stream in self.streams],
         }
@@ -380,7 +390,7 @@ class StreamsResult:
     @property
     def page_cache(self) -> tuple[str, str] | None:
         """PASS, WARN or INVALID, and why: whether sources came from the page cache; None without files and devices."""
-        ends = [end for end in self.facts["endpoints"] if end["side"] == "from" and end["target"] is not None]
+        ends = [end for end in self.facts["endpoints"] if end["side"] == "source" and end["target"] is not None]
         if not ends:
             return None
         held = [end for end in ends if end["cached_bytes"]]

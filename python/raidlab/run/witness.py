@@ -14,7 +14,6 @@ Invariants:
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -35,8 +34,10 @@ from raidlab.histogram import Histogram
 from raidlab.results.facts import ToolDocument
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
+from raidlab.run.request import text_of
 from raidlab.run.runner import Answer, run_request
 from raidlab.stats import ratio_interval
+from raidlab.study.cell import ClosedLoad, DirectCell, Limit
 from raidlab.study.expand import derive_seed
 
 PERCENTILES = (50, 90, 99)
@@ -179,7 +180,7 @@ def fio_version() -> str:
 
 
 def compare_with_fio(
-    cell: Mapping[str, Any],
+    cell: DirectCell,
     *,
     pairs: int = 5,
     seed: int = 1,
@@ -191,8 +192,8 @@ def compare_with_fio(
 
     Parameters
     ----------
-    cell : mapping
-        A cell of the direct engine over files, block devices or ``null``. Files that are not there are made.
+    cell : DirectCell
+        Over files, block devices or ``null``. Files that are not there are made.
     pairs : int
         How often each is run; an interval needs two.
     seed : int
@@ -215,7 +216,7 @@ def compare_with_fio(
     version = fio_version()
     job = _job(cell, words)
     # fio writes to the same places, and leaves nothing there that raidlab would know.
-    cell = {**cell, "verify": "off"}
+    cell = cell.model_copy(update={"verify": "off"})
     told, stopped = progress or Silent(), stop or StopFlag()
     done: list[Pair] = []
     answers: list[Answer] = []
@@ -225,7 +226,7 @@ def compare_with_fio(
     try:
         with tempfile.TemporaryDirectory(prefix="raidlab-witness-") as folder:
             for number in range(pairs):
-                pair_cell = {**cell, "seed": derive_seed(seed, "witness", str(number))}
+                pair_cell = cell.model_copy(update={"seed": derive_seed(seed, "witness", str(number))})
                 own, command = _Raidlab(pair_cell, stopped), _Fio(_job(pair_cell, words), Path(folder), stopped)
                 order: list[_Raidlab | _Fio] = [own, command]
                 random.Random(derive_seed(seed, "witness order", str(number))).shuffle(order)
@@ -248,7 +249,7 @@ def compare_with_fio(
 class _Raidlab:
     """One run of raidlab's engine."""
 
-    cell: Mapping[str, Any]
+    cell: DirectCell
     stop: StopFlag
     name = "raidlab"
 
@@ -266,7 +267,7 @@ class _Raidlab:
 
     @property
     def command(self) -> str:
-        return f"raidlab._core.run_cell({json.dumps(dict(self.cell), sort_keys=True)!r})"
+        return f"raidlab._core.run_cell({text_of(self.cell)!r})"
 
 
 @dataclass
@@ -331,10 +332,12 @@ def _wait(running: subprocess.Popen[str], stop: StopFlag) -> tuple[str, str]:
             continue
 
 
-def _job(cell: Mapping[str, Any], words: Sequence[str]) -> str:
+def _job(cell: DirectCell, words: Sequence[str]) -> str:
     """The job that asks fio for the same."""
     try:
-        text = export_cell("witness", {**cell, "targets": [_absolute(target) for target in cell["targets"]]})
+        text = export_cell(
+            "witness", cell.model_copy(update={"targets": [_absolute(target) for target in cell.targets]})
+        )
     except CannotExportError as error:
         raise InputError.one(
             f"--witness: {error.key}", error.message, value=error.value, accepted=error.accepted
@@ -343,7 +346,7 @@ def _job(cell: Mapping[str, Any], words: Sequence[str]) -> str:
     if "\nioengine=io_uring\n" in text:
         depth = _IODEPTH.search(text)
         # An open loop submits each request when it is due; to wait for others would be another load.
-        together_wanted = cell.get("batch") is None and cell["load"]["kind"] == "closed"
+        together_wanted = cell.batch is None and cell.load.kind == "closed"
         together = [f"{word}={depth[1]}" for word in _TOGETHER] if depth and together_wanted else []
         ring = [*_IO_URING_WORDS, *together]
     return text + "".join(f"{word}\n" for word in (*_COMMON_WORDS, *ring, *words))
@@ -355,15 +358,15 @@ def _absolute(target: Mapping[str, Any]) -> dict[str, Any]:
     return dict(target) if path is None else {**target, "path": str(Path(path).absolute())}
 
 
-def _make_ready(cell: Mapping[str, Any]) -> None:
+def _make_ready(cell: DirectCell) -> None:
     """Let raidlab's engine open, claim, make and fill the targets, and refuse what must not be written."""
-    if any(target["kind"] != "null" for target in cell["targets"]):
-        once = {"load": {"kind": "closed", "depth": 1}, "workers": 1, "warmup": {}, "measure": {"requests": 1}}
-        _ask({**cell, **once}, StopFlag())
+    if any(target["kind"] != "null" for target in cell.targets):
+        once = {"load": ClosedLoad(depth=1), "workers": 1, "warmup": Limit(), "measure": Limit(requests=1)}
+        _ask(cell.model_copy(update=once), StopFlag())
 
 
-def _ask(cell: Mapping[str, Any], stop: StopFlag) -> Answer:
-    answer = run_request(json.dumps(dict(cell)), lambda _share: not stop())
+def _ask(cell: DirectCell, stop: StopFlag) -> Answer:
+    answer = run_request(text_of(cell), lambda _share: not stop())
     if answer.get("stopped_by"):
         raise CellFailedError(str(answer["stopped_by"]))
     if answer.get("interrupted"):

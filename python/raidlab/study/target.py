@@ -67,8 +67,8 @@ class HostCost(Table):
     """Whole files and streams: copying each KiB (1024 bytes) between the file system and the program."""
 
 
-class FileSystem(Table):
-    """The Unix file system of whole files and of streams, in the simulator: what it asks of an array for a file."""
+class FileSystemShape(Table):
+    """How a Unix file system lays files out and reads them."""
 
     block: Bytes = 8192
     """A block."""
@@ -76,8 +76,6 @@ class FileSystem(Table):
     """The most that is read at a time."""
     read_ahead_clusters: Annotated[int, Field(ge=0, le=2**16)] = 1
     """How many clusters are asked for before they are needed."""
-    write_behind_clusters: Annotated[int, Field(ge=0, le=2**16)] = 1
-    """How many clusters of a stream may be on their way to the array while its program goes on."""
     direct_blocks: Annotated[int, Field(ge=0, le=2**16)] = 12
     """Blocks that the inode leads to; those behind them need an indirect block, which is read before them."""
     blocks_per_indirect: Few = 2048
@@ -96,20 +94,32 @@ class FileSystem(Table):
     """Changed blocks of inodes (for the time of access) are written this often, all at once; never when left out."""
 
 
-class Station(Table):
-    """A station between clients and disks, in the simulator: an interface, a switch, a controller, a bus, a link."""
+class FileSystem(FileSystemShape):
+    """The Unix file system of whole files and of streams, in the simulator: what it asks of an array for a file."""
+
+    write_behind_clusters: Annotated[int, Field(ge=0, le=2**16)] = 1
+    """How many clusters of a stream may be on their way to the array while its program goes on."""
+
+
+class Servers(Table):
+    """A station as the engine is told it: servers that work first come, first served."""
 
     name: Name
     """What visits and results call it; ``host cpu`` is the host's."""
     servers: Few = 1
     """How many visits it serves at a time; the others wait, first come first served."""
+
+
+class Station(Servers):
+    """A station between clients and disks, in the simulator: an interface, a switch, a controller, a bus, a link."""
+
     each: Name | None = None
     """One for each ``volume``, each ``stream``, or each place that ``placement`` of the array gives volumes under this
     name."""
 
 
-class Visit(Table):
-    """What is paid at a station on a path, in the simulator."""
+class PathVisit(Table):
+    """What is paid at a station on the path of one array."""
 
     station: Name
     """Which station."""
@@ -123,10 +133,15 @@ class Visit(Table):
     """Which requests, or accesses, make the visit."""
     only: list[Annotated[int, Field(ge=0, lt=2**16)]] | None = None
     """Only these volumes (request path) or members (member path), counted from 0; all when left out."""
-    arrays: list[Name] | None = None
-    """Only these arrays; all when left out."""
     times: Literal["constant", "exponential"] = "constant"
     """Whether a visit takes its mean each time, or varies about it."""
+
+
+class Visit(PathVisit):
+    """What is paid at a station on a path, in the simulator."""
+
+    arrays: list[Name] | None = None
+    """Only these arrays; all when left out."""
 
 
 class TapeDrive(Table):
@@ -160,11 +175,9 @@ class End(Table):
     """It is another machine (real or emulated members); what needs one is left out where none is named."""
 
 
-class Cache(Table):
-    """A controller's cache above the array, one for each volume, in the simulator."""
+class CacheSizes(Table):
+    """The sizes of a controller's cache."""
 
-    arrays: list[Name] | None = None
-    """Only these arrays; all when left out. Of several for one array the first counts."""
     line: Bytes
     """The least that is fetched."""
     fetch: Bytes
@@ -179,17 +192,29 @@ class Cache(Table):
     """Room for what is not yet on the members."""
     destages: Few = 1
     """How many stripes are destaged at a time."""
+
+
+class Cache(CacheSizes):
+    """A controller's cache above the array, one for each volume, in the simulator."""
+
     copy_path: list[Visit] = []
     """What a write pays besides that is answered before it is on the members, such as a copy elsewhere."""
+    arrays: list[Name] | None = None
+    """Only these arrays; all when left out. Of several for one array the first counts."""
 
 
-class ParityStation(Table):
-    """A station that computes parity instead of the host, in the simulator."""
+class ParityWork(Table):
+    """What a station takes to compute parity."""
 
     station: Name
     """Which station."""
     per_kib: TimeNs
     """What it takes for each KiB that a computation reads."""
+
+
+class ParityStation(ParityWork):
+    """A station that computes parity instead of the host, in the simulator."""
+
     arrays: list[Name] | None = None
     """Only for these arrays, the host for the others; for all when left out."""
 

@@ -286,8 +286,8 @@ class WholeFiles(Table):
     """A list is read once, again and again in an order shuffled anew, or drawn from with replacement."""
 
 
-class TraceReplay(Table):
-    """Requests that were recorded elsewhere, in place of ``read``, ``size`` and ``address``."""
+class RecordedRequests(Table):
+    """What of a trace is replayed, as the engine is told it."""
 
     file: Annotated[Line, Field(min_length=1)]
     """The trace; a relative path counts from the study file."""
@@ -296,10 +296,6 @@ class TraceReplay(Table):
         | None
     ) = None
     """Its format; told by its first lines when left out."""
-    pace: Literal["stamps", "depths"] = "stamps"
-    """By its time stamps, whatever the load says; or as fast as each depth of the load allows."""
-    speed: Annotated[float, Field(gt=0, le=1e9)] = 1.0
-    """How many times as fast as recorded its time stamps pass."""
     volumes: dict[Name, Annotated[int, Field(ge=0, lt=2**16)]] = {}
     """The array's volume of each of the trace's; in order of first appearance when left out."""
     others: Literal["refuse", "leave_out"] = "refuse"
@@ -308,6 +304,15 @@ class TraceReplay(Table):
     """What becomes of requests beyond the end of their volume; ``wrap`` takes addresses modulo its length."""
     only: Literal["all", "reads", "writes"] = "all"
     """Which requests are replayed; only with ``reads`` is nothing written."""
+
+
+class TraceReplay(RecordedRequests):
+    """Requests that were recorded elsewhere, in place of ``read``, ``size`` and ``address``."""
+
+    pace: Literal["stamps", "depths"] = "stamps"
+    """By its time stamps, whatever the load says; or as fast as each depth of the load allows."""
+    speed: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+    """How many times as fast as recorded its time stamps pass."""
     warmup: Annotated[int, Field(ge=0, le=10**12, strict=True)] = 0
     """Requests at its beginning that are replayed and not counted."""
     requests: Requests | None = None
@@ -356,11 +361,14 @@ class VolumeShares(Table):
     """One a volume, in any unit; in an open loop shares of the requests."""
 
 
-class Workload(Table):
-    """What is asked of every array."""
-
+class _Named(Table):
     name: Name
     """How it is called in tables and figures."""
+
+
+class DrawnRequests(Table):
+    """What a workload says of requests that are drawn, as the engine is told it."""
+
     read: Share
     """The share of requests that read, from 0 to 1."""
     size: Size
@@ -376,6 +384,17 @@ class Workload(Table):
     """The share of each volume that is used, from its front: 0.5 is half a stroke."""
     task: list[Step] | None = None
     """Requests issued one after another as one task; a task is a single request when left out."""
+
+    def align_bytes(self, sector_bytes: int) -> int:
+        """What starts are aligned to: as said; else a fixed size, as fio does; else the sector."""
+        if isinstance(self.align, int):
+            return self.align
+        return self.size.bytes if self.align is None and self.size.kind == "fixed" else sector_bytes
+
+
+class Workload(DrawnRequests, _Named):
+    """What is asked of every array."""
+
     files: WholeFiles | None = None
     """Whole files of these sizes in place of requests."""
     trace: TraceReplay | None = None

@@ -101,11 +101,11 @@ fn addresses(workload: &WorkloadSpec) -> impl Iterator<Item = &AddressSpec> {
 /// Every part of a target begins on a multiple of this many bytes, so that alignments hold on the target too.
 fn grain_bytes(workload: &WorkloadSpec, sector_bytes: u32) -> u64 {
     let align = |address: &AddressSpec| match address {
-        AddressSpec::Uniform { align_bytes }
-        | AddressSpec::Sequential { align_bytes, .. }
-        | AddressSpec::Zipf { align_bytes, .. }
-        | AddressSpec::Strided { align_bytes, .. }
-        | AddressSpec::Mixed { align_bytes, .. } => align_bytes.unwrap_or(1),
+        AddressSpec::Uniform {}
+        | AddressSpec::Sequential { .. }
+        | AddressSpec::Zipf { .. }
+        | AddressSpec::Strided { .. }
+        | AddressSpec::Mixed { .. } => workload.align_bytes().unwrap_or(1),
         AddressSpec::HotMembers { chunk_bytes, .. } => *chunk_bytes,
         AddressSpec::Listed { .. } => 1,
         AddressSpec::AlignedStripe { stripe_bytes, .. } => *stripe_bytes,
@@ -194,6 +194,7 @@ fn whole_shares(total: u32, weights: &[f64], key: &str) -> Result<Vec<u32>, Live
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raidlab_load::Align;
 
     #[test]
     fn depths_are_divided_exactly_and_nobody_has_none() {
@@ -227,19 +228,20 @@ mod tests {
 
     #[test]
     fn parts_begin_on_common_multiples() {
-        let workload = |align_bytes| WorkloadSpec {
+        let workload = |align| WorkloadSpec {
             read_fraction: 1.0,
             size: raidlab_load::SizeSpec::Fixed { bytes: 4096 },
-            address: AddressSpec::Sequential { streams: 1, align_bytes },
+            address: AddressSpec::Sequential { streams: 1 },
+            align: Some(align),
             volumes: VolumeSpec::Uniform,
             span: None,
             task: None,
         };
-        assert_eq!(grain_bytes(&workload(None), 512), 512);
-        assert_eq!(grain_bytes(&workload(Some(6144)), 4096), 12288);
+        assert_eq!(grain_bytes(&workload(Align::SECTOR), 512), 512);
+        assert_eq!(grain_bytes(&workload(Align::Bytes(6144)), 4096), 12288);
         let part = |index, of| {
             let span = Sectors { first: 7, count: 103 };
-            Part { target: 0, index, of }.of_span(span, &workload(Some(8192)), 4096)
+            Part { target: 0, index, of }.of_span(span, &workload(Align::Bytes(8192)), 4096)
         };
         assert_eq!(part(0, 1), Sectors { first: 7, count: 103 });
         assert_eq!((part(0, 3), part(2, 3)), (Sectors { first: 7, count: 34 }, Sectors { first: 75, count: 34 }));

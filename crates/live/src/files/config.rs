@@ -160,7 +160,7 @@ pub struct FilesMeasure {
     #[serde(default)]
     pub files: Option<u64>,
     /// No file is begun later than this after the first one that counts.
-    #[serde(default)]
+    #[serde(rename = "duration", default, with = "raidlab_types::unit::ns_as_s_option")]
     pub duration_s: Option<f64>,
 }
 

@@ -86,13 +86,13 @@ fn check(config: &FilesConfig) -> Result<(), LiveError> {
     }
     let FilesMeasure { files, duration_s } = config.measure;
     if duration_s.is_some_and(|s| !(s.is_finite() && s > 0.0)) {
-        return Err(LiveError::bad("measure.duration_s", "must be a finite number above 0"));
+        return Err(LiveError::bad("measure.duration", "must be a finite number above 0"));
     }
     if files == Some(0) {
         return Err(LiveError::bad("measure.files", "0 must be at least 1"));
     }
     if config.readers > 0 && config.order != Order::Once && files.is_none() && duration_s.is_none() {
-        let message = "give files or duration_s: only \"order\": \"once\" ends by itself";
+        let message = "give files or a duration: only \"order\": \"once\" ends by itself";
         return Err(LiveError::bad("measure", message));
     }
     if config.drop_caches {

@@ -21,7 +21,7 @@ use crate::memory::Lent;
 use crate::run::open_array;
 use crate::target::{Target, TargetSpec};
 use raidlab_array::{Array, Layout, MemberState};
-use raidlab_load::{AddressSpec, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_load::{AddressSpec, Align, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag};
 use std::io;
 use std::ops::ControlFlow;
@@ -60,7 +60,7 @@ impl OpenArray {
 /// The array with a load that is never offered: requests come from the ports.
 fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
     let size = SizeSpec::Fixed { bytes: 4096 };
-    let address = AddressSpec::Uniform { align_bytes: None };
+    let address = AddressSpec::Uniform {};
     LiveConfig {
         tree: spec.tree.clone(),
         policy: spec.policy,
@@ -71,6 +71,7 @@ fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
             read_fraction: 1.0,
             size,
             address,
+            align: Some(Align::SECTOR),
             span: None,
             volumes: VolumeSpec::Uniform,
             task: None,

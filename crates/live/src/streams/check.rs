@@ -26,7 +26,7 @@ pub(super) fn check(config: &StreamsConfig) -> Result<Vec<Blocks>, LiveError> {
         return Err(LiveError::bad("streams", message));
     }
     if config.duration_s.is_some_and(|s| !(s.is_finite() && s > 0.0)) {
-        return Err(LiveError::bad("duration_s", "must be a finite number above 0"));
+        return Err(LiveError::bad("duration", "must be a finite number above 0"));
     }
     let key = |i: usize| format!("streams[{i}]");
     config.streams.iter().enumerate().map(|(i, spec)| check_stream(spec, &key(i), config.content)).collect()
@@ -43,17 +43,14 @@ fn check_stream(spec: &StreamSpec, key: &str, content: Content) -> Result<Blocks
     if let Some(rate) = spec.rate_mb_s {
         positive(rate, &format!("{key}.rate_mb_s"))?;
     }
-    for (end, side) in [(&spec.from, "from"), (&spec.to, "to")] {
-        if matches!((end, side), (EndpointSpec::Connection { .. }, "from")) {
+    for (end, side) in [(&spec.source, "source"), (&spec.sink, "sink")] {
+        if matches!((end, side), (EndpointSpec::Connection { .. }, "source")) {
             return bad(side, "a connection takes bytes and gives none".into());
         }
-        if let EndpointSpec::Tape { rate_mb_s, start_stop_ms, .. } = end {
-            positive(*rate_mb_s, &format!("{key}.{side}.rate_mb_s"))?;
+        if let EndpointSpec::Tape { mb_s, start_stop_ms, .. } = end {
+            positive(*mb_s, &format!("{key}.{side}.mb_s"))?;
             if !(start_stop_ms.is_finite() && *start_stop_ms >= 0.0) {
-                return bad(
-                    &format!("{side}.start_stop_ms"),
-                    format!("{start_stop_ms} must be a number of at least 0"),
-                );
+                return bad(&format!("{side}.start_stop"), format!("{start_stop_ms} must be a number of at least 0"));
             }
         }
     }
@@ -92,7 +89,7 @@ pub(super) fn check_memory(config: &StreamsConfig) -> Result<(), LiveError> {
     };
     let of_stream = |spec: &StreamSpec| {
         let buffers = spec.block_bytes.saturating_mul(u64::from(spec.buffers));
-        buffers + of_end(&spec.from, spec.block_bytes) + of_end(&spec.to, spec.block_bytes)
+        buffers + of_end(&spec.source, spec.block_bytes) + of_end(&spec.sink, spec.block_bytes)
     };
     let total = config.streams.iter().map(of_stream).fold(0, u64::saturating_add);
     match available_bytes() {

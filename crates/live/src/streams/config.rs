@@ -28,7 +28,7 @@ pub struct StreamsConfig {
     #[serde(default)]
     pub content: Content,
     /// No block is begun later than this after the start.
-    #[serde(default)]
+    #[serde(rename = "duration", default, with = "raidlab_types::unit::ns_as_s_option")]
     pub duration_s: Option<f64>,
 }
 
@@ -58,9 +58,9 @@ pub struct StreamSpec {
     /// What it is called in the result.
     pub name: String,
     /// Where its bytes come from.
-    pub from: EndpointSpec,
+    pub source: EndpointSpec,
     /// Where they go.
-    pub to: EndpointSpec,
+    pub sink: EndpointSpec,
     /// Bytes moved at once.
     pub block_bytes: u64,
     /// How many bytes in all.
@@ -81,7 +81,7 @@ fn two() -> u32 {
     2
 }
 
-/// An end of a stream: `streams[i].from` and `streams[i].to`.
+/// An end of a stream: `streams[i].source` and `streams[i].sink`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EndpointSpec {
@@ -133,12 +133,12 @@ pub enum EndpointSpec {
     /// stops, and takes its time to start again.
     Tape {
         /// While it runs.
-        rate_mb_s: f64,
+        mb_s: f64,
         /// What it holds between the stream and the tape.
-        #[serde(default = "tape_buffer_bytes")]
+        #[serde(rename = "buffer", default = "tape_buffer_bytes")]
         buffer_bytes: u64,
         /// From the arrival of data (or of room) to running again.
-        #[serde(default)]
+        #[serde(rename = "start_stop", default, with = "raidlab_types::unit::ns_as_ms")]
         start_stop_ms: f64,
     },
     /// Another machine, by a connection that is open already; a sink only. The far end answers how much it has for good.

@@ -44,7 +44,7 @@ struct Made<'a> {
 }
 
 fn is_overlapped(spec: &StreamSpec) -> bool {
-    spec.buffers > 1 && !spec.from.is_passive(true) && !spec.to.is_passive(false)
+    spec.buffers > 1 && !spec.source.is_passive(true) && !spec.sink.is_passive(false)
 }
 
 /// Runs all streams, and compares what arrived if so asked.
@@ -162,13 +162,13 @@ fn make<'a>(
         Ok(memory)
     };
     let maker = Maker::new(config.seed, stream as u32, block_bytes);
-    let drive = |rate_mb_s: f64, buffer_bytes, start_stop_ms: f64| Drive {
-        ns_per_byte: 1000.0 / rate_mb_s,
+    let drive = |mb_s: f64, buffer_bytes, start_stop_ms: f64| Drive {
+        ns_per_byte: 1000.0 / mb_s,
         buffer_bytes,
         start_stop_ns: (start_stop_ms * 1e6) as u64,
     };
     let missing = || io::Error::other("it is not open");
-    let source = match &spec.from {
+    let source = match &spec.source {
         EndpointSpec::Null => Source::Null,
         EndpointSpec::Memory { size_bytes } => {
             let (memory, maker) = match sample {
@@ -177,7 +177,7 @@ fn make<'a>(
             };
             Source::Memory(Region { memory, block_bytes }, maker)
         }
-        EndpointSpec::Tape { rate_mb_s, buffer_bytes, start_stop_ms } => {
+        EndpointSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
             let content = match sample {
                 Some(sample) => ends::Content::Sample(Region {
                     memory: sample.region(sample::MOST_BYTES, block_bytes)?,
@@ -185,25 +185,25 @@ fn make<'a>(
                 }),
                 None => ends::Content::Made(maker),
             };
-            Source::Tape(Playing::new(drive(*rate_mb_s, *buffer_bytes, *start_stop_ms)), content)
+            Source::Tape(Playing::new(drive(*mb_s, *buffer_bytes, *start_stop_ms)), content)
         }
         EndpointSpec::Array { array, volume, offset_bytes } => Source::Array(hubs[*array].port(*volume, *offset_bytes)),
         _ => Source::Part(opened.part(stream, true).ok_or_else(missing)?),
     };
-    let sink = match &spec.to {
+    let sink = match &spec.sink {
         EndpointSpec::Null => Sink::Null,
         EndpointSpec::Memory { size_bytes } => {
             let memory = filled(region_bytes(*size_bytes, block_bytes))?;
             Sink::Memory(Region { memory, block_bytes })
         }
-        EndpointSpec::Tape { rate_mb_s, buffer_bytes, start_stop_ms } => {
-            Sink::Tape(Recording::new(drive(*rate_mb_s, *buffer_bytes, *start_stop_ms)))
+        EndpointSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
+            Sink::Tape(Recording::new(drive(*mb_s, *buffer_bytes, *start_stop_ms)))
         }
         EndpointSpec::Array { array, volume, offset_bytes } => Sink::Array(hubs[*array].port(*volume, *offset_bytes)),
         EndpointSpec::Connection { descriptor } => Sink::Far(Connection::new(*descriptor)?),
         _ => Sink::Part(opened.part(stream, false).ok_or_else(missing)?),
     };
-    let written = match (&spec.to, config.content) {
+    let written = match (&spec.sink, config.content) {
         (_, Content::Random) => None,
         (EndpointSpec::Array { array, volume, offset_bytes }, _) => {
             Some(Readable::Array(hubs[*array].port(*volume, *offset_bytes)))

@@ -83,7 +83,7 @@ pub(super) struct Opened {
     arrays: Vec<OpenArray>,
 }
 
-/// `streams[3].to`.
+/// `streams[3].sink`.
 pub(super) fn key_of(stream: usize, is_source: bool) -> String {
     format!("streams[{stream}].{}", side(is_source))
 }
@@ -104,9 +104,9 @@ pub(super) fn name(config: &StreamsConfig, stream: usize, is_source: bool) -> St
 
 fn side(is_source: bool) -> &'static str {
     if is_source {
-        "from"
+        "source"
     } else {
-        "to"
+        "sink"
     }
 }
 
@@ -135,9 +135,9 @@ fn name_of(end: &EndpointSpec) -> String {
 fn end_of(config: &StreamsConfig, stream: usize, is_source: bool) -> &EndpointSpec {
     let spec = &config.streams[stream];
     if is_source {
-        &spec.from
+        &spec.source
     } else {
-        &spec.to
+        &spec.sink
     }
 }
 
@@ -146,7 +146,7 @@ impl Opened {
     pub fn new(config: &StreamsConfig, blocks: &[Blocks]) -> Result<Opened, LiveError> {
         let mut shared: Vec<Shared> = Vec::new();
         for (stream, spec) in config.streams.iter().enumerate() {
-            for (is_source, end) in [(true, &spec.from), (false, &spec.to)] {
+            for (is_source, end) in [(true, &spec.source), (false, &spec.sink)] {
                 let Some(begin) = offset(end) else { continue };
                 let key = key_of(stream, is_source);
                 let Some(last) = begin.checked_add(blocks[stream].bytes) else {
@@ -206,7 +206,7 @@ impl Opened {
     pub fn facts(&self, config: &StreamsConfig) -> Result<Vec<EndpointFacts>, LiveError> {
         let mut facts = Vec::new();
         for (stream, spec) in config.streams.iter().enumerate() {
-            for (is_source, end) in [(true, &spec.from), (false, &spec.to)] {
+            for (is_source, end) in [(true, &spec.source), (false, &spec.sink)] {
                 let target = self.shared(stream, is_source).and_then(|shared| shared.target.as_ref());
                 let mut cached_bytes = None;
                 if let (true, Some(Target { store: Store::Fd(file), facts, .. })) = (is_source, target) {

@@ -6,7 +6,7 @@ pub mod loops;
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_live::direct::{DirectConfig, DirectResult, Interface};
 use raidlab_live::{Content, LiveConfig, LiveResult, TargetSpec};
-use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{Duration, KIB, MIB};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -65,8 +65,16 @@ pub fn config(tree: Tree) -> LiveConfig {
 }
 
 pub fn workload(read_fraction: f64, size: SizeSpec) -> WorkloadSpec {
-    let address = AddressSpec::Uniform { align_bytes: None };
-    WorkloadSpec { read_fraction, size, address, span: None, volumes: VolumeSpec::Uniform, task: None }
+    let address = AddressSpec::Uniform {};
+    WorkloadSpec {
+        read_fraction,
+        size,
+        address,
+        align: Some(Align::SECTOR),
+        span: None,
+        volumes: VolumeSpec::Uniform,
+        task: None,
+    }
 }
 
 pub fn requests(n: u64) -> Limits {

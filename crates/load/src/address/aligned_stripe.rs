@@ -20,12 +20,12 @@ pub(crate) struct AlignedStripe {
 
 impl AlignedStripe {
     pub(crate) fn new(key: &str, stripe_bytes: u64, chunk_bytes: u64, site: Site) -> Result<Self, LoadError> {
-        let stripe_sectors = site.length(key, "stripe_bytes", stripe_bytes)?;
-        let chunk_sectors = site.length(key, "chunk_bytes", chunk_bytes)?;
+        let stripe_sectors = site.length(key, "stripe", stripe_bytes)?;
+        let chunk_sectors = site.length(key, "chunk", chunk_bytes)?;
         if !stripe_sectors.is_multiple_of(chunk_sectors) {
             let message =
                 format!("{stripe_bytes} bytes are not whole chunks; accepted: a multiple of {chunk_bytes} bytes");
-            return Err(LoadError::new(join(key, "stripe_bytes"), message));
+            return Err(LoadError::new(join(key, "stripe"), message));
         }
         Ok(AlignedStripe { capacity_sectors: site.capacity_sectors, stripe_sectors, chunk_sectors })
     }

@@ -23,15 +23,9 @@ pub(crate) struct HotMembers {
 }
 
 impl HotMembers {
-    pub(crate) fn new(
-        key: &str,
-        weights: &[f64],
-        chunk_bytes: u64,
-        align_bytes: Option<u64>,
-        site: Site,
-    ) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, weights: &[f64], chunk_bytes: u64, site: Site) -> Result<Self, LoadError> {
         let columns = weighted(key, "weights", weights)?;
-        let chunk_sectors = site.length(key, "chunk_bytes", chunk_bytes)?;
+        let chunk_sectors = site.length(key, "chunk", chunk_bytes)?;
         let stripe_sectors = chunk_sectors.saturating_mul(weights.len() as u64);
         if stripe_sectors > site.capacity_sectors {
             let most = site.capacity_sectors / weights.len() as u64 * u64::from(site.sector_bytes);
@@ -39,13 +33,13 @@ impl HotMembers {
                 "a stripe of {} chunks of {chunk_bytes} bytes exceeds the volume; accepted: at most {most} bytes",
                 weights.len()
             );
-            return Err(LoadError::new(join(key, "chunk_bytes"), message));
+            return Err(LoadError::new(join(key, "chunk"), message));
         }
-        let align_sectors = site.align(key, align_bytes)?;
+        let align_sectors = site.align()?;
         if !chunk_sectors.is_multiple_of(align_sectors) {
             let align = align_sectors * u64::from(site.sector_bytes);
             let message = format!("{align} bytes; accepted: what the chunk of {chunk_bytes} bytes is a multiple of");
-            return Err(LoadError::new(join(key, "align_bytes"), message));
+            return Err(LoadError::new("workload.align", message));
         }
         Ok(HotMembers {
             capacity_sectors: site.capacity_sectors,
@@ -79,6 +73,7 @@ impl HotMembers {
 #[cfg(test)]
 mod tests {
     use crate::address::test_support::{chi2_equal, site, starts};
+    use crate::address::Site;
     use crate::spec::AddressSpec;
 
     #[test]
@@ -86,9 +81,10 @@ mod tests {
         // 4 columns of 10 sectors, 25 stripes, starts on chunks. Chi-squared: 3 and 24 degrees of freedom, 99.99 %
         // quantiles 21.1 and 58.6.
         let weights = vec![1.0, 2.0, 3.0, 4.0];
-        let spec = AddressSpec::HotMembers { weights, chunk_bytes: 5120, align_bytes: Some(5120) };
+        let spec = AddressSpec::HotMembers { weights, chunk_bytes: 5120 };
+        let aligned = Site { align_bytes: Some(5120), ..site(1000) };
         let (mut columns, mut stripes) = ([0.0; 4], [0; 25]);
-        for start in starts(&spec, site(1000), 10, 50_000) {
+        for start in starts(&spec, aligned, 10, 50_000) {
             assert_eq!(start % 10, 0);
             columns[(start / 10 % 4) as usize] += 1.0;
             stripes[(start / 40) as usize] += 1;
@@ -100,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_small_request_stays_within_its_chunk() {
-        let spec = AddressSpec::HotMembers { weights: vec![0.0, 1.0], chunk_bytes: 5120, align_bytes: None };
+        let spec = AddressSpec::HotMembers { weights: vec![0.0, 1.0], chunk_bytes: 5120 };
         let mut offsets = [0; 8];
         for start in starts(&spec, site(200), 3, 16_000) {
             assert_eq!(start / 10 % 2, 1);

@@ -47,7 +47,6 @@ impl Mixed {
         key: &str,
         (sequential, local): (f64, f64),
         local_sd_bytes: f64,
-        align_bytes: Option<u64>,
         site: Site,
     ) -> Result<Self, LoadError> {
         for (name, share, most) in [("sequential", sequential, 1.0), ("local", local, 1.0 - sequential)] {
@@ -57,14 +56,14 @@ impl Mixed {
                 return Err(LoadError::new(join(key, name), message));
             }
         }
-        let align_sectors = site.align(key, align_bytes)?;
+        let align_sectors = site.align()?;
         let place_bytes = align_sectors as f64 * f64::from(site.sector_bytes);
         Ok(Mixed {
             capacity_sectors: site.capacity_sectors,
             align_sectors,
             sequential,
             bound: sequential + local,
-            spread_places: positive(key, "local_sd_bytes", local_sd_bytes)? / place_bytes,
+            spread_places: positive(key, "local_sd", local_sd_bytes)? / place_bytes,
             last: vec![NOT_BEGUN; site.streams as usize].into(),
         })
     }
@@ -120,15 +119,19 @@ mod tests {
     use crate::spec::AddressSpec;
     use raidlab_types::Seed;
 
-    fn spec(sequential: f64, local: f64, local_sd_bytes: f64, align_bytes: Option<u64>) -> AddressSpec {
-        AddressSpec::Mixed { sequential, local, local_sd_bytes, align_bytes }
+    fn spec(sequential: f64, local: f64, local_sd_bytes: f64) -> AddressSpec {
+        AddressSpec::Mixed { sequential, local, local_sd_bytes }
+    }
+
+    fn aligned(capacity_sectors: u64, align_bytes: u64) -> Site {
+        Site { align_bytes: Some(align_bytes), ..site(capacity_sectors) }
     }
 
     #[test]
     fn shares_and_distances_are_those_asked_for() {
         // A volume so wide that a jump is never near by chance: what follows and what is within 8 deviations tell the kinds.
         let (n, sd) = (60_000u64, 1000.0 * 512.0);
-        let starts = starts(&spec(0.2, 0.3, sd, None), site(1 << 40), 8, n);
+        let starts = starts(&spec(0.2, 0.3, sd), site(1 << 40), 8, n);
         let gaps: Vec<f64> = starts.windows(2).map(|w| w[1] as f64 - w[0] as f64).collect();
         let follow = gaps.iter().filter(|&&gap| gap == 8.0).count() as f64 / n as f64;
         let near: Vec<f64> = gaps.iter().copied().filter(|gap| *gap != 8.0 && gap.abs() < 8000.0).collect();
@@ -144,7 +147,7 @@ mod tests {
     fn jumps_are_uniform_over_aligned_places() {
         // 100 sectors, aligned to 8, requests of 8: 12 places. Chi-squared, 11 degrees of freedom: 99.99 % quantile 37.4.
         let mut counts = [0; 12];
-        for start in starts(&spec(0.0, 0.0, 512.0, Some(4096)), site(100), 8, 60_000) {
+        for start in starts(&spec(0.0, 0.0, 512.0), aligned(100, 4096), 8, 60_000) {
             assert_eq!(start % 8, 0);
             counts[(start / 8) as usize] += 1;
         }
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_goes_on_leaves_no_gap_and_jumps_at_the_end() {
-        let starts = starts(&spec(1.0, 0.0, 512.0, Some(2048)), site(40), 3, 200);
+        let starts = starts(&spec(1.0, 0.0, 512.0), aligned(40, 2048), 3, 200);
         let jumps = starts.windows(2).filter(|w| w[1] != w[0] + 4).count();
         assert!(starts.iter().all(|start| start % 4 == 0 && *start <= 36));
         // From a uniform place it takes 5.5 requests on average to come to the end: 36 jumps, give or take 3.
@@ -163,15 +166,15 @@ mod tests {
     #[test]
     fn a_spread_far_wider_than_the_volume_is_uniform() {
         let mut counts = [0; 10];
-        starts(&spec(0.0, 1.0, 1e15, None), site(10), 1, 40_000).iter().for_each(|&s| counts[s as usize] += 1);
+        starts(&spec(0.0, 1.0, 1e15), site(10), 1, 40_000).iter().for_each(|&s| counts[s as usize] += 1);
         // 9 degrees of freedom: 99.99 % quantile 33.7.
         assert!(chi2_equal(&counts) < 33.7, "{counts:?}");
     }
 
     #[test]
     fn streams_follow_themselves_alone() {
-        let site = Site { sector_bytes: 512, capacity_sectors: 1 << 30, streams: 2 };
-        let mut address = Address::new(&spec(1.0, 0.0, 512.0, None), "a", site).unwrap();
+        let site = Site { sector_bytes: 512, capacity_sectors: 1 << 30, streams: 2, align_bytes: None };
+        let mut address = Address::new(&spec(1.0, 0.0, 512.0), "a", site).unwrap();
         let mut rng = Seed::new(3).draws();
         let first = [address.draw(&mut rng, 4, 0), address.draw(&mut rng, 4, 1)];
         let second = [address.draw(&mut rng, 4, 0), address.draw(&mut rng, 4, 1)];
@@ -181,10 +184,10 @@ mod tests {
     #[test]
     fn shares_and_the_spread_are_checked_with_their_key() {
         let key = |spec| Address::new(&spec, "w.address", site(100)).unwrap_err().key;
-        assert_eq!(key(spec(1.5, 0.0, 512.0, None)), "w.address.sequential");
-        assert_eq!(key(spec(0.6, 0.6, 512.0, None)), "w.address.local");
-        assert_eq!(key(spec(f64::NAN, 0.0, 512.0, None)), "w.address.sequential");
-        assert_eq!(key(spec(0.2, 0.3, 0.0, None)), "w.address.local_sd_bytes");
-        assert!(Address::new(&spec(0.9, 0.1, 512.0, None), "w.address", site(100)).is_ok());
+        assert_eq!(key(spec(1.5, 0.0, 512.0)), "w.address.sequential");
+        assert_eq!(key(spec(0.6, 0.6, 512.0)), "w.address.local");
+        assert_eq!(key(spec(f64::NAN, 0.0, 512.0)), "w.address.sequential");
+        assert_eq!(key(spec(0.2, 0.3, 0.0)), "w.address.local_sd");
+        assert!(Address::new(&spec(0.9, 0.1, 512.0), "w.address", site(100)).is_ok());
     }
 }

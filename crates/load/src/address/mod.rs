@@ -31,15 +31,15 @@ pub(crate) struct Site {
     pub(crate) capacity_sectors: u64,
     /// Streams that run over this volume (tasks of different streams come in any order).
     pub(crate) streams: u32,
+    /// What starts are multiples of; a sector where there is none.
+    pub(crate) align_bytes: Option<u64>,
 }
 
 impl Site {
-    /// `align_bytes` in sectors; a sector where there is none.
-    fn align(self, key: &str, align_bytes: Option<u64>) -> Result<u64, LoadError> {
-        let Some(bytes) = align_bytes else { return Ok(1) };
-        let align = whole_sectors(key, "align_bytes", bytes, self.sector_bytes)?;
-        self.fits(key, "align_bytes", bytes, align)?;
-        Ok(align)
+    /// The alignment in sectors.
+    fn align(self) -> Result<u64, LoadError> {
+        let Some(bytes) = self.align_bytes else { return Ok(1) };
+        self.length("workload", "align", bytes)
     }
 
     /// A length that must be whole sectors and fit the volume; in sectors.
@@ -76,20 +76,16 @@ impl Address {
     pub(crate) fn new(spec: &AddressSpec, key: &str, site: Site) -> Result<Self, LoadError> {
         use AddressSpec as Spec;
         Ok(match spec {
-            Spec::Uniform { align_bytes } => Address::Uniform(uniform::Uniform::new(key, *align_bytes, site)?),
-            Spec::Sequential { align_bytes, .. } => {
-                Address::Sequential(sequential::Sequential::new(key, *align_bytes, site)?)
+            Spec::Uniform {} => Address::Uniform(uniform::Uniform::new(site)?),
+            Spec::Sequential { .. } => Address::Sequential(sequential::Sequential::new(key, site)?),
+            Spec::Zipf { theta } => Address::Zipf(zipf::Zipf::new(key, *theta, site)?),
+            Spec::HotMembers { weights, chunk_bytes } => {
+                Address::HotMembers(hot_members::HotMembers::new(key, weights, *chunk_bytes, site)?)
             }
-            Spec::Zipf { theta, align_bytes } => Address::Zipf(zipf::Zipf::new(key, *theta, *align_bytes, site)?),
-            Spec::HotMembers { weights, chunk_bytes, align_bytes } => {
-                Address::HotMembers(hot_members::HotMembers::new(key, weights, *chunk_bytes, *align_bytes, site)?)
-            }
-            Spec::Strided { stride_bytes, align_bytes } => {
-                Address::Strided(strided::Strided::new(key, *stride_bytes, *align_bytes, site)?)
-            }
-            Spec::Mixed { sequential, local, local_sd_bytes, align_bytes } => {
+            Spec::Strided { stride_bytes } => Address::Strided(strided::Strided::new(key, *stride_bytes, site)?),
+            Spec::Mixed { sequential, local, local_sd_bytes } => {
                 let shares = (*sequential, *local);
-                Address::Mixed(mixed::Mixed::new(key, shares, *local_sd_bytes, *align_bytes, site)?)
+                Address::Mixed(mixed::Mixed::new(key, shares, *local_sd_bytes, site)?)
             }
             Spec::Listed { offset_bytes } => Address::Listed(listed::Listed::new(key, offset_bytes, site)?),
             Spec::AlignedStripe { stripe_bytes, chunk_bytes } => {
@@ -135,7 +131,7 @@ pub(crate) mod test_support {
 
     /// A volume of so many sectors of 512 bytes, one stream.
     pub(crate) fn site(capacity_sectors: u64) -> Site {
-        Site { sector_bytes: 512, capacity_sectors, streams: 1 }
+        Site { sector_bytes: 512, capacity_sectors, streams: 1, align_bytes: None }
     }
 
     /// `n` starts of requests of `sectors` sectors in one stream.
@@ -161,17 +157,15 @@ mod tests {
     /// One of each kind, with units of `unit` sectors of 512 bytes.
     fn kinds(unit: u64) -> Vec<AddressSpec> {
         let bytes = unit * 512;
-        let align_bytes = Some(bytes);
         vec![
-            AddressSpec::Uniform { align_bytes },
-            AddressSpec::Uniform { align_bytes: None },
-            AddressSpec::Sequential { streams: 1, align_bytes },
-            AddressSpec::Zipf { theta: 0.99, align_bytes },
-            AddressSpec::HotMembers { weights: vec![3.0, 1.0, 1.0], chunk_bytes: bytes, align_bytes: None },
-            AddressSpec::HotMembers { weights: vec![0.0, 1.0], chunk_bytes: bytes, align_bytes },
-            AddressSpec::Strided { stride_bytes: 3 * bytes, align_bytes },
-            AddressSpec::Mixed { sequential: 0.3, local: 0.4, local_sd_bytes: 2.5 * bytes as f64, align_bytes },
-            AddressSpec::Mixed { sequential: 0.1, local: 0.9, local_sd_bytes: 1e12, align_bytes: None },
+            AddressSpec::Uniform {},
+            AddressSpec::Sequential { streams: 1 },
+            AddressSpec::Zipf { theta: 0.99 },
+            AddressSpec::HotMembers { weights: vec![3.0, 1.0, 1.0], chunk_bytes: bytes },
+            AddressSpec::HotMembers { weights: vec![0.0, 1.0], chunk_bytes: bytes },
+            AddressSpec::Strided { stride_bytes: 3 * bytes },
+            AddressSpec::Mixed { sequential: 0.3, local: 0.4, local_sd_bytes: 2.5 * bytes as f64 },
+            AddressSpec::Mixed { sequential: 0.1, local: 0.9, local_sd_bytes: 1e12 },
             AddressSpec::Listed { offset_bytes: vec![5 * bytes, 0, 7 * bytes, bytes] },
             AddressSpec::AlignedStripe { stripe_bytes: 4 * bytes, chunk_bytes: bytes },
         ]
@@ -183,8 +177,10 @@ mod tests {
             unit in 1u64..9, units in 8u64..40, extra in 0u64..9, share in 0.0f64..1.0, seed: u64, streams in 1u32..4
         ) {
             let capacity = unit * units + extra.min(unit - 1);
-            for spec in kinds(unit) {
-                let mut address = Address::new(&spec, "a", Site { sector_bytes: 512, capacity_sectors: capacity, streams }).unwrap();
+            let alignments = [None, Some(unit * 512)];
+            for (spec, align_bytes) in kinds(unit).into_iter().flat_map(|spec| alignments.map(|align| (spec.clone(), align))) {
+                let site = Site { sector_bytes: 512, capacity_sectors: capacity, streams, align_bytes };
+                let mut address = Address::new(&spec, "a", site).unwrap();
                 let longest = address.longest();
                 prop_assert!(longest >= 1 && longest <= capacity);
                 for i in 0..50 {
@@ -200,14 +196,17 @@ mod tests {
 
     #[test]
     fn lengths_are_checked_with_their_key() {
-        let key = |spec: AddressSpec| Address::new(&spec, "w.address", site(100)).unwrap_err().key;
-        assert_eq!(key(AddressSpec::Uniform { align_bytes: Some(700) }), "w.address.align_bytes");
-        assert_eq!(key(AddressSpec::Uniform { align_bytes: Some(512 * 101) }), "w.address.align_bytes");
-        assert_eq!(key(AddressSpec::Zipf { theta: 0.0, align_bytes: None }), "w.address.theta");
-        assert_eq!(key(AddressSpec::Strided { stride_bytes: 0, align_bytes: None }), "w.address.stride_bytes");
-        let hot = |weights| AddressSpec::HotMembers { weights, chunk_bytes: 512 * 40, align_bytes: None };
+        let at = |spec: AddressSpec, site| Address::new(&spec, "w.address", site).unwrap_err().key;
+        for align_bytes in [700, 512 * 101] {
+            let site = Site { align_bytes: Some(align_bytes), ..site(100) };
+            assert_eq!(at(AddressSpec::Uniform {}, site), "workload.align");
+        }
+        let key = |spec| at(spec, site(100));
+        assert_eq!(key(AddressSpec::Zipf { theta: 0.0 }), "w.address.theta");
+        assert_eq!(key(AddressSpec::Strided { stride_bytes: 0 }), "w.address.stride");
+        let hot = |weights| AddressSpec::HotMembers { weights, chunk_bytes: 512 * 40 };
         assert_eq!(key(hot(vec![])), "w.address.weights");
-        assert_eq!(key(hot(vec![1.0; 3])), "w.address.chunk_bytes");
-        assert_eq!(key(AddressSpec::AlignedStripe { stripe_bytes: 1536, chunk_bytes: 1024 }), "w.address.stripe_bytes");
+        assert_eq!(key(hot(vec![1.0; 3])), "w.address.chunk");
+        assert_eq!(key(AddressSpec::AlignedStripe { stripe_bytes: 1536, chunk_bytes: 1024 }), "w.address.stripe");
     }
 }

@@ -3,7 +3,7 @@
 //! Purpose: scans and copies, the transfers of Uselton (2000). Each volume is divided equally among its streams; a stream
 //! runs through its own part from front to back and begins again.
 //!
-//! Invariants: no random word is drawn; within a stream requests leave no gap but what `align_bytes` asks for, and never
+//! Invariants: no random word is drawn; within a stream requests leave no gap but what the alignment asks for, and never
 //! cross into the next stream's part.
 
 use super::Site;
@@ -21,8 +21,8 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    pub(crate) fn new(key: &str, align_bytes: Option<u64>, site: Site) -> Result<Self, LoadError> {
-        let align_sectors = site.align(key, align_bytes)?;
+    pub(crate) fn new(key: &str, site: Site) -> Result<Self, LoadError> {
+        let align_sectors = site.align()?;
         let streams = u64::from(site.streams);
         // The only stream owns all of the volume, an unaligned remainder included.
         let part_sectors = match streams {
@@ -63,16 +63,16 @@ mod tests {
 
     #[test]
     fn a_stream_wraps_where_the_next_request_no_longer_fits() {
-        let spec = AddressSpec::Sequential { streams: 1, align_bytes: None };
+        let spec = AddressSpec::Sequential { streams: 1 };
         assert_eq!(starts(&spec, site(10), 3, 5), [0, 3, 6, 0, 3]);
-        let aligned = AddressSpec::Sequential { streams: 1, align_bytes: Some(2048) };
-        assert_eq!(starts(&aligned, site(12), 3, 4), [0, 4, 8, 0]);
+        let aligned = Site { align_bytes: Some(2048), ..site(12) };
+        assert_eq!(starts(&spec, aligned, 3, 4), [0, 4, 8, 0]);
     }
 
     #[test]
     fn streams_keep_to_their_parts() {
-        let spec = AddressSpec::Sequential { streams: 3, align_bytes: Some(1024) };
-        let site = Site { sector_bytes: 512, capacity_sectors: 32, streams: 3 };
+        let spec = AddressSpec::Sequential { streams: 3 };
+        let site = Site { sector_bytes: 512, capacity_sectors: 32, streams: 3, align_bytes: Some(1024) };
         let mut address = Address::new(&spec, "a", site).unwrap();
         let mut rng = Seed::new(1).draws();
         let mut draw = |stream| address.draw(&mut rng, 4, stream);
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn more_streams_than_places_are_refused() {
-        let spec = AddressSpec::Sequential { streams: 5, align_bytes: Some(1024) };
-        let site = Site { sector_bytes: 512, capacity_sectors: 9, streams: 5 };
+        let spec = AddressSpec::Sequential { streams: 5 };
+        let site = Site { sector_bytes: 512, capacity_sectors: 9, streams: 5, align_bytes: Some(1024) };
         assert_eq!(Address::new(&spec, "w.address", site).unwrap_err().key, "w.address.streams");
     }
 }

@@ -20,13 +20,13 @@ pub(crate) struct Strided {
 }
 
 impl Strided {
-    pub(crate) fn new(key: &str, stride_bytes: u64, align_bytes: Option<u64>, site: Site) -> Result<Self, LoadError> {
-        let stride_sectors = site.length(key, "stride_bytes", stride_bytes)?;
-        let align = site.align(key, align_bytes)?;
+    pub(crate) fn new(key: &str, stride_bytes: u64, site: Site) -> Result<Self, LoadError> {
+        let stride_sectors = site.length(key, "stride", stride_bytes)?;
+        let align = site.align()?;
         if !stride_sectors.is_multiple_of(align) {
             let align = align * u64::from(site.sector_bytes);
             let message = format!("{stride_bytes} bytes are not aligned; accepted: a multiple of {align} bytes");
-            return Err(LoadError::new(join(key, "stride_bytes"), message));
+            return Err(LoadError::new(join(key, "stride"), message));
         }
         let part = site.capacity_sectors / u64::from(site.streams) / align * align;
         let cursors = (0..u64::from(site.streams)).map(|stream| stream * part).collect();
@@ -49,18 +49,19 @@ impl Strided {
 #[cfg(test)]
 mod tests {
     use crate::address::test_support::{site, starts};
-    use crate::address::Address;
+    use crate::address::{Address, Site};
     use crate::spec::AddressSpec;
 
     #[test]
     fn starts_are_a_stride_apart() {
-        let spec = AddressSpec::Strided { stride_bytes: 2048, align_bytes: None };
+        let spec = AddressSpec::Strided { stride_bytes: 2048 };
         assert_eq!(starts(&spec, site(13), 2, 5), [0, 4, 8, 0, 4]);
     }
 
     #[test]
     fn the_stride_is_a_multiple_of_the_alignment() {
-        let spec = AddressSpec::Strided { stride_bytes: 1536, align_bytes: Some(1024) };
-        assert_eq!(Address::new(&spec, "a", site(13)).unwrap_err().key, "a.stride_bytes");
+        let spec = AddressSpec::Strided { stride_bytes: 1536 };
+        let site = Site { align_bytes: Some(1024), ..site(13) };
+        assert_eq!(Address::new(&spec, "a", site).unwrap_err().key, "a.stride");
     }
 }

@@ -17,8 +17,8 @@ pub(crate) struct Uniform {
 }
 
 impl Uniform {
-    pub(crate) fn new(key: &str, align_bytes: Option<u64>, site: Site) -> Result<Self, LoadError> {
-        let align_sectors = site.align(key, align_bytes)?;
+    pub(crate) fn new(site: Site) -> Result<Self, LoadError> {
+        let align_sectors = site.align()?;
         Ok(Uniform { capacity_sectors: site.capacity_sectors, align_sectors, last: (0, 0) })
     }
 
@@ -38,6 +38,7 @@ impl Uniform {
 #[cfg(test)]
 mod tests {
     use crate::address::test_support::{chi2_equal, site, starts};
+    use crate::address::Site;
     use crate::spec::AddressSpec;
 
     #[test]
@@ -45,7 +46,8 @@ mod tests {
         // 100 sectors, aligned to 8, requests of 8: starts 0, 8, ..., 88 and 92 is no multiple: 12 places.
         // Chi-squared, 11 degrees of freedom: 99.99 % quantile 37.4.
         let mut counts = [0; 12];
-        for start in starts(&AddressSpec::Uniform { align_bytes: Some(4096) }, site(100), 8, 60_000) {
+        let aligned = Site { align_bytes: Some(4096), ..site(100) };
+        for start in starts(&AddressSpec::Uniform {}, aligned, 8, 60_000) {
             assert_eq!(start % 8, 0);
             counts[(start / 8) as usize] += 1;
         }
@@ -54,6 +56,6 @@ mod tests {
 
     #[test]
     fn a_request_as_long_as_the_volume_begins_at_its_beginning() {
-        assert_eq!(starts(&AddressSpec::Uniform { align_bytes: None }, site(100), 100, 3), [0, 0, 0]);
+        assert_eq!(starts(&AddressSpec::Uniform {}, site(100), 100, 3), [0, 0, 0]);
     }
 }

@@ -1,6 +1,6 @@
 //! `zipf`: few places are popular.
 //!
-//! Purpose: skewed access. The volume is divided into places of `align_bytes`; the place of rank r = 1, 2, ... n has a
+//! Purpose: skewed access. The volume is divided into places as long as the alignment; the place of rank r = 1, 2, ... n has a
 //! chance proportional to `r^-theta`. Ranks are drawn by rejection-inversion: exact for every theta above 0, no table,
 //! fewer than 1.4 draws each. (The method of Gray et al. needs a sum over all places first and bars theta = 1.)
 //! Ranks are scattered by `place = rank * k mod n`, with k coprime to n near the golden section of it, so that the hot
@@ -28,9 +28,9 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
-    pub(crate) fn new(key: &str, theta: f64, align_bytes: Option<u64>, site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, theta: f64, site: Site) -> Result<Self, LoadError> {
         let theta = positive(key, "theta", theta)?;
-        let align_sectors = site.align(key, align_bytes)?;
+        let align_sectors = site.align()?;
         let places = site.capacity_sectors / align_sectors;
         let (scatter, ranks) = (scatter(places), Ranks::new(theta, places));
         Ok(Zipf { capacity_sectors: site.capacity_sectors, align_sectors, places, scatter, ranks })
@@ -172,9 +172,9 @@ mod tests {
 
     #[test]
     fn huge_volumes_need_no_memory_and_reach_far() {
-        let spec = AddressSpec::Zipf { theta: 0.9, align_bytes: Some(4096) };
+        let spec = AddressSpec::Zipf { theta: 0.9 };
         let capacity = 1 << 45;
-        let seen = starts(&spec, site(capacity), 8, 10_000);
+        let seen = starts(&spec, Site { align_bytes: Some(4096), ..site(capacity) }, 8, 10_000);
         assert!(seen.iter().all(|s| s % 8 == 0 && s + 8 <= capacity));
         let upper = seen.iter().filter(|&&s| s >= capacity / 2).count();
         assert!((4000..6000).contains(&upper), "upper half {upper}");

@@ -95,7 +95,7 @@ impl Adjust {
         max_depth: u32,
     ) -> Result<Self, LoadError> {
         let percentile = check_percentile(&crate::error::join(key, "percentile"), percentile)?;
-        let target = Duration::from_s_f64(positive(key, "target_ms", target_ms)? / 1e3);
+        let target = Duration::from_s_f64(positive(key, "target", target_ms)? / 1e3);
         at_least_one(key, "initial_depth", initial)?;
         if max_depth < initial {
             let message = format!("{max_depth}; accepted: at least initial_depth, {initial}");
@@ -275,7 +275,7 @@ mod tests {
     fn input_is_checked_with_its_key() {
         let key = |p, t, i, m| Adjust::new("load", p, t, i, m).unwrap_err().key;
         assert_eq!(key(100.0, 1.0, 1, 1), "load.percentile");
-        assert_eq!(key(90.0, 0.0, 1, 1), "load.target_ms");
+        assert_eq!(key(90.0, 0.0, 1, 1), "load.target");
         assert_eq!(key(90.0, 1.0, 0, 1), "load.initial_depth");
         assert_eq!(key(90.0, 1.0, 5, 4), "load.max_depth");
     }

@@ -106,7 +106,7 @@ pub fn place(
             "{} bytes are more than a volume of {volume_bytes}; accepted: at least one group a volume",
             fs.group_bytes
         );
-        return Err(LoadError::new("files.file_system.group_bytes", message));
+        return Err(LoadError::new("files.file_system.group", message));
     }
     let group_of = |file: usize| file as u64 * groups / sizes.len() as u64;
     let mut places = vec![Place::default(); sizes.len()];
@@ -226,7 +226,7 @@ mod tests {
         let error = place(&fs, &[250_000; 100], 20_000_000, 512, Seed::new(1)).expect_err("25 MB into 20");
         assert_eq!(error.key, "files.count");
         let error = place(&fs, &[1000], 1_000_000, 512, Seed::new(1)).expect_err("no group");
-        assert_eq!(error.key, "files.file_system.group_bytes");
+        assert_eq!(error.key, "files.file_system.group");
     }
 
     #[test]

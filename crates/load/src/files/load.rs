@@ -19,7 +19,7 @@ use super::cache::{Cache, Key};
 use super::layout::{place, Place};
 use super::plan::{self, Sequence, Wanted};
 use super::record::FilesRecord;
-use super::spec::{FileSystemSpec, FilesSpec, ReadingSpec};
+use super::spec::{FileSystemSpec, FilesSpec};
 use crate::recorder::{Done, Recorder};
 use crate::{Limits, LoadError, LoadSpec, SizeSpec, Volume};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag, Seed};
@@ -75,7 +75,9 @@ struct Pending {
 #[derive(Debug, Clone)]
 pub struct FileLoad {
     fs: FileSystemSpec,
-    reading: ReadingSpec,
+    /// The host's work for a file, before anything is read and for each KiB of it.
+    open_work: Duration,
+    us_per_kib: f64,
     sector_bytes: u64,
     sizes: Vec<u64>,
     volume: Vec<u32>,
@@ -141,13 +143,14 @@ impl FileLoad {
         };
         Ok(FileLoad {
             fs: spec.file_system.clone(),
-            reading: spec.reading,
+            open_work: Duration::ZERO,
+            us_per_kib: 0.0,
             sector_bytes,
             sizes,
             volume,
             places,
             readers: (0..readers).map(reader).collect(),
-            cache: Cache::new(spec.file_system.inode_cache_blocks),
+            cache: Cache::new(spec.file_system.inode_cache_bytes / spec.file_system.block_bytes),
             pending: Vec::new(),
             free_tags: Vec::new(),
             requests: VecDeque::new(),
@@ -162,6 +165,12 @@ impl FileLoad {
             recorder: Recorder::new(limits, 1, false)?,
             record: FilesRecord::default(),
         })
+    }
+
+    /// The same readers, each of whom costs the host so many microseconds before anything of a file is read, and so many for
+    /// each KiB (1024 bytes) of it.
+    pub fn with_host_work(self, file_us: f64, file_us_per_kib: f64) -> FileLoad {
+        FileLoad { open_work: Duration::from_s_f64(file_us / 1e6), us_per_kib: file_us_per_kib, ..self }
     }
 
     /// Size of every file, by number.
@@ -311,7 +320,7 @@ impl FileLoad {
         clusters(&self.fs, place, self.sizes[file as usize], self.sector_bytes, &mut r.clusters);
         r.arrived.clear();
         r.arrived.resize(r.clusters.len(), false);
-        self.work.push_back((reader, Duration::from_s_f64(self.reading.open_us / 1e6)));
+        self.work.push_back((reader, self.open_work));
     }
 
     fn opened(&mut self, reader: u32, now: Instant) {
@@ -352,7 +361,7 @@ impl FileLoad {
     fn take(&mut self, reader: u32) {
         let r = &mut self.readers[reader as usize];
         r.stage = Stage::Taking;
-        let us = r.clusters[r.at].bytes as f64 / 1024.0 * self.reading.us_per_kib;
+        let us = r.clusters[r.at].bytes as f64 / 1024.0 * self.us_per_kib;
         self.work.push_back((reader, Duration::from_s_f64(us / 1e6)));
     }
 
@@ -450,9 +459,9 @@ fn check(spec: &FilesSpec, readers: u32, sector_bytes: u32) -> Result<(), LoadEr
     let block = fs.block_bytes;
     if !BLOCKS.contains(&block) || !block.is_multiple_of(u64::from(sector_bytes)) {
         let message = format!("{block}; accepted: a multiple of {sector_bytes} from 512 bytes to 1 GiB");
-        return Err(LoadError::new("files.file_system.block_bytes", message));
+        return Err(LoadError::new("files.file_system.block", message));
     }
-    for (key, bytes) in [("cluster_bytes", fs.cluster_bytes), ("group_bytes", fs.group_bytes)] {
+    for (key, bytes) in [("cluster", fs.cluster_bytes), ("group", fs.group_bytes)] {
         if bytes == 0 || bytes > 1 << 40 || !bytes.is_multiple_of(block) {
             let message = format!("{bytes}; accepted: a multiple of the block's {block} bytes, up to 1 TiB");
             return Err(LoadError::new(format!("files.file_system.{key}"), message));
@@ -468,15 +477,13 @@ fn check(spec: &FilesSpec, readers: u32, sector_bytes: u32) -> Result<(), LoadEr
     }
     if let Some(run) = fs.run_bytes.filter(|&run| !(run.is_finite() && run >= block as f64)) {
         let message = format!("{run}; accepted: at least a block's {block} bytes");
-        return Err(LoadError::new("files.file_system.run_bytes", message));
+        return Err(LoadError::new("files.file_system.run", message));
     }
-    let times = [
-        ("files.reading.open_us", spec.reading.open_us),
-        ("files.reading.us_per_kib", spec.reading.us_per_kib),
-        ("files.file_system.inode_update_s", fs.inode_update_s.unwrap_or(0.0)),
-    ];
-    match times.iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
-        Some((key, value)) => Err(LoadError::new(*key, format!("{value}; accepted: a time of at least 0"))),
+    match fs.inode_update_s.filter(|every| !(every.is_finite() && *every >= 0.0)) {
+        Some(every) => {
+            let message = format!("{every} s; accepted: a time of at least 0");
+            Err(LoadError::new("files.file_system.inode_update", message))
+        }
         None => Ok(()),
     }
 }

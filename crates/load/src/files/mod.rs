@@ -26,4 +26,4 @@ mod spec;
 pub use access::AccessName;
 pub use load::FileLoad;
 pub use record::{AccessTotals, FilesRecord, SizeTotals};
-pub use spec::{FileSystemSpec, FilesSpec, Numbers, Order, ReadingSpec};
+pub use spec::{FileSystemSpec, FilesSpec, Numbers, Order};

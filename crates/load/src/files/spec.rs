@@ -40,8 +40,10 @@ pub enum Order {
 #[serde(default, deny_unknown_fields)]
 pub struct FileSystemSpec {
     /// A block.
+    #[serde(rename = "block")]
     pub block_bytes: u64,
     /// Most that is read at a time.
+    #[serde(rename = "cluster")]
     pub cluster_bytes: u64,
     /// Clusters asked for before they are needed.
     pub read_ahead_clusters: u32,
@@ -51,17 +53,21 @@ pub struct FileSystemSpec {
     pub blocks_per_indirect: u64,
     /// Mean length of the runs in which a file's blocks lie side by side: after each block the file goes on elsewhere in its
     /// group with the chance that gives this mean. Null: every file lies whole.
+    #[serde(rename = "run")]
     pub run_bytes: Option<f64>,
     /// Bytes of the volume that a cylinder group covers.
+    #[serde(rename = "group")]
     pub group_bytes: u64,
     /// At the front of a group, before its inodes: its own structures.
     pub group_header_blocks: u64,
     /// Inodes in a block.
     pub inodes_per_block: u64,
-    /// Inode blocks kept in memory, those used longest ago dropped first.
-    pub inode_cache_blocks: u64,
+    /// Memory for inode blocks, those used longest ago dropped first.
+    #[serde(rename = "inode_cache")]
+    pub inode_cache_bytes: u64,
     /// Inode blocks of files that were read, for the time of access in them has changed, are written at multiples of this
     /// time, all at once; null: never.
+    #[serde(rename = "inode_update", with = "raidlab_types::unit::ns_as_s_option")]
     pub inode_update_s: Option<f64>,
 }
 
@@ -77,20 +83,10 @@ impl Default for FileSystemSpec {
             group_bytes: 6_201_344,
             group_header_blocks: 2,
             inodes_per_block: 64,
-            inode_cache_blocks: 0,
+            inode_cache_bytes: 0,
             inode_update_s: None,
         }
     }
-}
-
-/// What a reader's program and its host do for a file, on the host's processors: `files.reading` in the cell.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReadingSpec {
-    /// Before anything is read: finding the file and opening it, in microseconds.
-    pub open_us: f64,
-    /// Taking in what was read, in microseconds a KiB (1024 bytes).
-    pub us_per_kib: f64,
 }
 
 /// Whole files in place of requests: `files` in the cell. Their sizes are those of the workload, their readers are the tasks
@@ -116,9 +112,6 @@ pub struct FilesSpec {
     /// What holds them.
     #[serde(default)]
     pub file_system: FileSystemSpec,
-    /// What a reader does with them.
-    #[serde(default)]
-    pub reading: ReadingSpec,
 }
 
 fn one() -> u32 {

@@ -61,7 +61,7 @@ impl Window {
             return Err(LoadError::new("measure", "says no amount; accepted: requests, a duration or both"));
         }
         if limits.measure.requests == Some(0) || measure_for == Some(Duration::ZERO) {
-            let name = if limits.measure.requests == Some(0) { "requests" } else { "duration_s" };
+            let name = if limits.measure.requests == Some(0) { "requests" } else { "duration" };
             return Err(LoadError::new(join("measure", name), "0; accepted: above 0"));
         }
         let warm_requests = limits.warmup.requests.unwrap_or(0);
@@ -232,7 +232,7 @@ fn checked(limit: &Limit, key: &str) -> Result<Option<Duration>, LoadError> {
     // A century is far beyond any run and well within 64 bits of nanoseconds.
     if !(0.0..=3.2e9).contains(&seconds) {
         let message = format!("{seconds} s; accepted: 0 to 3.2e9 s");
-        return Err(LoadError::new(join(key, "duration_s"), message));
+        return Err(LoadError::new(join(key, "duration"), message));
     }
     Ok(Some(Duration::from_s_f64(seconds)))
 }
@@ -325,8 +325,8 @@ mod tests {
     fn limits_are_checked_with_their_key() {
         let key = |warmup, measure| Window::new(&Limits { warmup, measure }, false).unwrap_err().key;
         assert_eq!(key(Limit::default(), Limit::default()), "measure");
-        assert_eq!(key(limit(None, Some(-1.0)), limit(Some(1), None)), "warmup.duration_s");
+        assert_eq!(key(limit(None, Some(-1.0)), limit(Some(1), None)), "warmup.duration");
         assert_eq!(key(Limit::default(), limit(Some(0), None)), "measure.requests");
-        assert_eq!(key(Limit::default(), limit(None, Some(0.0))), "measure.duration_s");
+        assert_eq!(key(Limit::default(), limit(None, Some(0.0))), "measure.duration");
     }
 }

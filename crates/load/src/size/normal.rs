@@ -23,7 +23,7 @@ pub(crate) struct Normal {
 impl Normal {
     pub(crate) fn new(key: &str, mean_bytes: f64, sd_bytes: f64, room: Room) -> Result<Self, LoadError> {
         let mean_sectors = mean_sectors(key, mean_bytes, room.sector_bytes, room.longest_sectors)?;
-        let sd_sectors = positive(key, "sd_bytes", sd_bytes)? / f64::from(room.sector_bytes);
+        let sd_sectors = positive(key, "sd", sd_bytes)? / f64::from(room.sector_bytes);
         Ok(Normal { mean_sectors, sd_sectors, room })
     }
 

@@ -23,10 +23,10 @@ pub(super) fn check(
     if spec.buffers == 0 || spec.buffers > 1 << 16 {
         return wrong("buffers", format!("{}; accepted: 1 to 65536", spec.buffers));
     }
-    if [&spec.from, &spec.to].iter().all(|end| matches!(end, EndSpec::Memory)) {
-        return wrong("to", "from memory to memory takes no time here; accepted: one end that is not memory".into());
+    if [&spec.source, &spec.sink].iter().all(|end| matches!(end, EndSpec::Memory)) {
+        return wrong("sink", "from memory to memory takes no time here; accepted: one end that is not memory".into());
     }
-    for (name, end) in [("from", &spec.from), ("to", &spec.to)] {
+    for (name, end) in [("source", &spec.source), ("sink", &spec.sink)] {
         let key = format!("{key}.{name}");
         match end {
             EndSpec::Memory => {}
@@ -35,9 +35,9 @@ pub(super) fn check(
                 return Err(LoadError::new(format!("{key}.way"), message));
             }
             EndSpec::Way { .. } => {}
-            EndSpec::Tape { rate_mb_s, start_stop_ms, .. } => {
-                crate::error::positive(&key, "rate_mb_s", *rate_mb_s)?;
-                time(&key, "start_stop_ms", *start_stop_ms)?;
+            EndSpec::Tape { mb_s, start_stop_ms, .. } => {
+                crate::error::positive(&key, "mb_s", *mb_s)?;
+                time(&key, "start_stop", *start_stop_ms)?;
             }
             EndSpec::Array { .. } => check_file(&key, end, spec, volumes, sector)?,
         }
@@ -46,7 +46,7 @@ pub(super) fn check(
 }
 
 fn check_file(key: &str, end: &EndSpec, spec: &StreamSpec, volumes: &[Volume], sector: u64) -> Result<(), LoadError> {
-    let EndSpec::Array { volume, offset_bytes, request_bytes, us_per_kib, .. } = end else { return Ok(()) };
+    let EndSpec::Array { volume, offset_bytes, request_bytes, file_us_per_kib, .. } = end else { return Ok(()) };
     let wrong = |name: &str, message: String| Err(LoadError::new(format!("{key}.{name}"), message));
     let Some(of) = volumes.get(*volume as usize) else {
         return wrong("volume", format!("{volume}; accepted: 0 to {}", volumes.len() - 1));
@@ -54,7 +54,7 @@ fn check_file(key: &str, end: &EndSpec, spec: &StreamSpec, volumes: &[Volume], s
     let request = request_bytes.unwrap_or(spec.block_bytes);
     if request == 0 || request > 1 << 30 || !request.is_multiple_of(sector) {
         let message = format!("{request}; accepted: a multiple of the sector's {sector} bytes up to 1 GiB");
-        return wrong("request_bytes", message);
+        return wrong("request", message);
     }
     if !offset_bytes.is_multiple_of(sector) {
         return wrong("offset_bytes", format!("{offset_bytes}; accepted: whole sectors"));
@@ -64,7 +64,7 @@ fn check_file(key: &str, end: &EndSpec, spec: &StreamSpec, volumes: &[Volume], s
         let message = format!("{offset_bytes}; accepted: so that {} bytes fit in {room}", spec.bytes);
         return wrong("offset_bytes", message);
     }
-    time(key, "us_per_kib", *us_per_kib)
+    time(key, "file_per_kib", *file_us_per_kib)
 }
 
 fn time(key: &str, name: &str, value: f64) -> Result<(), LoadError> {

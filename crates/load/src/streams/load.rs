@@ -108,8 +108,8 @@ impl StreamLoad {
         }
         let running = |spec: &StreamSpec| Running {
             name: spec.name.clone(),
-            from: spec.from.kind(),
-            to: spec.to.kind(),
+            from: spec.source.kind(),
+            to: spec.sink.kind(),
             bytes: spec.bytes,
             block_bytes: spec.block_bytes,
             blocks: spec.bytes.div_ceil(spec.block_bytes),
@@ -401,12 +401,12 @@ impl StreamLoad {
 }
 
 fn end(spec: &StreamSpec, side: usize, sector_bytes: u64) -> End {
-    let (end, kind) = if side == SOURCE { (&spec.from, RequestKind::Read) } else { (&spec.to, RequestKind::Write) };
+    let (end, kind) = if side == SOURCE { (&spec.source, RequestKind::Read) } else { (&spec.sink, RequestKind::Write) };
     match *end {
         EndSpec::Memory => End::Memory,
         EndSpec::Way { way } => End::Way(way),
-        EndSpec::Tape { rate_mb_s, buffer_bytes, start_stop_ms } => {
-            let drive = drive(rate_mb_s, buffer_bytes, start_stop_ms);
+        EndSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
+            let drive = drive(mb_s, buffer_bytes, start_stop_ms);
             if side == SOURCE {
                 End::Player(Playing::new(drive))
             } else {

@@ -45,7 +45,9 @@ pub(super) struct FileEnd {
 
 impl FileEnd {
     pub fn new(end: &EndSpec, kind: RequestKind, bytes: u64, block_bytes: u64, sector_bytes: u64) -> Option<FileEnd> {
-        let &EndSpec::Array { volume, offset_bytes, request_bytes, ahead_bytes, us_per_kib } = end else { return None };
+        let &EndSpec::Array { volume, offset_bytes, request_bytes, ahead_bytes, file_us_per_kib } = end else {
+            return None;
+        };
         Some(FileEnd {
             volume,
             kind,
@@ -54,7 +56,7 @@ impl FileEnd {
             bytes,
             request_bytes: request_bytes.unwrap_or(block_bytes),
             ahead_bytes,
-            us_per_kib,
+            us_per_kib: file_us_per_kib,
             issued: 0,
             landed: 0,
             beyond: BTreeSet::new(),
@@ -181,6 +183,6 @@ impl Side {
 }
 
 /// A drive from its words.
-pub(super) fn drive(rate_mb_s: f64, buffer_bytes: u64, start_stop_ms: f64) -> Drive {
-    Drive { ns_per_byte: 1000.0 / rate_mb_s, buffer_bytes, start_stop_ns: (start_stop_ms * 1e6) as u64 }
+pub(super) fn drive(mb_s: f64, buffer_bytes: u64, start_stop_ms: f64) -> Drive {
+    Drive { ns_per_byte: 1000.0 / mb_s, buffer_bytes, start_stop_ns: (start_stop_ms * 1e6) as u64 }
 }

@@ -13,9 +13,9 @@ pub struct StreamSpec {
     /// What it is called in the result.
     pub name: String,
     /// Where its bytes come from.
-    pub from: EndSpec,
+    pub source: EndSpec,
     /// Where they go.
-    pub to: EndSpec,
+    pub sink: EndSpec,
     /// Bytes that its program moves at once.
     pub block_bytes: u64,
     /// How many bytes in all.
@@ -40,23 +40,24 @@ pub enum EndSpec {
         #[serde(default)]
         offset_bytes: u64,
         /// What the file system asks of the array at a time; absent: a block.
-        #[serde(default)]
+        #[serde(rename = "request", default)]
         request_bytes: Option<u64>,
         /// How far the file system reads ahead of the program, or writes behind it.
         #[serde(default)]
         ahead_bytes: u64,
         /// The host's work for each KiB (1024 bytes): copying between the program and the file system.
-        #[serde(default)]
-        us_per_kib: f64,
+        #[serde(rename = "file_per_kib", default, with = "raidlab_types::unit::ns_as_us")]
+        file_us_per_kib: f64,
     },
     /// A tape drive.
     Tape {
         /// While it runs.
-        rate_mb_s: f64,
+        mb_s: f64,
         /// What it holds between the stream and the tape.
+        #[serde(rename = "buffer")]
         buffer_bytes: u64,
         /// From the arrival of data (or of room) to running again.
-        #[serde(default)]
+        #[serde(rename = "start_stop", default, with = "raidlab_types::unit::ns_as_ms")]
         start_stop_ms: f64,
     },
     /// Somewhere behind stations of the path: a network, somebody else's disk.

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceSpec {
-    /// The file. Whoever drives the load opens it; nothing here does.
-    pub path: String,
+    /// Where it is. Whoever drives the load opens it; nothing here does.
+    pub file: String,
     /// Its format; guessed from its first lines if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,

@@ -1,7 +1,9 @@
 //! A small simulator to drive a load: a heap of completions and a virtual clock.
 #![allow(dead_code)] // Each test file uses its own part of it.
 
-use raidlab_load::{AddressSpec, Limit, Limits, Load, LoadError, LoadSpec, SizeSpec, Volume, VolumeSpec, WorkloadSpec};
+use raidlab_load::{
+    AddressSpec, Align, Limit, Limits, Load, LoadError, LoadSpec, SizeSpec, Volume, VolumeSpec, WorkloadSpec,
+};
 use raidlab_types::{Instant, Request, Seed};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +15,8 @@ pub fn workload() -> WorkloadSpec {
     WorkloadSpec {
         read_fraction: 0.7,
         size: SizeSpec::Fixed { bytes: 8192 },
-        address: AddressSpec::Uniform { align_bytes: Some(8192) },
+        address: AddressSpec::Uniform {},
+        align: Some(Align::Bytes(8192)),
         volumes: VolumeSpec::Uniform,
         span: None,
         task: None,

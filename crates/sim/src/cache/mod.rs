@@ -16,7 +16,7 @@
 //! - Every request is answered once: a read by as many sectors as it asked for, a write by one answer.
 //! - What can be read from writes that are not destaged is not fetched for it. A sector is destaged once for each time it
 //!   became dirty, and never twice at a time.
-//! - Dirty sectors never exceed `dirty_bytes`, but for a single write that is larger and finds no other.
+//! - Dirty sectors never exceed `dirty_room`, but for a single write that is larger and finds no other.
 //! - Lines that hold no awaited data are given up, the least recently used first.
 //!
 //! Reference: S. Akyürek, K. Salem, *Management of partially safe buffers*, IEEE Trans. Computers 44 (1995) (destage);

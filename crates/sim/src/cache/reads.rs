@@ -29,7 +29,7 @@ pub(super) struct Reads {
 impl Reads {
     pub fn new(spec: &CacheSpec, sector_bytes: u64, volume_sectors: u64) -> Reads {
         Reads {
-            lines: Lines::new(spec.read_bytes / spec.line_bytes),
+            lines: Lines::new(spec.read_room_bytes / spec.line_bytes),
             line_sectors: spec.line_bytes / sector_bytes,
             fetch_lines: spec.fetch_bytes / spec.line_bytes,
             ahead_sectors: spec.read_ahead_bytes / sector_bytes,

@@ -12,25 +12,29 @@ pub struct CacheSpec {
     #[serde(default)]
     pub only: Option<Vec<u32>>,
     /// The least that is fetched; a whole number of sectors.
+    #[serde(rename = "line")]
     pub line_bytes: u64,
     /// The most that is fetched at once; a whole number of lines.
+    #[serde(rename = "fetch")]
     pub fetch_bytes: u64,
     /// Room for what was read or destaged.
-    pub read_bytes: u64,
+    #[serde(rename = "read_room")]
+    pub read_room_bytes: u64,
     /// How far beyond a sequential read is fetched; 0: nothing is.
-    #[serde(default)]
+    #[serde(rename = "read_ahead", default)]
     pub read_ahead_bytes: u64,
     /// The longest write that is answered before it is on the members; 0: none is.
-    #[serde(default)]
+    #[serde(rename = "write_back_up_to", default)]
     pub write_back_up_to_bytes: u64,
     /// Room for what is not yet on the members.
-    pub dirty_bytes: u64,
+    #[serde(rename = "dirty_room")]
+    pub dirty_room_bytes: u64,
     /// How many stripes are destaged at a time.
     #[serde(default = "one")]
     pub destages: u32,
     /// What a write pays that is answered before it is on the members, such as its copy in another controller.
     #[serde(default)]
-    pub copy: Vec<VisitSpec>,
+    pub copy_path: Vec<VisitSpec>,
 }
 
 fn one() -> u32 {
@@ -49,9 +53,9 @@ impl CacheSpec {
             true => Ok(()),
             false => Err(SimError::new(format!("{key}.{name}"), format!("{value}; accepted: a multiple of {of}"))),
         };
-        multiple("line_bytes", self.line_bytes, sector_bytes)?;
-        multiple("fetch_bytes", self.fetch_bytes, self.line_bytes)?;
-        for (name, value) in [("dirty_bytes", self.dirty_bytes), ("read_bytes", self.read_bytes)] {
+        multiple("line", self.line_bytes, sector_bytes)?;
+        multiple("fetch", self.fetch_bytes, self.line_bytes)?;
+        for (name, value) in [("dirty_room", self.dirty_room_bytes), ("read_room", self.read_room_bytes)] {
             if value == 0 {
                 return Err(SimError::new(format!("{key}.{name}"), "0; accepted: at least 1"));
             }

@@ -13,12 +13,12 @@ fn spec(rng: &mut CounterRng) -> CacheSpec {
         only: None,
         line_bytes: line,
         fetch_bytes: line * (1 + rng.below(8)),
-        read_bytes: line * (1 + rng.below(64)),
+        read_room_bytes: line * (1 + rng.below(64)),
         read_ahead_bytes: line * rng.below(16),
         write_back_up_to_bytes: SECTOR * rng.below(32),
-        dirty_bytes: SECTOR * (1 + rng.below(256)),
+        dirty_room_bytes: SECTOR * (1 + rng.below(256)),
         destages: 1 + rng.below(3) as u32,
-        copy: Vec::new(),
+        copy_path: Vec::new(),
     }
 }
 
@@ -98,9 +98,9 @@ fn every_request_is_answered_once_whatever_comes_when() {
             next = lba + sectors;
             largest = largest.max(sectors);
             world.ask(tag, kind, Extent::new(lba, sectors));
-            let room = (spec.dirty_bytes / SECTOR).max(largest);
+            let room = (spec.dirty_room_bytes / SECTOR).max(largest);
             assert!(world.cache.writes.held() <= room, "{} sectors in {room}", world.cache.writes.held());
-            assert!(world.cache.reads.lines_there() as u64 <= spec.read_bytes / spec.line_bytes);
+            assert!(world.cache.reads.lines_there() as u64 <= spec.read_room_bytes / spec.line_bytes);
             for _ in 0..rng.below(4) {
                 if !world.running.is_empty() {
                     world.finish(rng.below(world.running.len() as u64) as usize);
@@ -119,12 +119,12 @@ fn plain(read_ahead_lines: u64, write_back_up_to_bytes: u64) -> CacheSpec {
         only: None,
         line_bytes: 8 * SECTOR,
         fetch_bytes: 32 * SECTOR,
-        read_bytes: 1024 * SECTOR,
+        read_room_bytes: 1024 * SECTOR,
         read_ahead_bytes: read_ahead_lines * 8 * SECTOR,
         write_back_up_to_bytes,
-        dirty_bytes: 256 * SECTOR,
+        dirty_room_bytes: 256 * SECTOR,
         destages: 1,
-        copy: Vec::new(),
+        copy_path: Vec::new(),
     }
 }
 

@@ -45,7 +45,7 @@ impl Writes {
     pub fn new(spec: &CacheSpec, sector_bytes: u64, stripe_sectors: u64) -> Writes {
         Writes {
             write_back_sectors: spec.write_back_up_to_bytes / sector_bytes,
-            most_dirty: (spec.dirty_bytes / sector_bytes).max(1),
+            most_dirty: (spec.dirty_room_bytes / sector_bytes).max(1),
             stripe_sectors: stripe_sectors.max(1),
             most_destages: spec.destages as usize,
             dirty: Runs::default(),

@@ -2,7 +2,7 @@
 
 use super::{Observer, Sim};
 use crate::cache::Cache;
-use crate::config::SimConfig;
+use crate::config::{HostSpec, SimConfig};
 use crate::conserve::Ledger;
 use crate::error::SimError;
 use crate::events::Timers;
@@ -58,7 +58,9 @@ pub(super) fn files(
     if !config.missing.is_empty() {
         return Err(LoadError::new("missing", "whole files are read from arrays that are whole; accepted: []"));
     }
-    FileLoad::new(files, &config.load, &config.workload.size, &config.limits, volumes, sector_bytes, seed)
+    let load = FileLoad::new(files, &config.load, &config.workload.size, &config.limits, volumes, sector_bytes, seed)?;
+    let HostSpec { file_us, file_us_per_kib, .. } = config.host;
+    Ok(load.with_host_work(file_us, file_us_per_kib))
 }
 
 /// A device a member, and the sector they share.
@@ -87,11 +89,11 @@ fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimE
 fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, SimError> {
     let (specs, sector_bytes) = (&config.path.caches, u64::from(layout.sector_bytes()));
     for (i, spec) in specs.iter().enumerate() {
-        spec.check(&format!("path.caches[{i}]"), sector_bytes)?;
+        spec.check(&format!("path.cache[{i}]"), sector_bytes)?;
     }
     if !specs.is_empty() && config.host.issue_us > 0.0 {
         let message = format!("{}; accepted: 0 where caches stand between host and array", config.host.issue_us);
-        return Err(SimError::new("host.issue_us", message));
+        return Err(SimError::new("host.issue", message));
     }
     if specs.is_empty() {
         return Ok(Vec::new());

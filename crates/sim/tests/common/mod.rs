@@ -28,8 +28,8 @@ pub fn workload(text: &str) -> WorkloadSpec {
 /// Uniform aligned requests of a fixed size.
 pub fn random(read_fraction: f64, bytes: u64) -> WorkloadSpec {
     workload(&format!(
-        r#"{{"read_fraction": {read_fraction}, "size": {{"kind": "fixed", "bytes": {bytes}}},
-            "address": {{"kind": "uniform", "align_bytes": {bytes}}}}}"#
+        r#"{{"read": {read_fraction}, "size": {{"kind": "fixed", "bytes": {bytes}}},
+            "address": {{"kind": "uniform"}}}}"#
     ))
 }
 

@@ -98,9 +98,9 @@ def cell(
         "members": [device],
         "load": load,
         "workload": {
-            "read_fraction": read_fraction,
+            "read": read_fraction,
             "size": {"kind": "fixed", "bytes": size_bytes},
-            "address": {"kind": "uniform", "align_bytes": size_bytes},
+            "address": {"kind": "uniform"},
         },
         "warmup": {"requests": requests // 10},
         "measure": {"requests": requests},

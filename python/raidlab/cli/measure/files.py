@@ -100,9 +100,7 @@ def files(
             io=cast("Literal['auto', 'direct', 'buffered']", parse_word("--io", io, ("auto", "direct", "buffered"))),
             verify=cast("Literal['full', 'sample', 'off']", parse_word("--verify", verify, ("sample", "full", "off"))),
             drop_caches=drop_caches,
-            duration_s=None
-            if runtime is None
-            else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED) / 1e9,
+            duration=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED),
         ),
         readers=parse_counts("--readers", readers),
         repeats=repeats,

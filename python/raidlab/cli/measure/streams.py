@@ -85,7 +85,7 @@ def streams(
         pairs,
         seed=seed,
         destroy=[Path(device) for device in destroy or []],
-        duration_s=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED) / 1e9,
+        duration=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED),
         keep=keep,
         data=None if data is None else Path(data),
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import gcd
-from typing import Any
+from typing import Any, Literal
 
 from raidlab.errors import InputError, Problem, RefusedError
 from raidlab.formats.fio import places
@@ -22,7 +22,18 @@ from raidlab.formats.fio.notes import notes_of
 from raidlab.formats.fio.options import Job, JobFile
 from raidlab.formats.fio.places import Look, Part
 from raidlab.formats.fio.values import NULL_ENGINE, WAITING_ENGINES, ByDirection
+from raidlab.study.cell import DirectCell, Span
 from raidlab.study.expand import derive_seed
+from raidlab.study.workload import (
+    Address,
+    DrawnRequests,
+    FixedSize,
+    SequentialAddress,
+    StridedAddress,
+    TableSize,
+    UniformAddress,
+    ZipfAddress,
+)
 
 DEFAULT_BLOCK_BYTES = 4096
 SECTOR_BYTES = 512
@@ -58,7 +69,7 @@ class Lane:
     """One cell, and what to do around it."""
 
     job: Job
-    cell: dict[str, Any]
+    cell: DirectCell
     parts: tuple[Part, ...]
 
     @property
@@ -86,15 +97,15 @@ class _Importer:
     def lanes(self, job: Job, number: int) -> list[Lane]:
         """The lanes of a job; problems are collected."""
         sizes = self._sizes(job)
-        parts, shared = self._parts(job, min(sizes["bytes"]) if sizes else DEFAULT_BLOCK_BYTES)
+        parts, shared = self._parts(job, min(sizes.bytes) if sizes else DEFAULT_BLOCK_BYTES)
         if not parts or sizes is None:
             return []
-        if min(part.size_bytes for part in parts) < max(sizes["bytes"]):
+        if min(part.size_bytes for part in parts) < max(sizes.bytes):
             self.problems.append(job.problem("size", "a request is longer than the part of the file it lies in"))
             return []
         workload = self._workload(job, sizes, parts, shared=shared)
         mean_bytes = _mean(sizes)
-        load = load_of(job, mean_bytes, min(sizes["bytes"]))
+        load = load_of(job, mean_bytes, min(sizes.bytes))
         if workload is None or isinstance(load, Problem):
             self.problems += [load] if isinstance(load, Problem) else []
             return []
@@ -109,24 +120,26 @@ class _Importer:
         return [
             Lane(
                 job,
-                {
-                    "engine": "direct",
-                    "seed": self._seed(job, number, lane),
-                    "targets": [target_of(part) for part in parts],
-                    **_spans(parts),
-                    **_sector(workload),
+                DirectCell(
+                    seed=self._seed(job, number, lane),
+                    targets=[target_of(part) for part in parts],
+                    spans=_spans(parts),
+                    sector_bytes=_sector_bytes(workload),
                     # What holds a percentile must see all requests.
-                    "workers": together if job.latency_target_ns is None else 1,
-                    "interface": "threads" if job.ioengine in WAITING_ENGINES else "auto",
-                    "buffered": not job.direct and job.ioengine != NULL_ENGINE,
-                    **_driving(job),
-                    "compressible_percent": job.buffer_compress_percentage,
-                    "destroy": self._given_up(parts),
-                    "load": load.times(together),
-                    "workload": workload,
-                    "warmup": warmup,
-                    "measure": measure,
-                },
+                    workers=together if job.latency_target_ns is None else 1,
+                    interface="threads" if job.ioengine in WAITING_ENGINES else "auto",
+                    buffered=not job.direct and job.ioengine != NULL_ENGINE,
+                    cpus=list(job.cpus_allowed or ()),
+                    busy=job.batch_complete_min == 0,
+                    poll_completions=job.hipri,
+                    batch=job.batch_submit if job.batch_submit == job.batch_complete_max else None,
+                    compressible_percent=job.buffer_compress_percentage,
+                    destroy=self._given_up(parts),
+                    load=load.times(together),
+                    workload=workload,
+                    warmup=warmup,
+                    measure=measure,
+                ),
                 tuple(parts),
             )
             for lane in range(lanes)
@@ -150,51 +163,52 @@ class _Importer:
                 self.refusals.append(f"{line}; nothing was touched; accepted: {accepted}")
         return (parts if len(parts) == len(found) else []), shared
 
-    def _sizes(self, job: Job) -> dict[str, Any] | None:
-        """The sizes of a job's requests in the words of a cell; reads and writes of a job must have the same."""
+    def _sizes(self, job: Job) -> TableSize | None:
+        """The sizes of a job's requests; reads and writes of a job must have the same."""
         found = [_sizes_of(job, way) for way, wanted in (("read", job.rw.reads), ("write", job.rw.writes)) if wanted]
         option = "bs" if job.bssplit is None else "bssplit"
         if found[0] != found[-1]:
             message = "reads and writes of one job have the same sizes in raidlab"
             self.problems.append(job.problem(option, message, "one size for both, or a job for each"))
             return None
-        odd = [length for length in found[0]["bytes"] if length % SECTOR_BYTES]
+        odd = [length for length in found[0].bytes if length % SECTOR_BYTES]
         if odd:
             message = f"{odd[0]} bytes are not whole sectors of {SECTOR_BYTES}"
             self.problems.append(job.problem(option, message, f"multiples of {SECTOR_BYTES}"))
             return None
         return found[0]
 
-    def _workload(self, job: Job, sizes: dict[str, Any], parts: list[Part], *, shared: bool) -> dict[str, Any] | None:
+    def _workload(self, job: Job, sizes: TableSize, parts: list[Part], *, shared: bool) -> DrawnRequests | None:
         address = self._address(job, sizes)
         if address is None:
             return None
+        place, align = address
         share = job.rwmixread / 100 if job.rw.reads and job.rw.writes else float(job.rw.reads)
-        workload = {"read_fraction": share, "size": _size_words(sizes), "address": address}
-        if len(parts) > 1:
-            # Clones with a file each keep their own depth; files of one job are taken in turn, which on the average
-            # is drawing them.
-            workload["volumes"] = "uniform" if shared else "even"
-        return workload
+        size = FixedSize(bytes=sizes.bytes[0]) if len(sizes.bytes) == 1 else sizes
+        # Clones with a file each keep their own depth; files of one job are taken in turn, which on the average is
+        # drawing them.
+        volumes: Literal["uniform", "even"] = "uniform" if shared or len(parts) == 1 else "even"
+        return DrawnRequests(read=share, size=size, address=place, align=align, volumes=volumes)
 
-    def _address(self, job: Job, sizes: dict[str, Any]) -> dict[str, Any] | None:
-        lengths = sizes["bytes"]
+    def _address(self, job: Job, sizes: TableSize) -> tuple[Address, int] | None:
+        """Where requests start, and what that is aligned to."""
+        lengths = sizes.bytes
         if job.rw.random:
             align = _one_way(job, job.blockalign) or min(lengths)
             if align % SECTOR_BYTES:
                 self.problems.append(job.problem("blockalign", f"is not a multiple of {SECTOR_BYTES}"))
                 return None
             if job.random_distribution.kind == "zipf":
-                return {"kind": "zipf", "theta": job.random_distribution.theta, "align_bytes": align}
-            return {"kind": "uniform", "align_bytes": align}
+                return ZipfAddress(kind="zipf", theta=job.random_distribution.theta), align
+            return UniformAddress(kind="uniform"), align
         if job.rw.gap_bytes:
             if len(lengths) > 1 or job.rw.gap_bytes % SECTOR_BYTES:
                 message = "raidlab leaves gaps of whole sectors between requests of one size"
                 self.problems.append(job.problem("rw", message, "bs instead of bssplit, and such a gap"))
                 return None
-            return {"kind": "strided", "stride_bytes": lengths[0] + job.rw.gap_bytes, "align_bytes": SECTOR_BYTES}
+            return StridedAddress(kind="strided", stride=lengths[0] + job.rw.gap_bytes), SECTOR_BYTES
         # In order there is no gap: starts are multiples of what all sizes have in common.
-        return {"kind": "sequential", "streams": 1, "align_bytes": gcd(*lengths)}
+        return SequentialAddress(kind="sequential"), gcd(*lengths)
 
     def _seed(self, job: Job, number: int, lane: int) -> int:
         if job.randseed is not None and lane == 0:
@@ -246,33 +260,20 @@ def target_of(part: Part) -> dict[str, Any]:
     return {"kind": "file", "path": part.path, "size_bytes": part.offset_bytes + part.size_bytes}
 
 
-def _spans(parts: list[Part]) -> dict[str, Any]:
+def _spans(parts: list[Part]) -> list[Span]:
     """``spans`` of a cell where its targets are not used whole."""
     if all(part.kind != places.BLOCK and not part.offset_bytes for part in parts):
-        return {}
-    return {"spans": [{"offset_bytes": part.offset_bytes, "size_bytes": part.size_bytes} for part in parts]}
+        return []
+    return [Span(offset_bytes=part.offset_bytes, size_bytes=part.size_bytes) for part in parts]
 
 
-def _sector(workload: dict[str, Any]) -> dict[str, Any]:
+def _sector_bytes(workload: DrawnRequests) -> int | None:
     """``sector_bytes`` of a cell where its requests are not whole pages: the engine prefers larger sectors."""
-    size, address = workload["size"], workload["address"]
-    lengths = [size["bytes"]] if size["kind"] == "fixed" else size["bytes"]
-    common = gcd(*lengths, address["align_bytes"], address.get("stride_bytes", 0))
-    return {"sector_bytes": SECTOR_BYTES} if common % DEFAULT_BLOCK_BYTES else {}
-
-
-def _driving(job: Job) -> dict[str, Any]:
-    """The keys of a cell that say how requests are handed over, where the job says it."""
-    found: dict[str, Any] = {}
-    if job.cpus_allowed:
-        found["cpus"] = list(job.cpus_allowed)
-    if job.batch_complete_min == 0:
-        found["busy"] = True
-    if job.hipri:
-        found["poll_completions"] = True
-    if job.batch_submit is not None and job.batch_submit == job.batch_complete_max:
-        found["batch"] = job.batch_submit
-    return found
+    size, address = workload.size, workload.address
+    lengths = [size.bytes] if size.kind == "fixed" else size.bytes if size.kind == "table" else []
+    stride = address.stride if address.kind == "strided" else 0
+    common = gcd(*lengths, workload.align_bytes(SECTOR_BYTES), stride)
+    return SECTOR_BYTES if common % DEFAULT_BLOCK_BYTES else None
 
 
 def _each_goes_through(job: Job) -> bool:
@@ -307,20 +308,15 @@ def _one_way(job: Job, both: ByDirection | None) -> int | None:
     return both.read if job.rw.reads else both.write
 
 
-def _sizes_of(job: Job, way: str) -> dict[str, Any]:
+def _sizes_of(job: Job, way: str) -> TableSize:
     """Sizes and weights of one direction."""
     if job.bssplit is not None:
         split = getattr(job.bssplit, way)
-        return {"bytes": [length for length, _ in split], "weights": [float(share) for _, share in split]}
-    return {"bytes": [getattr(job.bs, way) or DEFAULT_BLOCK_BYTES], "weights": [100.0]}
+        lengths, weights = [length for length, _ in split], [float(share) for _, share in split]
+        return TableSize(kind="table", bytes=lengths, weights=weights)
+    return TableSize(kind="table", bytes=[getattr(job.bs, way) or DEFAULT_BLOCK_BYTES], weights=[100.0])
 
 
-def _size_words(sizes: dict[str, Any]) -> dict[str, Any]:
-    if len(sizes["bytes"]) == 1:
-        return {"kind": "fixed", "bytes": sizes["bytes"][0]}
-    return {"kind": "table", **sizes}
-
-
-def _mean(sizes: dict[str, Any]) -> float:
-    weighted = sum(length * weight for length, weight in zip(sizes["bytes"], sizes["weights"], strict=True))
-    return float(weighted / sum(sizes["weights"]))
+def _mean(sizes: TableSize) -> float:
+    weighted = sum(length * weight for length, weight in zip(sizes.bytes, sizes.weights, strict=True))
+    return float(weighted / sum(sizes.weights))

@@ -10,12 +10,13 @@ Invariants:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from raidlab.formats.fio.shares import split_of
 from raidlab.formats.fio.values import escaped
+from raidlab.study.cell import DirectCell, HeldLoad, OpenLoad, Span
+from raidlab.study.workload import AlignedStripeAddress, DrawnRequests, Step
 
 # What an open loop without a limit of its own keeps in flight in fio, which must have one.
 OPEN_DEPTH = 256
@@ -57,16 +58,15 @@ class _Job:
         return "\n".join(lines) + "\n"
 
 
-def export_cell(title: str, cell: Mapping[str, Any], *, comments: Sequence[str] = (), stonewall: bool = False) -> str:
+def export_cell(title: str, cell: DirectCell, *, comments: Sequence[str] = (), stonewall: bool = False) -> str:
     """Write a cell as a job.
 
     Parameters
     ----------
     title : str
         The job's name.
-    cell : mapping
-        A cell of the direct engine. The path of a target may hold ``${NAME}``; a target without ``size_bytes`` is used
-        whole.
+    cell : DirectCell
+        The path of a target may hold ``${NAME}``; a target without ``size_bytes`` is used whole.
     comments : sequence of str
         To stand above the job.
     stonewall : bool
@@ -115,12 +115,11 @@ def short_bytes(count: int) -> str:
     return str(count)
 
 
-def _pattern(job: _Job, cell: Mapping[str, Any]) -> None:
-    workload = cell["workload"]
+def _pattern(job: _Job, cell: DirectCell) -> None:
+    workload = cell.workload
     share = _read_share(job, workload)
-    address = workload["address"]
     way = {1.0: "read", 0.0: "write"}.get(share, "rw")
-    drawn = address["kind"] not in ("sequential", "strided")
+    drawn = not _is_in_order(workload)
     job.options["rw"] = f"rand{way}" if drawn else way
     if way == "rw":
         percent = round(100 * share)
@@ -131,17 +130,23 @@ def _pattern(job: _Job, cell: Mapping[str, Any]) -> None:
             job.comments.append("rw: fio keeps one place for reads and one for writes; raidlab goes on from one place")
 
 
-def _read_share(job: _Job, workload: Mapping[str, Any]) -> float:
+def _is_in_order(workload: DrawnRequests) -> bool:
+    return workload.address.kind in ("sequential", "strided")
+
+
+def _read_share(job: _Job, workload: DrawnRequests) -> float:
     """The share of reads; that of a task's steps where there is a task, told as an approximation."""
-    steps = workload.get("task")
+    steps = workload.task
     if not steps:
-        return float(workload["read_fraction"])
+        return workload.read
     for number, step in enumerate(steps):
-        for key in ("size", "address"):
-            if step.get(key) not in (None, workload[key]):
+        for key, own, common in (("size", step.size, workload.size), ("address", step.address, workload.address)):
+            if own not in (None, common):
                 message = "fio has no chains of requests, and no mix of several sizes or places in one job"
                 accepted = "steps of the workload's own size and address, or a workload for each"
-                raise CannotExportError(f"workload.task[{number}].{key}", message, str(step[key]), accepted)
+                raise CannotExportError(
+                    f"workload.task[{number}].{key}", message, str(own and own.model_dump()), accepted
+                )
     if len(steps) > 1:
         job.comments.append(
             f"task: fio has no chains of requests; these {len(steps)} steps are independent requests in the same mix, "
@@ -150,14 +155,13 @@ def _read_share(job: _Job, workload: Mapping[str, Any]) -> float:
     return _reads_among(steps)
 
 
-def _reads_among(steps: Sequence[Mapping[str, Any]]) -> float:
-    return len([step for step in steps if step["op"] == "read"]) / len(steps)
+def _reads_among(steps: Sequence[Step]) -> float:
+    return len([step for step in steps if step.op == "read"]) / len(steps)
 
 
-def _sizes(job: _Job, cell: Mapping[str, Any]) -> None:
-    workload = cell["workload"]
-    sector_bytes = cell.get("sector_bytes") or _LEAST_SECTOR_BYTES
-    split, inexact = split_of(workload["size"], sector_bytes)
+def _sizes(job: _Job, cell: DirectCell) -> None:
+    sector_bytes = cell.sector_bytes or _LEAST_SECTOR_BYTES
+    split, inexact = split_of(cell.workload.size, sector_bytes)
     if inexact:
         job.comments.append(inexact)
     if len(split) == 1:
@@ -168,44 +172,43 @@ def _sizes(job: _Job, cell: Mapping[str, Any]) -> None:
     _address(job, cell, least, [length for length, _ in split], sector_bytes)
 
 
-def _address(job: _Job, cell: Mapping[str, Any], least: int, lengths: list[int], sector_bytes: int) -> None:
-    address = cell["workload"]["address"]
-    kind = address["kind"]
-    align = address.get("align_bytes") or sector_bytes
-    if kind == "aligned_stripe":
+def _address(job: _Job, cell: DirectCell, least: int, lengths: list[int], sector_bytes: int) -> None:
+    address = cell.workload.address
+    align = cell.workload.align_bytes(sector_bytes)
+    if address.kind == "aligned_stripe":
         align = _stripe_align(address, lengths)
     unknown = {
         "hot_members": "fio knows no columns of chunks",
         "listed": "fio's jobs hold no list of places",
         "mixed": "fio knows no requests near the last one",
     }
-    if kind in unknown:
+    if address.kind in unknown:
         accepted = "uniform, zipf, sequential, strided or aligned_stripe"
-        raise CannotExportError("workload.address.kind", unknown[kind], kind, accepted)
-    if kind == "zipf":
-        if address["theta"] == 1:
+        raise CannotExportError("workload.address.kind", unknown[address.kind], address.kind, accepted)
+    if address.kind == "zipf":
+        if address.theta == 1:
             job.comments.append("zipf: fio takes no theta of 1")
-        theta = 1.0001 if address["theta"] == 1 else address["theta"]
+        theta = 1.0001 if address.theta == 1 else address.theta
         job.options["random_distribution"] = f"zipf:{theta:.10g}"
-    if kind in ("uniform", "aligned_stripe"):
+    if address.kind in ("uniform", "aligned_stripe"):
         # raidlab draws with replacement; fio's map of blocks visited would not.
         job.options["norandommap"] = None
-    if kind == "strided":
-        gap = address["stride_bytes"] - least
+    if address.kind == "strided":
+        gap = address.stride - least
         if gap <= 0 or len(lengths) > 1:
             message = "fio leaves gaps only, between requests of one size"
-            value = short_bytes(address["stride_bytes"])
+            value = short_bytes(address.stride)
             raise CannotExportError("workload.address.stride", message, value, "a fixed size below the stride")
         job.options["rw"] = f"{job.options['rw']}:{short_bytes(gap)}"
-    elif kind != "sequential" and align != least:
+    elif address.kind != "sequential" and align != least:
         job.options["blockalign"] = short_bytes(align)
-        if kind == "zipf":
+        if address.kind == "zipf":
             job.comments.append("zipf: fio counts its places by the least size, raidlab by the alignment")
 
 
-def _stripe_align(address: Mapping[str, Any], lengths: list[int]) -> int:
+def _stripe_align(address: AlignedStripeAddress, lengths: list[int]) -> int:
     """Where aligned requests begin: on a chunk, or on a stripe if all are whole stripes."""
-    stripe, chunk = int(address["stripe_bytes"]), int(address["chunk_bytes"])
+    stripe, chunk = address.stripe, address.chunk
     if all(length % stripe == 0 for length in lengths):
         return stripe
     if all(length <= chunk for length in lengths):
@@ -215,18 +218,18 @@ def _stripe_align(address: Mapping[str, Any], lengths: list[int]) -> int:
     raise CannotExportError("workload.size", message, ", ".join(short_bytes(length) for length in lengths), accepted)
 
 
-def _load(job: _Job, cell: Mapping[str, Any]) -> None:
-    load = cell["load"]
-    threads = cell.get("interface") == "threads"
+def _load(job: _Job, cell: DirectCell) -> None:
+    load = cell.load
+    threads = cell.interface == "threads"
     job.options["ioengine"] = "null" if _is_null(cell) else "psync" if threads else "io_uring"
-    if load["kind"] == "closed":
-        depth = int(load["depth"])
-    elif load["kind"] == "open":
-        depth = _open(job, cell)
+    if load.kind == "closed":
+        depth = load.depth
+    elif load.kind == "open":
+        depth = _open(job, cell, load)
     else:
         depth = _held(job, load)
-    clones = depth if threads else int(cell.get("workers", 1))
-    if cell["workload"]["address"]["kind"] in ("sequential", "strided"):
+    clones = depth if threads else cell.workers
+    if _is_in_order(cell.workload):
         clones = _in_order(job, cell, clones)
         if threads and depth > clones:
             message = "fio's waiting engine has a depth of 1, and its clones would each go through the file"
@@ -241,10 +244,11 @@ def _load(job: _Job, cell: Mapping[str, Any]) -> None:
         job.options["rate_iops"] = ",".join(str(max(round(int(rate) / clones), 1)) for rate in rates)
 
 
-def _in_order(job: _Job, cell: Mapping[str, Any], clones: int) -> int:
+def _in_order(job: _Job, cell: DirectCell, clones: int) -> int:
     """How many jobs go through a file in order: each has a part of it, as raidlab's workers have."""
-    streams = int(cell["workload"]["address"].get("streams", 1))
-    workers = int(cell.get("workers", 1))
+    address = cell.workload.address
+    streams = address.streams if address.kind == "sequential" else 1
+    workers = cell.workers
     if streams > 1 and workers > 1:
         message = "fio's jobs have one stream each"
         raise CannotExportError("workload.address.streams", message, str(streams), "1, or one worker")
@@ -252,7 +256,7 @@ def _in_order(job: _Job, cell: Mapping[str, Any], clones: int) -> int:
     size, _ = _part(cell)
     if parts == 1:
         return 1
-    if len(cell["targets"]) > 1 or size is None:
+    if len(cell.targets) > 1 or size is None:
         job.comments.append(f"{parts} workers or streams of raidlab have parts of their own; here one job has all")
         return 1
     if streams > 1:
@@ -263,13 +267,12 @@ def _in_order(job: _Job, cell: Mapping[str, Any], clones: int) -> int:
     return parts
 
 
-def _part(cell: Mapping[str, Any]) -> tuple[int | None, int]:
+def _part(cell: DirectCell) -> tuple[int | None, int]:
     """The size and the offset of the part that is used of each target; no size where it is all of a device."""
-    targets = cell["targets"]
-    spans = cell.get("spans") or [{} for _ in targets]
+    spans = cell.spans or [Span() for _ in cell.targets]
     found = {
-        (span.get("size_bytes", target.get("size_bytes")), span.get("offset_bytes", 0))
-        for target, span in zip(targets, spans, strict=True)
+        (target.get("size_bytes") if span.size_bytes is None else span.size_bytes, span.offset_bytes)
+        for target, span in zip(cell.targets, spans, strict=True)
     }
     if len(found) > 1:
         message = "fio takes the same part of all files of a job"
@@ -278,66 +281,65 @@ def _part(cell: Mapping[str, Any]) -> tuple[int | None, int]:
     return size, offset
 
 
-def _open(job: _Job, cell: Mapping[str, Any]) -> int:
-    load, arrival = cell["load"], cell["load"]["arrival"]
-    if arrival["kind"] not in ("poisson", "uniform"):
+def _open(job: _Job, cell: DirectCell, load: OpenLoad) -> int:
+    arrival = load.arrival
+    if arrival.kind not in ("poisson", "uniform"):
         message = "fio's arrivals are evenly spaced or Poisson"
-        raise CannotExportError("load.arrival.kind", message, arrival["kind"], "poisson, uniform")
-    per_s = float(arrival["rate_per_s"])
-    split, _ = split_of(cell["workload"]["size"], cell.get("sector_bytes") or _LEAST_SECTOR_BYTES)
+        raise CannotExportError("load.arrival.kind", message, arrival.kind, "poisson, uniform")
+    per_s = arrival.rate_per_s
+    split, _ = split_of(cell.workload.size, cell.sector_bytes or _LEAST_SECTOR_BYTES)
     # fio multiplies rate_iops by the least size and paces bytes.
     mean = sum(length * share for length, share in split) / 100
     per_s *= mean / min(length for length, _ in split)
-    workload = cell["workload"]
-    steps = workload.get("task")
-    reads = _reads_among(steps) if steps else float(workload["read_fraction"])
+    steps = cell.workload.task
+    reads = _reads_among(steps) if steps else cell.workload.read
     paced = [per_s * reads, per_s * (1 - reads)] if 0 < reads < 1 else [per_s]
     whole = [max(round(rate), 1) for rate in paced]
     if any(abs(rate - asked) > 1e-6 for rate, asked in zip(whole, paced, strict=True)):
         job.comments.append(f"rate_iops: whole numbers only; asked for {', '.join(f'{rate:.6g}' for rate in paced)}")
     job.options["rate_iops"] = ",".join(str(rate) for rate in whole)
-    if arrival["kind"] == "poisson":
+    if arrival.kind == "poisson":
         job.options["rate_process"] = "poisson"
     # Not io_submit_mode=offload: fio refuses it with io_uring.
     job.comments.append(
         "rate: fio's times count from submission, raidlab's from the intended arrival; fio submits and reaps in one "
         "thread, so that a slow submission holds up the next arrival"
     )
-    if load.get("max_in_flight") is None:
+    if load.max_in_flight is None:
         job.comments.append(f"iodepth: raidlab sets no limit to what is in flight, fio must have one ({OPEN_DEPTH})")
-    return int(load.get("max_in_flight") or OPEN_DEPTH)
+    return load.max_in_flight or OPEN_DEPTH
 
 
-def _held(job: _Job, load: Mapping[str, Any]) -> int:
-    job.options["latency_target"] = f"{round(load['target_ms'] * 1000)}us"
+def _held(job: _Job, load: HeldLoad) -> int:
+    job.options["latency_target"] = f"{round(load.target / 1000)}us"
     job.options["latency_window"] = "1s"
-    job.options["latency_percentile"] = f"{load['percentile']:g}"
+    job.options["latency_percentile"] = f"{load.percentile:g}"
     job.options["latency_run"] = "1"
     job.comments.append(
         "hold: fio looks for a depth in windows of a second; raidlab adjusts it all the time and reports its mean"
     )
-    return int(load["max_depth"])
+    return load.max_depth
 
 
-def _is_null(cell: Mapping[str, Any]) -> bool:
-    return all(target["kind"] == "null" for target in cell["targets"])
+def _is_null(cell: DirectCell) -> bool:
+    return all(target["kind"] == "null" for target in cell.targets)
 
 
-def _driving(job: _Job, cell: Mapping[str, Any]) -> None:
+def _driving(job: _Job, cell: DirectCell) -> None:
     """How requests are handed over."""
-    if cell.get("cpus"):
-        job.options["cpus_allowed"] = ",".join(str(number) for number in cell["cpus"])
+    if cell.cpus:
+        job.options["cpus_allowed"] = ",".join(str(number) for number in cell.cpus)
         job.options["cpus_allowed_policy"] = "split"
-    if cell.get("busy"):
+    if cell.busy:
         job.options["iodepth_batch_complete_min"] = "0"
-    if cell.get("batch") is not None:
-        job.options["iodepth_batch_submit"] = job.options["iodepth_batch_complete_max"] = str(cell["batch"])
-    if cell.get("poll_completions"):
+    if cell.batch is not None:
+        job.options["iodepth_batch_submit"] = job.options["iodepth_batch_complete_max"] = str(cell.batch)
+    if cell.poll_completions:
         job.options["hipri"] = None
 
 
-def _places(job: _Job, cell: Mapping[str, Any]) -> None:
-    targets = cell["targets"]
+def _places(job: _Job, cell: DirectCell) -> None:
+    targets = cell.targets
     for number, target in enumerate(targets):
         if target["kind"] not in ("file", "block") and not _is_null(cell):
             message = "fio goes to files and devices"
@@ -346,10 +348,11 @@ def _places(job: _Job, cell: Mapping[str, Any]) -> None:
         if re.search(r"[;#\n]", str(target.get("path", ""))):
             message = "a job file cannot name it: ';' and '#' begin a comment"
             raise CannotExportError(f"targets[{number}].path", message, str(target["path"]), "another name for it")
-    span = cell["workload"].get("span", 1)
-    if span < 1:
+    if cell.workload.span < 1:
         message = "a share of each volume is not written"
-        raise CannotExportError("workload.span", message, f"{span:g}", "1, and targets of the size that is wanted")
+        raise CannotExportError(
+            "workload.span", message, f"{cell.workload.span:g}", "1, and targets of the size that is wanted"
+        )
     size, offset = _part(cell)
     if not _is_null(cell):
         job.options["filename"] = ":".join(escaped(str(target["path"])) for target in targets)
@@ -363,47 +366,45 @@ def _places(job: _Job, cell: Mapping[str, Any]) -> None:
         job.options["offset"] = short_bytes(offset)
     if len(targets) > 1 and str(job.options["rw"]).startswith("rand"):
         job.options["file_service_type"] = "random"
-        if cell["workload"].get("volumes", "uniform") != "uniform":
+        if cell.workload.volumes != "uniform":
             job.comments.append("volumes: fio draws each request's file; raidlab keeps a share of the depth on each")
     if _is_null(cell):
         return
-    job.options["direct"] = "0" if cell.get("buffered") else "1"
+    job.options["direct"] = "0" if cell.buffered else "1"
 
 
-def _amount(job: _Job, cell: Mapping[str, Any]) -> None:
-    warmup, measure = cell.get("warmup", {}), cell["measure"]
-    if warmup.get("duration_s"):
-        job.options["ramp_time"] = _time(warmup["duration_s"])
-    if warmup.get("requests"):
-        job.comments.append(
-            f"warmup: fio has no warm-up by number of requests; left out: {warmup['requests']} requests"
-        )
-    if measure.get("duration_s"):
-        job.options["runtime"] = _time(measure["duration_s"])
-    if measure.get("requests"):
-        split, _ = split_of(cell["workload"]["size"], cell.get("sector_bytes") or _LEAST_SECTOR_BYTES)
+def _amount(job: _Job, cell: DirectCell) -> None:
+    warmup, measure = cell.warmup, cell.measure
+    if warmup.duration:
+        job.options["ramp_time"] = _time(warmup.duration)
+    if warmup.requests:
+        job.comments.append(f"warmup: fio has no warm-up by number of requests; left out: {warmup.requests} requests")
+    if measure.duration:
+        job.options["runtime"] = _time(measure.duration)
+    if measure.requests:
+        split, _ = split_of(cell.workload.size, cell.sector_bytes or _LEAST_SECTOR_BYTES)
         clones = int(job.options["numjobs"] or 1)
         mean = sum(length * share for length, share in split) / 100
-        if measure["requests"] % clones:
-            job.comments.append(f"measure: {measure['requests']} requests, rounded up to {clones} equal parts")
-        job.options["io_size"] = short_bytes(-(-int(measure["requests"] * mean) // clones))
+        if measure.requests % clones:
+            job.comments.append(f"measure: {measure.requests} requests, rounded up to {clones} equal parts")
+        job.options["io_size"] = short_bytes(-(-int(measure.requests * mean) // clones))
     else:
         job.options["time_based"] = None
 
 
-def _time(seconds: float) -> str:
+def _time(time_ns: int) -> str:
     """A time as fio takes it: a whole number of seconds, milliseconds or microseconds."""
-    for scale, unit in ((1, ""), (1000, "ms")):
-        if float(seconds * scale).is_integer():
-            return f"{int(seconds * scale)}{unit}"
-    return f"{max(round(seconds * 1e6), 1)}us"
+    for scale, unit in ((10**9, ""), (10**6, "ms")):
+        if time_ns % scale == 0:
+            return f"{time_ns // scale}{unit}"
+    return f"{max(round(time_ns / 1000), 1)}us"
 
 
-def _around(job: _Job, cell: Mapping[str, Any]) -> None:
+def _around(job: _Job, cell: DirectCell) -> None:
     writes = str(job.options["rw"]).startswith(("rw", "write", "randrw", "randwrite"))
     if writes and not _is_null(cell):
         # raidlab never writes the same bytes twice.
         job.options["refill_buffers"] = None
-        if cell.get("compressible_percent"):
-            job.options["buffer_compress_percentage"] = str(cell["compressible_percent"])
-    job.options["randseed"] = str(cell["seed"])
+        if cell.compressible_percent:
+            job.options["buffer_compress_percentage"] = str(cell.compressible_percent)
+    job.options["randseed"] = str(cell.seed)

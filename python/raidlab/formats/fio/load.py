@@ -10,11 +10,19 @@ Invariants:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from raidlab.errors import Problem
 from raidlab.formats.fio.options import Job
 from raidlab.formats.fio.values import WAITING_ENGINES
+from raidlab.study.cell import (
+    CellLoad,
+    ClosedLoad,
+    HeldLoad,
+    Limit,
+    OpenLoad,
+    PoissonArrival,
+    UniformArrival,
+)
 
 
 @dataclass(frozen=True)
@@ -27,16 +35,15 @@ class JobLoad:
     held_ns: int | None = None
     percentile: float = 0.0
 
-    def times(self, clones: int) -> dict[str, Any]:
-        """The load of so many clones together, as a cell says it."""
+    def times(self, clones: int) -> CellLoad:
+        """The load of so many clones together."""
         depth = self.depth * clones
         if self.held_ns is not None:
-            hold = {"percentile": self.percentile, "target_ms": self.held_ns / 1e6}
-            return {"kind": "hold", **hold, "initial_depth": clones, "max_depth": depth}
+            return HeldLoad(percentile=self.percentile, target=self.held_ns, initial_depth=clones, max_depth=depth)
         if self.rate_per_s is None:
-            return {"kind": "closed", "depth": depth}
-        arrival = {"kind": self.arrival, "rate_per_s": self.rate_per_s * clones}
-        return {"kind": "open", "arrival": arrival, "max_in_flight": depth}
+            return ClosedLoad(depth=depth)
+        arrival = PoissonArrival if self.arrival == "poisson" else UniformArrival
+        return OpenLoad(arrival=arrival(rate_per_s=self.rate_per_s * clones), max_in_flight=depth)
 
 
 def depth_of(job: Job) -> int:
@@ -86,9 +93,7 @@ def load_of(job: Job, mean_bytes: float, least_bytes: int) -> JobLoad | Problem:
     return JobLoad(depth, per_s, "poisson" if job.rate_process == "poisson" else "uniform")
 
 
-def amounts(
-    job: Job, bytes_each: int, mean_bytes: float, clones: int, most_ns: int | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def amounts(job: Job, bytes_each: int, mean_bytes: float, clones: int, most_ns: int | None) -> tuple[Limit, Limit]:
     """When measuring ends and when it begins: ``measure`` and ``warmup`` of a cell.
 
     Parameters
@@ -103,13 +108,11 @@ def amounts(
         No longer than this, warm-up and measuring each.
     """
     runtime_ns = job.runtime_ns
-    measure: dict[str, Any] = {}
+    requests = None
     if not (job.time_based and runtime_ns):
         wanted = bytes_each if job.io_size is None else job.io_size.of(bytes_each)
-        measure["requests"] = max(int(wanted * job.loops * clones / mean_bytes), 1)
+        requests = max(int(wanted * job.loops * clones / mean_bytes), 1)
     if most_ns is not None:
         runtime_ns = min(runtime_ns or most_ns, most_ns)
-    if runtime_ns:
-        measure["duration_s"] = runtime_ns / 1e9
     ramp_ns = job.ramp_time_ns if most_ns is None else min(job.ramp_time_ns, most_ns)
-    return measure, {"duration_s": ramp_ns / 1e9} if ramp_ns else {}
+    return Limit(requests=requests, duration=runtime_ns or None), Limit(duration=ramp_ns or None)

@@ -10,9 +10,10 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any
+
+from raidlab.study.workload import ExponentialSize, LognormalSize, NormalSize, Size
 
 # 50 classes of 2 %: as fine as whole percentages and fio's 64 entries allow, with one weight for all.
 CLASSES = 50
@@ -21,7 +22,7 @@ _POINTS_A_CLASS = 40
 Split = list[tuple[int, int]]
 
 
-def split_of(size: Mapping[str, Any], sector_bytes: int) -> tuple[Split, str | None]:
+def split_of(size: Size, sector_bytes: int) -> tuple[Split, str | None]:
     """The split for a cell's ``workload.size``.
 
     Returns
@@ -31,25 +32,23 @@ def split_of(size: Mapping[str, Any], sector_bytes: int) -> tuple[Split, str | N
     str or None
         What is not exact about it.
     """
-    if size["kind"] == "fixed":
-        return [(size["bytes"], 100)], None
-    if size["kind"] == "table":
-        return _table(size["bytes"], size["weights"])
+    if size.kind == "fixed":
+        return [(size.bytes, 100)], None
+    if size.kind == "table":
+        return _table(size.bytes, size.weights)
     split = _classes(_quantile_of(size), sector_bytes)
-    parameters = ", ".join(f"{key} {value:g}" for key, value in size.items() if key != "kind")
-    return split, f"size: {size['kind']} ({parameters}) as {CLASSES} classes of {100 // CLASSES} % each"
+    parameters = ", ".join(f"{key} {value:g}" for key, value in size if key != "kind")
+    return split, f"size: {size.kind} ({parameters}) as {CLASSES} classes of {100 // CLASSES} % each"
 
 
-def _quantile_of(size: Mapping[str, Any]) -> Callable[[float], float]:
-    mean = size["mean_bytes"]
-    if size["kind"] == "exponential":
+def _quantile_of(size: ExponentialSize | NormalSize | LognormalSize) -> Callable[[float], float]:
+    mean = size.mean
+    if size.kind == "exponential":
         return lambda share: -mean * math.log1p(-share)
-    if size["kind"] == "normal":
-        return NormalDist(mean, size["sd_bytes"]).inv_cdf
-    if size["kind"] == "lognormal":
-        sigma = size["sigma"]
-        return lambda share: mean * math.exp(sigma * NormalDist().inv_cdf(share) - sigma * sigma / 2)
-    raise ValueError(f"fio draws no sizes from '{size['kind']}'")
+    if size.kind == "normal":
+        return NormalDist(mean, size.sd).inv_cdf
+    sigma = size.sigma
+    return lambda share: mean * math.exp(sigma * NormalDist().inv_cdf(share) - sigma * sigma / 2)
 
 
 def _classes(quantile: Callable[[float], float], sector_bytes: int) -> Split:

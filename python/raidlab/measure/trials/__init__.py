@@ -116,9 +116,9 @@ def _opened(place: Place, member: dict[str, Any]) -> Member:
         "targets": [{key: value for key, value in member.items() if key != "destroy"}],
         "load": {"kind": "closed", "depth": 1},
         "workload": {
-            "read_fraction": 1.0,
+            "read": 1.0,
             "size": {"kind": "fixed", "bytes": 4096},
-            "address": {"kind": "uniform", "align_bytes": 4096},
+            "address": {"kind": "uniform"},
         },
         "measure": {"requests": 1},
     }

@@ -27,7 +27,7 @@ def tried(target: Probed) -> Trials:
     rates: dict[int, list[float]] = {0: [], 100: []}
     for number in range(PAIRS):
         for percent in (0, 100) if number % 2 else (100, 0):
-            written = {"read_fraction": 0.0, "compressible_percent": percent}
+            written = {"read": 0.0, "compressible_percent": percent}
             rate = scan(target, 0, part, depth=_DEPTH, block=_BLOCK_BYTES, seed=number + 1, **written)
             rates[percent].append(rate)
     pair = compared(rates[100], rates[0])

@@ -39,9 +39,9 @@ class Probed:
 def scan(target: Probed, offset: int, length: int, *, depth: int = 1, block: int, seed: int = 1, **more: Any) -> float:
     """Go once through a part of a target from front to back; the rate in bytes a second, 0 if nothing was done.
 
-    ``more`` goes into the request: ``read_fraction`` of its workload, ``compressible_percent`` of what it writes.
+    ``more`` goes into the request: ``read`` of its workload, ``compressible_percent`` of what it writes.
     """
-    reads = float(more.pop("read_fraction", 1.0))
+    reads = float(more.pop("read", 1.0))
     member = target.member if reads < 1 else {key: word for key, word in target.member.items() if key != "destroy"}
     request = {
         "engine": "direct",
@@ -50,9 +50,9 @@ def scan(target: Probed, offset: int, length: int, *, depth: int = 1, block: int
         "spans": [{"offset_bytes": offset, "size_bytes": length}],
         "load": {"kind": "closed", "depth": depth},
         "workload": {
-            "read_fraction": reads,
+            "read": reads,
             "size": {"kind": "fixed", "bytes": block},
-            "address": {"kind": "sequential", "align_bytes": block},
+            "address": {"kind": "sequential"},
         },
         "measure": {"requests": length // block},
         # Nothing is read but what is asked for: what moves at the disks is counted.

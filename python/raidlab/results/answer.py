@@ -1,0 +1,258 @@
+"""What every engine answers to a cell: one shape, whatever ran it.
+
+The engines `sim`, `live` and `direct` answer in it; those of whole files and of streams on a real machine answer in the
+words of files and streams, of which `run/mounted.py` and `run/stream_cells.py` make it.
+
+Invariants:
+
+- Counts and times are integers in base units (bytes, nanoseconds); a key that ends in ``mean_ns`` is a float.
+- What only some engines know is not there in the answers of the others, or None.
+- A record of a run (``parts.jsonl``) holds it as it is.
+
+Reference: ``docs/internals/cell-contract.md``; held against answers of every engine by
+``tests/python/test_cell_answers.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from raidlab.histogram import Column, Times
+
+# A row of a table.
+Row = dict[str, object]
+Verdict = Literal["PASS", "UNKNOWN", "WARN", "INVALID"]
+
+
+class Tally(TypedDict):
+    """What was done of one kind of request while the window was open."""
+
+    requests: int
+    bytes: int
+    failed: int
+    response: Times
+    service: Times
+    response_mean_ns: float
+    service_mean_ns: float
+
+
+class HeldDepth(TypedDict):
+    """How a percentile was held while the depth moved."""
+
+    depth_mean: float
+    depth_final: int
+    share_within_target: float
+    settled: bool
+
+
+class Backlog(TypedDict):
+    """How far an open loop fell behind."""
+
+    max_waiting: int
+    final_waiting: int
+    max_in_flight: int
+    max_delay_ns: int
+
+
+class MemberAnswer(TypedDict):
+    """What one member did; times of service only where its disk is modelled, ``flash_*`` only of flash drives."""
+
+    leaf: int
+    reads: int
+    writes: int
+    read_bytes: int
+    write_bytes: int
+    failed: NotRequired[int]
+    others: NotRequired[int]
+    servers: NotRequired[int | None]
+    busy_ns: NotRequired[int | None]
+    seek_ns: NotRequired[int | None]
+    rotation_ns: NotRequired[int | None]
+    transfer_ns: NotRequired[int | None]
+    overhead_ns: NotRequired[int | None]
+    paired_ns: NotRequired[int | None]
+    wait_ns: NotRequired[int | None]
+    flash_host_bytes: NotRequired[int]
+    flash_moved_bytes: NotRequired[int]
+    flash_padded_bytes: NotRequired[int]
+    flash_erased_blocks: NotRequired[int]
+    flash_die_busy_ns: NotRequired[int]
+    flash_channel_busy_ns: NotRequired[int]
+    flash_link_busy_ns: NotRequired[int]
+
+
+class StationAnswer(TypedDict):
+    """What one station of the data path did."""
+
+    name: str
+    visits: int
+    busy_ns: int
+    wait_ns: int
+    servers: NotRequired[int]
+
+
+class StageMeans(TypedDict):
+    """Means a request, summed over the members it touches."""
+
+    host_cpu_ns: float
+    accesses: float
+    queue_ns: float
+    overhead_ns: float
+    disconnect_ns: float
+    transfer_ns: float
+    paired_ns: float
+
+
+class SecondHistograms(TypedDict):
+    """Response times of each second: a row a second and value."""
+
+    time_ns: Column
+    value_ns: Column
+    count: Column
+
+
+class Snapshots(TypedDict):
+    """A row a second of the run's clock."""
+
+    time_ns: Column
+    requests: Column
+    bytes: Column
+    response_sum_ns: Column
+    histograms: NotRequired[SecondHistograms]
+
+
+class FileAccess(TypedDict):
+    """What whole files asked for under one name."""
+
+    name: str
+    count: int
+    bytes: int
+    found: int
+    mean_ns: float
+
+
+class FileSizes(TypedDict):
+    """How many files of each size were read, and in what time together."""
+
+    size_bytes: Column
+    files: Column
+    time_ns: Column
+
+
+class FilesAnswer(TypedDict):
+    """What whole files asked for."""
+
+    files: int
+    open_mean_ns: float
+    first_byte_mean_ns: float
+    accesses: list[FileAccess]
+    sizes: FileSizes
+
+
+class StreamSide(TypedDict):
+    """What one end of a stream did."""
+
+    busy_ns: int
+    waited_ns: int
+    stops: int
+
+
+# ``from`` and ``to`` are no names of a class.
+StreamAnswer = TypedDict(
+    "StreamAnswer",
+    {
+        "name": str,
+        "from": str,
+        "to": str,
+        "bytes": int,
+        "elapsed_ns": int,
+        "sync_ns": int,
+        "bound_by": str,
+        "source": StreamSide,
+        "sink": StreamSide,
+    },
+)
+
+
+class CheckAnswer(TypedDict):
+    """What the engine says of the cell's worth."""
+
+    name: str
+    verdict: Verdict
+    evidence: str
+    mend: str
+
+
+class DeviceCounts(TypedDict):
+    """The kernel's counters of one block device, beside the bytes asked of it."""
+
+    name: str
+    numbers: NotRequired[str]
+    targets: NotRequired[list[int]]
+    read_bytes: NotRequired[int | None]
+    write_bytes: NotRequired[int | None]
+    asked_read_bytes: int
+    asked_write_bytes: int
+
+
+class Accounting(TypedDict):
+    """What a cell cost this machine while the window was open."""
+
+    user_ns: int
+    system_ns: int
+    voluntary_switches: int
+    involuntary_switches: int
+    waited_ns: NotRequired[int | None]
+    workers: NotRequired[list[dict[str, int | None]]]
+    devices: NotRequired[list[DeviceCounts]]
+
+
+class CellAnswer(TypedDict):
+    """The answer to one cell."""
+
+    engine: str
+    seed: int
+    elapsed_ns: int
+    read: Tally
+    write: Tally
+    all: Tally
+    members: list[MemberAnswer]
+    stations: list[StationAnswer]
+    facts: dict[str, Any]
+    checks: list[CheckAnswer]
+    interrupted: bool
+    sector_bytes: NotRequired[int]
+    requests: NotRequired[int]
+    tasks: NotRequired[int]
+    task: NotRequired[Tally]
+    depth: NotRequired[float | None]
+    gaps: NotRequired[Times]
+    hold: NotRequired[HeldDepth | None]
+    backlog: NotRequired[Backlog]
+    stages: NotRequired[StageMeans | None]
+    snapshots: NotRequired[Snapshots]
+    user_bytes: NotRequired[int]
+    files: NotRequired[FilesAnswer | None]
+    streams: NotRequired[list[StreamAnswer]]
+    replayed: NotRequired[dict[str, Any] | None]
+    requests_of_run: NotRequired[dict[str, int]]
+    accounting: NotRequired[Accounting]
+    content: NotRequired[dict[str, Any] | None]
+    stopped_by: NotRequired[str | None]
+
+
+class CellRecord(TypedDict):
+    """What a run keeps of one cell: where it stands, the study's side and the engine's side."""
+
+    rank: list[float]
+    identity: dict[str, Any]
+    answer: CellAnswer
+
+
+class HoldRecord(TypedDict):
+    """What a run keeps of one held response time: where it stands, and its row."""
+
+    rank: list[float]
+    row: Row
