@@ -5,6 +5,8 @@ Invariant: data, and what follows from one table alone; a ``kind`` here is a ``k
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -45,13 +47,17 @@ class FixedSize(Table):
 
 
 class DrawnSize(Table):
-    """Sizes drawn from a distribution."""
+    """Sizes drawn from a distribution: what other tools are told of it."""
 
     typical: ClassVar[str] = "a mean"
 
     @property
     def typical_bytes(self) -> int:
         """The size that must fit into every volume: the mean, or the largest where there is one."""
+        raise NotImplementedError
+
+    def quantile(self, share: float) -> float:
+        """The size below which a share of requests is, from 0 to 1, in bytes."""
         raise NotImplementedError
 
 
@@ -66,6 +72,10 @@ class ExponentialSize(DrawnSize):
     def typical_bytes(self) -> int:
         """The mean."""
         return self.mean
+
+    def quantile(self, share: float) -> float:
+        """The inverse of the distribution function."""
+        return -self.mean * math.log1p(-share)
 
 
 class NormalSize(DrawnSize):
@@ -82,6 +92,10 @@ class NormalSize(DrawnSize):
         """The mean."""
         return self.mean
 
+    def quantile(self, share: float) -> float:
+        """The inverse of the distribution function."""
+        return NormalDist(self.mean, self.sd).inv_cdf(share)
+
 
 class LognormalSize(DrawnSize):
     """Sizes drawn from a lognormal distribution, in whole sectors, at least one."""
@@ -96,6 +110,10 @@ class LognormalSize(DrawnSize):
     def typical_bytes(self) -> int:
         """The mean."""
         return self.mean
+
+    def quantile(self, share: float) -> float:
+        """The inverse of the distribution function."""
+        return self.mean * math.exp(self.sigma * NormalDist().inv_cdf(share) - self.sigma * self.sigma / 2)
 
 
 class TableSize(Table):

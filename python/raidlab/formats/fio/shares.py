@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 
-from raidlab.study.workload import ExponentialSize, LognormalSize, NormalSize, Size
+from raidlab.study.workload import Size
 
 # 50 classes of 2 %: as fine as whole percentages and fio's 64 entries allow, with one weight for all.
 CLASSES = 50
@@ -36,19 +35,9 @@ def split_of(size: Size, sector_bytes: int) -> tuple[Split, str | None]:
         return [(size.bytes, 100)], None
     if size.kind == "table":
         return _table(size.bytes, size.weights)
-    split = _classes(_quantile_of(size), sector_bytes)
+    split = _classes(size.quantile, sector_bytes)
     parameters = ", ".join(f"{key} {value:g}" for key, value in size if key != "kind")
     return split, f"size: {size.kind} ({parameters}) as {CLASSES} classes of {100 // CLASSES} % each"
-
-
-def _quantile_of(size: ExponentialSize | NormalSize | LognormalSize) -> Callable[[float], float]:
-    mean = size.mean
-    if size.kind == "exponential":
-        return lambda share: -mean * math.log1p(-share)
-    if size.kind == "normal":
-        return NormalDist(mean, size.sd).inv_cdf
-    sigma = size.sigma
-    return lambda share: mean * math.exp(sigma * NormalDist().inv_cdf(share) - sigma * sigma / 2)
 
 
 def _classes(quantile: Callable[[float], float], sector_bytes: int) -> Split:
