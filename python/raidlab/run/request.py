@@ -106,7 +106,7 @@ def cell_request(
         section = study.sim if cell.target == "sim" else study.original
         assert section is not None, "checked when the study was loaded"
         streams = streams_of(cell) if cell.workload.streams is not None else []
-        path = data_path(section, cell.array, request.tree, len(streams))
+        path = data_path(section, cell.array, loaded.geometry.trees[cell.array.name], len(streams))
         asked |= {"host": section.host, "path": path}
         if streams:
             asked |= simulated_streams(loaded, cell, section, path, sector_bytes, quick=quick)
