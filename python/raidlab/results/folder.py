@@ -37,6 +37,7 @@ from raidlab.results.finish import RUN, begun, ended, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.results.parts import PARTS, Parts, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
+from raidlab.results.rows import HoldRecord, HoldRow
 from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.study import Cell, HoldTask, LoadedStudy
 from raidlab.study.device import DeviceModel
@@ -209,7 +210,7 @@ class RunWriter:
         if self._is_done(outcome):
             return
         if isinstance(outcome, CellOutcome):
-            record = cell_record(self._loaded, self._ranks, outcome, member_bytes, sector_bytes)
+            record: Mapping[str, object] = cell_record(self._loaded, self._ranks, outcome, member_bytes, sector_bytes)
             if outcome.cell.target in ("live", NULL):
                 self._live_engine = (outcome.answer.get("facts") or {}).get("engine") or self._live_engine
         else:
@@ -279,7 +280,7 @@ class RunWriter:
             self._parts.close()
         return self.folder
 
-    def _append(self, record: dict[str, Any]) -> None:
+    def _append(self, record: Mapping[str, object]) -> None:
         try:
             self._parts.append(record)
         except OSError as error:
@@ -296,9 +297,9 @@ class RunWriter:
             f"{wrong}; the {self._cells} results until then are kept in {PARTS}; once there is room, {makes}"
         )
 
-    def _hold_record(self, outcome: HoldOutcome) -> dict[str, Any]:
+    def _hold_record(self, outcome: HoldOutcome) -> HoldRecord:
         task, answer = outcome.task, outcome.answer
-        row = {
+        row: HoldRow = {
             "target": task.target,
             "array": task.array.name,
             "group": task.array.group,
