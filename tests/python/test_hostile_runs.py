@@ -1,7 +1,8 @@
 """Run folders that somebody has changed: every value of ``run.json`` and of the parts, every column of every table.
 
 Whatever stands there, a command ends as documented and with one clear line a mistake: never with the code of a defect,
-never with a traceback. A sample of the changes is tried; ``RAIDLAB_HOSTILE_RUNS=1`` tries all.
+never with a traceback. Seconds' worth of changes are tried in drawn order; ``RAIDLAB_HOSTILE_RUNS=3600`` tries as many
+as there are in an hour of each test, and ``RAIDLAB_HOSTILE_SEED`` draws another order.
 """
 
 from __future__ import annotations
@@ -33,10 +34,9 @@ from raidlab.results.parquet import decoded_size
 from raidlab.results.parts import MOST_FACTS_BYTES, MOST_LINE_BYTES, PARTS, first_facts, whole_lines
 from raidlab.results.tables import TABLES
 
-ALL = bool(os.environ.get("RAIDLAB_HOSTILE_RUNS"))
 # Of each test, in time of the processor; a machine that stalls does not count.
-SECONDS = 6.0
-SEED = 5
+SECONDS = float(os.environ.get("RAIDLAB_HOSTILE_RUNS", "6"))
+SEED = int(os.environ.get("RAIDLAB_HOSTILE_SEED", "5"))
 HUGE = 10**400
 VALUES: tuple[Any, ...] = (
     None, True, "", "text", "\x1b[2J\u202e", "\ud800", 0, -1, 2**64, HUGE, 0.5, -1e308, float("nan"), float("inf"),
@@ -68,9 +68,9 @@ def said(error: BaseException) -> list[str]:
 
 
 def asked(run: Path, other: Path, number: int) -> None:
-    """Let the commands read a folder: all of them, or two that take turns."""
+    """Let two of the commands, which take turns, read a folder."""
     every = list(commands(run, other))
-    for words in every if ALL else (every[number % len(every)], every[(number + 3) % len(every)]):
+    for words in (every[number % len(every)], every[(number + 3) % len(every)]):
         ended = CliRunner().invoke(app, words)
         error = ended.exception
         if error is None or isinstance(error, SystemExit):
@@ -126,13 +126,10 @@ def changes(document: Any) -> list[tuple[tuple[Any, ...], Any]]:
     return found
 
 
-def sampled(found: list[Any], seed: int = SEED) -> Iterator[Any]:
-    """All of a list, or as many of it, in drawn order, as there is time for; never fewer than three."""
-    if ALL:
-        yield from found
-        return
+def sampled(found: list[Any]) -> Iterator[Any]:
+    """As many of a list, in drawn order, as there is time for; never fewer than three."""
     began = time.process_time()
-    for number, one in enumerate(random.Random(seed).sample(found, len(found))):
+    for number, one in enumerate(random.Random(SEED).sample(found, len(found))):
         if number >= 3 and time.process_time() - began > SECONDS:
             return
         yield one

@@ -20,6 +20,7 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from raidlab.histogram import Column, Times
+from raidlab.results.rows import HoldRow
 
 # A row of a table.
 Row = dict[str, object]
@@ -255,4 +256,4 @@ class HoldRecord(TypedDict):
     """What a run keeps of one held response time: where it stands, and its row."""
 
     rank: list[float]
-    row: Row
+    row: HoldRow

@@ -174,8 +174,9 @@ def _wrong(
         yield "has a time in 'time_ns' that lies further off than a run can last"
     if name in _HISTOGRAMS:
         yield from _wrong_histogram(frame, _HISTOGRAMS[name])
-    if name == "holds" and not frame.filter(pl.col("bound") != "always_exceeded")["depth"].is_not_null().all():
-        yield "has no depth where one was found"
+    found = ("depth", "throughput_bytes_per_s")
+    if name == "holds" and any(frame.filter(pl.col("bound") != "always_exceeded")[key].has_nulls() for key in found):
+        yield "has no depth, or no throughput, where one was found"
 
 
 def _wrong_identity(

@@ -38,6 +38,7 @@ from raidlab.results.finish import RUN, begun, ended, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.results.parts import PARTS, Parts, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
+from raidlab.results.rows import HoldRow
 from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.study import Cell, HoldTask, LoadedStudy
 from raidlab.study.device import DeviceModel
@@ -301,7 +302,7 @@ class RunWriter:
 
     def _hold_record(self, outcome: HoldOutcome) -> HoldRecord:
         task, answer = outcome.task, outcome.answer
-        row = {
+        row: HoldRow = {
             "target": task.target,
             "array": task.array.name,
             "group": task.array.group,

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -39,6 +39,7 @@ from raidlab.results.migrate import (
     with_nulls,
 )
 from raidlab.results.parts import MOST_FACTS_BYTES, PARTS, json_text
+from raidlab.results.rows import Counts, HoldRow
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
@@ -185,9 +186,14 @@ class Run:
         return Histogram.merged(self._by_cell[key] for key in keys if key in self._by_cell)
 
     @cached_property
-    def station_rows(self) -> dict[tuple[int, str], dict[str, Any]]:
-        """The row of each cell and station."""
-        return {(row["cell"], row["station"]): row for row in self.stations.iter_rows(named=True)}
+    def station_rows(self) -> dict[tuple[int, str], Counts]:
+        """What each station of each cell did."""
+        return {(row["cell"], row.pop("station")): row for row in self.stations.iter_rows(named=True)}
+
+    def hold_rows(self, target: str, workload: str) -> list[HoldRow]:
+        """The response-time targets under a workload, of all arrays and repeats."""
+        mine = self.holds.filter((pl.col("target") == target) & (pl.col("workload") == workload))
+        return cast(list[HoldRow], mine.to_dicts())
 
     @cached_property
     def _by_cell(self) -> dict[tuple[int, str, str], Histogram]:

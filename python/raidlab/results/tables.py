@@ -338,7 +338,7 @@ def frames(cells: list[CellRecord], holds: list[HoldRecord]) -> dict[str, pl.Dat
     for number, record in enumerate(sorted(cells, key=lambda record: record["rank"])):
         for name, found in rows_of_cell(number, record).items():
             rows[name] += found
-    rows["holds"] = [record["row"] for record in sorted(holds, key=lambda record: record["rank"])]
+    rows["holds"] = [{**record["row"]} for record in sorted(holds, key=lambda record: record["rank"])]
     tables = {
         name: pl.DataFrame(rows[name], schema=columns, orient="row", strict=True)
         for name, columns in TABLES.items()

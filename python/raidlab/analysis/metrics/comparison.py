@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import polars as pl
 
 from raidlab.analysis.metrics.point import Point
 from raidlab.analysis.metrics.relative_throughput_percent import share_basis
 from raidlab.results import Run
+from raidlab.results.rows import HoldRow
 from raidlab.stats import ratio_interval
 from raidlab.study.schema import Compare
 
@@ -174,12 +172,10 @@ def _compare(
 
 def held_rows(run: Run, compare: Compare, target: str, workload: str, points: dict[str, Point]) -> dict[str, Held]:
     """What each array does at the response-time target, by array."""
-    frame = run.holds.filter(
-        (pl.col("target") == target) & (pl.col("workload") == workload) & pl.col("array").is_in(list(points))
-    )
-    by_array: dict[str, list[dict[str, Any]]] = {}
-    for row in frame.iter_rows(named=True):
-        by_array.setdefault(row["array"], []).append(row)
+    by_array: dict[str, list[HoldRow]] = {}
+    for row in run.hold_rows(target, workload):
+        if row["array"] in points:
+            by_array.setdefault(row["array"], []).append(row)
     per_basis = {
         array: rate / share_basis(points[array], compare.per)
         for array, rows in by_array.items()
@@ -188,8 +184,9 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
     bounds = {array: bound_of(rows) for array, rows in by_array.items()}
     reference = None if bounds.get(compare.reference) == NEVER_EXCEEDED else per_basis.get(compare.reference)
     rates = {
-        array: tuple(row["throughput_bytes_per_s"] / share_basis(points[array], compare.per) for row in by_array[array])
-        for array in per_basis
+        array: tuple((row["throughput_bytes_per_s"] or 0.0) / share_basis(points[array], compare.per) for row in rows)
+        for array, rows in by_array.items()
+        if array in per_basis
     }
     held = {}
     for array, rows in by_array.items():
@@ -210,7 +207,7 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
     return held
 
 
-def bound_of(rows: list[dict[str, Any]]) -> str | None:
+def bound_of(rows: list[HoldRow]) -> str | None:
     """How the searches of all repeats ended: the one word that limits what may be said of them."""
     words = [row["bound"] for row in rows]
     return next((word for word in (ALWAYS_EXCEEDED, NEVER_EXCEEDED) if word in words), words[0])
@@ -221,7 +218,7 @@ def _percent_interval(own: tuple[float, ...], reference: tuple[float, ...]) -> t
     return None if interval is None else (100 * interval[0], 100 * interval[1])
 
 
-def mean_rate(rows: list[dict[str, Any]]) -> float | None:
+def mean_rate(rows: list[HoldRow]) -> float | None:
     """The mean rate over repeats; None when in one of them even a single request at a time misses the target."""
     if any(row["bound"] == ALWAYS_EXCEEDED for row in rows):
         return None

@@ -45,8 +45,8 @@ def _station_percent(point: Point, name: str) -> float | None:
     known = [row for row in rows if row is not None]
     if not known or not elapsed_ns:
         return None
-    busy_ns, servers = float(sum(row["busy_ns"] for row in known)), float(known[0]["servers"])
-    return 100 * busy_ns / (servers * elapsed_ns)
+    busy_ns = float(sum(row["busy_ns"] or 0 for row in known))
+    return 100 * busy_ns / ((known[0]["servers"] or 1) * elapsed_ns)
 
 
 METRICS = (

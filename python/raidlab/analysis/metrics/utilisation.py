@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from raidlab.analysis.metrics.point import Point
+from raidlab.results.rows import Counts
 
 MEMBERS = "members"
 SLOTS = "members: command slots"
@@ -64,16 +64,15 @@ def parts_of(point: Point) -> list[Part]:
         return []
     mine = pl.col("cell").is_in(point.cells)
     found = []
-    for name, rows in _grouped(run.stations.filter(mine), "station").items():
-        found.append(
-            Part(str(name), _sum(rows, "busy_ns") / (rows[0]["servers"] * elapsed_ns), _wait(rows, ("visits",)))
-        )
+    for name, rows in _grouped(run.stations.filter(mine), "station"):
+        share = _sum(rows, "busy_ns") / ((rows[0]["servers"] or 1) * elapsed_ns)
+        found.append(Part(str(name), share, _wait(rows, ("visits",))))
     members = _grouped(run.members.filter(mine & pl.col("busy_ns").is_not_null()), "leaf")
-    found += _of_members(list(members.values()), elapsed_ns)
+    found += _of_members([rows for _, rows in members], elapsed_ns)
     return sorted(found, key=lambda part: -part.share)
 
 
-def _of_members(members: list[list[dict[str, Any]]], elapsed_ns: float) -> Iterator[Part]:
+def _of_members(members: list[list[Counts]], elapsed_ns: float) -> Iterator[Part]:
     """The parts that members are made of, of each kind the busiest; a member is its rows, one a repeat."""
     flash = [rows for rows in members if rows[0]["flash_host_bytes"] is not None]
     # A folder of before schema 7 does not say what was busy within a flash drive: then nothing is known.
@@ -87,7 +86,7 @@ def _of_members(members: list[list[dict[str, Any]]], elapsed_ns: float) -> Itera
             yield Part(name, _busiest(mine, "busy_ns", elapsed_ns), wait_ns)
 
 
-def _busiest(members: list[list[dict[str, Any]]], column: str, elapsed_ns: float) -> float:
+def _busiest(members: list[list[Counts]], column: str, elapsed_ns: float) -> float:
     """The largest share of the time."""
     # Only operations as a whole have servers in parallel; folders of before schema 7 do not say how many.
     servers = [(rows[0]["servers"] or 1) if column == "busy_ns" else 1 for rows in members]
@@ -96,18 +95,17 @@ def _busiest(members: list[list[dict[str, Any]]], column: str, elapsed_ns: float
     return min(1.0, max(shares))
 
 
-def _grouped(frame: pl.DataFrame, key: str) -> dict[Any, list[dict[str, Any]]]:
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for row in frame.iter_rows(named=True):
-        groups.setdefault(row[key], []).append(row)
-    return groups
+def _grouped(frame: pl.DataFrame, key: str) -> list[tuple[object, list[Counts]]]:
+    """The rows of each station or member, a repeat each, without its name."""
+    parts = frame.partition_by(key, as_dict=True, maintain_order=True, include_key=False)
+    return [(name, part.to_dicts()) for (name,), part in parts.items()]
 
 
-def _sum(rows: list[dict[str, Any]], column: str) -> float:
+def _sum(rows: list[Counts], column: str) -> float:
     return float(sum(row[column] or 0 for row in rows))
 
 
-def _wait(rows: list[dict[str, Any]], visits: tuple[str, ...]) -> float | None:
+def _wait(rows: list[Counts], visits: tuple[str, ...]) -> float | None:
     count = sum(_sum(rows, column) for column in visits)
     return _sum(rows, "wait_ns") / count if count else None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from raidlab.analysis.metrics import Point
 from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
 from raidlab.published.quantities.metric import chosen, needs_at, reading_of
+from raidlab.results.rows import HoldRow
 from raidlab.study import Study
 from raidlab.study.expand import load_of
 from raidlab.study.words import Name, Table
@@ -30,11 +30,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
     points = source.points_of(keys.array, keys.workload)
     if keys.of == "target_ms":
         return _target(keys, source)
-    rows = [
-        row
-        for row in source.run.holds.iter_rows(named=True)
-        if (row["target"], row["array"], row["workload"]) == (source.target, keys.array, keys.workload)
-    ]
+    rows = [row for row in source.run.hold_rows(source.target, keys.workload) if row["array"] == keys.array]
     disks = points[0].disks if points else 1
     each = [_taken(keys, row, disks) for row in rows]
     known = tuple(one for one in each if one is not None)
@@ -43,13 +39,13 @@ def read(keys: Keys, source: Source) -> Reading | None:
     return Reading(sum(known) / len(known), known)
 
 
-def _taken(keys: Keys, row: Mapping[str, Any], disks: int) -> float | None:
+def _taken(keys: Keys, row: HoldRow, disks: int) -> float | None:
     if keys.of == "depth":
-        return None if row["depth"] is None else float(row["depth"])
+        return row["depth"]
     rate = row["throughput_bytes_per_s"]
     if rate is None:
         return None
-    return float(rate) / 1e6 / (disks if keys.of == "throughput_per_disk_mb_s" else 1)
+    return rate / 1e6 / (disks if keys.of == "throughput_per_disk_mb_s" else 1)
 
 
 def _hold(keys: Keys, study: Study) -> Hold:

@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import Any
 
 import altair as alt
-import polars as pl
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.comparison import NEVER_EXCEEDED, bound_of, mean_known, mean_rate
@@ -60,9 +59,7 @@ def with_target(caption: str, analysis: Analysis) -> str:
 
 def held_point(analysis: Analysis, target: str, array: str, workload: str) -> HeldPoint | None:
     """What an array holds; None where it was not searched, or the target was missed or never reached."""
-    holds = analysis.run.holds
-    is_mine = (pl.col("target") == target) & (pl.col("array") == array) & (pl.col("workload") == workload)
-    rows = holds.filter(is_mine).to_dicts()
+    rows = [row for row in analysis.run.hold_rows(target, workload) if row["array"] == array]
     rate = mean_rate(rows)
     if rate is None or bound_of(rows) == NEVER_EXCEEDED:
         return None
