@@ -310,6 +310,35 @@ def test_what_was_found_once_is_refused_in_words(simulated: Path, tmp_path: Path
             load_run(run)
 
 
+@pytest.mark.parametrize(
+    ("name", "column", "value", "expected"),
+    [
+        ("cells", "elapsed_ns", 0, "has a cell whose requests took no time"),
+        ("cells", "workload", "nothing", "has a row of the workload 'nothing', which is none of the run's"),
+        ("cells", "target", "original", "has a row of the target 'original', which is none of the run's"),
+        ("cells", "all_response_mean_ns", float("nan"), "has a number in 'all_response_mean_ns' that no figure can be"),
+        ("cells", "members", 0, "has a row with 0 in 'members'"),
+        ("cells", "array", None, "has no value in a row of 'array'"),
+        ("histograms", "cell", 2**32 - 1, "has a row of the cell '4294967295', which is none of the run's"),
+        ("histograms", "value_ns", 5, "has a histogram whose values do not ascend"),
+        ("histograms", "count", 2**63, "counts more requests than there can be"),
+        ("holds", "target_ns", 0, "has a row with 0 in 'target_ns'"),
+        ("holds", "throughput_bytes_per_s", None, "has no depth, or no throughput, where one was found"),
+    ],
+)
+def test_values_that_cannot_be_are_named(
+    name: str, column: str, value: Any, expected: str, simulated: Path, tmp_path: Path
+) -> None:
+    run = copied(simulated, tmp_path)
+    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    write(run, {**facts, "tables": {}})
+    frame = pl.read_parquet(run / f"{name}.parquet")
+    assert frame.height
+    frame.with_columns(pl.lit(value, dtype=frame.schema[column]).alias(column)).write_parquet(run / f"{name}.parquet")
+    with pytest.raises(InputError, match=f"{name}.parquet': {expected}"):
+        _ = getattr(load_run(run), name)
+
+
 def test_unknown_facts_are_kept(simulated: Path, tmp_path: Path) -> None:
     run = copied(simulated, tmp_path)
     facts = json.loads((run / "run.json").read_text(encoding="utf-8"))

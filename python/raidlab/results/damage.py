@@ -174,6 +174,8 @@ def _wrong(
         yield "has a time in 'time_ns' that lies further off than a run can last"
     if name in _HISTOGRAMS:
         yield from _wrong_histogram(frame, _HISTOGRAMS[name])
+    if name == "cells" and not frame.filter((pl.col("all_requests") > 0) & (pl.col("elapsed_ns") == 0)).is_empty():
+        yield "has a cell whose requests took no time"
     found = ("depth", "throughput_bytes_per_s")
     if name == "holds" and any(frame.filter(pl.col("bound") != "always_exceeded")[key].has_nulls() for key in found):
         yield "has no depth, or no throughput, where one was found"
