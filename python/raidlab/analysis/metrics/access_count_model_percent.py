@@ -16,7 +16,7 @@ def access_count_model_percent(point: Point, reference: Point | None) -> float |
     try:
         return 100 * _against_no_redundancy(point) / _against_no_redundancy(reference)
     except ValueError:
-        # A run folder may have levels that are none of this version's.
+        # A run folder may hold a tree that no engine wrote.
         return None
 
 

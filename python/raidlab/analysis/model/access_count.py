@@ -36,7 +36,7 @@ def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
     Raises
     ------
     ValueError
-        For a tree of levels that it does not know.
+        For a node without children, or with parities and no chunk: a run folder may hold what no engine wrote.
 
     Examples
     --------
