@@ -13,7 +13,7 @@ use raidlab_types::{Instant, RequestKind, RequestTag};
 pub(crate) struct Task {
     /// When it was meant to arrive: for a later step, the end of the one it depends on.
     pub(crate) intended: Instant,
-    /// When it entered the array.
+    /// When it was issued: handed to the driver.
     pub(crate) issued: Instant,
     pub(crate) bytes: u64,
     pub(crate) lane: u32,
