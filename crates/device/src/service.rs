@@ -172,13 +172,6 @@ pub struct FlashTotals {
     pub link_busy_ns: u64,
 }
 
-impl FlashTotals {
-    /// All bytes programmed, empty ones included.
-    pub fn programmed_bytes(&self) -> u64 {
-        self.host_bytes + self.moved_bytes + self.padded_bytes
-    }
-}
-
 /// Expected times of one operation on an idle device, independent of the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdleMean {

@@ -44,7 +44,7 @@ fn overwrite(device: &mut Device, writes: u64, seed: u64) -> (FlashTotals, u64) 
 }
 
 fn amplification(flash: &FlashTotals) -> f64 {
-    flash.programmed_bytes() as f64 / flash.host_bytes as f64
+    (flash.host_bytes + flash.moved_bytes + flash.padded_bytes) as f64 / flash.host_bytes as f64
 }
 
 /// FIFO cleaning of uniform random writes with `alpha` times the flash that the data need: a page survives one round of

@@ -1,8 +1,8 @@
-//! XOR and P+Q parity kernels, recovery of one or two losses, chosen at run time.
+//! XOR and P+Q parity kernels, and sums with any coefficients, chosen at run time.
 //!
 //! Purpose: the bytes of parity. [`xor`] and [`pq`] make the parity of a full stripe; [`combine`] and [`combine2`] are
 //! dot products over GF(2^8), which is all that a read-modify-write (new parity = old parity + coefficient x change of
-//! data) and every recovery ever need; [`recover`] says with which coefficients. No `unsafe` kernel lives anywhere else.
+//! data) and every recovery ever need; with which coefficients, the array's plans say. No `unsafe` kernel lives anywhere else.
 //!
 //! Invariants:
 //! - P is the XOR of the data blocks, Q = sum of g^i x block i over the field in [`gf`]: bit for bit what Linux md writes.
@@ -27,7 +27,6 @@
 //! ```
 
 pub mod gf;
-pub mod recover;
 
 mod api;
 mod choice;
