@@ -142,7 +142,7 @@ impl<'a> Crew<'a> {
             };
             let (target, key, name) = (part.target as u32, target.key.clone(), target.name());
             let known = (!matches!(reach, Reach::Null)).then(|| self.targets[part.target].known(self.sector_bytes));
-            Site { target, first_lba: sectors.first, reach, known, key, name }
+            Site { target, first_lba: sectors.first, sectors: sectors.count, reach, known, key, name }
         };
         share.parts.iter().enumerate().map(site).collect()
     }

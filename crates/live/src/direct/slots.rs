@@ -74,6 +74,7 @@ impl Slot {
     /// Takes note that so many bytes have moved; true once all have.
     #[inline]
     pub fn advance(&mut self, moved: u64) -> bool {
+        assert!(moved <= self.left, "the kernel has moved {moved} bytes of {}", self.left);
         self.left -= moved;
         if self.left == 0 {
             return true;
@@ -131,5 +132,13 @@ mod tests {
         assert!(!slot.advance(1024));
         assert_eq!((slot.start as usize, slot.offset, slot.left), (0x1400, 9216, 3072));
         assert!(slots.get(3).advance(3072));
+    }
+
+    #[test]
+    #[should_panic(expected = "the kernel has moved 513 bytes of 512")]
+    fn no_more_can_have_moved_than_was_asked() {
+        let mut slots = Slots::default();
+        slots.begin(0).left = 512;
+        slots.get(0).advance(513);
     }
 }

@@ -157,6 +157,7 @@ fn carry_out(job: &Job) -> i64 {
             false => libc::pread(fd, start.cast(), len, offset),
         }
     };
+    assert!(usize::try_from(moved).is_ok_and(|moved| moved <= len) || moved == -1, "the kernel has moved {moved} of {len}");
     if moved < 0 {
         return -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
     }

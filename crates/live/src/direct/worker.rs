@@ -39,8 +39,9 @@ const WATCHFUL: Duration = Duration::from_us(60);
 pub(super) struct Site<'t> {
     /// Number of the target.
     pub target: u32,
-    /// First sector of the target that belongs to it.
+    /// First sector of the target that belongs to it, and how many do.
     pub first_lba: u64,
+    pub sectors: u64,
     pub reach: Reach<'t>,
     /// What is known of its content; nothing where it keeps none.
     pub known: Option<Known>,
@@ -269,6 +270,8 @@ impl<'a> Worker<'a> {
         let (site, writes) = (&self.sites[volume as usize], kind == RequestKind::Write);
         let sector_bytes = u64::from(self.manner.sector_bytes);
         let bytes = extent.sectors * sector_bytes;
+        // What lies beyond may be another worker's, or nobody's to write to.
+        assert!(extent.end() <= site.sectors, "a request ends at sector {} of {}", extent.end(), site.sectors);
         let lba = site.first_lba + extent.lba;
         self.counts.submitted += 1;
         let slot = self.slots.begin(tag);

@@ -101,7 +101,7 @@ impl Combiner {
                 (0..count).for_each(|other| self.coefficients[other].push(u8::from(other == k)));
             }
         }
-        debug_assert!(started);
+        assert!(started, "a sum of nothing");
     }
 
     fn clear(&mut self) {
@@ -133,6 +133,9 @@ impl Combiner {
     /// The outputs from what was collected, by the quickest kernel that does it.
     unsafe fn sum(&self, kind: ComputeKind, outputs: &[*mut u8], len: usize) {
         let [first, second] = &self.coefficients;
+        let inputs = self.inputs.len();
+        assert!((1..=MAX_INPUTS).contains(&inputs) && first.len() == inputs, "{inputs} inputs of {} coefficients", first.len());
+        assert!(outputs.len() < 2 || second.len() == inputs, "{inputs} inputs of {} coefficients", second.len());
         // SAFETY: passed on to the caller.
         unsafe {
             match outputs {

@@ -14,6 +14,8 @@ use raidlab_types::{Duration, Instant, OpKind, Operation};
 const MOST_VECTORS: usize = 1024;
 
 const NONE: u32 = u32::MAX;
+/// In place of the next free number, while a flight is under way.
+const UNDER_WAY: u32 = u32::MAX - 1;
 
 /// One operation on its way.
 #[derive(Debug)]
@@ -60,26 +62,31 @@ impl Flights {
         if self.free == NONE {
             let vectors = Vec::with_capacity(8);
             let empty =
-                Flight { operation, submitted, offset, left, vectors, first: 0, registered: None, next_free: NONE };
+                Flight { operation, submitted, offset, left, vectors, first: 0, registered: None, next_free: UNDER_WAY };
+            assert!(self.slots.len() < UNDER_WAY as usize, "numbers of flights are used up");
             self.slots.push(empty);
             return self.slots.len() as u32 - 1;
         }
         let id = self.free;
         let flight = &mut self.slots[id as usize];
-        self.free = flight.next_free;
+        assert_ne!(flight.next_free, UNDER_WAY, "a flight's number is used again before its end");
+        self.free = std::mem::replace(&mut flight.next_free, UNDER_WAY);
         flight.vectors.clear();
         (flight.operation, flight.submitted, flight.offset, flight.left) = (operation, submitted, offset, left);
         (flight.first, flight.registered) = (0, None);
         id
     }
 
+    /// The flight of this number, which is under way: an answer of the kernel names no other.
     pub fn get(&mut self, id: u32) -> &mut Flight {
-        &mut self.slots[id as usize]
+        let flight = &mut self.slots[id as usize];
+        assert_eq!(flight.next_free, UNDER_WAY, "flight {id} is not under way");
+        flight
     }
 
     /// The flight is over; its number may be used again.
     pub fn end(&mut self, id: u32) {
-        self.slots[id as usize].next_free = self.free;
+        self.get(id).next_free = self.free;
         self.free = id;
     }
 }
@@ -87,6 +94,7 @@ impl Flights {
 impl Flight {
     /// Adds memory at the end, in the registered buffer of this index if any.
     pub fn add(&mut self, start: *mut u8, len: usize, registered: Option<u16>) {
+        assert!(!start.is_null(), "{len} bytes at no address");
         if self.vectors.is_empty() {
             self.registered = registered;
         } else if self.registered != registered {
@@ -103,6 +111,7 @@ impl Flight {
 
     /// The ring's entry for the rest of the operation.
     pub fn entry(&self) -> squeue::Entry {
+        debug_assert!(!self.moves() || self.bytes_named() == self.left, "memory for all of the rest, and no more");
         let file = types::Fixed(self.operation.leaf);
         match self.operation.kind {
             OpKind::Read => self.read(file),
@@ -111,6 +120,25 @@ impl Flight {
             OpKind::Discard => self.allocate(file, libc::FALLOC_FL_PUNCH_HOLE),
             OpKind::WriteZeroes => self.allocate(file, libc::FALLOC_FL_ZERO_RANGE),
         }
+    }
+
+    /// Whether it moves bytes between a member and memory.
+    fn moves(&self) -> bool {
+        matches!(self.operation.kind, OpKind::Read | OpKind::Write)
+    }
+
+    /// Bytes of memory that are still to move.
+    fn bytes_named(&self) -> u64 {
+        self.vectors[self.first..].iter().map(|vector| vector.iov_len as u64).sum()
+    }
+
+    /// All memory has been added.
+    ///
+    /// # Panics
+    /// When it is not as long as the operation: the kernel would move other bytes than the plan says.
+    pub fn loaded(&self) {
+        let named = self.bytes_named();
+        assert!(!self.moves() || named == self.left, "{named} bytes of memory for an operation of {}", self.left);
     }
 
     fn allocate(&self, file: types::Fixed, mode: i32) -> squeue::Entry {
@@ -140,9 +168,10 @@ impl Flight {
 
     /// Takes note of an answer without error.
     pub fn advance(&mut self, moved: u64) -> Progress {
-        if !matches!(self.operation.kind, OpKind::Read | OpKind::Write) {
+        if !self.moves() {
             return Progress::Done;
         }
+        assert!(moved <= self.left, "the kernel has moved {moved} bytes of {}", self.left);
         if moved == 0 && self.left > 0 {
             return Progress::EndOfTarget;
         }
@@ -210,5 +239,24 @@ mod tests {
         assert_eq!(f.advance(1572), Progress::Done);
         flights.end(id);
         assert_eq!(flight(&mut flights, 1), id);
+    }
+
+    #[test]
+    fn what_cannot_be_stops_the_run_before_memory_is_touched() {
+        let panics = |what: &dyn Fn(&mut Flights, u32)| {
+            let mut flights = Flights::new();
+            let id = flight(&mut flights, 2);
+            flights.get(id).add(0x10_0000 as *mut u8, 512, None);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| what(&mut flights, id))).is_err()
+        };
+        assert!(panics(&|flights, id| flights.get(id).loaded()), "512 bytes of memory for 1024");
+        assert!(panics(&|flights, id| assert_eq!(flights.get(id).advance(1025), Progress::Done)), "more than was asked");
+        assert!(panics(&|flights, id| flights.get(id).add(std::ptr::null_mut(), 512, None)), "no address");
+        assert!(panics(&|flights, id| [id, id].into_iter().for_each(|id| flights.end(id))), "ended twice");
+        assert!(!panics(&|flights, id| {
+            flights.get(id).add(0x20_0000 as *mut u8, 512, None);
+            flights.get(id).loaded();
+            assert_eq!(flights.get(id).advance(1024), Progress::Done);
+        }));
     }
 }

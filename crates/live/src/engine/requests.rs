@@ -57,10 +57,10 @@ impl Engine {
                 Err(error) => return self.fail(error),
             },
         };
-        let there = lent.map(|lent| lent.len()).or(block.map(|block| block.len()));
+        let there = lent.map(|lent| lent.len()).or_else(|| block.map(|block| block.len()));
         assert!(there.is_none_or(|there| bytes <= there), "a request of {bytes} bytes with memory for {there:?}");
         if lent.is_some() {
-            debug_assert!(self.verifier.is_none(), "what is lent is compared by whoever lends it");
+            assert!(self.verifier.is_none() && self.check.is_none(), "what is lent is compared by whoever lends it");
         } else if let (RequestKind::Write, Some(block)) = (kind, block) {
             self.sequence += 1;
             if let Some(check) = &mut self.check {
@@ -84,6 +84,7 @@ impl Engine {
             self.slots.resize(tag as usize + 1, None);
         }
         self.accounts.requests.submitted += 1;
+        assert!(self.slots[tag as usize].is_none(), "request {tag} begins before the one of its name has ended");
         self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun, mark });
         self.begun += 1;
         if self.traced > 0 {
@@ -105,6 +106,7 @@ impl Engine {
                 verifier.write_ends(volume, extent, sequence, result.is_ok());
             } else if result.is_ok() {
                 let len = extent.sectors as usize * self.sector_bytes;
+                assert!(len <= block.len());
                 // SAFETY: the block is at least that long, and no operation of this request is left.
                 let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
                 verifier.check(tag, volume, extent, bytes);

@@ -76,6 +76,7 @@ impl Ring {
         // SAFETY: slabs are dropped after the ring (order of the engine's fields).
         let done =
             fits && unsafe { self.ring.submitter().register_buffers_update(u32::from(index), &[buffer], None) }.is_ok();
+        assert!(!start.is_null() && len > 0, "{len} bytes at {start:p} are no memory to register");
         self.registration = if done { Registration::Next(index + 1) } else { Registration::Refused };
         done.then_some(index)
     }
@@ -111,6 +112,7 @@ impl Ring {
 
     /// Submits what is queued, without waiting.
     pub fn submit(&mut self) -> io::Result<()> {
+        assert!(!self.is_full(), "more is in flight than completions have room for");
         let pending = self.ring.submission().len() as u32;
         // Completions of a ring with deferred work are made only when they are asked for.
         const GET_EVENTS: u32 = 1;
@@ -165,6 +167,7 @@ impl Drop for Ring {
             if let Err(error) = self.submit_and_wait(Duration::from_ms(100)) {
                 // The kernel may still write to memory that is given back after this: going on would be worse than the end.
                 eprintln!("raidlab: requests are in flight that cannot be waited for: {error}");
+        assert!(self.in_flight > 0, "the kernel answers what it was not asked");
                 std::process::abort();
             }
             while self.reap().is_some() {}
@@ -238,3 +241,4 @@ fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         }
     }
 }
+    assert!(!start.is_null() && len > 0, "{len} bytes at {start:p} are no memory to move");

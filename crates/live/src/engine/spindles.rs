@@ -125,7 +125,7 @@ impl Spindles {
 
     /// The clock starts anew: so do the disks, which must be idle.
     pub fn restart(&mut self) {
-        debug_assert_eq!(self.in_flight, 0);
+        assert_eq!(self.in_flight, 0, "disks are idle when their clock starts anew");
         self.devices.clone_from(&self.fresh);
     }
 
@@ -154,7 +154,9 @@ impl Spindles {
 
     /// The operation will fail when its time has come.
     pub fn fail(&mut self, number: u32, error: OpError) {
-        self.visits[number as usize].result = Err(error);
+        let visit = &mut self.visits[number as usize];
+        assert!(visit.is_open, "only what is on its way can fail");
+        visit.result = Err(error);
     }
 
     /// When the next completion is due; never if nothing is on its way.

@@ -40,6 +40,7 @@ impl Engine {
             }
         }
         let Some(places) = self.places(operation.id, operation.tag) else { return };
+        self.assert_within(&operation);
         match self.targets[operation.leaf as usize].as_ref().map(|target| &target.store) {
             Some(Store::Fd(_)) => self.launch(operation, places),
             Some(Store::Memory(mapping)) => {
@@ -54,6 +55,13 @@ impl Engine {
     }
 
     /// Gives an operation to its emulated disk, and moves its bytes while that is at work, as a disk would.
+    /// The layout keeps every operation within its member; what lies beyond may be somebody else's.
+    fn assert_within(&self, operation: &Operation) {
+        let Some(target) = &self.targets[operation.leaf as usize] else { return };
+        let end = operation.extent.end() * self.sector_bytes as u64;
+        assert!(end <= target.facts.size_bytes, "byte {end} of {}, which has {}", target.name(), target.facts.size_bytes);
+    }
+
     fn hand_over(&mut self, operation: Operation, places: Places) {
         self.tick();
         let Some(spindles) = &mut self.spindles else { unreachable!("an emulated member has a disk") };
@@ -123,6 +131,7 @@ impl Engine {
             }
         }
         self.push(id);
+        flight.loaded();
     }
 
     fn push(&mut self, id: u32) {
@@ -277,6 +286,7 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
         // The model has said what it costs; the file outlives nothing.
         OpKind::Flush => return Ok(()),
         OpKind::Discard | OpKind::WriteZeroes => return write_zeroes(file, at, len),
+    assert_eq!(left, 0, "the pieces of an operation are shorter than it");
         OpKind::Read | OpKind::Write => {}
     }
     for piece in pieces {
@@ -286,6 +296,7 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
             // SAFETY: so many bytes are there, and nothing else touches them.
             let memory = unsafe { std::slice::from_raw_parts_mut(memory, len as usize) };
             match operation.kind {
+    let end = at + len;
                 OpKind::Read => file.read_exact_at(memory, at)?,
                 _ => file.write_all_at(memory, at)?,
             }
@@ -294,6 +305,7 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
     }
     Ok(())
 }
+        assert!(len <= end - at, "the pieces of an operation are longer than it: {len} bytes where {} are left", end - at);
 
 fn write_zeroes(file: &File, mut at: u64, len: u64) -> io::Result<()> {
     const ZEROES: [u8; 4096] = [0; 4096];
@@ -305,3 +317,4 @@ fn write_zeroes(file: &File, mut at: u64, len: u64) -> io::Result<()> {
     }
     Ok(())
 }
+    assert_eq!(at, end, "the pieces of an operation are shorter than it");

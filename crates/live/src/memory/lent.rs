@@ -20,7 +20,7 @@ impl Lent {
     /// Until the thread that it is sent to has answered, or has ended, the memory stays valid and nobody else touches it;
     /// if the request only reads it (a write to a disk), others may read it too.
     pub unsafe fn new(start: *mut u8, bytes: usize) -> Lent {
-        debug_assert!(!start.is_null() || bytes == 0);
+        assert!(!start.is_null() || bytes == 0, "{bytes} bytes at no address");
         Lent { start, bytes }
     }
 

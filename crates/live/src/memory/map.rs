@@ -26,7 +26,8 @@ impl Mapping {
         }
         // SAFETY: the range was just mapped. Advice may be refused without harm.
         unsafe { libc::madvise(start, len, libc::MADV_HUGEPAGE) };
-        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        assert!(start.as_ptr().addr().is_multiple_of(super::PAGE_BYTES), "the kernel maps whole pages");
         Ok(Mapping { start, len })
     }
 
@@ -61,7 +62,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new` and is unmapped once.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        let result = unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        debug_assert_eq!(result, 0, "what was mapped can be unmapped");
     }
 }
 

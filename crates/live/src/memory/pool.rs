@@ -40,9 +40,7 @@ pub(crate) struct Block {
 impl Block {
     /// Memory of somebody else's, aligned as members need it, that no pool ever takes back.
     pub fn lent(lent: Lent) -> Block {
-        // The longest class that is certainly there, if that is a page.
-        let class = (lent.len() / PAGE_BYTES).max(1).ilog2() as u8;
-        Block { start: lent.as_ptr(), class, purpose: Use::Any, is_lent: true, registered: None }
+        Block { start: lent.as_ptr(), class: 0, purpose: Use::Any, is_lent: true, registered: None }
     }
 
     /// First byte.
@@ -51,7 +49,12 @@ impl Block {
     }
 
     /// Length in bytes.
+    ///
+    /// # Panics
+    /// If it is lent: it has no class, and may be shorter than a page. Who lent it knows its length.
+    #[inline]
     pub fn len(&self) -> usize {
+        assert!(!self.is_lent, "the length of lent memory is not that of a block");
         PAGE_BYTES << self.class
     }
 }
@@ -105,10 +108,14 @@ impl Pool {
         register: impl FnOnce(*mut u8, usize) -> Option<u16>,
     ) -> io::Result<Block> {
         let class = class_of(bytes);
+        assert!(class < CLASSES, "{bytes} bytes at once are more than any block has");
         if self.free[purpose as usize][class].is_empty() {
             self.grow(class, purpose, register)?;
         }
-        self.free[purpose as usize][class].pop().ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
+        let taken = self.free[purpose as usize][class].pop();
+        let block = taken.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        assert!(block.len() >= bytes && block.purpose == purpose && !block.start.is_null());
+        Ok(block)
     }
 
     /// Gives a block back; one that was lent goes nowhere.
@@ -116,7 +123,19 @@ impl Pool {
         if block.is_lent {
             return;
         }
-        self.free[block.purpose as usize][block.class as usize].push(block);
+        let (purpose, class) = (block.purpose as usize, usize::from(block.class));
+        debug_assert!(self.owns(&block), "a block goes back to the pool that it is from");
+        assert!(self.free[purpose][class].len() < self.made[purpose][class], "a block was given back twice");
+        self.free[purpose][class].push(block);
+    }
+
+    /// Whether the block lies in memory of this pool.
+    fn owns(&self, block: &Block) -> bool {
+        let start = block.start.addr();
+        self.slabs.iter().any(|slab| {
+            let first = slab.as_ptr().addr();
+            first <= start && start + block.len() <= first + slab.len()
+        })
     }
 
     /// Takes as many blocks as were in use together at the peak, and an eighth more, from the system now; no more than a
@@ -158,6 +177,7 @@ impl Pool {
             // Touched here, so that no page fault falls into a measurement.
             Use::Any => slab.bytes_mut().chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1),
         }
+        assert!(slab.len().is_multiple_of(size), "a slab is cut into blocks without a rest");
         let registered = register(slab.as_ptr(), slab.len());
         let list = &mut self.free[purpose as usize][class];
         let blocks = slab.len() / size;
@@ -166,8 +186,7 @@ impl Pool {
         // Room for those that are out as well: giving back must not allocate.
         list.reserve(*made - list.len());
         for i in (0..blocks).rev() {
-            // SAFETY: `i * size` lies within the slab.
-            let start = unsafe { slab.as_ptr().add(i * size) };
+            let start = slab.at((i * size) as u64, size);
             list.push(Block { start, class: class as u8, purpose, is_lent: false, registered });
         }
         self.slabs.push(slab);
@@ -196,7 +215,9 @@ impl InUse {
 
     /// It is given back.
     pub fn give_back(&mut self, bytes: usize, purpose: Use) {
-        self.now[purpose as usize][class_of(bytes)] -= 1;
+        let now = &mut self.now[purpose as usize][class_of(bytes)];
+        assert!(*now > 0, "a block of {bytes} bytes is given back that was not taken");
+        *now -= 1;
     }
 }
 
@@ -278,8 +299,17 @@ mod tests {
         let mut theirs = Mapping::new(3 * PAGE_BYTES).expect("memory");
         // SAFETY: it is there until the end of this test, and nobody touches it.
         let lent = Block::lent(unsafe { Lent::new(theirs.bytes_mut().as_mut_ptr(), theirs.len()) });
-        assert_eq!(lent.len(), 2 * PAGE_BYTES, "never more than there is");
+        assert!(std::panic::catch_unwind(|| lent.len()).is_err(), "only who lent it knows how long it is");
         pool.give_back(lent);
         assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "and never the pool's");
+    }
+
+    #[test]
+    #[should_panic(expected = "given back twice")]
+    fn a_block_is_given_back_once() {
+        let mut pool = Pool::new(Seed::new(1), 2 << 20);
+        let block = pool.take(1 << 20, Use::Any, |_, _| None).expect("memory");
+        pool.give_back(block);
+        pool.give_back(block);
     }
 }
