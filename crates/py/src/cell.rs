@@ -16,6 +16,7 @@ use raidlab_types::{Instant, OpKind, Operation, Request};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use tracing::info;
 
 /// A cell as its JSON text says it.
 #[derive(Debug, Deserialize)]
@@ -77,23 +78,13 @@ pub(crate) enum Engine {
     Live,
 }
 
-/// Engines whose cells have keys of their own: each has its door.
-fn other_door<'py>(
-    py: Python<'py>,
-    request: &str,
-    progress: Option<&Py<PyAny>>,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
+/// The engine that a cell names; none where that cannot be read, for whoever reads the whole cell to complain of.
+fn engine_named(request: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
         engine: Option<String>,
     }
-    // What is no JSON text at all is for the general door to complain of.
-    match serde_json::from_str::<Named>(request).ok().and_then(|named| named.engine).as_deref() {
-        Some("direct") => crate::direct::run(py, request, progress).map(Some),
-        Some("files") => crate::files::run(py, request, progress).map(Some),
-        Some("streams") => crate::streams::run(py, request, progress).map(Some),
-        _ => Ok(None),
-    }
+    serde_json::from_str::<Named>(request).ok()?.engine
 }
 
 /// What stands in an engine's configuration where a trace is replayed; the engine does not look at it.
@@ -254,12 +245,29 @@ pub(crate) fn run_cell<'py>(
     request: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    if let Some(answer) = other_door(py, request, progress.as_ref())? {
-        return Ok(answer);
+    let (engine, begun) = (engine_named(request), std::time::Instant::now());
+    info!(engine = engine.as_deref(), "cell begins");
+    let progress = progress.as_ref();
+    // Engines whose cells have keys of their own have doors of their own.
+    let answer = match engine.as_deref() {
+        Some("direct") => crate::direct::run(py, request, progress),
+        Some("files") => crate::files::run(py, request, progress),
+        Some("streams") => crate::streams::run(py, request, progress),
+        _ => run_array(py, request, progress),
+    };
+    let (engine, elapsed_ms) = (engine.as_deref(), begun.elapsed().as_millis());
+    match &answer {
+        Ok(_) => info!(engine, elapsed_ms, "cell ended"),
+        Err(error) => info!(engine, elapsed_ms, %error, "cell failed"),
     }
+    answer
+}
+
+/// Runs a cell of an array on either clock.
+fn run_array<'py>(py: Python<'py>, request: &str, progress: Option<&Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
     let mut spec = cell(py, request)?;
     let (seed, replay) = (spec.seed, spec.replay(py)?);
-    let mut teller = Teller { callback: progress.as_ref(), wanted: spec.measure.requests };
+    let mut teller = Teller { callback: progress, wanted: spec.measure.requests };
     match spec.engine {
         Engine::Sim => {
             let config = spec.sim(py)?;

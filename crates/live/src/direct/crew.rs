@@ -204,6 +204,7 @@ impl<'a> Crew<'a> {
         };
         let most = (MOST_THREADS / self.shares.len() as u32).max(1);
         let count = depth.min(most);
+        tracing::debug!(why, threads = count, "falling back to threads");
         let threads = Threads::new(count).map_err(|e| LiveError::io("interface", "threads", "starting them", &e))?;
         self.warn(Warning {
             name: THREADS,

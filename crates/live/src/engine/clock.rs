@@ -39,7 +39,10 @@ impl Clock {
     pub fn start() -> Clock {
         match tsc::tick_ns() {
             Some(tick_ns) => Clock::Tsc { start: tsc::read(), tick_ns },
-            None => Clock::System(std::time::Instant::now()),
+            None => {
+                tracing::debug!("the processor's counter is not trusted, falling back to the system's clock");
+                Clock::System(std::time::Instant::now())
+            }
         }
     }
 

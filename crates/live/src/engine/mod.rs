@@ -57,6 +57,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
+use tracing::debug;
 
 /// Longest wait for completions: how late an interruption may be noticed.
 const LONGEST_WAIT: Duration = Duration::from_ms(100);
@@ -441,6 +442,7 @@ impl Engine {
     }
 
     fn fail(&mut self, error: LiveError) {
+        debug!(%error, "the run cannot go on");
         // The first cause is the one worth telling.
         self.failure.get_or_insert(error);
     }

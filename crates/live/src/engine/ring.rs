@@ -15,6 +15,7 @@ use raidlab_types::Duration;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
+use tracing::debug;
 
 /// Entries of the submission queue: more are pushed in several batches.
 const ENTRIES: u32 = 1024;
@@ -61,8 +62,12 @@ impl Ring {
         ring.submitter().register_files(files).map_err(|e| unsupported("refused to register the members", e))?;
         let registration = match ring.submitter().register_buffers_sparse(BUFFERS) {
             Ok(()) => Registration::Next(0),
-            Err(_) => Registration::Refused,
+            Err(error) => {
+                debug!(%error, "the kernel registers no buffers, going on without");
+                Registration::Refused
+            }
         };
+        debug!(files = files.len(), poll_completions, defers, "io_uring set up");
         Ok(Ring { ring, in_flight: 0, registration })
     }
 
@@ -71,14 +76,20 @@ impl Ring {
     /// The memory must stay mapped until the ring is dropped.
     pub fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
         let Registration::Next(index) = self.registration else { return None };
-        let buffer = libc::iovec { iov_base: start.cast(), iov_len: len };
-        let fits = u32::from(index) < BUFFERS && len <= LONGEST_BUFFER;
-        // SAFETY: slabs are dropped after the ring (order of the engine's fields).
-        let done =
-            fits && unsafe { self.ring.submitter().register_buffers_update(u32::from(index), &[buffer], None) }.is_ok();
         assert!(!start.is_null() && len > 0, "{len} bytes at {start:p} are no memory to register");
-        self.registration = if done { Registration::Next(index + 1) } else { Registration::Refused };
-        done.then_some(index)
+        let buffer = libc::iovec { iov_base: start.cast(), iov_len: len };
+        if u32::from(index) >= BUFFERS || len > LONGEST_BUFFER {
+            debug!(index, len, "memory is not registered: there is no room for it, going on without");
+            self.registration = Registration::Refused;
+            return None;
+        }
+        // SAFETY: slabs are dropped after the ring (order of the engine's fields).
+        let result = unsafe { self.ring.submitter().register_buffers_update(u32::from(index), &[buffer], None) };
+        if let Err(error) = &result {
+            debug!(%error, index, len, "memory is not registered, going on without");
+        }
+        self.registration = if result.is_ok() { Registration::Next(index + 1) } else { Registration::Refused };
+        result.is_ok().then_some(index)
     }
 
     /// Whether all memory is registered.
@@ -101,6 +112,7 @@ impl Ring {
     /// # Safety
     /// All memory the entry names stays valid until it is reaped.
     pub unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        assert!(!self.is_full(), "more is in flight than completions have room for");
         // SAFETY: passed on to the caller.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             // The queue is full: hand over what is in it.
@@ -112,7 +124,6 @@ impl Ring {
 
     /// Submits what is queued, without waiting.
     pub fn submit(&mut self) -> io::Result<()> {
-        assert!(!self.is_full(), "more is in flight than completions have room for");
         let pending = self.ring.submission().len() as u32;
         // Completions of a ring with deferred work are made only when they are asked for.
         const GET_EVENTS: u32 = 1;
@@ -156,6 +167,7 @@ impl Ring {
     #[inline]
     pub fn reap(&mut self) -> Option<(u64, i32)> {
         let entry = self.ring.completion().next()?;
+        assert!(self.in_flight > 0, "the kernel answers what it was not asked");
         self.in_flight -= 1;
         Some((entry.user_data(), entry.result()))
     }
@@ -167,7 +179,6 @@ impl Drop for Ring {
             if let Err(error) = self.submit_and_wait(Duration::from_ms(100)) {
                 // The kernel may still write to memory that is given back after this: going on would be worse than the end.
                 eprintln!("raidlab: requests are in flight that cannot be waited for: {error}");
-        assert!(self.in_flight > 0, "the kernel answers what it was not asked");
                 std::process::abort();
             }
             while self.reap().is_some() {}
@@ -202,14 +213,20 @@ fn set_up(poll_completions: bool, defers: bool) -> io::Result<IoUring> {
     };
     let invalid = |e: &io::Error| e.raw_os_error() == Some(libc::EINVAL);
     let with_workers = || match sized().setup_coop_taskrun().build(ENTRIES) {
-        Err(e) if invalid(&e) => sized().build(ENTRIES),
+        Err(e) if invalid(&e) => {
+            debug!("the kernel cannot do without interrupts (5.19 can), falling back to a plain ring");
+            sized().build(ENTRIES)
+        }
         other => other,
     };
     if !defers {
         return with_workers();
     }
     match sized().setup_single_issuer().setup_defer_taskrun().build(ENTRIES) {
-        Err(e) if invalid(&e) => with_workers(),
+        Err(e) if invalid(&e) => {
+            debug!("the kernel cannot defer work to the waiting thread (6.1 can), falling back to a ring without");
+            with_workers()
+        }
         other => other,
     }
 }
@@ -224,6 +241,7 @@ pub(crate) fn transfer(
     offset: u64,
     flags: i32,
 ) -> squeue::Entry {
+    assert!(!start.is_null() && len > 0, "{len} bytes at {start:p} are no memory to move");
     let len = len.min(MOST_BYTES) as u32;
     match (writes, registered) {
         (false, Some(index)) => opcode::ReadFixed::new(file, start, len, index).offset(offset).build(),
@@ -241,4 +259,3 @@ fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         }
     }
 }
-    assert!(!start.is_null() && len > 0, "{len} bytes at {start:p} are no memory to move");

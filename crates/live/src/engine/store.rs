@@ -19,6 +19,7 @@ use raidlab_types::{LeafId, OpError, OpKind, Operation};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use tracing::debug;
 
 /// Length of the memory that what nobody wants is read to.
 pub(super) const SINK_BYTES: usize = 1 << 20;
@@ -39,8 +40,8 @@ impl Engine {
                 return self.finish(operation.id, Err(error));
             }
         }
-        let Some(places) = self.places(operation.id, operation.tag) else { return };
         self.assert_within(&operation);
+        let Some(places) = self.places(operation.id, operation.tag) else { return };
         match self.targets[operation.leaf as usize].as_ref().map(|target| &target.store) {
             Some(Store::Fd(_)) => self.launch(operation, places),
             Some(Store::Memory(mapping)) => {
@@ -54,7 +55,6 @@ impl Engine {
         }
     }
 
-    /// Gives an operation to its emulated disk, and moves its bytes while that is at work, as a disk would.
     /// The layout keeps every operation within its member; what lies beyond may be somebody else's.
     fn assert_within(&self, operation: &Operation) {
         let Some(target) = &self.targets[operation.leaf as usize] else { return };
@@ -62,6 +62,7 @@ impl Engine {
         assert!(end <= target.facts.size_bytes, "byte {end} of {}, which has {}", target.name(), target.facts.size_bytes);
     }
 
+    /// Gives an operation to its emulated disk, and moves its bytes while that is at work, as a disk would.
     fn hand_over(&mut self, operation: Operation, places: Places) {
         self.tick();
         let Some(spindles) = &mut self.spindles else { unreachable!("an emulated member has a disk") };
@@ -130,8 +131,8 @@ impl Engine {
                 Space::Discard => add_sink(flight, sink.as_ptr(), len, sink.registered),
             }
         }
-        self.push(id);
         flight.loaded();
+        self.push(id);
     }
 
     fn push(&mut self, id: u32) {
@@ -168,12 +169,19 @@ impl Engine {
                 self.flights.end(id);
                 self.done(&operation, age, Ok(()));
             }
-            Progress::More => self.push(id),
+            Progress::More => self.go_on(id, &operation),
             Progress::EndOfTarget => {
                 self.flights.end(id);
                 self.cut_short(&operation);
             }
         }
+    }
+
+    /// The kernel has moved a part: the rest is asked for.
+    #[cold]
+    fn go_on(&mut self, id: u32, operation: &Operation) {
+        debug!(leaf = operation.leaf, kind = ?operation.kind, extent = %operation.extent, "short transfer, asking for the rest");
+        self.push(id);
     }
 
     /// The target ends within the operation, which ends the run.
@@ -185,6 +193,7 @@ impl Engine {
 
     fn refused(&mut self, id: u32, operation: Operation, errno: i32) {
         if meaning(operation.kind, errno) == Meaning::Again {
+            debug!(leaf = operation.leaf, kind = ?operation.kind, errno, "interrupted, trying again");
             return self.push(id);
         }
         let age = self.flights.get(id).age(self.now).as_ns();
@@ -198,7 +207,10 @@ impl Engine {
     fn blame(&mut self, operation: &Operation, errno: i32) -> Option<OpError> {
         let error = io::Error::from_raw_os_error(errno);
         match meaning(operation.kind, errno) {
-            Meaning::Unreadable => Some(OpError::Media(operation.extent)),
+            Meaning::Unreadable => {
+                debug!(leaf = operation.leaf, extent = %operation.extent, errno, "unreadable sectors");
+                Some(OpError::Media(operation.extent))
+            }
             Meaning::Fatal => {
                 let what = format!("{} at {}: {}", verb(operation.kind), self.bytes_of(operation), plain(&error));
                 self.fail_on(operation.leaf, errno, &what);
@@ -207,6 +219,7 @@ impl Engine {
             _ => {
                 if !self.failed_members.iter().any(|m| m.leaf == operation.leaf) {
                     let reason = format!("{}: {}", verb(operation.kind), plain(&error));
+                    debug!(leaf = operation.leaf, reason, "member is gone");
                     self.failed_members.push(FailedMember { leaf: operation.leaf, reason });
                 }
                 Some(OpError::MemberGone)
@@ -273,6 +286,7 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
         at = at.wrapping_add(len);
         left -= len;
     }
+    assert_eq!(left, 0, "the pieces of an operation are shorter than it");
 }
 
 /// As [`copy`], between memory and a file.
@@ -282,30 +296,30 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
 unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file: &File) -> io::Result<()> {
     let bytes = |sectors: u64| sectors * places.sector_bytes as u64;
     let (mut at, len) = (bytes(operation.extent.lba), bytes(operation.extent.sectors));
+    let end = at + len;
     match operation.kind {
         // The model has said what it costs; the file outlives nothing.
         OpKind::Flush => return Ok(()),
         OpKind::Discard | OpKind::WriteZeroes => return write_zeroes(file, at, len),
-    assert_eq!(left, 0, "the pieces of an operation are shorter than it");
         OpKind::Read | OpKind::Write => {}
     }
     for piece in pieces {
         let len = bytes(u64::from(piece.sectors));
+        assert!(len <= end - at, "the pieces of an operation are longer than it: {len} bytes where {} are left", end - at);
         if piece.space != Space::Discard {
             let memory = places.at(piece.space, piece.offset, piece.sectors);
             // SAFETY: so many bytes are there, and nothing else touches them.
             let memory = unsafe { std::slice::from_raw_parts_mut(memory, len as usize) };
             match operation.kind {
-    let end = at + len;
                 OpKind::Read => file.read_exact_at(memory, at)?,
                 _ => file.write_all_at(memory, at)?,
             }
         }
         at += len;
     }
+    assert_eq!(at, end, "the pieces of an operation are shorter than it");
     Ok(())
 }
-        assert!(len <= end - at, "the pieces of an operation are longer than it: {len} bytes where {} are left", end - at);
 
 fn write_zeroes(file: &File, mut at: u64, len: u64) -> io::Result<()> {
     const ZEROES: [u8; 4096] = [0; 4096];
@@ -317,4 +331,3 @@ fn write_zeroes(file: &File, mut at: u64, len: u64) -> io::Result<()> {
     }
     Ok(())
 }
-    assert_eq!(at, end, "the pieces of an operation are shorter than it");

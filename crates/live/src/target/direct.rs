@@ -3,6 +3,7 @@
 use crate::memory::{Mapping, PAGE_BYTES};
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use tracing::debug;
 
 /// How a target is read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,15 +23,20 @@ pub(crate) fn enable(file: &File, buffered: bool) -> Access {
         return Access::Buffered;
     }
     let align_bytes = match statx_alignment(file) {
-        Some(0) => return Access::Buffered,
+        Some(0) => {
+            debug!("the file system has no direct I/O on this file, falling back to the page cache");
+            return Access::Buffered;
+        }
         Some(align) if align as usize <= PAGE_BYTES => align,
         // Unknown, or larger than any buffer's alignment: a page is tried.
         _ => PAGE_BYTES as u32,
     };
     if !set_direct(file, true) {
+        debug!("O_DIRECT is refused, falling back to the page cache");
         return Access::Buffered;
     }
     if !can_read(file) {
+        debug!("a page cannot be read with O_DIRECT, falling back to the page cache");
         set_direct(file, false);
         return Access::Buffered;
     }

@@ -171,7 +171,10 @@ fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     }
     match io::Error::last_os_error() {
         // Filling writes every block anyhow.
-        e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            tracing::debug!(bytes, "the file system cannot preallocate, falling back to filling");
+            Ok(())
+        }
         e => Err(e),
     }
 }

@@ -11,6 +11,7 @@ use crate::error::{plain, LiveError};
 use crate::memory::Use;
 use raidlab_types::{Extent, Instant};
 use std::io;
+use tracing::debug;
 
 impl Worker<'_> {
     /// Tells the load of all that has come back, each with a time of its own.
@@ -44,6 +45,7 @@ impl Worker<'_> {
     #[cold]
     fn short(&mut self, tag: u32, moved: u64) {
         if moved > 0 {
+            debug!(moved, rest = self.bytes_of(tag), "short transfer, asking for the rest");
             return self.launch(tag);
         }
         let what = format!("it ends within {}: was it truncated?", self.bytes_of(tag));
@@ -54,6 +56,7 @@ impl Worker<'_> {
     fn refused(&mut self, tag: u32, errno: i32) {
         let kind = self.slots.get(tag).kind();
         if meaning(kind, errno) == Meaning::Again {
+            debug!(errno, ?kind, "interrupted, trying again");
             return self.launch(tag);
         }
         let error = io::Error::from_raw_os_error(errno);
@@ -70,6 +73,7 @@ impl Worker<'_> {
     fn fail(&mut self, tag: u32, errno: i32, message: String) {
         let site = &self.sites[self.slots.get(tag).site as usize];
         let error = LiveError::Io { key: site.key.clone(), target: site.name.clone(), errno, message };
+        debug!(%error, "the run cannot go on");
         self.failure.get_or_insert(error);
         self.finish(tag, false);
         self.stop();
