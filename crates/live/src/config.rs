@@ -4,6 +4,7 @@ use crate::content::Verify;
 use crate::target::TargetSpec;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::PairPricing;
+use raidlab_load::files::FilesSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
 use raidlab_types::{Duration, Instant, LeafId};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,9 @@ pub struct LiveConfig {
     pub load: LoadSpec,
     /// What they ask for.
     pub workload: WorkloadSpec,
+    /// Whole files that its clients read, of the workload's sizes, laid out on the array by the same rules as in the
+    /// simulator. The host is this machine, so no work of a reader stands here.
+    pub files: Option<FilesSpec>,
     /// When measuring begins and ends.
     pub limits: Limits,
     /// Root of all randomness.

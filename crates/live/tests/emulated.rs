@@ -47,7 +47,7 @@ fn at_speed(speed: f64) -> Emulation {
 const FAST: f64 = 1000.0;
 
 fn refusal(config: &LiveConfig) -> LiveError {
-    raidlab_live::run(config, &mut |_| ControlFlow::Continue(())).expect_err("a refusal")
+    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())).expect_err("a refusal")
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn time_limits_and_interruption_are_in_the_runs_time() {
     assert_eq!(result.engine.speed, 100.0);
     let mut calls = 0;
     let long = LiveConfig { limits: Limits { warmup: limit(0.0), measure: limit(1e6) }, ..config };
-    let stopped = raidlab_live::run(&long, &mut |_| {
+    let stopped = raidlab_live::run(&long, None, &mut |_| {
         calls += 1;
         if calls > 1 {
             ControlFlow::Break(())

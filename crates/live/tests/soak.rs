@@ -115,7 +115,7 @@ fn random_arrays_keep_their_content() {
     for seed in seeds.take_while(|_| started.elapsed().as_secs() < seconds) {
         let cell = cell(seed, &place);
         // Some shapes do not fit their members (a chunk of a level above no multiple of the one below): not our matter.
-        let Ok(result) = raidlab_live::run(&cell, &mut |_| ControlFlow::Continue(())) else { continue };
+        let Ok(result) = raidlab_live::run(&cell, None, &mut |_| ControlFlow::Continue(())) else { continue };
         let name = format!("seed {seed}: {:?}, missing {:?}, {:?}", cell.tree, cell.missing, cell.faults);
         assert_verified(&name, &result);
         assert_eq!(result.recorder.all().failed, 0, "{name}");

@@ -153,6 +153,7 @@ impl CellSpec {
             missing: self.missing,
             load: self.load,
             workload: self.workload.unwrap_or_else(no_workload),
+            files: self.files,
             limits,
             seed: self.seed,
             sector_bytes: self.sector_bytes,
@@ -271,14 +272,10 @@ fn run_array<'py>(py: Python<'py>, request: &str, progress: Option<&Py<PyAny>>) 
     match spec.engine {
         Engine::Sim => {
             let config = spec.sim(py)?;
-            let result = py.detach(|| match replay {
-                Some(replay) => raidlab_sim::run_trace(&config, replay, &mut teller),
-                None => raidlab_sim::run_observed(&config, &mut teller),
-            });
+            let result = py.detach(|| raidlab_sim::run_observed(&config, replay, &mut teller));
             answer::of_sim(py, seed, &result.map_err(|e| sim_error(py, e))?)
         }
         Engine::Live => {
-            let files = spec.files.take();
             let config = spec.live(py)?;
             let mut observe = |p: raidlab_live::Progress| match p.stage {
                 // The share of the cell is that of its load; filling and checking come before and after.
@@ -286,11 +283,7 @@ fn run_array<'py>(py: Python<'py>, request: &str, progress: Option<&Py<PyAny>>) 
                 Stage::Filling | Stage::Writing => teller.tell_share(0.0),
                 Stage::Checking => teller.tell_share(1.0),
             };
-            let result = py.detach(|| match (replay, &files) {
-                (Some(replay), _) => raidlab_live::run_trace(&config, replay, &mut observe),
-                (None, Some(files)) => raidlab_live::run_files(&config, files, &mut observe),
-                (None, None) => raidlab_live::run(&config, &mut observe),
-            });
+            let result = py.detach(|| raidlab_live::run(&config, replay, &mut observe));
             answer::of_live(py, seed, &result.map_err(|e| live_error(py, &e))?)
         }
     }
@@ -301,21 +294,9 @@ fn run_array<'py>(py: Python<'py>, request: &str, progress: Option<&Py<PyAny>>) 
 pub(crate) fn check_cell(py: Python<'_>, request: &str) -> PyResult<()> {
     let mut spec = cell(py, request)?;
     let replay = spec.replay(py)?;
-    match (spec.engine, replay) {
-        (Engine::Sim, None) => raidlab_sim::check(&spec.sim(py)?).map_err(|e| sim_error(py, e)),
-        (Engine::Sim, Some(replay)) => raidlab_sim::check_trace(&spec.sim(py)?, replay).map_err(|e| sim_error(py, e)),
-        (Engine::Live, None) => {
-            let files = spec.files.take();
-            let config = spec.live(py)?;
-            let found = match &files {
-                Some(files) => raidlab_live::check_files(&config, files),
-                None => raidlab_live::check(&config),
-            };
-            found.map_err(|e| live_error(py, &e))
-        }
-        (Engine::Live, Some(replay)) => {
-            raidlab_live::check_trace(&spec.live(py)?, replay).map_err(|e| live_error(py, &e))
-        }
+    match spec.engine {
+        Engine::Sim => raidlab_sim::check(&spec.sim(py)?, replay).map_err(|e| sim_error(py, e)),
+        Engine::Live => raidlab_live::check(&spec.live(py)?, replay).map_err(|e| live_error(py, &e)),
     }
 }
 
@@ -367,23 +348,13 @@ pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u
         Engine::Sim => {
             let config = spec.sim(py)?;
             let mut log = Log { requests, entered: 0, by_tag: Vec::new(), rows: Vec::new() };
-            let result = py.detach(|| match replay {
-                Some(replay) => raidlab_sim::run_trace(&config, replay, &mut log),
-                None => raidlab_sim::run_observed(&config, &mut log),
-            });
-            result.map_err(|e| sim_error(py, e))?;
+            py.detach(|| raidlab_sim::run_observed(&config, replay, &mut log)).map_err(|e| sim_error(py, e))?;
             log.rows
         }
         Engine::Live => {
-            let files = spec.files.take();
             let config = LiveConfig { trace_requests: requests, ..spec.live(py)? };
             let mut go_on = |_: raidlab_live::Progress| ControlFlow::Continue(());
-            let result = py.detach(|| match (replay, &files) {
-                (Some(replay), _) => raidlab_live::run_trace(&config, replay, &mut go_on),
-                (None, Some(files)) => raidlab_live::run_files(&config, files, &mut go_on),
-                (None, None) => raidlab_live::run(&config, &mut go_on),
-            });
-            let result = result.map_err(|e| live_error(py, &e))?;
+            let result = py.detach(|| raidlab_live::run(&config, replay, &mut go_on)).map_err(|e| live_error(py, &e))?;
             let row = |t: &raidlab_live::TracedOperation| {
                 (t.request, t.leaf, t.kind == OpKind::Write, t.extent.lba, t.extent.sectors)
             };

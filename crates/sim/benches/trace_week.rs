@@ -14,7 +14,7 @@ use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::trace::{Format, Names, Parser, Record, Records, Replay, TraceError, TraceSpec, Writer};
 use raidlab_load::{ArrivalSpec, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{run_trace, HostSpec, PathSpec, SimConfig, SimResult};
+use raidlab_sim::{run_observed, HostSpec, PathSpec, SimConfig, SimResult};
 use raidlab_types::{RequestKind, Seed, GIB, KIB};
 use serde_json::json;
 use std::path::Path;
@@ -165,7 +165,7 @@ fn config() -> SimConfig {
 fn replay(records: Box<dyn Records + Send>) -> (SimResult, f64) {
     let spec: TraceSpec = serde_json::from_str(r#"{"file": ""}"#).expect("a replay");
     let begun = Instant::now();
-    let result = run_trace(&config(), Replay { spec, records }, &mut ()).expect("it replays");
+    let result = run_observed(&config(), Some(Replay { spec, records }), &mut ()).expect("it replays");
     (result, begun.elapsed().as_secs_f64())
 }
 

@@ -32,7 +32,7 @@ mod store;
 
 pub use accounts::{Account, Accounts};
 pub(crate) use clock::{Clock, PromptWakes};
-pub(crate) use source::{Clients, Offered, Source, Sweep};
+pub(crate) use source::{Offered, Source, Sweep};
 
 use crate::config::{LiveConfig, Progress, Stage, PULSE};
 use crate::content::{ContentCheck, ContentReport, Known, Stamper, Verifier, Verify, VerifyReport, Writers, Written};

@@ -21,11 +21,8 @@ const FORESEEN: usize = 4096;
 impl Engine {
     /// Takes the memory that a closed loop will use before it runs. Its first requests are known: they are rehearsed as if
     /// each ended in its turn. What a search or an open loop keeps in flight is not known beforehand.
-    pub fn foresee(&mut self, load: &Load) -> Result<(), LiveError> {
-        if load.hold().is_some() {
-            return Ok(());
-        }
-        let (mut load, mut in_flight, mut in_use) = (load.clone(), VecDeque::new(), InUse::none());
+    pub fn foresee(&mut self, mut load: Load) -> Result<(), LiveError> {
+        let (mut in_flight, mut in_use) = (VecDeque::new(), InUse::none());
         for _ in 0..FORESEEN.max(2 * load.depth() as usize) {
             while let Some(Request { tag, kind, extent, .. }) = load.poll_request(Instant::ZERO) {
                 let bytes = extent.sectors as usize * self.sector_bytes;

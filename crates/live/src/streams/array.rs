@@ -76,6 +76,7 @@ fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
             volumes: VolumeSpec::Uniform,
             task: None,
         },
+        files: None,
         limits: Limits::default(),
         seed: cell.seed,
         sector_bytes: spec.sector_bytes,

@@ -52,6 +52,7 @@ pub fn config(tree: Tree) -> LiveConfig {
         missing: Vec::new(),
         load: LoadSpec::Closed { depth: 16 },
         workload: workload(1.0, SizeSpec::Fixed { bytes: 4 * KIB }),
+        files: None,
         limits: requests(2000),
         seed: 1,
         sector_bytes: None,
@@ -83,7 +84,7 @@ pub fn requests(n: u64) -> Limits {
 
 /// Runs without watching.
 pub fn run(config: &LiveConfig) -> LiveResult {
-    raidlab_live::run(config, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"))
+    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Every level, with a name; parity in all six rotations.

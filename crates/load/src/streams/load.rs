@@ -221,6 +221,11 @@ impl StreamLoad {
         &self.recorder
     }
 
+    /// Keeps the response times of each second.
+    pub fn keep_histograms(&mut self) {
+        self.recorder.keep_histograms();
+    }
+
     /// What each stream did.
     pub fn record(&self) -> Vec<StreamRecord> {
         let one = |stream: &Running| {

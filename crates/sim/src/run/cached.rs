@@ -3,16 +3,16 @@
 
 use super::{Observer, Sim};
 use crate::cache::{Cache, CacheOp};
-use crate::offer::Offer;
 use crate::path::{Leg, Span};
 use crate::walks::Then;
+use raidlab_load::Generator;
 use raidlab_types::{Request, RequestKind, RequestTag};
 
 /// Marks requests that caches make of the array; the volume stands above the cache's own number.
 pub(super) const OF_CACHE: u64 = 1 << 63;
 const VOLUME_SHIFT: u32 = 40;
 
-impl<L: Offer, O: Observer> Sim<'_, L, O> {
+impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// The array has done what a cache asked of it.
     pub(super) fn cache_served(&mut self, tag: RequestTag) {
         let (volume, id) = (((tag & !OF_CACHE) >> VOLUME_SHIFT) as u32, tag & ((1 << VOLUME_SHIFT) - 1));

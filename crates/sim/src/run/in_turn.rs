@@ -1,8 +1,8 @@
 //! A host that issues the operations of a request one after the other, where issuing costs time.
 
 use super::{Observer, Sim};
-use crate::offer::Offer;
 use crate::walks::Then;
+use raidlab_load::Generator;
 use raidlab_types::Operation;
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(super) struct Issuer {
     waiting: VecDeque<Operation>,
 }
 
-impl<L: Offer, O: Observer> Sim<'_, L, O> {
+impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// Issues the operation now if its request is not busy issuing another, else after those.
     pub(super) fn issue_in_turn(&mut self, op: Operation) {
         let tag = op.tag as usize;

@@ -13,7 +13,6 @@ use crate::config::SimConfig;
 use crate::conserve::Ledger;
 use crate::error::SimError;
 use crate::events::Timers;
-use crate::offer::Offer;
 use crate::result::SimResult;
 use crate::walks::{Then, Walks};
 use cached::OF_CACHE;
@@ -22,6 +21,7 @@ use raidlab_array::{Array, ArrayOp, Event};
 use raidlab_device::Device;
 use raidlab_load::streams::Carry;
 use raidlab_load::trace::Replay;
+use raidlab_load::Generator;
 use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag};
 use set_up::{files, replaying, requests, streams};
 use std::ops::ControlFlow;
@@ -54,7 +54,7 @@ pub trait Observer {
 
 impl Observer for () {}
 
-struct Sim<'o, L: Offer, O: Observer> {
+struct Sim<'o, L: Generator, O: Observer> {
     now: Instant,
     array: Array,
     load: L,
@@ -89,59 +89,48 @@ const PROGRESS_EVERY: u64 = 1 << 16;
 /// # Errors
 /// When the configuration makes no sense; the error names the key.
 pub fn run(config: &SimConfig) -> Result<SimResult, SimError> {
-    run_observed(config, &mut ())
+    run_observed(config, None, &mut ())
 }
 
-/// Runs a simulation that `observer` watches.
+/// Runs a simulation that `observer` watches; of the requests of a trace, if there is one, and then the workload of the
+/// configuration is not looked at.
 ///
 /// # Errors
-/// As [`run`].
-pub fn run_observed<O: Observer>(config: &SimConfig, observer: &mut O) -> Result<SimResult, SimError> {
-    match (&config.files, &config.streams) {
-        (None, None) => Ok(Sim::new(config, requests, observer)?.run_to_end()),
-        (Some(_), _) => Ok(Sim::new(config, files, observer)?.run_to_end()),
-        (None, Some(_)) => Ok(Sim::new(config, streams, observer)?.run_to_end()),
-    }
-}
-
-/// Whether this could be run: everything is built and nothing run.
-///
-/// # Errors
-/// As [`run`].
-pub fn check(config: &SimConfig) -> Result<(), SimError> {
-    match (&config.files, &config.streams) {
-        (None, None) => Sim::new(config, requests, &mut ()).map(drop),
-        (Some(_), _) => Sim::new(config, files, &mut ()).map(drop),
-        (None, Some(_)) => Sim::new(config, streams, &mut ()).map(drop),
-    }
-}
-
-/// Runs a simulation of a trace, which `observer` watches. The workload of the configuration is not looked at.
-///
-/// # Errors
-/// As [`run`], and where a line of the trace is wrong or a request cannot be offered: what was measured until then is
+/// As [`run`]; and where a line of the trace is wrong or a request cannot be offered: what was measured until then is
 /// worth nothing.
-pub fn run_trace<O: Observer>(config: &SimConfig, replay: Replay, observer: &mut O) -> Result<SimResult, SimError> {
-    let mut sim = Sim::new(config, replaying(replay), observer)?;
-    let interrupted = sim.run();
-    match sim.load.fault() {
-        Some(fault) => Err(fault.clone().into()),
-        None => Ok(sim.result(interrupted)),
+pub fn run_observed<O: Observer>(
+    config: &SimConfig,
+    trace: Option<Replay>,
+    observer: &mut O,
+) -> Result<SimResult, SimError> {
+    match (trace, &config.files, &config.streams) {
+        (Some(trace), _, _) => Sim::new(config, replaying(trace), observer)?.run_to_end(),
+        (None, None, None) => Sim::new(config, requests, observer)?.run_to_end(),
+        (None, Some(_), _) => Sim::new(config, files, observer)?.run_to_end(),
+        (None, None, Some(_)) => Sim::new(config, streams, observer)?.run_to_end(),
     }
 }
 
-/// Whether a trace could be replayed, as far as its beginning says: everything is built and nothing run.
+/// Whether this could be run, of a trace as far as its beginning says: everything is built and nothing run.
 ///
 /// # Errors
-/// As [`run_trace`].
-pub fn check_trace(config: &SimConfig, replay: Replay) -> Result<(), SimError> {
-    Sim::new(config, replaying(replay), &mut ()).map(drop)
+/// As [`run_observed`].
+pub fn check(config: &SimConfig, trace: Option<Replay>) -> Result<(), SimError> {
+    match (trace, &config.files, &config.streams) {
+        (Some(trace), _, _) => Sim::new(config, replaying(trace), &mut ()).map(drop),
+        (None, None, None) => Sim::new(config, requests, &mut ()).map(drop),
+        (None, Some(_), _) => Sim::new(config, files, &mut ()).map(drop),
+        (None, None, Some(_)) => Sim::new(config, streams, &mut ()).map(drop),
+    }
 }
 
-impl<L: Offer, O: Observer> Sim<'_, L, O> {
-    fn run_to_end(mut self) -> SimResult {
+impl<L: Generator, O: Observer> Sim<'_, L, O> {
+    fn run_to_end(mut self) -> Result<SimResult, SimError> {
         let interrupted = self.run();
-        self.result(interrupted)
+        match self.load.fault() {
+            Some(fault) => Err(fault.clone().into()),
+            None => Ok(self.result(interrupted)),
+        }
     }
 
     /// Runs to the end of the measurement; true if the observer stopped it.

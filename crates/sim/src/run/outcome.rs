@@ -1,13 +1,13 @@
 //! What a run leaves.
 
 use super::{Observer, Sim};
-use crate::offer::Offer;
 use crate::result::{MemberResult, SimResult, StationResult};
 use crate::station::Station;
 use crate::walks::Walks;
 use raidlab_device::Device;
+use raidlab_load::Generator;
 
-impl<L: Offer, O: Observer> Sim<'_, L, O> {
+impl<L: Generator, O: Observer> Sim<'_, L, O> {
     pub(super) fn result(mut self, interrupted: bool) -> SimResult {
         let layout = self.array.layout();
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());

@@ -6,14 +6,13 @@ use crate::config::{HostSpec, SimConfig};
 use crate::conserve::Ledger;
 use crate::error::SimError;
 use crate::events::Timers;
-use crate::offer::Offer;
 use crate::walks::Walks;
 use raidlab_array::{Array, Layout, MemberState};
 use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
 use raidlab_load::streams::StreamLoad;
 use raidlab_load::trace::{Replay, TraceLoad};
-use raidlab_load::{Load, LoadError, Volume};
+use raidlab_load::{Generator, Load, LoadError, Volume};
 use raidlab_types::{Duration, Instant, Seed};
 
 /// The load of a trace.
@@ -108,7 +107,7 @@ fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, Sim
     Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
 }
 
-impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
+impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
     pub(super) fn new(
         config: &SimConfig,
         load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, LoadError>,
