@@ -302,7 +302,8 @@ fn a_member_swapped_for_a_link_while_it_is_opened_leads_nowhere() {
             swaps
         });
         let cell = small(&place);
-        let written = (0..300).filter(|_| raidlab_live::run(&cell, None, &mut |_| ControlFlow::Continue(())).is_ok()).count();
+        let written =
+            (0..300).filter(|_| raidlab_live::run(&cell, None, &mut |_| ControlFlow::Continue(())).is_ok()).count();
         ended.store(true, Ordering::Relaxed);
         (written, swapping.join().expect("no panic"))
     });

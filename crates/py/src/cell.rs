@@ -354,7 +354,8 @@ pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u
         Engine::Live => {
             let config = LiveConfig { trace_requests: requests, ..spec.live(py)? };
             let mut go_on = |_: raidlab_live::Progress| ControlFlow::Continue(());
-            let result = py.detach(|| raidlab_live::run(&config, replay, &mut go_on)).map_err(|e| live_error(py, &e))?;
+            let result =
+                py.detach(|| raidlab_live::run(&config, replay, &mut go_on)).map_err(|e| live_error(py, &e))?;
             let row = |t: &raidlab_live::TracedOperation| {
                 (t.request, t.leaf, t.kind == OpKind::Write, t.extent.lba, t.extent.sectors)
             };

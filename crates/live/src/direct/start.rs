@@ -1,7 +1,7 @@
 //! Where workers meet before the load begins: all set up and reading one clock, or none runs.
 
-use crate::engine::clock::Clock;
 use crate::error::LiveError;
+use crate::io::Clock;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The meeting.

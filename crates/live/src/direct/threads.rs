@@ -80,7 +80,7 @@ impl Threads {
         let Slot { start, offset, left, writes, .. } = *slot;
         let offset = libc::off_t::try_from(offset).expect("targets end below 2^63 bytes");
         // SAFETY: the caller's promise.
-        let memory = unsafe { Lent::new(start, left.min(crate::engine::ring::MOST_BYTES) as usize) };
+        let memory = unsafe { Lent::new(start, left.min(crate::io::MOST_BYTES) as usize) };
         self.in_flight += 1;
         lock(&self.desk.jobs).queue.push_back(Job { tag, fd, writes, memory, offset });
         self.desk.job_there.notify_one();
@@ -157,7 +157,10 @@ fn carry_out(job: &Job) -> i64 {
             false => libc::pread(fd, start.cast(), len, offset),
         }
     };
-    assert!(usize::try_from(moved).is_ok_and(|moved| moved <= len) || moved == -1, "the kernel has moved {moved} of {len}");
+    assert!(
+        usize::try_from(moved).is_ok_and(|moved| moved <= len) || moved == -1,
+        "the kernel has moved {moved} of {len}"
+    );
     if moved < 0 {
         return -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
     }

@@ -4,7 +4,7 @@
 
 use super::slots::Slot;
 use super::threads::Threads;
-use crate::engine::ring::{transfer, Ring};
+use crate::io::{transfer, Ring};
 use io_uring::types;
 use raidlab_types::Duration;
 use std::collections::VecDeque;

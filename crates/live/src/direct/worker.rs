@@ -18,8 +18,8 @@ use super::shared::Shared;
 use super::slots::Slots;
 use super::transport::Transport;
 use crate::content::{ContentCheck, Known, Stamper};
-use crate::engine::clock::{Clock, PromptWakes};
 use crate::error::{plain, LiveError};
+use crate::io::{wait_limit, Clock, PromptWakes};
 use crate::memory::{Block, Mapping, Pool, Use};
 use crate::result::MemberCounts;
 use crate::usage::Usage;
@@ -28,11 +28,6 @@ use raidlab_types::{Duration, Extent, Instant, Request, RequestKind};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-
-/// Longest wait for completions: how late an interruption may be noticed.
-const LONGEST_WAIT: Duration = Duration::from_ms(100);
-/// How long before an arrival the worker stops sleeping and watches the clock: waking up takes about as long.
-const WATCHFUL: Duration = Duration::from_us(60);
 
 /// Where a volume of the worker's load is.
 #[derive(Debug, Clone)]
@@ -362,7 +357,7 @@ impl<'a> Worker<'a> {
         let Some(transport) = &mut self.transport else { return };
         // What can be done here and now comes first: batches cut short, and requests that needed no waiting.
         let at_once = more || !self.at_once.is_empty() || self.manner.busy;
-        let limit = if at_once { None } else { wait_limit(&self.load, self.now) };
+        let limit = if at_once { None } else { wait_limit(self.load.poll_timeout(), self.now) };
         let result = match limit {
             Some(limit) => transport.submit_and_wait(limit),
             None if transport.is_busy() => transport.submit(),
@@ -374,7 +369,7 @@ impl<'a> Worker<'a> {
     /// Nothing is in flight: waits for the next arrival, first asleep, then watching the clock.
     fn sleep(&mut self) {
         self.read_clock();
-        match wait_limit(&self.load, self.now) {
+        match wait_limit(self.load.poll_timeout(), self.now) {
             Some(limit) => std::thread::sleep(std::time::Duration::from_nanos(limit.as_ns())),
             None => std::hint::spin_loop(),
         }
@@ -396,13 +391,6 @@ impl<'a> Worker<'a> {
         self.failure.get_or_insert(error);
         self.stop();
     }
-}
-
-/// How long may be waited before something is due; none if that is so near that it must be watched for.
-#[inline]
-fn wait_limit(load: &Load, now: Instant) -> Option<Duration> {
-    let limit = load.poll_timeout().map_or(LONGEST_WAIT, |at| at.since(now)).as_ns().min(LONGEST_WAIT.as_ns());
-    (limit > WATCHFUL.as_ns()).then(|| Duration::from_ns(limit - WATCHFUL.as_ns()))
 }
 
 /// A block from the pool, in memory the ring knows if it can.

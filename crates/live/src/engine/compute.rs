@@ -134,7 +134,11 @@ impl Combiner {
     unsafe fn sum(&self, kind: ComputeKind, outputs: &[*mut u8], len: usize) {
         let [first, second] = &self.coefficients;
         let inputs = self.inputs.len();
-        assert!((1..=MAX_INPUTS).contains(&inputs) && first.len() == inputs, "{inputs} inputs of {} coefficients", first.len());
+        assert!(
+            (1..=MAX_INPUTS).contains(&inputs) && first.len() == inputs,
+            "{inputs} inputs of {} coefficients",
+            first.len()
+        );
         assert!(outputs.len() < 2 || second.len() == inputs, "{inputs} inputs of {} coefficients", second.len());
         // SAFETY: passed on to the caller.
         unsafe {

@@ -3,10 +3,10 @@
 //! Invariants:
 //! - A flight's vectors do not move while an entry that names them is in the ring (their heap memory is the flight's own
 //!   and is touched only between completion and resubmission).
-//! - Neighbouring pieces are one vector; a transfer takes at most [`MOST_VECTORS`] of them and `ring::MOST_BYTES` at once, and
+//! - Neighbouring pieces are one vector; a transfer takes at most [`MOST_VECTORS`] of them and `io::MOST_BYTES` at once, and
 //!   what is left of it, or of a short one, goes in the next entry.
 
-use super::ring::transfer;
+use crate::io::transfer;
 use io_uring::{opcode, squeue, types};
 use raidlab_types::{Duration, Instant, OpKind, Operation};
 
@@ -61,8 +61,16 @@ impl Flights {
         let (offset, left) = (operation.extent.lba * sector_bytes, operation.extent.sectors * sector_bytes);
         if self.free == NONE {
             let vectors = Vec::with_capacity(8);
-            let empty =
-                Flight { operation, submitted, offset, left, vectors, first: 0, registered: None, next_free: UNDER_WAY };
+            let empty = Flight {
+                operation,
+                submitted,
+                offset,
+                left,
+                vectors,
+                first: 0,
+                registered: None,
+                next_free: UNDER_WAY,
+            };
             assert!(self.slots.len() < UNDER_WAY as usize, "numbers of flights are used up");
             self.slots.push(empty);
             return self.slots.len() as u32 - 1;
@@ -250,7 +258,10 @@ mod tests {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| what(&mut flights, id))).is_err()
         };
         assert!(panics(&|flights, id| flights.get(id).loaded()), "512 bytes of memory for 1024");
-        assert!(panics(&|flights, id| assert_eq!(flights.get(id).advance(1025), Progress::Done)), "more than was asked");
+        assert!(
+            panics(&|flights, id| assert_eq!(flights.get(id).advance(1025), Progress::Done)),
+            "more than was asked"
+        );
         assert!(panics(&|flights, id| flights.get(id).add(std::ptr::null_mut(), 512, None)), "no address");
         assert!(panics(&|flights, id| [id, id].into_iter().for_each(|id| flights.end(id))), "ended twice");
         assert!(!panics(&|flights, id| {

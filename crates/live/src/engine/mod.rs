@@ -11,32 +11,30 @@
 //! - In steady state a turn allocates nothing: requests, flights and windows have slots that are used again.
 //! - An error that is no member's failure ends the run, after what is in flight has come back.
 //!
-//! Code map: `ring` talks to the kernel, `flight` knows what an operation moves, `store` carries it out, `compute` runs
+//! Code map: `flight` knows what an operation moves, `store` carries it out, `compute` runs
 //! parity, `source` offers requests, `requests` gives them memory and content and ends them, `accounts` counts what began
-//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `clock` tells the time, `pace` makes it
-//! go faster, and `priority` keeps other programs from the processor meanwhile.
+//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `pace` makes the
+//! clock go faster, and `priority` keeps other programs from the processor meanwhile.
 
 mod accounts;
-pub(crate) mod clock;
 mod compute;
 mod faults;
 mod flight;
 mod pace;
 mod priority;
 mod requests;
-pub(crate) mod ring;
 mod source;
 mod spindles;
 mod steal;
 mod store;
 
 pub use accounts::{Account, Accounts};
-pub(crate) use clock::{Clock, PromptWakes};
 pub(crate) use source::{Offered, Source, Sweep};
 
 use crate::config::{LiveConfig, Progress, Stage, PULSE};
 use crate::content::{ContentCheck, ContentReport, Known, Stamper, Verifier, Verify, VerifyReport, Writers, Written};
 use crate::error::{plain, LiveError};
+use crate::io::{wait_limit, PromptWakes, Ring, LONGEST_WAIT};
 use crate::lateness::Lateness;
 use crate::memory::{available_bytes, Block, Pool, Use};
 use crate::result::{ArrayInput, FailedMember, Mechanics, MemberCounts, TracedOperation};
@@ -50,7 +48,6 @@ use priority::Precedence;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestTag, Seed};
 use requests::take;
-use ring::Ring;
 use source::Listed;
 use spindles::Spindles;
 use std::collections::VecDeque;
@@ -59,10 +56,6 @@ use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use tracing::debug;
 
-/// Longest wait for completions: how late an interruption may be noticed.
-const LONGEST_WAIT: Duration = Duration::from_ms(100);
-/// How long before an arrival the engine stops sleeping and watches the clock: waking up takes about as long.
-const WATCHFUL: Duration = Duration::from_us(60);
 /// Most requests begun before completions are looked at again: an open loop may offer more than can ever be begun.
 const BEGUN_AT_ONCE: usize = 4096;
 
@@ -452,11 +445,7 @@ impl Engine {
         if self.spindles.is_some() {
             return self.watch(timeout);
         }
-        let limit = timeout.map_or(LONGEST_WAIT, |at| at.since(self.now)).as_ns().min(LONGEST_WAIT.as_ns());
-        if limit <= WATCHFUL.as_ns() {
-            return self.submit();
-        }
-        let limit = Duration::from_ns(limit) - WATCHFUL;
+        let Some(limit) = wait_limit(timeout, self.now) else { return self.submit() };
         self.assert_none_lost();
         let result = match &mut self.ring {
             Some(ring) => ring.submit_and_wait(limit),

@@ -7,7 +7,7 @@
 //! Invariant: a double tells nanoseconds apart for a hundred days of the run's time. Like the clock beneath, it may go back
 //! by some ticks from one processor to another; the engine's time does not (`Engine::tick`).
 
-use super::clock::Clock;
+use crate::io::Clock;
 use raidlab_types::{Duration, Instant};
 
 /// A clock and how fast it goes.

@@ -5,9 +5,9 @@
 //! - Blocks are taken before the array hears of the request, so no operation ever lacks its memory.
 
 use super::compute::{Place, Places};
-use super::ring::Ring;
 use super::{Engine, Slot};
 use crate::error::LiveError;
+use crate::io::Ring;
 use crate::memory::{Block, InUse, Lent, Pool, Use};
 use crate::result::{ArrayInput, FailedMember};
 use crate::target::Target;

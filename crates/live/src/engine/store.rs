@@ -1,16 +1,15 @@
 //! Carrying out one operation on one member: in memory at once, on a file or device through the ring, on an emulated one
 //! by its disk, which says when, while its bytes move at once.
 //!
-//! What the system's errors mean is in [`crate::errno`]: unreadable sectors cost an extent, most others the member, and
+//! What the system's errors mean is in `io::errno`: unreadable sectors cost an extent, most others the member, and
 //! those that say "the run is set up wrongly" end it.
 
 use super::compute::Places;
 use super::faults::Verdict;
 use super::flight::{Flight, Progress};
-use super::ring::Ring;
 use super::Engine;
-use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
+use crate::io::{meaning, verb, Meaning, Ring};
 use crate::memory::Mapping;
 use crate::result::{FailedMember, TracedOperation};
 use crate::target::{Kept, Store};
@@ -59,7 +58,12 @@ impl Engine {
     fn assert_within(&self, operation: &Operation) {
         let Some(target) = &self.targets[operation.leaf as usize] else { return };
         let end = operation.extent.end() * self.sector_bytes as u64;
-        assert!(end <= target.facts.size_bytes, "byte {end} of {}, which has {}", target.name(), target.facts.size_bytes);
+        assert!(
+            end <= target.facts.size_bytes,
+            "byte {end} of {}, which has {}",
+            target.name(),
+            target.facts.size_bytes
+        );
     }
 
     /// Gives an operation to its emulated disk, and moves its bytes while that is at work, as a disk would.
@@ -305,7 +309,11 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
     }
     for piece in pieces {
         let len = bytes(u64::from(piece.sectors));
-        assert!(len <= end - at, "the pieces of an operation are longer than it: {len} bytes where {} are left", end - at);
+        assert!(
+            len <= end - at,
+            "the pieces of an operation are longer than it: {len} bytes where {} are left",
+            end - at
+        );
         if piece.space != Space::Discard {
             let memory = places.at(piece.space, piece.offset, piece.sectors);
             // SAFETY: so many bytes are there, and nothing else touches them.

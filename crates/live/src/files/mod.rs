@@ -33,8 +33,8 @@ pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord
 
 use crate::config::{Progress, Stage, PULSE};
 use crate::content::{not_compared, Verify};
-use crate::engine::Clock;
 use crate::error::{plain, LiveError};
+use crate::io::Clock;
 use crate::memory::Mapping;
 use crate::page_cache;
 use crate::regular::open_regular;

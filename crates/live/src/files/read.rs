@@ -9,8 +9,8 @@
 
 use super::content::FileCheck;
 use super::result::{ReadRecord, CACHE_UNKNOWN};
-use crate::engine::Clock;
 use crate::error::plain;
+use crate::io::Clock;
 use crate::memory::Mapping;
 use crate::page_cache;
 use std::fs::{File, OpenOptions};

@@ -26,7 +26,8 @@ impl Mapping {
         }
         // SAFETY: the range was just mapped. Advice may be refused without harm.
         unsafe { libc::madvise(start, len, libc::MADV_HUGEPAGE) };
-        let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let start: NonNull<u8> =
+            NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         assert!(start.as_ptr().addr().is_multiple_of(super::PAGE_BYTES), "the kernel maps whole pages");
         Ok(Mapping { start, len })
     }

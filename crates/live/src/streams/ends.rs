@@ -247,7 +247,7 @@ mod tests {
         let mut memory = Mapping::new(8192).expect("memory");
         memory.bytes_mut().fill(7);
         let mut source = Source::Memory(Region { memory, block_bytes: 4096 }, Some(Maker::new(1, 0, 4096)));
-        let (stop, clock) = (std::sync::atomic::AtomicBool::new(false), crate::engine::Clock::start());
+        let (stop, clock) = (std::sync::atomic::AtomicBool::new(false), crate::io::Clock::start());
         let mut buffer = Mapping::new(4096).expect("memory");
         let mut seen: Vec<Vec<u8>> = Blocks { bytes: 5 * 4096, block_bytes: 4096 }
             .iter()

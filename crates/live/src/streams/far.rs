@@ -115,7 +115,7 @@ fn go_on(error: io::Error, since_ns: u64, time: Time<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Clock;
+    use crate::io::Clock;
     use std::net::{TcpListener, UdpSocket};
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -12,7 +12,7 @@
 use super::ends::{digest, Block, Blocks, Sink, Source};
 use super::pace::{Pace, Time};
 use super::result::{EndResult, LateResult, StreamResult, StreamVerify};
-use crate::engine::PromptWakes;
+use crate::io::PromptWakes;
 use crate::memory::Mapping;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,7 +5,7 @@
 //!   end, bytes over time is at most the rate. One that has fallen behind catches up.
 //! - Waiting ends early only if the run is stopped.
 
-use crate::engine::Clock;
+use crate::io::Clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

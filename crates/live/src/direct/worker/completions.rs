@@ -6,8 +6,8 @@
 
 use super::{Gate, Transport, Worker};
 use crate::direct::shared::Counted;
-use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
+use crate::io::{meaning, verb, Meaning};
 use crate::memory::Use;
 use raidlab_types::{Extent, Instant};
 use std::io;
