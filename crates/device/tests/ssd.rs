@@ -1,5 +1,7 @@
 //! Flash drives in steady state: write amplification against the closed forms, transition, queueing, what ships.
 
+#![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;

@@ -4,6 +4,8 @@
 //! `cargo bench -p raidlab-live` prints a line a case: the median of the rounds and their spread. The file lies in the
 //! build's own directory, or in `RAIDLAB_BENCH_DIR`.
 
+#![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
+
 use raidlab_array::{Policy, Tree};
 use raidlab_live::{Content, LiveConfig, LiveResult, TargetSpec};
 use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};

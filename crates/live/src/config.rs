@@ -6,6 +6,7 @@ use raidlab_array::{Policy, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::FilesSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
+use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Instant, LeafId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -136,7 +137,7 @@ pub struct Progress {
 /// Share that is done, 0 to 1, as far as it can be foreseen.
 pub(crate) fn fraction(limits: &Limits, now: Instant, requests: u64) -> f64 {
     let Limits { warmup, measure } = limits;
-    let by_count = measure.requests.map(|n| requests as f64 / (n + warmup.requests.unwrap_or(0)) as f64);
+    let by_count = measure.requests.map(|n| f64_from(requests) / f64_from(n + warmup.requests.unwrap_or(0)));
     let seconds = now.since(Instant::ZERO).as_s_f64();
     let by_time = measure.duration_s.map(|s| seconds / (s + warmup.duration_s.unwrap_or(0.0)));
     by_count.unwrap_or(0.0).max(by_time.unwrap_or(0.0)).min(1.0)

@@ -17,6 +17,7 @@ use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{Only, Replay, TraceLoad};
 use raidlab_load::{Generator, Load, StepOp, Volume, WorkloadSpec};
+use raidlab_types::number::u32_from;
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
 use std::ops::ControlFlow;
 
@@ -81,7 +82,7 @@ fn run_load<L: Generator>(
 /// Opens an array's members, by the safety rules, and compiles its tree for them: all that does not depend on a load.
 pub(crate) fn open_array(config: &LiveConfig, writes: bool) -> Result<(Vec<Option<Target>>, Layout), LiveError> {
     let specs = sound_specs(config)?;
-    let missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
+    let missing = |leaf: usize| config.missing.contains(&u32_from(leaf));
     let intent = Intent { writes, destroy: &config.destroy, buffered: false };
     let targets = target::open_all(&specs, "members", &missing, intent)?;
     let sector_bytes = target::sector(config.sector_bytes, &targets)?;
@@ -185,7 +186,7 @@ fn check_members(config: &LiveConfig) -> Result<(), LiveError> {
 /// Speed, pricing and content, of which emulated members want their own.
 fn check_emulation(config: &LiveConfig, specs: &[TargetSpec]) -> Result<(), LiveError> {
     let Emulation { speed, pair_pricing } = config.emulation;
-    let is_missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
+    let is_missing = |leaf: usize| config.missing.contains(&u32_from(leaf));
     let present = || specs.iter().enumerate().filter(|(leaf, _)| !is_missing(*leaf)).map(|(_, spec)| spec);
     if !(speed.is_finite() && (SLOWEST..=FASTEST).contains(&speed)) {
         return Err(LiveError::bad("speed", format!("{speed}; accepted: a number from {SLOWEST} to {FASTEST}")));

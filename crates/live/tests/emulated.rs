@@ -1,6 +1,8 @@
 //! Emulated members: modelled disks on the real clock. Nothing here depends on how fast the machine is: what is asserted
 //! of time holds however late the engine is, namely that it is never early and loses nothing.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::{assert_verified, config, every_level, requests, run, workload, Place};

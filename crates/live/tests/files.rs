@@ -1,5 +1,12 @@
 //! File members: made, filled, known again, refused when somebody else's; and how a run is watched and stopped.
 
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "numbers here are small"
+)]
+
 mod common;
 
 use common::{config, requests, run, workload, Place};

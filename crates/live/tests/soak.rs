@@ -3,6 +3,8 @@
 //! `cargo test -p raidlab-live --test soak` runs a few; `RAIDLAB_SOAK_S=600 cargo test ...` runs ten minutes. A failure
 //! names its seed, and `RAIDLAB_SOAK_SEED=N` runs that one alone.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::{assert_verified, config, requests, workload, Place};

@@ -14,6 +14,18 @@
 //! - Request `i` of a stream is a function of (seed, stream, i), whatever completes when, bit for bit on every machine.
 //! - Nothing is allocated for a request.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "numbers of tests are small"
+    )
+)]
+
 mod address;
 mod arrival;
 pub mod control;

@@ -28,6 +28,7 @@ use crate::recorder::{Done, Recorder};
 use crate::slab::{Slab, Task};
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{Drawn, Workload};
+use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed};
 use std::collections::VecDeque;
 
@@ -288,11 +289,11 @@ impl Load {
         let done = Done { kind, bytes, intended, issued, ok };
         self.recorder.request_done(now, &done);
         if self.steps == 1 {
-            self.end_task(now, tag as u32, lane, &done);
+            self.end_task(now, u32_from(tag), lane, &done);
         } else if usize::from(step) + 1 == self.steps || !ok {
-            self.end_chain(now, tag as u32, lane, &done);
+            self.end_chain(now, u32_from(tag), lane, &done);
         } else {
-            self.next_step(now, tag as u32, bytes);
+            self.next_step(now, u32_from(tag), bytes);
         }
         let settled = match &self.pace {
             Pace::Hold(adjust) => adjust.settled(),

@@ -1,5 +1,7 @@
 //! Closed and held loops: the depth, the window, the means.
 
+#![allow(clippy::cast_lossless, clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;

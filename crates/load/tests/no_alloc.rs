@@ -1,5 +1,7 @@
 //! The hot path allocates nothing: a counting allocator around whole runs, once they are under way.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;

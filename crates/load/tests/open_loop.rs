@@ -1,5 +1,7 @@
 //! Open loops: intended times, coordinated omission, admission limits, backlog.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;

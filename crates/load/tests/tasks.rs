@@ -1,5 +1,7 @@
 //! Tasks of several dependent requests.
 
+#![allow(clippy::cast_possible_wrap, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;

@@ -26,6 +26,15 @@
 //! assert_eq!(out, a);
 //! ```
 
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "kernels: halves of bytes, lanes and table indices are cut on purpose"
+)]
+
 pub mod gf;
 
 mod api;

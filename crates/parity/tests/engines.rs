@@ -1,6 +1,8 @@
 //! Every backend gives the bytes of the naive one: at every small length, every alignment, every number of inputs,
 //! every coefficient, in place, and without touching a byte beside the blocks.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 use proptest::prelude::*;
 use raidlab_parity::{available, combine_raw, pq_raw, xor_raw, Backend};
 

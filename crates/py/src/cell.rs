@@ -12,6 +12,7 @@ use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{Replay, TraceSpec};
 use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig, SimError};
+use raidlab_types::number::{f64_from, usize_from};
 use raidlab_types::{Instant, OpKind, Operation, Request};
 use serde::Deserialize;
 use std::ops::ControlFlow;
@@ -214,10 +215,10 @@ pub(crate) struct Teller<'a> {
 
 impl Teller<'_> {
     fn tell(&self, requests: u64) -> ControlFlow<()> {
-        self.tell_share(self.wanted.map_or(0.0, |w| (requests as f64 / w.max(1) as f64).min(1.0)))
+        self.tell_share(self.wanted.map_or(0.0, |w| (f64_from(requests) / f64_from(w.max(1))).min(1.0)))
     }
 
-    pub fn tell_share(&self, share: f64) -> ControlFlow<()> {
+    pub(crate) fn tell_share(&self, share: f64) -> ControlFlow<()> {
         Python::attach(|py| {
             // The signal is taken up here: the run ends, what it measured is kept and marked as interrupted.
             if py.check_signals().is_err() {
@@ -321,7 +322,7 @@ struct Log {
 
 impl Observer for Log {
     fn request(&mut self, _now: Instant, request: &Request) {
-        let tag = request.tag as usize;
+        let tag = usize_from(request.tag);
         if tag >= self.by_tag.len() {
             self.by_tag.resize(tag + 1, 0);
         }
@@ -331,7 +332,7 @@ impl Observer for Log {
 
     fn operation(&mut self, _now: Instant, op: &Operation) {
         // What a cache asks of the array belongs to no request.
-        let Some(&request) = self.by_tag.get(op.tag as usize) else { return };
+        let Some(&request) = self.by_tag.get(usize_from(op.tag)) else { return };
         if request < self.requests {
             self.rows.push((request, op.leaf, op.kind == OpKind::Write, op.extent.lba, op.extent.sectors));
         }
@@ -365,8 +366,8 @@ pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u
     rows.sort_unstable();
     let out = PyDict::new(py);
     answer::column(py, &out, "request", rows.iter().map(|r| r.0))?;
-    answer::column(py, &out, "leaf", rows.iter().map(|r| r.1 as u64))?;
-    answer::column(py, &out, "write", rows.iter().map(|r| r.2 as u64))?;
+    answer::column(py, &out, "leaf", rows.iter().map(|r| u64::from(r.1)))?;
+    answer::column(py, &out, "write", rows.iter().map(|r| u64::from(r.2)))?;
     answer::column(py, &out, "lba", rows.iter().map(|r| r.3))?;
     answer::column(py, &out, "sectors", rows.iter().map(|r| r.4))?;
     Ok(out)

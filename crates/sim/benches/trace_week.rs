@@ -7,6 +7,7 @@
 //! A turn is a tenth of the week; the others are repeated ten times. Medians are written as criterion writes its own, so
 //! that one table has them all. `RAIDLAB_TRACE_REQUESTS` replays so many requests of the week instead of all.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
 // The one bench that is no criterion's: a run is a minute long, and its memory counts as much as its time.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // It times, and looks at its own memory.
 

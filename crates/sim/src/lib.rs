@@ -9,6 +9,18 @@
 //! - The simulator's path is made of stations only: c first-come-first-served servers each. A cap follows from a queue.
 //! - Nothing is allocated per request once the queues have grown.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "numbers of tests are small"
+    )
+)]
+
 mod cache;
 mod config;
 mod conserve;

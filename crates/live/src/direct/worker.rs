@@ -24,7 +24,8 @@ use crate::memory::{Block, Mapping, Pool, Use};
 use crate::result::MemberCounts;
 use crate::usage::Usage;
 use raidlab_load::Load;
-use raidlab_types::{Duration, Extent, Instant, Request, RequestKind};
+use raidlab_types::number::{u16_from, u32_from, usize_from};
+use raidlab_types::{Extent, Instant, Request, RequestKind};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -121,7 +122,7 @@ pub(super) struct Outcome {
 }
 
 impl<'a> Worker<'a> {
-    pub fn new(
+    pub(super) fn new(
         mut load: Load,
         sites: &'a [Site<'a>],
         transport: Option<Transport>,
@@ -159,7 +160,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes the memory that `requests` at once of `bytes` need, so that none has to be taken later.
-    pub fn prepare(&mut self, bytes: usize, uses: &[Use]) -> Result<(), LiveError> {
+    pub(super) fn prepare(&mut self, bytes: usize, uses: &[Use]) -> Result<(), LiveError> {
         for slot in self.slots.iter_mut() {
             for &purpose in uses {
                 *slot.block(purpose) = Some(take(&mut self.pool, &mut self.transport, bytes, purpose)?);
@@ -169,7 +170,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Drives the load to its end, or until something fails or the run is stopped.
-    pub fn drive(mut self, clock: Clock) -> Outcome {
+    pub(super) fn drive(mut self, clock: Clock) -> Outcome {
         let _prompt = PromptWakes::new();
         self.clock = clock;
         loop {
@@ -261,7 +262,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn begin(&mut self, request: Request) {
         let Request { tag, volume, kind, extent, .. } = request;
-        let tag = tag as u32;
+        let tag = u32_from(tag);
         let (site, writes) = (&self.sites[volume as usize], kind == RequestKind::Write);
         let sector_bytes = u64::from(self.manner.sector_bytes);
         let bytes = extent.sectors * sector_bytes;
@@ -275,7 +276,7 @@ impl<'a> Worker<'a> {
             Some(block) if block.len() as u64 >= bytes => block,
             _ => {
                 let old = slot.block(purpose).take();
-                match self.enlarge(tag, bytes as usize, purpose, old) {
+                match self.enlarge(tag, usize_from(bytes), purpose, old) {
                     Some(block) => block,
                     None => return,
                 }
@@ -285,13 +286,13 @@ impl<'a> Worker<'a> {
         let slot = self.slots.get(tag);
         (slot.start, slot.registered) = (block.as_ptr(), block.registered);
         (slot.offset, slot.left, slot.bytes) = (lba * sector_bytes, bytes, bytes);
-        (slot.issued, slot.site, slot.writes) = (self.now, volume as u16, writes);
+        (slot.issued, slot.site, slot.writes) = (self.now, u16_from(volume), writes);
         (slot.lba, slot.mark) = (lba, 0);
         if writes {
             self.sequence += 1;
             slot.sequence = self.sequence;
             // SAFETY: the block is at least that long and this slot's alone.
-            let content = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes as usize) };
+            let content = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), usize_from(bytes)) };
             self.stamper.stamp(content, site.target, lba, self.sequence);
         }
         if let (Some(check), Some(_)) = (&mut self.check, site.known) {
@@ -306,12 +307,12 @@ impl<'a> Worker<'a> {
         match site.reach {
             Reach::Null => self.at_once.push_back(tag),
             Reach::Memory(mapping) => {
-                let there = mapping.at(lba * sector_bytes, bytes as usize);
+                let there = mapping.at(lba * sector_bytes, usize_from(bytes));
                 // SAFETY: so many bytes are there and in the block, and no block lies in a mapping. The load keeps requests
                 // within the volume, which is this worker's part of the mapping.
                 unsafe {
                     let (from, to) = if writes { (block.as_ptr(), there) } else { (there, block.as_ptr()) };
-                    std::ptr::copy_nonoverlapping(from, to, bytes as usize);
+                    std::ptr::copy_nonoverlapping(from, to, usize_from(bytes));
                 }
                 self.at_once.push_back(tag);
             }

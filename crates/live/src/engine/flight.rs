@@ -8,6 +8,7 @@
 
 use crate::io::transfer;
 use io_uring::{opcode, squeue, types};
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, OpKind, Operation};
 
 /// IOV_MAX of Linux.
@@ -52,12 +53,12 @@ pub(crate) struct Flights {
 }
 
 impl Flights {
-    pub fn new() -> Flights {
+    pub(super) fn new() -> Flights {
         Flights { slots: Vec::new(), free: NONE }
     }
 
     /// Starts a flight without vectors; returns its number.
-    pub fn begin(&mut self, operation: Operation, submitted: Instant, sector_bytes: u64) -> u32 {
+    pub(super) fn begin(&mut self, operation: Operation, submitted: Instant, sector_bytes: u64) -> u32 {
         let (offset, left) = (operation.extent.lba * sector_bytes, operation.extent.sectors * sector_bytes);
         if self.free == NONE {
             let vectors = Vec::with_capacity(8);
@@ -73,7 +74,7 @@ impl Flights {
             };
             assert!(self.slots.len() < UNDER_WAY as usize, "numbers of flights are used up");
             self.slots.push(empty);
-            return self.slots.len() as u32 - 1;
+            return u32_from(self.slots.len()) - 1;
         }
         let id = self.free;
         let flight = &mut self.slots[id as usize];
@@ -86,14 +87,14 @@ impl Flights {
     }
 
     /// The flight of this number, which is under way: an answer of the kernel names no other.
-    pub fn get(&mut self, id: u32) -> &mut Flight {
+    pub(super) fn get(&mut self, id: u32) -> &mut Flight {
         let flight = &mut self.slots[id as usize];
         assert_eq!(flight.next_free, UNDER_WAY, "flight {id} is not under way");
         flight
     }
 
     /// The flight is over; its number may be used again.
-    pub fn end(&mut self, id: u32) {
+    pub(super) fn end(&mut self, id: u32) {
         self.get(id).next_free = self.free;
         self.free = id;
     }
@@ -101,7 +102,7 @@ impl Flights {
 
 impl Flight {
     /// Adds memory at the end, in the registered buffer of this index if any.
-    pub fn add(&mut self, start: *mut u8, len: usize, registered: Option<u16>) {
+    pub(super) fn add(&mut self, start: *mut u8, len: usize, registered: Option<u16>) {
         assert!(!start.is_null(), "{len} bytes at no address");
         if self.vectors.is_empty() {
             self.registered = registered;
@@ -118,7 +119,7 @@ impl Flight {
     }
 
     /// The ring's entry for the rest of the operation.
-    pub fn entry(&self) -> squeue::Entry {
+    pub(super) fn entry(&self) -> squeue::Entry {
         debug_assert!(!self.moves() || self.bytes_named() == self.left, "memory for all of the rest, and no more");
         let file = types::Fixed(self.operation.leaf);
         match self.operation.kind {
@@ -144,7 +145,7 @@ impl Flight {
     ///
     /// # Panics
     /// When it is not as long as the operation: the kernel would move other bytes than the plan says.
-    pub fn loaded(&self) {
+    pub(super) fn loaded(&self) {
         let named = self.bytes_named();
         assert!(!self.moves() || named == self.left, "{named} bytes of memory for an operation of {}", self.left);
     }
@@ -160,7 +161,7 @@ impl Flight {
             let memory = (only.iov_base.cast(), only.iov_len as u64);
             return transfer(false, file, memory, self.registered, self.offset, 0);
         }
-        opcode::Readv::new(file, rest.as_ptr(), rest.len().min(MOST_VECTORS) as u32).offset(self.offset).build()
+        opcode::Readv::new(file, rest.as_ptr(), u32_from(rest.len().min(MOST_VECTORS))).offset(self.offset).build()
     }
 
     fn write(&self, file: types::Fixed) -> squeue::Entry {
@@ -170,12 +171,12 @@ impl Flight {
             let memory = (only.iov_base.cast(), only.iov_len as u64);
             return transfer(true, file, memory, self.registered, self.offset, flags);
         }
-        let count = rest.len().min(MOST_VECTORS) as u32;
+        let count = u32_from(rest.len().min(MOST_VECTORS));
         opcode::Writev::new(file, rest.as_ptr(), count).offset(self.offset).rw_flags(flags).build()
     }
 
     /// Takes note of an answer without error.
-    pub fn advance(&mut self, moved: u64) -> Progress {
+    pub(super) fn advance(&mut self, moved: u64) -> Progress {
         if !self.moves() {
             return Progress::Done;
         }
@@ -187,7 +188,7 @@ impl Flight {
         if self.left == 0 {
             return Progress::Done;
         }
-        let mut moved = moved as usize;
+        let mut moved = usize_from(moved);
         while moved > 0 {
             let vector = &mut self.vectors[self.first];
             if moved < vector.iov_len {
@@ -202,7 +203,7 @@ impl Flight {
     }
 
     /// Time since it was submitted.
-    pub fn age(&self, now: Instant) -> Duration {
+    pub(super) fn age(&self, now: Instant) -> Duration {
         now.since(self.submitted)
     }
 }

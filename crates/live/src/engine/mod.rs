@@ -46,6 +46,7 @@ use flight::Flights;
 use pace::Pace;
 use priority::Precedence;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
+use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestTag, Seed};
 use requests::take;
 use source::Listed;
@@ -127,7 +128,7 @@ pub(crate) enum Ended {
 
 impl Engine {
     /// An idle engine over open targets (none where a member is missing).
-    pub fn new(array: Array, targets: Vec<Option<Target>>, config: &LiveConfig) -> Result<Engine, LiveError> {
+    pub(crate) fn new(array: Array, targets: Vec<Option<Target>>, config: &LiveConfig) -> Result<Engine, LiveError> {
         let fd_of = |target: &Option<Target>| match target.as_ref().map(|t| &t.store) {
             Some(Store::Fd(file)) => file.as_raw_fd(),
             _ => -1,
@@ -145,7 +146,7 @@ impl Engine {
         let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
         Ok(Engine {
             faults: Faults::new(&config.faults, targets.len()),
-            counts: (0..targets.len() as LeafId).map(count).collect(),
+            counts: (0..u32_from(targets.len())).map(count).collect(),
             array,
             ring,
             targets,
@@ -196,32 +197,32 @@ impl Engine {
     }
 
     /// What was used, and what moved on the devices, while the window was open.
-    pub fn accounting(&self) -> Accounting {
+    pub(crate) fn accounting(&self) -> Accounting {
         self.usage.accounting(&self.counts)
     }
 
     /// From here on every sector is made whole and checked.
-    pub fn verify(&mut self) {
+    pub(crate) fn verify(&mut self) {
         let sectors: Vec<u64> = self.array.layout().volumes().iter().map(|v| v.capacity_sectors).collect();
-        self.verifier = Some(Verifier::new(self.stamper, self.sector_bytes as u32, &sectors));
+        self.verifier = Some(Verifier::new(self.stamper, u32_from(self.sector_bytes), &sectors));
     }
 
     /// From here on a share of what is read is compared with what is known of it. Members are whole and keep what is written
     /// to them: what a missing one held comes from parity over random bytes, and is garbage.
-    pub fn compare(&mut self, verify: Verify, depth: u32) {
-        let sector_bytes = self.sector_bytes as u32;
+    pub(crate) fn compare(&mut self, verify: Verify, depth: u32) {
+        let sector_bytes = u32_from(self.sector_bytes);
         let all_known = self.targets.iter().flatten().all(|target| target.known(sector_bytes) != Known::Nothing);
         self.known = if all_known { Known::Sound } else { Known::Nothing };
         self.check = ContentCheck::new(self.stamper, verify, Writers::Alone, depth);
     }
 
     /// What was compared; nothing if nothing was to be, or a member failed meanwhile.
-    pub fn content(&self) -> Option<&ContentReport> {
+    pub(crate) fn content(&self) -> Option<&ContentReport> {
         self.check.as_ref().filter(|_| self.failed_members.is_empty()).map(ContentCheck::report)
     }
 
     /// Reads back what was noted of the writes, now that nobody waits for it.
-    pub fn read_back(
+    pub(crate) fn read_back(
         &mut self,
         depth: u64,
         budget: Duration,
@@ -241,12 +242,12 @@ impl Engine {
     }
 
     /// What was checked so far.
-    pub fn verify_report(&self) -> Option<VerifyReport> {
+    pub(crate) fn verify_report(&self) -> Option<VerifyReport> {
         self.verifier.as_ref().map(|v| v.report().clone())
     }
 
     /// What members did while it counted.
-    pub fn counts(&self) -> Vec<MemberCounts> {
+    pub(crate) fn counts(&self) -> Vec<MemberCounts> {
         let of_disk = |leaf: LeafId| {
             let spindles = self.spindles.as_ref()?;
             // A disk that is not there does nothing, as in the simulator.
@@ -256,22 +257,22 @@ impl Engine {
     }
 
     /// What began and ended since the load began.
-    pub fn accounts(&self) -> Accounts {
+    pub(crate) fn accounts(&self) -> Accounts {
         self.accounts
     }
 
     /// How late completions of emulated members were while it counted.
-    pub fn lateness(&self) -> Option<Lateness> {
+    pub(crate) fn lateness(&self) -> Option<Lateness> {
         self.spindles.as_ref().map(Spindles::lateness)
     }
 
     /// Members found gone.
-    pub fn failed_members(&self) -> &[FailedMember] {
+    pub(crate) fn failed_members(&self) -> &[FailedMember] {
         &self.failed_members
     }
 
     /// What the array was told while the load ran, if requests were traced.
-    pub fn inputs(&self) -> &[ArrayInput] {
+    pub(crate) fn inputs(&self) -> &[ArrayInput] {
         &self.inputs
     }
 
@@ -284,17 +285,17 @@ impl Engine {
     }
 
     /// Operations of the first requests.
-    pub fn trace(&self) -> &[TracedOperation] {
+    pub(crate) fn trace(&self) -> &[TracedOperation] {
         &self.trace
     }
 
     /// The targets' facts are theirs to tell.
-    pub fn targets(&self) -> &[Option<Target>] {
+    pub(crate) fn targets(&self) -> &[Option<Target>] {
         &self.targets
     }
 
     /// Whether a ring is in use, and whether it knows all memory.
-    pub fn interface(&self) -> (&'static str, bool) {
+    pub(crate) fn interface(&self) -> (&'static str, bool) {
         let emulated = self.spindles.as_ref().is_some_and(|spindles| spindles.are_all(&self.targets));
         match &self.ring {
             Some(ring) => ("io_uring", ring.all_registered()),
@@ -304,7 +305,7 @@ impl Engine {
     }
 
     /// Drives the array with what `source` offers until that is finished, interrupted or something fails.
-    pub fn drive<S: Source>(
+    pub(crate) fn drive<S: Source>(
         &mut self,
         source: &mut S,
         stage: Stage,

@@ -3,6 +3,7 @@
 use crate::config::fraction;
 use crate::memory::Lent;
 use raidlab_load::{Generator, Limits};
+use raidlab_types::number::{f64_from, u32_from};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag};
 
 /// What the engine drives. The order of calls is that of [`raidlab_load::Load`].
@@ -90,7 +91,7 @@ pub(crate) struct Sweep {
 
 impl Sweep {
     /// Over volumes of so many sectors, in requests of `step_sectors`, `depth` at a time.
-    pub fn new(volumes: Vec<u64>, kind: RequestKind, step_sectors: u64, depth: u64) -> Sweep {
+    pub(crate) fn new(volumes: Vec<u64>, kind: RequestKind, step_sectors: u64, depth: u64) -> Sweep {
         let total = volumes.iter().map(|&sectors| sectors.div_ceil(step_sectors)).sum();
         let free = (0..depth).rev().collect();
         Sweep { volumes, kind, step_sectors, volume: 0, lba: 0, done: 0, total, free, stopped: false }
@@ -108,7 +109,7 @@ pub(crate) struct Listed {
 
 impl Listed {
     /// `depth` at a time, for `budget` at most.
-    pub fn new(extents: Vec<(u32, Extent)>, depth: u64, budget: Duration) -> Listed {
+    pub(super) fn new(extents: Vec<(u32, Extent)>, depth: u64, budget: Duration) -> Listed {
         Listed { extents, next: 0, done: 0, free: (0..depth).rev().collect(), until: Instant::ZERO + budget }
     }
 }
@@ -146,7 +147,7 @@ impl Source for Listed {
     }
 
     fn fraction(&self, _now: Instant, requests: u64) -> f64 {
-        requests as f64 / self.extents.len().max(1) as f64
+        f64_from(requests) / f64_from(self.extents.len().max(1))
     }
 }
 
@@ -162,7 +163,7 @@ impl Source for Sweep {
         let tag = self.free.pop()?;
         let extent = Extent::new(self.lba, self.step_sectors.min(sectors - self.lba));
         self.lba = extent.end();
-        Some(Request { tag, volume: self.volume as u32, kind: self.kind, extent, force_unit_access: false })
+        Some(Request { tag, volume: u32_from(self.volume), kind: self.kind, extent, force_unit_access: false })
     }
 
     fn handle_done(&mut self, _now: Instant, tag: RequestTag, _ok: bool) {
@@ -187,6 +188,6 @@ impl Source for Sweep {
     }
 
     fn fraction(&self, _now: Instant, requests: u64) -> f64 {
-        requests as f64 / self.total.max(1) as f64
+        f64_from(requests) / f64_from(self.total.max(1))
     }
 }

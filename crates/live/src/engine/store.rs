@@ -14,6 +14,7 @@ use crate::memory::Mapping;
 use crate::result::{FailedMember, TracedOperation};
 use crate::target::{Kept, Store};
 use raidlab_array::{Piece, Space};
+use raidlab_types::number::{u32_from, u64_from, usize_from};
 use raidlab_types::{LeafId, OpError, OpKind, Operation};
 use std::fs::File;
 use std::io;
@@ -114,7 +115,7 @@ impl Engine {
     /// Lists an operation of one of the first requests.
     fn note(&mut self, operation: &Operation) {
         let &Operation { leaf, kind, extent, .. } = operation;
-        let number = self.slots[operation.tag as usize].map(|slot| slot.number);
+        let number = self.slots[usize_from(operation.tag)].map(|slot| slot.number);
         if let Some(request) = number.filter(|&number| number < self.traced) {
             self.trace.push(TracedOperation { request, leaf, kind, extent });
         }
@@ -123,7 +124,7 @@ impl Engine {
     /// Sends an operation into the ring.
     fn launch(&mut self, operation: Operation, places: Places) {
         let id = self.flights.begin(operation, self.now, self.sector_bytes as u64);
-        let user = self.slots[operation.tag as usize].and_then(|slot| slot.block).and_then(|b| b.registered);
+        let user = self.slots[usize_from(operation.tag)].and_then(|slot| slot.block).and_then(|b| b.registered);
         let (part, _) = self.array.scratch_of(operation.id);
         let scratch = self.scratch[part as usize].and_then(|b| b.registered);
         let (flight, sink) = (self.flights.get(id), self.sink);
@@ -153,7 +154,7 @@ impl Engine {
     /// Takes all answers there are, and lets those into the ring that found it full.
     pub(super) fn reap(&mut self) {
         while let Some((id, result)) = self.ring.as_mut().and_then(Ring::reap) {
-            self.answered(id as u32, result);
+            self.answered(u32_from(id), result);
         }
         while self.ring.as_ref().is_some_and(|ring| !ring.is_full()) {
             let Some(id) = self.waiting.pop_front() else { return };
@@ -167,7 +168,7 @@ impl Engine {
         if result < 0 {
             return self.refused(id, operation, -result);
         }
-        match flight.advance(result as u64) {
+        match flight.advance(u64_from(result)) {
             Progress::Done => {
                 let age = flight.age(self.now).as_ns();
                 self.flights.end(id);
@@ -271,7 +272,7 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
         return;
     }
     let sector_bytes = places.sector_bytes;
-    let mut left = operation.extent.sectors as usize * sector_bytes;
+    let mut left = usize_from(operation.extent.sectors) * sector_bytes;
     let mut at = member.at(operation.extent.lba * sector_bytes as u64, left);
     if let OpKind::Discard | OpKind::WriteZeroes = operation.kind {
         // SAFETY: `left` bytes of the member begin there.
@@ -317,7 +318,7 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
         if piece.space != Space::Discard {
             let memory = places.at(piece.space, piece.offset, piece.sectors);
             // SAFETY: so many bytes are there, and nothing else touches them.
-            let memory = unsafe { std::slice::from_raw_parts_mut(memory, len as usize) };
+            let memory = unsafe { std::slice::from_raw_parts_mut(memory, usize_from(len)) };
             match operation.kind {
                 OpKind::Read => file.read_exact_at(memory, at)?,
                 _ => file.write_all_at(memory, at)?,
@@ -333,7 +334,7 @@ fn write_zeroes(file: &File, mut at: u64, len: u64) -> io::Result<()> {
     const ZEROES: [u8; 4096] = [0; 4096];
     let end = at + len;
     while at < end {
-        let step = ZEROES.len().min((end - at) as usize);
+        let step = ZEROES.len().min(usize_from(end - at));
         file.write_all_at(&ZEROES[..step], at)?;
         at += step as u64;
     }

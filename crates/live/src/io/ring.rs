@@ -11,6 +11,7 @@
 use crate::error::{plain, LiveError};
 use crate::memory::Mapping;
 use io_uring::{opcode, squeue, types, IoUring};
+use raidlab_types::number::u32_from;
 use raidlab_types::Duration;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -48,7 +49,7 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring that knows `files` by their position (-1 for none). With `poll_completions` the devices are asked for
     /// completions and raise no interrupts; that needs O_DIRECT and a driver that can.
-    pub fn new(files: &[RawFd], poll_completions: bool) -> Result<Ring, LiveError> {
+    pub(crate) fn new(files: &[RawFd], poll_completions: bool) -> Result<Ring, LiveError> {
         let unsupported = |what: &str, e: io::Error| LiveError::Unsupported {
             key: "engine".into(),
             message: format!("io_uring {what} ({}); live runs need it, Linux 5.11 or later", plain(&e)),
@@ -74,7 +75,7 @@ impl Ring {
     /// Makes memory known to the kernel; none where that is forbidden.
     ///
     /// The memory must stay mapped until the ring is dropped.
-    pub fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
+    pub(crate) fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
         let Registration::Next(index) = self.registration else { return None };
         assert!(!start.is_null() && len > 0, "{len} bytes at {start:p} are no memory to register");
         let buffer = libc::iovec { iov_base: start.cast(), iov_len: len };
@@ -93,17 +94,17 @@ impl Ring {
     }
 
     /// Whether all memory is registered.
-    pub fn all_registered(&self) -> bool {
+    pub(crate) fn all_registered(&self) -> bool {
         matches!(self.registration, Registration::Next(_))
     }
 
     /// Entries pushed and not yet reaped.
-    pub fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
     /// Whether nothing more may be pushed before something has been reaped.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.in_flight >= MOST_IN_FLIGHT
     }
 
@@ -111,7 +112,7 @@ impl Ring {
     ///
     /// # Safety
     /// All memory the entry names stays valid until it is reaped.
-    pub unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+    pub(crate) unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         assert!(!self.is_full(), "more is in flight than completions have room for");
         // SAFETY: passed on to the caller.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
@@ -123,8 +124,8 @@ impl Ring {
     }
 
     /// Submits what is queued, without waiting.
-    pub fn submit(&mut self) -> io::Result<()> {
-        let pending = self.ring.submission().len() as u32;
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
+        let pending = u32_from(self.ring.submission().len());
         // Completions of a ring with deferred work are made only when they are asked for.
         const GET_EVENTS: u32 = 1;
         // SAFETY: no argument is passed.
@@ -133,7 +134,7 @@ impl Ring {
     }
 
     /// Submits what is queued and waits for a completion, at most `limit` long.
-    pub fn submit_and_wait(&mut self, limit: Duration) -> io::Result<()> {
+    pub(crate) fn submit_and_wait(&mut self, limit: Duration) -> io::Result<()> {
         let ns = limit.as_ns();
         let time = types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
         let arguments = types::SubmitArgs::new().timespec(&time);
@@ -146,7 +147,7 @@ impl Ring {
     }
 
     /// Reads so many bytes and forgets them: does this file answer at all? Nothing else may be in flight.
-    pub fn try_read(&mut self, file: u32, offset: u64, bytes: u32) -> io::Result<()> {
+    pub(crate) fn try_read(&mut self, file: u32, offset: u64, bytes: u32) -> io::Result<()> {
         // Given back only once the kernel is done with it; should waiting fail, rather never.
         let mut memory = ManuallyDrop::new(Mapping::new(bytes as usize)?);
         let target = (memory.as_ptr(), u64::from(bytes));
@@ -165,7 +166,7 @@ impl Ring {
 
     /// The next completion: what it was pushed with, and the result (a length, or minus an error number).
     #[inline]
-    pub fn reap(&mut self) -> Option<(u64, i32)> {
+    pub(crate) fn reap(&mut self) -> Option<(u64, i32)> {
         let entry = self.ring.completion().next()?;
         assert!(self.in_flight > 0, "the kernel answers what it was not asked");
         self.in_flight -= 1;

@@ -9,6 +9,7 @@
 
 use super::{Lent, Mapping, PAGE_BYTES};
 use crate::content::seal;
+use raidlab_types::number::u8_from;
 use raidlab_types::{CounterRng, Seed};
 use std::io;
 
@@ -39,12 +40,12 @@ pub(crate) struct Block {
 
 impl Block {
     /// Memory of somebody else's, aligned as members need it, that no pool ever takes back.
-    pub fn lent(lent: Lent) -> Block {
+    pub(crate) fn lent(lent: Lent) -> Block {
         Block { start: lent.as_ptr(), class: 0, purpose: Use::Any, is_lent: true, registered: None }
     }
 
     /// First byte.
-    pub fn as_ptr(&self) -> *mut u8 {
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.start
     }
 
@@ -53,7 +54,7 @@ impl Block {
     /// # Panics
     /// If it is lent: it has no class, and may be shorter than a page. Who lent it knows its length.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         assert!(!self.is_lent, "the length of lent memory is not that of a block");
         PAGE_BYTES << self.class
     }
@@ -77,7 +78,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// An empty pool that will never take more than `most` bytes.
-    pub fn new(seed: Seed, most: u64) -> Pool {
+    pub(crate) fn new(seed: Seed, most: u64) -> Pool {
         let lists = || vec![Vec::new(); CLASSES];
         let made = || vec![0; CLASSES];
         Pool {
@@ -93,7 +94,7 @@ impl Pool {
 
     /// What is written consists of sectors that can be told whole from torn ([`seal`]), of which so many hundredths compress
     /// away: their ends are zeroes.
-    pub fn of_sectors(mut self, sector_bytes: u32, compressible_percent: u32) -> Pool {
+    pub(crate) fn of_sectors(mut self, sector_bytes: u32, compressible_percent: u32) -> Pool {
         assert!(compressible_percent <= 100);
         self.sector = Some(sector_bytes as usize);
         self.zeroes = (u64::from(sector_bytes) * u64::from(compressible_percent) / 100) as usize;
@@ -101,7 +102,7 @@ impl Pool {
     }
 
     /// A block of at least `bytes`. `register` is called with new memory, and says under which index the kernel knows it.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         bytes: usize,
         purpose: Use,
@@ -119,7 +120,7 @@ impl Pool {
     }
 
     /// Gives a block back; one that was lent goes nowhere.
-    pub fn give_back(&mut self, block: Block) {
+    pub(crate) fn give_back(&mut self, block: Block) {
         if block.is_lent {
             return;
         }
@@ -140,7 +141,11 @@ impl Pool {
 
     /// Takes as many blocks as were in use together at the peak, and an eighth more, from the system now; no more than a
     /// quarter of what may be taken, lest what only seems to be needed displaces what is.
-    pub fn foresee(&mut self, peak: &InUse, mut register: impl FnMut(*mut u8, usize) -> Option<u16>) -> io::Result<()> {
+    pub(crate) fn foresee(
+        &mut self,
+        peak: &InUse,
+        mut register: impl FnMut(*mut u8, usize) -> Option<u16>,
+    ) -> io::Result<()> {
         let least_left = self.left - self.left / 4;
         for purpose in [Use::Write, Use::Any] {
             for class in 0..CLASSES {
@@ -187,7 +192,7 @@ impl Pool {
         list.reserve(*made - list.len());
         for i in (0..blocks).rev() {
             let start = slab.at((i * size) as u64, size);
-            list.push(Block { start, class: class as u8, purpose, is_lent: false, registered });
+            list.push(Block { start, class: u8_from(class), purpose, is_lent: false, registered });
         }
         self.slabs.push(slab);
         Ok(())
@@ -202,19 +207,19 @@ pub(crate) struct InUse {
 }
 
 impl InUse {
-    pub fn none() -> InUse {
+    pub(crate) fn none() -> InUse {
         InUse { now: [[0; CLASSES]; 2], most: [[0; CLASSES]; 2] }
     }
 
     /// A block of at least so many bytes is taken.
-    pub fn take(&mut self, bytes: usize, purpose: Use) {
+    pub(crate) fn take(&mut self, bytes: usize, purpose: Use) {
         let (at, class) = (purpose as usize, class_of(bytes));
         self.now[at][class] += 1;
         self.most[at][class] = self.most[at][class].max(self.now[at][class]);
     }
 
     /// It is given back.
-    pub fn give_back(&mut self, bytes: usize, purpose: Use) {
+    pub(crate) fn give_back(&mut self, bytes: usize, purpose: Use) {
         let now = &mut self.now[purpose as usize][class_of(bytes)];
         assert!(*now > 0, "a block of {bytes} bytes is given back that was not taken");
         *now -= 1;

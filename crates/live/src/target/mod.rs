@@ -228,7 +228,7 @@ pub(crate) fn sector_at_least(asked: Option<u32>, targets: &[Option<Target>]) ->
 
 impl Target {
     /// How a sentence names it.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.facts.path.clone().unwrap_or_else(|| format!("{} ({})", self.key, self.facts.kind))
     }
 }

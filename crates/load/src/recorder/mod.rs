@@ -25,6 +25,7 @@ pub use times::{Times, LONGEST_NS, SIGNIFICANT_DIGITS};
 use crate::error::LoadError;
 use crate::spec::Limits;
 use gaps::Gaps;
+use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Instant, RequestKind};
 use snapshots::Snapshots;
 use window::{Change, Window};
@@ -300,7 +301,7 @@ impl Recorder {
         };
         match self.elapsed().as_ns() {
             0 => 0.0,
-            ns => within as f64 / ns as f64,
+            ns => f64_from(within) / f64_from(ns),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Observer, Sim};
 use crate::walks::Then;
 use raidlab_load::Generator;
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::Operation;
 use std::collections::VecDeque;
 
@@ -18,14 +19,14 @@ pub(super) struct Issuer {
 impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// Issues the operation now if its request is not busy issuing another, else after those.
     pub(super) fn issue_in_turn(&mut self, op: Operation) {
-        let tag = op.tag as usize;
+        let tag = usize_from(op.tag);
         if self.issuers[tag].busy {
             self.issuers[tag].waiting.push_back(op);
             return;
         }
         self.issuers[tag].busy = true;
         self.send(op);
-        let then = Then::Next(tag as u32, self.issuers[tag].generation);
+        let then = Then::Next(u32_from(tag), self.issuers[tag].generation);
         let issued = self.walks.as_mut().and_then(|walks| walks.work(self.now, self.issue_cost, then));
         debug_assert!(issued.is_none(), "issuing costs time");
     }

@@ -22,6 +22,7 @@ use raidlab_device::Device;
 use raidlab_load::streams::Carry;
 use raidlab_load::trace::Replay;
 use raidlab_load::Generator;
+use raidlab_types::number::usize_from;
 use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag};
 use set_up::{files, replaying, requests, streams};
 use std::ops::ControlFlow;
@@ -265,7 +266,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     fn admit(&mut self, request: Request) {
         self.ledger.enter(self.now, request.tag);
         let Some(walks) = &mut self.walks else { return self.enter(request) };
-        let tag = request.tag as usize;
+        let tag = usize_from(request.tag);
         if tag >= self.requests.len() {
             self.requests.resize(tag + 1, request);
         }
@@ -282,11 +283,11 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     fn enter(&mut self, request: Request) {
         self.observer.request(self.now, &request);
         if self.issue_cost > Duration::ZERO {
-            self.new_issuer(request.tag as usize);
+            self.new_issuer(usize_from(request.tag));
         }
         match self.caches.get_mut(request.volume as usize) {
             Some(Some(cache)) if request.kind != RequestKind::Flush => {
-                let tag = request.tag as usize;
+                let tag = usize_from(request.tag);
                 if tag >= self.arriving.len() {
                     self.arriving.resize(tag + 1, (0, false));
                 }
@@ -302,7 +303,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     #[inline]
     fn leave(&mut self, tag: RequestTag, ok: bool) {
         let Some(walks) = &mut self.walks else { return self.answer(tag, ok) };
-        let Request { volume, kind, extent, .. } = self.requests[tag as usize];
+        let Request { volume, kind, extent, .. } = self.requests[usize_from(tag)];
         let leg = walks.paths.request_up(volume, kind == RequestKind::Write);
         if let Some(then) = walks.walk(self.now, leg, extent.sectors * self.sector_bytes, Then::Answer(tag, ok)) {
             self.follow(then);

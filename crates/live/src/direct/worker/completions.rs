@@ -9,6 +9,7 @@ use crate::direct::shared::Counted;
 use crate::error::{plain, LiveError};
 use crate::io::{meaning, verb, Meaning};
 use crate::memory::Use;
+use raidlab_types::number::{i32_from, u64_from, usize_from};
 use raidlab_types::{Extent, Instant};
 use std::io;
 use tracing::debug;
@@ -32,12 +33,12 @@ impl Worker<'_> {
     #[inline]
     fn came_back(&mut self, tag: u32, result: i64) {
         if result < 0 {
-            return self.refused(tag, -result as i32);
+            return self.refused(tag, i32_from(-result));
         }
-        if self.slots.get(tag).advance(result as u64) {
+        if self.slots.get(tag).advance(u64_from(result)) {
             self.finish(tag, true);
         } else {
-            self.short(tag, result as u64);
+            self.short(tag, u64_from(result));
         }
     }
 
@@ -115,7 +116,7 @@ impl Worker<'_> {
         if slot.writes {
             check.write_ends(site.target, sectors, slot.sequence, slot.mark != 0, ok);
         } else if ok {
-            let (mark, bytes) = (slot.mark, slot.bytes as usize);
+            let (mark, bytes) = (slot.mark, usize_from(slot.bytes));
             let Some(block) = *slot.block(Use::Any) else { return };
             assert!(bytes <= block.len());
             // SAFETY: the block is this slot's and at least that long, and its request has come back.
