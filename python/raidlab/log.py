@@ -1,8 +1,8 @@
 """What happens at raidlab's edges, told on standard error to whoever asks for it with ``RAIDLAB_LOG``.
 
-What is opened, refused, tried again, fallen back from, made, resumed and found: enough to see why a run went another way
-than was thought. The engine tells it by Rust's ``tracing``, Python by ``logging`` below the name ``raidlab``; both write the
-same lines.
+What is opened, refused, tried again, fallen back from, made, resumed and found: enough to see why a run went another
+way than was thought. The engine tells it by Rust's ``tracing``, Python by ``logging`` below the name ``raidlab``; both
+write the same lines.
 
 Invariants:
 

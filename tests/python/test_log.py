@@ -1,4 +1,4 @@
-"""What ``RAIDLAB_LOG`` shows of the edges: nothing by default, all of them when asked, and nothing of single requests."""
+"""What ``RAIDLAB_LOG`` shows of the edges: nothing by default, all when asked, and nothing of single requests."""
 
 from __future__ import annotations
 

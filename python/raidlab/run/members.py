@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import os
 import logging
+import os
 import re
 import secrets
 import shutil

@@ -294,7 +294,7 @@ fn read(
     let reader = |(i, buffer): (usize, Mapping)| Reader {
         sequence: sequence(i),
         buffer,
-        check: FileCheck::new(config.verify, config.seed, i as u32, first_sectors),
+        check: FileCheck::new(config.verify, config.seed, u32_from(i), first_sectors),
     };
     let readers = buffers.into_iter().skip(1).enumerate().map(reader).collect();
     let (found, compared, outcome) = readers::run(files, readers, extent, observer);
