@@ -18,6 +18,8 @@ PAGE = DOCS / "man" / "raidlab.1"
 sys.path.insert(0, str(DOCS))
 
 ENVIRONMENT = {
+    "RAIDLAB_LOG": "off (the default), error, warn, info, debug or trace: tells on standard error what happens at the "
+    "edges: what is opened, refused, tried again, fallen back from. Never anything of single requests.",
     "RAIDLAB_PARITY": "The parity kernels to use: naive, portable, avx2, avx512, gfni. "
     "The best the processor has by default.",
     "RAIDLAB_TRACEBACK": "Set to anything, it shows where an error arose, with the traceback.",

@@ -14,6 +14,7 @@ Examples
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,3 +58,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'raidlab' has no attribute '{name}'")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+if os.environ.get("RAIDLAB_LOG"):
+    from raidlab import log
+
+    log.start()

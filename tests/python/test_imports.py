@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import rooms  # noqa: E402 - the folder is no package
 
 GRAPH = rooms.imports()
-BASE = {"errors", "histogram", "directory", "reading"}
+BASE = {"errors", "histogram", "directory", "reading", "log"}
 # Nobody else can start a measurement: no figure, no metric, no check, no report.
 MAY_MEASURE = {"run", "measure", "fit", "api", "cli", "__init__", "__main__"}
 

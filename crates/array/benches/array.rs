@@ -3,6 +3,7 @@
 //! No bytes move and no device is modelled: operations are completed in the order in which they were handed out, with 32
 //! requests in flight. Target on one core: raid0 at most 80 ns, raid5 read-modify-write at most 350 ns a request.
 
+#![allow(clippy::cast_lossless, reason = "numbers here are small")]
 // criterion's macros make an undocumented function.
 #![allow(missing_docs)]
 

@@ -13,6 +13,16 @@
 //!   write may be planned anew freely, and after it nothing old needs to be read again.
 //! - All locks of a window are queued for at once, first come first served per key: waiting cannot form a circle.
 
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    unreachable_pub,
+    reason = "not gone through yet"
+)]
+
 pub mod layout;
 mod level;
 mod machine;

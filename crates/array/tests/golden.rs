@@ -3,6 +3,7 @@
 //! Every array is written through our plans, the rewrite ones again in parts of stripes, under each way of writing parity;
 //! then every block of every member must be what the file says, and the map of the layout must name it.
 
+#![allow(clippy::cast_lossless, clippy::cast_possible_truncation, reason = "numbers here are small")]
 // A test may read its golden files; the array itself may not.
 #![allow(clippy::disallowed_methods)]
 

@@ -1,5 +1,7 @@
 //! Cases of the state machine worth a name: each is a sentence that the random runs might make only rarely.
 
+#![allow(clippy::cast_lossless, reason = "numbers here are small")]
+
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, Rotation, Tree};
 use raidlab_types::{Extent, Instant, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind};
 

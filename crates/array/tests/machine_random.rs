@@ -2,6 +2,8 @@
 //!
 //! A failing case prints a line that begins with `replay:`; call the function it names with the seed it names.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod harness;
 
 use harness::machine::{Machine, Trouble};

@@ -2,6 +2,8 @@
 //!
 //! One test in this binary, so that no other test's allocations are counted.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 use raidlab_array::plan::{MemberViews, Planner, Scratch};
 use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Extent, Instant, OpId, Request, RequestKind, Seed};

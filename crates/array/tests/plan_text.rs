@@ -1,5 +1,7 @@
 //! What a plan prints: the text that users read when they ask what a request costs.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod harness;
 
 use harness::Bench;

@@ -2,6 +2,8 @@
 //!
 //! Which reads must succeed is asked of an independent statement of the levels, sector by sector (`harness::trees`).
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod harness;
 
 use harness::trees::{random_tree, recoverable, sound, text, Losses, Replay};

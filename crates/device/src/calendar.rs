@@ -7,6 +7,7 @@
 //! - Entries are small; what they finish lies in a slab and is written and read once.
 
 use crate::service::Service;
+use raidlab_types::number::u32_from;
 use raidlab_types::{Instant, OpId, OpKind};
 
 /// An operation in service, or one that is complete and not yet handed out.
@@ -46,7 +47,7 @@ pub(crate) struct Slot(u32);
 
 impl Slot {
     /// Nothing is finished; a server becomes free.
-    pub const NONE: Slot = Slot(u32::MAX);
+    pub(crate) const NONE: Slot = Slot(u32::MAX);
 }
 
 /// One thing that will happen.
@@ -68,7 +69,7 @@ pub(crate) struct Calendar {
 }
 
 impl Calendar {
-    pub fn with_capacity(capacity: usize) -> Self {
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
         Calendar {
             entries: Vec::with_capacity(capacity),
             slab: Vec::with_capacity(capacity),
@@ -78,7 +79,7 @@ impl Calendar {
 
     /// Enters a completion, at its own time behind everything that happens then or earlier.
     #[inline(always)]
-    pub fn finish(&mut self, running: Running, releases: bool) {
+    pub(crate) fn finish(&mut self, running: Running, releases: bool) {
         let at = running.done;
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -91,12 +92,12 @@ impl Calendar {
 
     /// Operations in service, or complete and not yet handed out.
     #[inline]
-    pub fn operations(&self) -> usize {
+    pub(crate) fn operations(&self) -> usize {
         self.slab.len() - self.free.len()
     }
 
     /// Enters the moment at which a server becomes free without anything being complete.
-    pub fn release(&mut self, at: Instant) {
+    pub(crate) fn release(&mut self, at: Instant) {
         self.insert(Due { at, slot: Slot::NONE, releases: true });
     }
 
@@ -106,7 +107,7 @@ impl Calendar {
         self.slab.push(Running::NOTHING);
         // Room to take every slot back, reserved now: giving back must not allocate.
         self.free.reserve(self.slab.len());
-        Slot(self.slab.len() as u32 - 1)
+        Slot(u32_from(self.slab.len()) - 1)
     }
 
     #[inline]
@@ -122,13 +123,13 @@ impl Calendar {
 
     /// When the next thing happens.
     #[inline]
-    pub fn next_at(&self) -> Option<Instant> {
+    pub(crate) fn next_at(&self) -> Option<Instant> {
         self.entries.last().map(|due| due.at)
     }
 
     /// Takes the next thing out if it has happened at `now`.
     #[inline]
-    pub fn pop(&mut self, now: Instant) -> Option<Due> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Due> {
         if self.entries.last()?.at <= now {
             self.entries.pop()
         } else {
@@ -138,7 +139,7 @@ impl Calendar {
 
     /// What a popped entry finishes; read it before the next call of `finish`, which may use the place again.
     #[inline]
-    pub fn take(&mut self, slot: Slot) -> Option<&Running> {
+    pub(crate) fn take(&mut self, slot: Slot) -> Option<&Running> {
         let running = self.slab.get(slot.0 as usize)?;
         self.free.push(slot);
         Some(running)

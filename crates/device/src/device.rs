@@ -127,7 +127,7 @@ impl Device {
         if let SchedulerSpec::Vscan { percent: 101.. } = scheduler {
             return Err(DeviceError::new("scheduler.vscan.percent", "must lie between 0 and 100"));
         }
-        let sectors_each = (sector_bytes / own_bytes) as u64;
+        let sectors_each = u64::from(sector_bytes / own_bytes);
         let (sectors, servers) = match &model {
             Model::Hdd(hdd) => (hdd.capacity_sectors(), 1),
             Model::Drive(drive) => (drive.capacity_sectors(), 1),
@@ -241,7 +241,7 @@ impl Device {
     pub fn poll_done(&mut self, now: Instant) -> Option<Completion> {
         while let Some(due) = self.calendar.pop(now) {
             // The completion is read where it lies, before a next operation may take its place.
-            let (totals, block_bytes) = (&mut self.totals, self.logical_block_bytes as u64);
+            let (totals, block_bytes) = (&mut self.totals, u64::from(self.logical_block_bytes));
             let completion = self.calendar.take(due.slot).map(|running| account(totals, block_bytes, running));
             if due.releases {
                 self.release(due.at);

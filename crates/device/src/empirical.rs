@@ -10,6 +10,7 @@ use crate::error::check_sector_bytes;
 use crate::fixed::{check_servers, default_sector_bytes, one};
 use crate::service::Service;
 use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use raidlab_types::number::saturating_u64;
 use raidlab_types::{Duration, OpKind, Seed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,9 +79,9 @@ pub(crate) struct Empirical {
 }
 
 impl Empirical {
-    pub fn new(spec: &EmpiricalSpec, seed: Seed) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &EmpiricalSpec, seed: Seed) -> Result<Self, DeviceError> {
         check_sector_bytes(spec.sector_bytes)?;
-        let capacity_sectors = spec.capacity_bytes / spec.sector_bytes as u64;
+        let capacity_sectors = spec.capacity_bytes / u64::from(spec.sector_bytes);
         if capacity_sectors == 0 {
             let message = format!("{} holds no sector of {} bytes", spec.capacity_bytes, spec.sector_bytes);
             return Err(DeviceError::new("capacity_bytes", message));
@@ -95,13 +96,13 @@ impl Empirical {
     }
 
     /// The same device with draws of its own.
-    pub fn twin(&self, seed: Seed) -> Self {
+    pub(crate) fn twin(&self, seed: Seed) -> Self {
         Empirical { seed: seed.named("service"), ..self.clone() }
     }
 
     /// The service of the device's operation number `sequence`, all of it overhead.
     #[inline]
-    pub fn serve(&self, kind: OpKind, sequence: u64) -> Service {
+    pub(crate) fn serve(&self, kind: OpKind, sequence: u64) -> Service {
         let probability = self.seed.child(sequence).draws().unit();
         let quantiles = match kind {
             OpKind::Read => &self.read,
@@ -111,7 +112,7 @@ impl Empirical {
     }
 
     /// The write of a pair after its read, operation number `sequence`: a second draw of the same number.
-    pub fn serve_pair_write(&self, sequence: u64) -> Service {
+    pub(crate) fn serve_pair_write(&self, sequence: u64) -> Service {
         let mut draws = self.seed.child(sequence).draws();
         draws.next_u64();
         Service { overhead: self.write.at(draws.unit()), ..Service::default() }
@@ -153,12 +154,12 @@ impl Quantiles {
     fn at(&self, probability: f64) -> u64 {
         let above = self.points.partition_point(|point| point.0 <= probability);
         let ((p0, t0), (p1, t1)) = (self.points[above - 1], self.points[above]);
-        (t0 + (t1 - t0) * (probability - p0) / (p1 - p0) + 0.5) as u64
+        saturating_u64(t0 + (t1 - t0) * (probability - p0) / (p1 - p0) + 0.5)
     }
 
     fn mean_ns(&self) -> u64 {
         let area = |pair: &[(f64, f64)]| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0;
-        self.points.windows(2).map(area).sum::<f64>().round() as u64
+        saturating_u64(self.points.windows(2).map(area).sum::<f64>().round())
     }
 }
 

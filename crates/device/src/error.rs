@@ -1,5 +1,7 @@
 //! What is wrong with a device's parameters.
 
+use raidlab_types::number::saturating_u64;
+
 /// A parameter that cannot be used, named by its key in the file, and what would be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
@@ -20,7 +22,7 @@ impl DeviceError {
 /// Milliseconds as whole nanoseconds; refuses what is negative, not a number, or longer than `max_ms`.
 pub(crate) fn ms_to_ns(key: &str, ms: f64, max_ms: f64) -> Result<u64, DeviceError> {
     if (0.0..=max_ms).contains(&ms) {
-        Ok((ms * 1e6).round() as u64)
+        Ok(saturating_u64((ms * 1e6).round()))
     } else {
         Err(DeviceError::new(key, format!("{ms} ms must lie between 0 and {max_ms} ms")))
     }

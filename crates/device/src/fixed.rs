@@ -6,6 +6,7 @@
 use crate::error::check_sector_bytes;
 use crate::service::Service;
 use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::{Duration, OpKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ impl FixedSpec {
     /// Mean times of an operation of `bytes` bytes.
     pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
         let model = Fixed::new(self)?;
-        let service = model.serve(kind, bytes.div_ceil(self.sector_bytes as u64));
+        let service = model.serve(kind, bytes.div_ceil(u64::from(self.sector_bytes)));
         Ok(IdleMean {
             overhead: Duration::from_ns(service.overhead),
             seek: Duration::ZERO,
@@ -92,17 +93,17 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    pub fn new(spec: &FixedSpec) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &FixedSpec) -> Result<Self, DeviceError> {
         check_sector_bytes(spec.sector_bytes)?;
         let time = |key: &str, us: f64| match (0.0..=MAX_US).contains(&us) {
-            true => Ok((us * 1e3).round() as u64),
+            true => Ok(saturating_u64((us * 1e3).round())),
             false => Err(DeviceError::new(key, format!("{us} us must lie between 0 and {MAX_US} us"))),
         };
         let rate = |key: &str, ns: f64| match (0.0..=1e6).contains(&ns) {
-            true => Ok(ns * spec.sector_bytes as f64),
+            true => Ok(ns * f64::from(spec.sector_bytes)),
             false => Err(DeviceError::new(key, format!("{ns} ns must lie between 0 and 1000000 ns a byte"))),
         };
-        let capacity_sectors = spec.capacity_bytes / spec.sector_bytes as u64;
+        let capacity_sectors = spec.capacity_bytes / u64::from(spec.sector_bytes);
         if capacity_sectors == 0 {
             let message = format!("{} holds no sector of {} bytes", spec.capacity_bytes, spec.sector_bytes);
             return Err(DeviceError::new("capacity_bytes", message));
@@ -127,13 +128,13 @@ impl Fixed {
 
     /// The service of an operation of `sectors` device sectors: the constant is overhead, the cost of bytes transfer.
     #[inline]
-    pub fn serve(&self, kind: OpKind, sectors: u64) -> Service {
+    pub(crate) fn serve(&self, kind: OpKind, sectors: u64) -> Service {
         let (overhead, per_sector) = match kind {
             OpKind::Read => (self.read_ns, self.read_ns_per_sector),
             OpKind::Write | OpKind::WriteZeroes => (self.write_ns, self.write_ns_per_sector),
             OpKind::Flush | OpKind::Discard => (self.write_ns, 0.0),
         };
-        Service { overhead, transfer: (sectors as f64 * per_sector + 0.5) as u64, ..Service::default() }
+        Service { overhead, transfer: saturating_u64(f64_from(sectors) * per_sector + 0.5), ..Service::default() }
     }
 }
 
@@ -141,7 +142,7 @@ impl Fixed {
 mod tests {
     use super::*;
 
-    pub fn spec(text: &str) -> FixedSpec {
+    pub(super) fn spec(text: &str) -> FixedSpec {
         let head = r#"{"capacity_bytes": 1000000, "read_us": 100, "write_us": 20.5"#;
         serde_json::from_str(&format!("{head}{text}}}")).unwrap()
     }

@@ -17,6 +17,18 @@
 //! Adding a model: one file (or folder), one variant of [`DeviceSpec`] and of the private `Model`, one test. Adding a
 //! scheduler: see the list in `scheduler/mod.rs`.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "numbers of tests are small"
+    )
+)]
+
 mod calendar;
 mod device;
 mod empirical;

@@ -43,7 +43,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Remembers that `read` has paid for `write`.
-    pub fn enter(&mut self, write: OpId, read: OpId, extent: (u64, u64), started: Instant, service: Service) {
+    pub(crate) fn enter(&mut self, write: OpId, read: OpId, extent: (u64, u64), started: Instant, service: Service) {
         self.forget_oldest();
         self.entered += 1;
         let ended = started + raidlab_types::Duration::from_ns(service.total());
@@ -54,7 +54,7 @@ impl Ledger {
     }
 
     /// Takes out what was paid for this write by this read of this extent.
-    pub fn take(&mut self, write: OpId, read: OpId, extent: (u64, u64)) -> Option<Prepaid> {
+    pub(crate) fn take(&mut self, write: OpId, read: OpId, extent: (u64, u64)) -> Option<Prepaid> {
         let entry = self.by_write.get(&write.0)?;
         if entry.read != read || (entry.lba, entry.sectors) != extent {
             return None;
@@ -87,7 +87,7 @@ impl Hasher for Mix {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte as u64));
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
     }
 
     #[inline]

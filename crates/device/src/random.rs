@@ -13,6 +13,7 @@ use crate::error::check_sector_bytes;
 use crate::fixed::{check_servers, default_sector_bytes, one, MAX_US};
 use crate::service::Service;
 use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use raidlab_types::number::saturating_u64;
 use raidlab_types::{CounterRng, Duration, OpKind, Seed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,7 +99,7 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    pub fn new(spec: &RandomSpec, seed: Seed) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &RandomSpec, seed: Seed) -> Result<Self, DeviceError> {
         check_sector_bytes(spec.sector_bytes)?;
         let capacity_sectors = spec.capacity_bytes / u64::from(spec.sector_bytes);
         if capacity_sectors == 0 {
@@ -115,19 +116,19 @@ impl Random {
     }
 
     /// The same device with draws of its own.
-    pub fn twin(&self, seed: Seed) -> Self {
+    pub(crate) fn twin(&self, seed: Seed) -> Self {
         Random { seeds: seeds(seed), ..*self }
     }
 
     /// The service of the device's operation number `sequence`, all of it overhead.
     #[inline]
-    pub fn serve(&self, kind: OpKind, sequence: u64) -> Service {
+    pub(crate) fn serve(&self, kind: OpKind, sequence: u64) -> Service {
         let times = if kind == OpKind::Read { &self.read } else { &self.write };
         Service { overhead: times.draw(self.seeds[0].child(sequence).draws()), ..Service::default() }
     }
 
     /// The write of a pair after its read, operation number `sequence`.
-    pub fn serve_pair_write(&self, sequence: u64) -> Service {
+    pub(crate) fn serve_pair_write(&self, sequence: u64) -> Service {
         Service { overhead: self.write.draw(self.seeds[1].child(sequence).draws()), ..Service::default() }
     }
 }
@@ -182,7 +183,7 @@ impl Times {
         // The logarithm of a product is the sum of the logarithms: one call for all stages.
         let product = (0..self.stages).fold(1.0, |product, _| product * rng.unit_positive());
         let second = self.first_chance < 1.0 && rng.unit() >= self.first_chance;
-        (-libm::log(product) * self.stage_mean_ns[usize::from(second)] + 0.5) as u64
+        saturating_u64(-libm::log(product) * self.stage_mean_ns[usize::from(second)] + 0.5)
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Visit {
 
 impl Service {
     /// A visit of `total` ns whose parts are, as far as they fit, these; the rest is overhead.
-    pub fn split(total: u64, seek: u64, rotation: u64, transfer: u64) -> Self {
+    pub(crate) fn split(total: u64, seek: u64, rotation: u64, transfer: u64) -> Self {
         let seek = seek.min(total);
         let rotation = rotation.min(total - seek);
         let transfer = transfer.min(total - seek - rotation);
@@ -68,13 +68,13 @@ impl Service {
     }
 
     #[inline]
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.overhead + self.seek + self.rotation + self.transfer
     }
 
     /// The completion of an operation with these times that took this service.
     #[inline]
-    pub fn completion(&self, id: OpId, arrived: Instant, started: Instant, done: Instant) -> Completion {
+    pub(crate) fn completion(&self, id: OpId, arrived: Instant, started: Instant, done: Instant) -> Completion {
         Completion {
             id,
             arrived,
@@ -170,13 +170,6 @@ pub struct FlashTotals {
     pub channel_busy_ns: u64,
     /// How long the interface to the host was taken, in the direction that was busier.
     pub link_busy_ns: u64,
-}
-
-impl FlashTotals {
-    /// All bytes programmed, empty ones included.
-    pub fn programmed_bytes(&self) -> u64 {
-        self.host_bytes + self.moved_bytes + self.padded_bytes
-    }
 }
 
 /// Expected times of one operation on an idle device, independent of the last one.

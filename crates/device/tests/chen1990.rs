@@ -4,6 +4,8 @@
 //! the disk's command overhead. Where no three-point seek curve gives all printed figures at once (see the device file),
 //! the bound says how far off the chosen one is.
 
+#![allow(clippy::cast_lossless, clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;

@@ -3,6 +3,13 @@
 //! The disk turns in 10 ms, has two heads and ten sectors a track, so that a sector takes 1 ms; a movement takes 2 ms, a
 //! switch of heads 0.6 ms. Times below are in ms after the index mark of track 0 has passed, in sector 0.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "numbers here are small"
+)]
+
 mod common;
 
 use common::*;

@@ -1,5 +1,7 @@
 //! The disk against what can be worked out: exact revolutions, bounds, means, transfers over every boundary.
 
+#![allow(clippy::cast_lossless, clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;

@@ -1,5 +1,7 @@
 //! Queues, parallel servers, pairs, and accounting, which are the same for all kinds of device.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;

@@ -1,5 +1,7 @@
 //! Flash drives in steady state: write amplification against the closed forms, transition, queueing, what ships.
 
+#![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;
@@ -44,7 +46,7 @@ fn overwrite(device: &mut Device, writes: u64, seed: u64) -> (FlashTotals, u64) 
 }
 
 fn amplification(flash: &FlashTotals) -> f64 {
-    flash.programmed_bytes() as f64 / flash.host_bytes as f64
+    (flash.host_bytes + flash.moved_bytes + flash.padded_bytes) as f64 / flash.host_bytes as f64
 }
 
 /// FIFO cleaning of uniform random writes with `alpha` times the flash that the data need: a page survives one round of

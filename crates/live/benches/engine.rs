@@ -4,6 +4,8 @@
 //! `cargo bench -p raidlab-live` prints a line a case: the median of the rounds and their spread. The file lies in the
 //! build's own directory, or in `RAIDLAB_BENCH_DIR`.
 
+#![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
+
 use raidlab_array::{Policy, Tree};
 use raidlab_live::{Content, LiveConfig, LiveResult, TargetSpec};
 use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
@@ -33,6 +35,7 @@ fn cell(tree: Tree, targets: Vec<TargetSpec>, read_fraction: f64, align_bytes: u
             volumes: VolumeSpec::Uniform,
             task: None,
         },
+        files: None,
         limits: Limits { warmup: limit(0.2), measure: limit(1.0) },
         seed: 1,
         sector_bytes: None,
@@ -66,7 +69,7 @@ fn main() {
     let mut facts = vec![String::new(); cases.len()];
     for _ in 0..ROUNDS {
         for (i, (_, cell)) in cases.iter().enumerate() {
-            let result = raidlab_live::run(cell, &mut |_| ControlFlow::Continue(())).expect("the case runs");
+            let result = raidlab_live::run(cell, None, &mut |_| ControlFlow::Continue(())).expect("the case runs");
             rates[i].push(requests_per_s(&result));
             let io = result.targets[0].as_ref().map_or("", |t| t.io);
             let registered = if result.engine.registered_buffers { "registered" } else { "unregistered" };

@@ -4,7 +4,9 @@ use crate::content::Verify;
 use crate::target::TargetSpec;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::PairPricing;
+use raidlab_load::files::FilesSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
+use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Instant, LeafId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -24,6 +26,9 @@ pub struct LiveConfig {
     pub load: LoadSpec,
     /// What they ask for.
     pub workload: WorkloadSpec,
+    /// Whole files that its clients read, of the workload's sizes, laid out on the array by the same rules as in the
+    /// simulator. The host is this machine, so no work of a reader stands here.
+    pub files: Option<FilesSpec>,
     /// When measuring begins and ends.
     pub limits: Limits,
     /// Root of all randomness.
@@ -132,7 +137,7 @@ pub struct Progress {
 /// Share that is done, 0 to 1, as far as it can be foreseen.
 pub(crate) fn fraction(limits: &Limits, now: Instant, requests: u64) -> f64 {
     let Limits { warmup, measure } = limits;
-    let by_count = measure.requests.map(|n| requests as f64 / (n + warmup.requests.unwrap_or(0)) as f64);
+    let by_count = measure.requests.map(|n| f64_from(requests) / f64_from(n + warmup.requests.unwrap_or(0)));
     let seconds = now.since(Instant::ZERO).as_s_f64();
     let by_time = measure.duration_s.map(|s| seconds / (s + warmup.duration_s.unwrap_or(0.0)));
     by_count.unwrap_or(0.0).max(by_time.unwrap_or(0.0)).min(1.0)

@@ -31,7 +31,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Opens the directory that a path leads to.
-    pub fn open(path: &Path) -> io::Result<Directory> {
+    pub(crate) fn open(path: &Path) -> io::Result<Directory> {
         let is_own = |part: &Component<'_>| part.as_os_str().as_bytes().starts_with(OWN_FOLDER);
         let outside: PathBuf = path.components().take_while(|part| !is_own(part)).collect();
         let outside = if outside.as_os_str().is_empty() { Path::new(".") } else { &outside };
@@ -41,25 +41,25 @@ impl Directory {
     }
 
     /// The directory that a file's path names, and the file's name in it.
-    pub fn around(path: &Path) -> io::Result<(Directory, OsString)> {
+    pub(crate) fn around(path: &Path) -> io::Result<(Directory, OsString)> {
         let Some(name) = path.file_name() else { return Err(io::Error::from_raw_os_error(libc::EISDIR)) };
         Ok((Directory::open(path.parent().unwrap_or(Path::new("")))?, name.to_os_string()))
     }
 
     /// A directory in it; a link to one is none.
-    pub fn child(&self, name: &OsStr) -> io::Result<Directory> {
+    pub(crate) fn child(&self, name: &OsStr) -> io::Result<Directory> {
         Ok(Directory { file: self.open_at(name, libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW)? })
     }
 
     /// Makes a directory whose name is free.
-    pub fn make_child(&self, name: &OsStr) -> io::Result<()> {
+    pub(crate) fn make_child(&self, name: &OsStr) -> io::Result<()> {
         let name = c_string(name)?;
         // SAFETY: the name ends with a zero, and the descriptor is open.
         done(unsafe { libc::mkdirat(self.file.as_raw_fd(), name.as_ptr(), CHILD_MODE) })
     }
 
     /// Opens a regular file that is there; `access` is `O_RDONLY` or `O_RDWR`, and a link may be followed to read only.
-    pub fn open_file(&self, name: &OsStr, access: libc::c_int, follow: bool) -> io::Result<File> {
+    pub(crate) fn open_file(&self, name: &OsStr, access: libc::c_int, follow: bool) -> io::Result<File> {
         assert!(!follow || access == libc::O_RDONLY, "nothing is written through a link");
         let link = if follow { 0 } else { libc::O_NOFOLLOW };
         // Without waiting for whoever may be at the other end of a FIFO.
@@ -78,17 +78,17 @@ impl Directory {
     }
 
     /// Makes a file whose name is free, for reading and writing.
-    pub fn create_file(&self, name: &OsStr, flags: libc::c_int) -> io::Result<File> {
+    pub(crate) fn create_file(&self, name: &OsStr, flags: libc::c_int) -> io::Result<File> {
         self.open_at(name, flags | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW)
     }
 
     /// What a name stands for, be it a link.
-    pub fn status(&self, name: &OsStr) -> io::Result<Metadata> {
+    pub(crate) fn status(&self, name: &OsStr) -> io::Result<Metadata> {
         self.open_at(name, libc::O_PATH | libc::O_NOFOLLOW)?.metadata()
     }
 
     /// Removes a regular file: any, or only the very one that is open.
-    pub fn remove(&self, name: &OsStr, only: Option<&File>) -> io::Result<()> {
+    pub(crate) fn remove(&self, name: &OsStr, only: Option<&File>) -> io::Result<()> {
         let status = self.status(name)?;
         let numbers = |status: &Metadata| (status.dev(), status.ino());
         let is_it = match only {
@@ -102,18 +102,18 @@ impl Directory {
     }
 
     /// Removes an empty directory.
-    pub fn remove_child(&self, name: &OsStr) -> io::Result<()> {
+    pub(crate) fn remove_child(&self, name: &OsStr) -> io::Result<()> {
         self.unlink(name, libc::AT_REMOVEDIR)
     }
 
     /// The names of all that is in it.
-    pub fn names(&self) -> io::Result<Vec<OsString>> {
+    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
         let entries = std::fs::read_dir(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
         entries.map(|entry| Ok(entry?.file_name())).collect()
     }
 
     /// Whether it is this user's, by the name that its file system gives this user (NFS, FUSE, FAT).
-    pub fn is_own(&self) -> io::Result<bool> {
+    pub(crate) fn is_own(&self) -> io::Result<bool> {
         let owner = self.file.metadata()?.uid();
         // SAFETY: no memory is involved.
         if owner == unsafe { libc::geteuid() } {

@@ -7,6 +7,7 @@
 //! All times are the run's: at `speed` 5 a microsecond of the host is five.
 
 use crate::result::{Check, Verdict};
+use raidlab_types::number::f64_from;
 use serde::Serialize;
 
 /// Most that the 99th percentile of lateness may be of the mean service time.
@@ -37,10 +38,10 @@ impl Lateness {
         if self.count == 0 {
             return None;
         }
-        let share = self.p99_ns as f64 / self.mean_service_ns.max(1) as f64;
+        let share = f64_from(self.p99_ns) / f64_from(self.mean_service_ns.max(1));
         let is_late = share > MOST_OF_SERVICE;
         let verdict = if is_late { Verdict::Invalid } else { Verdict::Pass };
-        let us = |ns: u64| ns as f64 / 1e3;
+        let us = |ns: u64| f64_from(ns) / 1e3;
         let mut evidence = format!(
             "Completions of emulated members came {:.1} us late at the 99th percentile (median {:.1} us, at most {:.0} \
              us, {} completions), {:.1} % of their mean service time of {:.0} us; accepted: {:.0} %.",

@@ -38,6 +38,7 @@
 //!     missing: vec![2],
 //!     load: LoadSpec::Closed { depth: 8 },
 //!     workload,
+//!     files: None,
 //!     limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(1000), duration_s: None } },
 //!     seed: 1,
 //!     sector_bytes: None,
@@ -48,7 +49,7 @@
 //!     emulation: Default::default(),
 //!     verify: Default::default(),
 //! };
-//! let result = run(&config, &mut |progress| {
+//! let result = run(&config, None, &mut |progress| {
 //!     eprintln!("{:3.0} %", 100.0 * progress.fraction);
 //!     ControlFlow::Continue(())
 //! })?;
@@ -57,14 +58,26 @@
 //! # Ok::<(), raidlab_live::LiveError>(())
 //! ```
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "numbers of tests are small"
+    )
+)]
+
 mod config;
 mod content;
 pub mod direct;
 mod directory;
 mod engine;
-mod errno;
 mod error;
 pub mod files;
+mod io;
 mod lateness;
 mod memory;
 mod page_cache;
@@ -86,7 +99,7 @@ pub use regular::open_regular;
 pub use result::{
     ArrayInput, Check, EngineFacts, FailedMember, Flash, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };
-pub use run::{check, check_files, check_trace, run, run_files, run_trace};
+pub use run::{check, run};
 pub use safety::device_user;
 pub use target::{DeviceFacts, EmulatedContent, EmulatedFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};
 pub use usage::{Accounting, DeviceTraffic, Usage};

@@ -7,7 +7,7 @@
 use crate::config::{Content, Emulation, LiveConfig, Progress, Stage};
 use crate::content::{not_compared, Known, Stamper, Verify};
 use crate::direct::most_in_flight;
-use crate::engine::{Clients, Ended, Engine, Offered, Sweep};
+use crate::engine::{Ended, Engine, Offered, Sweep};
 use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
 use crate::target::{self, EmulatedContent, Filling, Intent, Store, Target, TargetSpec};
@@ -16,7 +16,8 @@ use raidlab_array::{Array, Layout, MemberState, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{Only, Replay, TraceLoad};
-use raidlab_load::{Load, StepOp, Volume, WorkloadSpec};
+use raidlab_load::{Generator, Load, StepOp, Volume, WorkloadSpec};
+use raidlab_types::number::u32_from;
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
 use std::ops::ControlFlow;
 
@@ -34,57 +35,36 @@ const SWEEP_DEPTH: u64 = 8;
 /// Single sectors that are read back, in flight.
 const READ_BACK_DEPTH: u64 = 16;
 
-/// Runs a cell. `observer` is told of progress about seven times a second, and may end the run with what it has.
+/// Runs a cell; of the requests of a trace, if there is one, and then the workload of the configuration is not looked at. A
+/// trace of which all is replayed counts as one that writes, whatever is in it. `observer` is told of progress about seven
+/// times a second, and may end the run with what it has.
 ///
 /// # Errors
 /// Before the load runs: bad input, a refusal of the safety rules, a missing interface, a target that cannot be opened or
-/// filled. What fails later is in [`LiveResult::stopped_by`], beside what was measured.
-pub fn run(config: &LiveConfig, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    run_clients(config, Asked::Drawn, observer)
-}
-
-/// Runs a cell whose requests are those of a trace; the workload of the configuration is not looked at. A trace of which
-/// all is replayed counts as one that writes, whatever is in it.
-///
-/// # Errors
-/// As [`run`]. A line that is wrong, or a request that cannot be offered, is in [`LiveResult::stopped_by`] once the load
-/// runs.
-pub fn run_trace(config: &LiveConfig, replay: Replay, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    run_clients(config, Asked::Recorded(replay), observer)
-}
-
-/// Runs a cell whose clients read whole files of the workload's sizes, laid out on the array by the same rules as in the
-/// simulator. The host is this machine, so no work of a reader stands in the specification. It writes where inodes are
-/// updated.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_files(config: &LiveConfig, files: &FilesSpec, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    run_clients(config, Asked::Files(files), observer)
-}
-
-/// Whose requests they are.
-enum Asked<'a> {
-    Drawn,
-    Recorded(Replay),
-    Files(&'a FilesSpec),
-}
-
-impl Asked<'_> {
-    fn writes(&self, config: &LiveConfig) -> bool {
-        match self {
-            Asked::Drawn => writes(&config.workload),
-            Asked::Recorded(replay) => replay.spec.only != Only::Reads,
-            Asked::Files(files) => files.file_system.inode_update_s.is_some(),
+/// filled. What fails later, also a wrong line of a trace, is in [`LiveResult::stopped_by`], beside what was measured.
+pub fn run(config: &LiveConfig, trace: Option<Replay>, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
+    match (trace, &config.files) {
+        (Some(trace), _) => {
+            let writes = trace.spec.only != Only::Reads;
+            run_load(config, writes, observer, |layout| replaying(config, trace, layout))
+        }
+        (None, None) => run_load(config, writes(&config.workload), observer, |layout| requests(config, layout)),
+        (None, Some(spec)) => {
+            let writes = spec.file_system.inode_update_s.is_some();
+            run_load(config, writes, observer, |layout| files(config, spec, layout))
         }
     }
 }
 
-fn run_clients(config: &LiveConfig, asked: Asked<'_>, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
-    let asks_to_write = asked.writes(config);
+fn run_load<L: Generator>(
+    config: &LiveConfig,
+    asks_to_write: bool,
+    observer: Observer<'_>,
+    load: impl FnOnce(&Layout) -> Result<L, LiveError>,
+) -> Result<LiveResult, LiveError> {
     let (targets, layout) = open_array(config, config.content == Content::Verify || asks_to_write)?;
-    let sector_bytes = layout.sector_bytes();
-    let (mut load, volumes) = offered(config, asked, &layout)?;
+    let (sector_bytes, volumes) = (layout.sector_bytes(), volumes(&layout));
+    let mut load = load(&layout)?;
     load.keep_histograms();
     let mut run = Run { config, load, interrupted: false, stopped_by: None };
     let mut targets = run.fill(targets, sector_bytes, observer)?;
@@ -102,7 +82,7 @@ fn run_clients(config: &LiveConfig, asked: Asked<'_>, observer: Observer<'_>) ->
 /// Opens an array's members, by the safety rules, and compiles its tree for them: all that does not depend on a load.
 pub(crate) fn open_array(config: &LiveConfig, writes: bool) -> Result<(Vec<Option<Target>>, Layout), LiveError> {
     let specs = sound_specs(config)?;
-    let missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
+    let missing = |leaf: usize| config.missing.contains(&u32_from(leaf));
     let intent = Intent { writes, destroy: &config.destroy, buffered: false };
     let targets = target::open_all(&specs, "members", &missing, intent)?;
     let sector_bytes = target::sector(config.sector_bytes, &targets)?;
@@ -110,31 +90,12 @@ pub(crate) fn open_array(config: &LiveConfig, writes: bool) -> Result<(Vec<Optio
     Ok((targets, layout))
 }
 
-/// Whether this could be run, as far as that can be said without opening anything: nothing is read, made or written.
+/// Whether this could be run, as far as that can be said without opening anything, and of a trace as far as its beginning
+/// says: nothing is read, made or written.
 ///
 /// # Errors
 /// Bad input, as [`run`] has it. A block device, whose size is not known unopened, is bad input too.
-pub fn check(config: &LiveConfig) -> Result<(), LiveError> {
-    check_clients(config, Asked::Drawn)
-}
-
-/// The same of a cell whose requests are those of a trace, as far as its beginning says.
-///
-/// # Errors
-/// As [`check`].
-pub fn check_trace(config: &LiveConfig, replay: Replay) -> Result<(), LiveError> {
-    check_clients(config, Asked::Recorded(replay))
-}
-
-/// The same of a cell whose clients read whole files.
-///
-/// # Errors
-/// As [`check`].
-pub fn check_files(config: &LiveConfig, files: &FilesSpec) -> Result<(), LiveError> {
-    check_clients(config, Asked::Files(files))
-}
-
-fn check_clients(config: &LiveConfig, asked: Asked<'_>) -> Result<(), LiveError> {
+pub fn check(config: &LiveConfig, trace: Option<Replay>) -> Result<(), LiveError> {
     let specs = sound_specs(config)?;
     if let Some(leaf) = specs.iter().position(|spec| matches!(spec, TargetSpec::Block { .. })) {
         let message = "the size of a block device is not known unopened; accepted: a null member of its size";
@@ -146,7 +107,11 @@ fn check_clients(config: &LiveConfig, asked: Asked<'_>) -> Result<(), LiveError>
     }
     let unopened: Vec<Option<Target>> = specs.iter().map(|_| None).collect();
     let layout = compile(config, &specs, &unopened, sector_bytes)?;
-    offered(config, asked, &layout).map(drop)
+    match (trace, &config.files) {
+        (Some(trace), _) => replaying(config, trace, &layout).map(drop),
+        (None, None) => requests(config, &layout).map(drop),
+        (None, Some(spec)) => files(config, spec, &layout).map(drop),
+    }
 }
 
 /// A specification a leaf, and everything checked that needs no target.
@@ -159,27 +124,30 @@ fn sound_specs(config: &LiveConfig) -> Result<Vec<TargetSpec>, LiveError> {
     Ok(specs)
 }
 
-/// The load for this layout, and its volumes.
-fn offered(config: &LiveConfig, asked: Asked<'_>, layout: &Layout) -> Result<(Clients, Vec<Volume>), LiveError> {
-    let volume = |v: &raidlab_array::layout::Volume| Volume { capacity_sectors: v.capacity_sectors };
-    let volumes: Vec<Volume> = layout.volumes().iter().map(volume).collect();
-    let (load, limits, sector_bytes) = (&config.load, &config.limits, layout.sector_bytes());
+fn volumes(layout: &Layout) -> Vec<Volume> {
+    layout.volumes().iter().map(|v| Volume { capacity_sectors: v.capacity_sectors }).collect()
+}
+
+/// The load of a configuration without files.
+fn requests(config: &LiveConfig, layout: &Layout) -> Result<Load, LiveError> {
     let seed = Seed::new(config.seed).named("load");
-    let clients = match asked {
-        Asked::Drawn => Clients::Drawn(Load::new(load, &config.workload, limits, &volumes, sector_bytes, seed)?),
-        Asked::Recorded(replay) => Clients::Recorded(TraceLoad::new(replay, load, limits, &volumes, sector_bytes)?),
-        Asked::Files(files) => {
-            // Readers know no failed requests.
-            if !config.missing.is_empty() {
-                let message = "whole files are read from arrays that are whole; accepted: []";
-                return Err(LiveError::bad("missing", message));
-            }
-            let sizes = &config.workload.size;
-            let load = FileLoad::new(files, load, sizes, limits, &volumes, sector_bytes, Seed::new(config.seed))?;
-            Clients::Readers(Box::new(load))
-        }
-    };
-    Ok((clients, volumes))
+    let (volumes, sector_bytes) = (volumes(layout), layout.sector_bytes());
+    Ok(Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed)?)
+}
+
+/// The load of a trace.
+fn replaying(config: &LiveConfig, trace: Replay, layout: &Layout) -> Result<TraceLoad, LiveError> {
+    Ok(TraceLoad::new(trace, &config.load, &config.limits, &volumes(layout), layout.sector_bytes())?)
+}
+
+/// That of a configuration with files.
+fn files(config: &LiveConfig, files: &FilesSpec, layout: &Layout) -> Result<FileLoad, LiveError> {
+    // Readers know no failed requests.
+    if !config.missing.is_empty() {
+        return Err(LiveError::bad("missing", "whole files are read from arrays that are whole; accepted: []"));
+    }
+    let (sizes, volumes, seed) = (&config.workload.size, volumes(layout), Seed::new(config.seed));
+    Ok(FileLoad::new(files, &config.load, sizes, &config.limits, &volumes, layout.sector_bytes(), seed)?)
 }
 
 /// A specification a leaf.
@@ -218,7 +186,7 @@ fn check_members(config: &LiveConfig) -> Result<(), LiveError> {
 /// Speed, pricing and content, of which emulated members want their own.
 fn check_emulation(config: &LiveConfig, specs: &[TargetSpec]) -> Result<(), LiveError> {
     let Emulation { speed, pair_pricing } = config.emulation;
-    let is_missing = |leaf: usize| config.missing.contains(&(leaf as LeafId));
+    let is_missing = |leaf: usize| config.missing.contains(&u32_from(leaf));
     let present = || specs.iter().enumerate().filter(|(leaf, _)| !is_missing(*leaf)).map(|(_, spec)| spec);
     if !(speed.is_finite() && (SLOWEST..=FASTEST).contains(&speed)) {
         return Err(LiveError::bad("speed", format!("{speed}; accepted: a number from {SLOWEST} to {FASTEST}")));
@@ -306,14 +274,14 @@ fn keep_content(engine: &Engine) -> bool {
 }
 
 /// A cell that runs.
-struct Run<'a> {
+struct Run<'a, L> {
     config: &'a LiveConfig,
-    load: Clients,
+    load: L,
     interrupted: bool,
     stopped_by: Option<LiveError>,
 }
 
-impl Run<'_> {
+impl<L: Generator> Run<'_, L> {
     /// Fills what raidlab has made with random bytes, or all members with zeroes if they are to be verified.
     fn fill(
         &mut self,
@@ -344,9 +312,8 @@ impl Run<'_> {
             let outcome = engine.drive(&mut sweep(RequestKind::Write), Stage::Writing, observer);
             self.note(outcome);
         }
-        if let (true, Clients::Drawn(load)) = (self.goes_on(), &self.load) {
-            let foreseen = engine.foresee(load);
-            self.stopped_by = foreseen.err();
+        if let Some(load) = self.load.rehearsal().filter(|_| self.goes_on()) {
+            self.stopped_by = engine.foresee(load).err();
         }
         let compares = self.compares(engine);
         if compares {

@@ -16,6 +16,7 @@
 use crate::result::MemberCounts;
 use crate::safety::numbers::DevNumbers;
 use crate::target::TargetFacts;
+use raidlab_types::number::u64_from;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,12 +80,12 @@ impl Usage {
             libc::getrusage(libc::RUSAGE_THREAD, &mut used);
             used
         };
-        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        let ns = |time: libc::timeval| u64_from(time.tv_sec) * 1_000_000_000 + u64_from(time.tv_usec) * 1000;
         Usage {
             user_ns: ns(used.ru_utime),
             system_ns: ns(used.ru_stime),
-            voluntary_switches: used.ru_nvcsw as u64,
-            involuntary_switches: used.ru_nivcsw as u64,
+            voluntary_switches: u64_from(used.ru_nvcsw),
+            involuntary_switches: u64_from(used.ru_nivcsw),
             waited_ns: waited_ns().unwrap_or(0),
         }
     }
@@ -135,7 +136,7 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    pub fn below<'a>(targets: impl Iterator<Item = (usize, &'a TargetFacts)>) -> Devices {
+    pub(crate) fn below<'a>(targets: impl Iterator<Item = (usize, &'a TargetFacts)>) -> Devices {
         let mut devices = Devices::default();
         for (i, target) in targets {
             let Some(device) = &target.device else { continue };
@@ -154,12 +155,12 @@ impl Devices {
     }
 
     /// The window has opened.
-    pub fn window_opened(&mut self) {
+    pub(crate) fn window_opened(&mut self) {
         self.opened = self.read();
     }
 
     /// The window has closed.
-    pub fn window_closed(&mut self) {
+    pub(crate) fn window_closed(&mut self) {
         self.closed = self.read();
     }
 
@@ -170,7 +171,7 @@ impl Devices {
 
     /// What moved between the two, beside what was asked of the targets. A device whose counters could not be read twice
     /// is left out.
-    pub fn traffic(&self, members: &[MemberCounts]) -> Vec<DeviceTraffic> {
+    pub(crate) fn traffic(&self, members: &[MemberCounts]) -> Vec<DeviceTraffic> {
         let one = |(numbers, below): (&String, &Below)| {
             let (before, after) = (self.opened.get(numbers)?, self.closed.get(numbers)?);
             let asked = |of: fn(&MemberCounts) -> u64| below.targets.iter().map(|&(i, n)| of(&members[i]) / n).sum();
@@ -197,20 +198,20 @@ pub(crate) struct OneThread {
 }
 
 impl OneThread {
-    pub fn new<'a>(targets: impl Iterator<Item = (usize, &'a TargetFacts)>) -> OneThread {
+    pub(crate) fn new<'a>(targets: impl Iterator<Item = (usize, &'a TargetFacts)>) -> OneThread {
         OneThread { devices: Devices::below(targets), ..OneThread::default() }
     }
 
     /// The window has opened. To be told by the thread itself.
     #[cold]
-    pub fn window_opened(&mut self) {
+    pub(crate) fn window_opened(&mut self) {
         self.devices.window_opened();
         self.opened = Some(Usage::of_this_thread());
     }
 
     /// The window has closed, if it was open.
     #[cold]
-    pub fn window_closed(&mut self) {
+    pub(crate) fn window_closed(&mut self) {
         if let Some(opened) = self.opened.take() {
             self.used = Usage::of_this_thread().since(&opened);
             self.devices.window_closed();
@@ -218,7 +219,7 @@ impl OneThread {
     }
 
     /// What was used while it was open.
-    pub fn accounting(&self, members: &[MemberCounts]) -> Accounting {
+    pub(crate) fn accounting(&self, members: &[MemberCounts]) -> Accounting {
         Accounting { total: self.used, workers: vec![self.used], devices: self.devices.traffic(members) }
     }
 }

@@ -32,7 +32,7 @@ fn naming(config: LiveConfig, loops: &[&Loop]) -> LiveConfig {
 }
 
 fn refusal(config: &LiveConfig) -> String {
-    match raidlab_live::run(config, &mut |_| ControlFlow::Continue(())) {
+    match raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())) {
         Err(LiveError::Refused { key, message }) => {
             assert_eq!(key, "members[0].path");
             message
@@ -178,7 +178,7 @@ fn a_full_file_system_gives_one_sentence_and_leaves_no_stump() {
     disk.mount(place.path("mounted"));
     let path = place.path("mounted").join("member");
     let target = TargetSpec::File { path: path.clone(), size_bytes: 4 * SIZE, existing: false };
-    let error = raidlab_live::run(&LiveConfig { targets: vec![target], ..over(&[&disk], 1.0) }, &mut |_| {
+    let error = raidlab_live::run(&LiveConfig { targets: vec![target], ..over(&[&disk], 1.0) }, None, &mut |_| {
         ControlFlow::Continue(())
     });
     let error = error.expect_err("it does not fit");
@@ -255,7 +255,7 @@ fn one_device_cannot_be_two_members() {
     need_loops!();
     let place = Place::new();
     let disk = Loop::new(&place, "disk", SIZE, 512);
-    let error = raidlab_live::run(&over(&[&disk, &disk], 1.0), &mut |_| ControlFlow::Continue(()));
+    let error = raidlab_live::run(&over(&[&disk, &disk], 1.0), None, &mut |_| ControlFlow::Continue(()));
     let error = error.expect_err("twice the same");
     assert!(matches!(&error, LiveError::BadInput { key, .. } if key == "members[1].path"), "{error}");
 }

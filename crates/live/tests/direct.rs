@@ -1,6 +1,8 @@
 //! The direct engine over each kind of target: every request is counted once, what is written arrives, what goes wrong is
 //! said once and keeps what was measured.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::{direct, requests, run_direct, workload, Place};

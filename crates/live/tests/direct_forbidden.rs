@@ -3,6 +3,8 @@
 //! Each test takes a right away from its own thread, which hands it on to the threads it starts; the limit on locked memory
 //! is the process's, which is why these tests have one of their own.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::loops::Loop;

@@ -1,6 +1,8 @@
 //! Emulated members: modelled disks on the real clock. Nothing here depends on how fast the machine is: what is asserted
 //! of time holds however late the engine is, namely that it is never early and loses nothing.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::{assert_verified, config, every_level, requests, run, workload, Place};
@@ -47,7 +49,7 @@ fn at_speed(speed: f64) -> Emulation {
 const FAST: f64 = 1000.0;
 
 fn refusal(config: &LiveConfig) -> LiveError {
-    raidlab_live::run(config, &mut |_| ControlFlow::Continue(())).expect_err("a refusal")
+    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())).expect_err("a refusal")
 }
 
 #[test]
@@ -253,7 +255,7 @@ fn time_limits_and_interruption_are_in_the_runs_time() {
     assert_eq!(result.engine.speed, 100.0);
     let mut calls = 0;
     let long = LiveConfig { limits: Limits { warmup: limit(0.0), measure: limit(1e6) }, ..config };
-    let stopped = raidlab_live::run(&long, &mut |_| {
+    let stopped = raidlab_live::run(&long, None, &mut |_| {
         calls += 1;
         if calls > 1 {
             ControlFlow::Break(())

@@ -1,5 +1,12 @@
 //! File members: made, filled, known again, refused when somebody else's; and how a run is watched and stopped.
 
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "numbers here are small"
+)]
+
 mod common;
 
 use common::{config, requests, run, workload, Place};
@@ -23,7 +30,7 @@ fn over(place: &Place, n: usize, read_fraction: f64) -> LiveConfig {
 }
 
 fn error(config: &LiveConfig) -> LiveError {
-    raidlab_live::run(config, &mut |_| ControlFlow::Continue(())).expect_err("must not run")
+    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())).expect_err("must not run")
 }
 
 #[test]
@@ -120,7 +127,7 @@ fn stopping_keeps_what_was_measured() {
     let long = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(600.0) } };
     let mut told = 0;
     let cell = LiveConfig { limits: long, ..over(&place, 2, 0.5) };
-    let result = raidlab_live::run(&cell, &mut |progress| {
+    let result = raidlab_live::run(&cell, None, &mut |progress| {
         // On a disk that is kept busy by others the first may take long.
         told += (progress.stage == Stage::Running && progress.requests > 0) as u32;
         assert!((0.0..=1.0).contains(&progress.fraction));
@@ -141,7 +148,7 @@ fn a_file_cut_short_ends_the_run_with_one_sentence() {
     let place = Place::new();
     let long = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(600.0) } };
     let path = place.path("member1");
-    let result = raidlab_live::run(&LiveConfig { limits: long, ..over(&place, 2, 1.0) }, &mut |progress| {
+    let result = raidlab_live::run(&LiveConfig { limits: long, ..over(&place, 2, 1.0) }, None, &mut |progress| {
         // On a disk that is kept busy by others the first may take long.
         if progress.stage == Stage::Running && progress.requests > 0 {
             let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
@@ -206,7 +213,7 @@ fn flawed_content_is_found() {
     let limits = requests(20_000);
     let cell = LiveConfig { content: Content::Verify, limits, ..over(&place, 2, 0.5) };
     let path = place.path("member1");
-    let result = raidlab_live::run(&cell, &mut |progress| {
+    let result = raidlab_live::run(&cell, None, &mut |progress| {
         if progress.stage == Stage::Running {
             let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
             std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; SIZE as usize], 0).expect("to spoil it");
@@ -302,7 +309,8 @@ fn a_member_swapped_for_a_link_while_it_is_opened_leads_nowhere() {
             swaps
         });
         let cell = small(&place);
-        let written = (0..300).filter(|_| raidlab_live::run(&cell, &mut |_| ControlFlow::Continue(())).is_ok()).count();
+        let written =
+            (0..300).filter(|_| raidlab_live::run(&cell, None, &mut |_| ControlFlow::Continue(())).is_ok()).count();
         ended.store(true, Ordering::Relaxed);
         (written, swapping.join().expect("no panic"))
     });

@@ -1,6 +1,8 @@
 //! Whole files and streams on real file systems and block devices: the device's own counters, disks that fill up or
 //! break, devices that must not be written.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::loops::{Loop, Zram};

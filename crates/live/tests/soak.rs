@@ -3,6 +3,8 @@
 //! `cargo test -p raidlab-live --test soak` runs a few; `RAIDLAB_SOAK_S=600 cargo test ...` runs ten minutes. A failure
 //! names its seed, and `RAIDLAB_SOAK_SEED=N` runs that one alone.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::{assert_verified, config, requests, workload, Place};
@@ -115,7 +117,7 @@ fn random_arrays_keep_their_content() {
     for seed in seeds.take_while(|_| started.elapsed().as_secs() < seconds) {
         let cell = cell(seed, &place);
         // Some shapes do not fit their members (a chunk of a level above no multiple of the one below): not our matter.
-        let Ok(result) = raidlab_live::run(&cell, &mut |_| ControlFlow::Continue(())) else { continue };
+        let Ok(result) = raidlab_live::run(&cell, None, &mut |_| ControlFlow::Continue(())) else { continue };
         let name = format!("seed {seed}: {:?}, missing {:?}, {:?}", cell.tree, cell.missing, cell.faults);
         assert_verified(&name, &result);
         assert_eq!(result.recorder.all().failed, 0, "{name}");

@@ -1,5 +1,12 @@
 //! Streams: what is read is what arrives; never faster than the pace or the tape; what is refused; what stops a run.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "numbers here are small"
+)]
+
 mod common;
 
 use common::Place;

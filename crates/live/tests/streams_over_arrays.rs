@@ -1,5 +1,7 @@
 //! Streams to and from raidlab's own arrays: every byte, several streams on one array at the same time, lost members.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::loops::Zram;

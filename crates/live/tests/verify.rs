@@ -1,6 +1,8 @@
 //! Content, to the last byte: random writes and reads over every level, with members missing from the start, going in
 //! mid-run, and with unreadable sectors.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::{assert_verified, config, every_level, requests, run, workload, Place};

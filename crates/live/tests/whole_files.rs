@@ -1,5 +1,7 @@
 //! Whole files: made, known again, removed, read; the page cache really out; what stops a run.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 mod common;
 
 use common::Place;

@@ -9,6 +9,7 @@
 //! Reference: L. Devroye, *Non-Uniform Random Variate Generation*, 1986; M. J. Wichura, *Algorithm AS 241: The
 //! Percentage Points of the Normal Distribution*, Applied Statistics 37 (1988), 477-484.
 
+use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::CounterRng;
 
 /// An exponential variate of mean 1.
@@ -21,7 +22,7 @@ pub(crate) fn exponential(rng: &mut CounterRng) -> f64 {
 #[inline]
 pub(crate) fn normal(rng: &mut CounterRng) -> f64 {
     // The middle of one of 2^52 cells: never 0 nor 1, where the quantile is infinite.
-    let u = ((rng.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64);
+    let u = (f64_from(rng.next_u64() >> 12) + 0.5) * (1.0 / f64_from(1u64 << 52));
     normal_quantile(u)
 }
 
@@ -130,7 +131,7 @@ impl Weighted {
         let mut sum = 0.0;
         let cumulative = weights[..last].iter().map(|w| {
             sum += w;
-            (sum / total * 2f64.powi(64)) as u64
+            saturating_u64(sum / total * 2f64.powi(64))
         });
         Some(Weighted { thresholds: cumulative.collect() })
     }

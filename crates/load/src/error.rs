@@ -7,6 +7,7 @@
 
 use crate::draw::Weighted;
 use crate::load::MOST_IN_FLIGHT;
+use raidlab_types::number::f64_from;
 
 /// Bad input: the key path at fault and what would be accepted there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,7 +77,7 @@ pub(crate) fn mean_sectors(
     longest_sectors: u64,
 ) -> Result<f64, LoadError> {
     let mean = positive(parent, "mean", mean_bytes)? / f64::from(sector_bytes);
-    if mean >= 1.0 && mean <= longest_sectors as f64 {
+    if mean >= 1.0 && mean <= f64_from(longest_sectors) {
         return Ok(mean);
     }
     let most = longest_sectors * u64::from(sector_bytes);

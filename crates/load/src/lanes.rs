@@ -11,6 +11,8 @@
 //!
 //! Reference: M. Balinski, H. P. Young, *Fair Representation*, 1982 (the method of Jefferson and D'Hondt).
 
+use raidlab_types::number::{f64_from, u32_from};
+
 /// The tasks of each lane: how many have begun, how many are in flight.
 #[derive(Debug, Clone)]
 pub(crate) struct Lanes {
@@ -40,7 +42,7 @@ impl Lanes {
         self.begun[lane] += 1;
         self.in_flight[lane] += 1;
         self.total += 1;
-        (lane as u32, index)
+        (u32_from(lane), index)
     }
 
     #[inline]
@@ -71,7 +73,7 @@ impl Lanes {
     /// The lane that has the fewest for its share, the next one counted; in open loop all that ever began count.
     fn by_share(&self, take_turns: bool) -> usize {
         let had = |lane: usize| if take_turns { self.begun[lane] } else { u64::from(self.in_flight[lane]) };
-        let average = |lane: usize| (had(lane) + 1) as f64 / self.shares[lane];
+        let average = |lane: usize| f64_from(had(lane) + 1) / self.shares[lane];
         (0..self.begun.len()).min_by(|&a, &b| average(a).total_cmp(&average(b))).unwrap_or(0)
     }
 }

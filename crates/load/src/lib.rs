@@ -6,7 +6,7 @@
 //! Code map: [`LoadSpec`], [`WorkloadSpec`] and [`Limits`] are the words of a cell's JSON text; [`Load`] offers requests and
 //! is told of completions; [`Recorder`] keeps histograms and counts; [`control`] finds the load at which a response time
 //! is held; [`files`] is the load of those who read whole files, [`streams`] that of those who copy, [`trace`] that of
-//! requests recorded elsewhere. Kinds of arrivals, sizes and addresses, and formats of traces, have a file each and a list
+//! requests recorded elsewhere; [`Generator`] is what a clock asks of any of them. Kinds of arrivals, sizes and addresses, and formats of traces, have a file each and a list
 //! in their room's `mod.rs`.
 //!
 //! Invariants:
@@ -14,12 +14,25 @@
 //! - Request `i` of a stream is a function of (seed, stream, i), whatever completes when, bit for bit on every machine.
 //! - Nothing is allocated for a request.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "numbers of tests are small"
+    )
+)]
+
 mod address;
 mod arrival;
 pub mod control;
 mod draw;
 mod error;
 pub mod files;
+mod generator;
 mod lanes;
 pub mod load;
 pub mod recorder;
@@ -33,6 +46,7 @@ mod workload;
 pub use control::adjust::HoldReport;
 pub use control::search::{Answer, DepthSearch, Point};
 pub use error::LoadError;
+pub use generator::Generator;
 pub use load::{Backlog, Load, Volume, MOST_IN_FLIGHT};
 pub use recorder::{Recorder, Snapshot, Tally, Times, LONGEST_NS, SIGNIFICANT_DIGITS, SNAPSHOT_NS};
 pub use size::Sizes;

@@ -5,7 +5,7 @@
 //!
 //! The driver's order at each event:
 //! 1. [`Load::handle_done`] for everything that has completed by now,
-//! 2. [`Load::poll_request`] until it gives none, submitting each ([`Load::handle_issued`] when it enters later),
+//! 2. [`Load::poll_request`] until it gives none, submitting each,
 //! 3. wait for a completion or for [`Load::poll_timeout`], whichever is first; then again from 1,
 //! 4. until [`Load::is_finished`]. What is in flight then need not be awaited; its completion is not counted.
 //!
@@ -28,6 +28,7 @@ use crate::recorder::{Done, Recorder};
 use crate::slab::{Slab, Task};
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{Drawn, Workload};
+use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed};
 use std::collections::VecDeque;
 
@@ -94,7 +95,7 @@ enum Pace {
 struct Chain {
     /// When the task was meant to arrive.
     intended: Instant,
-    /// When its first request entered the array.
+    /// When its first request was issued.
     issued: Instant,
     /// Bytes of the steps done.
     bytes: u64,
@@ -272,17 +273,6 @@ impl Load {
         Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
     }
 
-    /// The request really entered the array at `now`: its service time counts from here (without this call, from the
-    /// poll that gave it).
-    #[inline]
-    pub fn handle_issued(&mut self, tag: RequestTag, now: Instant) {
-        let task = self.slab.in_flight(tag);
-        task.issued = now;
-        if task.step == 0 && self.steps > 1 {
-            self.chains[tag as usize].issued = now;
-        }
-    }
-
     /// The request completed at `now`, or failed. True if it was counted: it ended while the window was open.
     ///
     /// # Panics
@@ -299,11 +289,11 @@ impl Load {
         let done = Done { kind, bytes, intended, issued, ok };
         self.recorder.request_done(now, &done);
         if self.steps == 1 {
-            self.end_task(now, tag as u32, lane, &done);
+            self.end_task(now, u32_from(tag), lane, &done);
         } else if usize::from(step) + 1 == self.steps || !ok {
-            self.end_chain(now, tag as u32, lane, &done);
+            self.end_chain(now, u32_from(tag), lane, &done);
         } else {
-            self.next_step(now, tag as u32, bytes);
+            self.next_step(now, u32_from(tag), bytes);
         }
         let settled = match &self.pace {
             Pace::Hold(adjust) => adjust.settled(),
@@ -372,12 +362,6 @@ impl Load {
     /// Tasks that may be in flight at once: a closed or held loop's depth now, an open loop's admission limit.
     pub fn depth(&self) -> u32 {
         self.limit
-    }
-
-    /// Changes the depth of a closed loop, or the admission limit of an open one, at least 1. What is in flight beyond it
-    /// runs out. A held load sets its own depth again when the next task ends.
-    pub fn set_depth(&mut self, depth: u32) {
-        self.limit = depth.max(1);
     }
 
     /// Several loads are to share one window: this one's stays shut, whatever the limits for warm-up, until

@@ -6,6 +6,7 @@
 //! Invariants: a tag is unique among those in flight; completing a request that is not in flight panics, for it means
 //! that the driver has lost count. Nothing is allocated but to grow beyond the room taken in advance.
 
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Instant, RequestKind, RequestTag};
 
 /// A task's current request.
@@ -13,7 +14,7 @@ use raidlab_types::{Instant, RequestKind, RequestTag};
 pub(crate) struct Task {
     /// When it was meant to arrive: for a later step, the end of the one it depends on.
     pub(crate) intended: Instant,
-    /// When it entered the array.
+    /// When it was issued: handed to the driver.
     pub(crate) issued: Instant,
     pub(crate) bytes: u64,
     pub(crate) lane: u32,
@@ -68,13 +69,13 @@ impl Slab {
         if self.free.capacity() < self.tasks.len() {
             self.free.reserve(self.tasks.capacity());
         }
-        (self.tasks.len() - 1) as u32
+        u32_from(self.tasks.len() - 1)
     }
 
     /// The task whose request is in flight under this tag.
     #[inline]
     pub(crate) fn in_flight(&mut self, tag: RequestTag) -> &mut Task {
-        match self.tasks.get_mut(tag as usize) {
+        match self.tasks.get_mut(usize_from(tag)) {
             Some(task) if task.in_flight => task,
             _ => not_in_flight(tag),
         }

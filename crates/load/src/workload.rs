@@ -18,6 +18,7 @@ use crate::error::{at_least_one, join, weighted, LoadError};
 use crate::load::Volume;
 use crate::size::{Room, Size};
 use crate::spec::{AddressSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
+use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use raidlab_types::{CounterRng, Extent, RequestKind, Seed};
 
 /// The longest request there is, whatever the volume: half of what Linux moves in one call.
@@ -86,7 +87,7 @@ impl Workload {
             let message = format!("{}; accepted: 0 to 1", spec.read_fraction);
             return Err(LoadError::new("workload.read", message));
         }
-        let count = volumes.len() as u32;
+        let count = u32_from(volumes.len());
         let streams = streams(spec)?;
         let (spread, lanes) = spread(spec, count, streams)?;
         let shares = match &spec.volumes {
@@ -96,7 +97,8 @@ impl Workload {
         let share = span(spec)?;
         let site = |volume: &Volume| Site {
             sector_bytes,
-            capacity_sectors: ((volume.capacity_sectors as f64 * share) as u64).clamp(1, volume.capacity_sectors),
+            capacity_sectors: saturating_u64(f64_from(volume.capacity_sectors) * share)
+                .clamp(1, volume.capacity_sectors),
             streams: streams.unwrap_or(1),
             align_bytes: spec.align_bytes(),
         };
@@ -111,7 +113,7 @@ impl Workload {
 
     /// Streams of tasks.
     pub(crate) fn lanes(&self) -> u32 {
-        self.lanes.len() as u32
+        u32_from(self.lanes.len())
     }
 
     /// The share of the depth that each lane has, in any unit; empty where all are alike.
@@ -153,8 +155,8 @@ impl Workload {
             // Without volumes to choose from, neither a division nor a draw is needed.
             Spread::ByLane if self.volumes == 1 => (0, lane),
             Spread::ByLane => (lane % self.volumes, lane / self.volumes),
-            Spread::Uniform => (((u128::from(word) * u128::from(self.volumes)) >> 64) as u32, 0),
-            Spread::Weights(weighted) => (weighted.pick(word) as u32, 0),
+            Spread::Uniform => (u32_from((u128::from(word) * u128::from(self.volumes)) >> 64), 0),
+            Spread::Weights(weighted) => (u32_from(weighted.pick(word)), 0),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Tasks of several dependent requests.
 
+#![allow(clippy::cast_possible_wrap, reason = "numbers here are small")]
+
 mod common;
 
 use common::*;
@@ -55,7 +57,6 @@ fn a_later_step_is_intended_when_the_one_before_ends() {
     let mut load = load(&LoadSpec::Closed { depth: 1 }, &spec(), &requests(0, 3));
     let at = Instant::from_ns;
     let first = load.poll_request(at(0)).unwrap();
-    load.handle_issued(first.tag, at(10));
     load.handle_done(at(30), first.tag, true);
     // The driver polls 5 ns late, which counts as response time of the step.
     let second = load.poll_request(at(35)).unwrap();
@@ -63,8 +64,8 @@ fn a_later_step_is_intended_when_the_one_before_ends() {
     let third = load.poll_request(at(60)).unwrap();
     load.handle_done(at(100), third.tag, true);
     let (all, tasks) = (load.recorder().all(), load.recorder().tasks());
-    assert_eq!((all.response.sum_ns(), all.service.sum_ns()), (30 + 30 + 40, 20 + 25 + 40));
-    assert_eq!((tasks.response.sum_ns(), tasks.service.sum_ns()), (100, 90));
+    assert_eq!((all.response.sum_ns(), all.service.sum_ns()), (30 + 30 + 40, 30 + 25 + 40));
+    assert_eq!((tasks.response.sum_ns(), tasks.service.sum_ns()), (100, 100));
 }
 
 #[test]

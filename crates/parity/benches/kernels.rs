@@ -4,7 +4,7 @@
 //! Run with `cargo bench -p raidlab-parity --bench kernels`; `-- pq/65536` narrows it down.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use raidlab_parity::{available, gf, recover, Backend};
+use raidlab_parity::{available, gf, Backend};
 use std::time::Duration;
 
 const DATA: usize = 8;
@@ -18,17 +18,16 @@ type Run = fn(Backend, &mut [u8], &mut [u8], &[&[u8]]);
 const KERNELS: [(&str, Run); 4] = [
     ("xor", |backend, p, _, data| backend.xor(p, data)),
     ("pq", |backend, p, q, data| backend.pq(p, q, data)),
-    // One lost data block by Q: seven others and Q.
-    ("combine", |backend, out, _, inputs| {
-        let recipe = recover::recover_one_data_with_q(0, &[1, 2, 3, 4, 5, 6, 7]);
-        backend.combine(out, inputs, &[&recipe.data[..], &[recipe.q]].concat())
-    }),
-    // Two lost data blocks: six others, P and Q.
-    ("combine2", |backend, out0, out1, inputs| {
-        let (x, y) = recover::recover_two_data_with_pq(0, 1, &[2, 3, 4, 5, 6, 7]);
-        backend.combine2(out0, out1, inputs, &x.coefficients(), &y.coefficients())
-    }),
+    // As for one lost data block by Q: seven others and Q.
+    ("combine", |backend, out, _, inputs| backend.combine(out, inputs, &powers(1))),
+    // As for two lost data blocks: six others, P and Q.
+    ("combine2", |backend, out0, out1, inputs| backend.combine2(out0, out1, inputs, &powers(1), &powers(100))),
 ];
+
+/// Coefficients that no kernel can spare itself.
+fn powers(first: usize) -> [u8; DATA] {
+    std::array::from_fn(|i| gf::exp(first + i))
+}
 
 fn kernels(criterion: &mut Criterion) {
     for (name, run) in KERNELS {

@@ -1,8 +1,8 @@
-//! XOR and P+Q parity kernels, recovery of one or two losses, chosen at run time.
+//! XOR and P+Q parity kernels, and sums with any coefficients, chosen at run time.
 //!
 //! Purpose: the bytes of parity. [`xor`] and [`pq`] make the parity of a full stripe; [`combine`] and [`combine2`] are
 //! dot products over GF(2^8), which is all that a read-modify-write (new parity = old parity + coefficient x change of
-//! data) and every recovery ever need; [`recover`] says with which coefficients. No `unsafe` kernel lives anywhere else.
+//! data) and every recovery ever need; with which coefficients, the array's plans say. No `unsafe` kernel lives anywhere else.
 //!
 //! Invariants:
 //! - P is the XOR of the data blocks, Q = sum of g^i x block i over the field in [`gf`]: bit for bit what Linux md writes.
@@ -26,8 +26,16 @@
 //! assert_eq!(out, a);
 //! ```
 
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "kernels: halves of bytes, lanes and table indices are cut on purpose"
+)]
+
 pub mod gf;
-pub mod recover;
 
 mod api;
 mod choice;

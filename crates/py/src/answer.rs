@@ -9,6 +9,7 @@ use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::streams::{SideRecord, StreamRecord};
 use raidlab_load::{Backlog, HoldReport, Recorder, Tally, Times};
 use raidlab_sim::{MemberResult, SimResult, StationResult, HOST_CPU};
+use raidlab_types::number::f64_from;
 
 /// Sets `key` to a uint64 column.
 pub(crate) fn column(
@@ -197,10 +198,10 @@ fn stages<'py, 'a>(
     host_cpu_ns: u64,
     members: impl Iterator<Item = &'a Totals> + Clone,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let requests = requests.max(1) as f64;
-    let sum = |f: fn(&Totals) -> u64| members.clone().map(f).sum::<u64>() as f64 / requests;
+    let requests = f64_from(requests.max(1));
+    let sum = |f: fn(&Totals) -> u64| f64_from(members.clone().map(f).sum::<u64>()) / requests;
     let out = PyDict::new(py);
-    out.set_item("host_cpu_ns", host_cpu_ns as f64 / requests)?;
+    out.set_item("host_cpu_ns", f64_from(host_cpu_ns) / requests)?;
     out.set_item("accesses", sum(|t| t.reads + t.writes))?;
     out.set_item("queue_ns", sum(|t| t.wait_ns))?;
     out.set_item("disconnect_ns", sum(|t| t.seek_ns + t.rotation_ns))?;
@@ -213,7 +214,7 @@ fn stages<'py, 'a>(
 /// What whole files asked for: accesses by name, times by size.
 fn files<'py>(py: Python<'py>, record: &FilesRecord) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
-    let mean = |sum: u128, count: u64| sum as f64 / count.max(1) as f64;
+    let mean = |sum: u128, count: u64| f64_from(sum) / f64_from(count.max(1));
     out.set_item("files", record.files)?;
     out.set_item("open_mean_ns", mean(record.open_ns, record.files))?;
     out.set_item("first_byte_mean_ns", mean(record.first_byte_ns, record.files))?;

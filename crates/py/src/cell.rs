@@ -12,10 +12,12 @@ use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{Replay, TraceSpec};
 use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig, SimError};
+use raidlab_types::number::{f64_from, usize_from};
 use raidlab_types::{Instant, OpKind, Operation, Request};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use tracing::info;
 
 /// A cell as its JSON text says it.
 #[derive(Debug, Deserialize)]
@@ -77,23 +79,13 @@ pub(crate) enum Engine {
     Live,
 }
 
-/// Engines whose cells have keys of their own: each has its door.
-fn other_door<'py>(
-    py: Python<'py>,
-    request: &str,
-    progress: Option<&Py<PyAny>>,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
+/// The engine that a cell names; none where that cannot be read, for whoever reads the whole cell to complain of.
+fn engine_named(request: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
         engine: Option<String>,
     }
-    // What is no JSON text at all is for the general door to complain of.
-    match serde_json::from_str::<Named>(request).ok().and_then(|named| named.engine).as_deref() {
-        Some("direct") => crate::direct::run(py, request, progress).map(Some),
-        Some("files") => crate::files::run(py, request, progress).map(Some),
-        Some("streams") => crate::streams::run(py, request, progress).map(Some),
-        _ => Ok(None),
-    }
+    serde_json::from_str::<Named>(request).ok()?.engine
 }
 
 /// What stands in an engine's configuration where a trace is replayed; the engine does not look at it.
@@ -162,6 +154,7 @@ impl CellSpec {
             missing: self.missing,
             load: self.load,
             workload: self.workload.unwrap_or_else(no_workload),
+            files: self.files,
             limits,
             seed: self.seed,
             sector_bytes: self.sector_bytes,
@@ -222,10 +215,10 @@ pub(crate) struct Teller<'a> {
 
 impl Teller<'_> {
     fn tell(&self, requests: u64) -> ControlFlow<()> {
-        self.tell_share(self.wanted.map_or(0.0, |w| (requests as f64 / w.max(1) as f64).min(1.0)))
+        self.tell_share(self.wanted.map_or(0.0, |w| (f64_from(requests) / f64_from(w.max(1))).min(1.0)))
     }
 
-    pub fn tell_share(&self, share: f64) -> ControlFlow<()> {
+    pub(crate) fn tell_share(&self, share: f64) -> ControlFlow<()> {
         Python::attach(|py| {
             // The signal is taken up here: the run ends, what it measured is kept and marked as interrupted.
             if py.check_signals().is_err() {
@@ -254,23 +247,36 @@ pub(crate) fn run_cell<'py>(
     request: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    if let Some(answer) = other_door(py, request, progress.as_ref())? {
-        return Ok(answer);
+    let (engine, begun) = (engine_named(request), std::time::Instant::now());
+    info!(engine = engine.as_deref(), "cell begins");
+    let progress = progress.as_ref();
+    // Engines whose cells have keys of their own have doors of their own.
+    let answer = match engine.as_deref() {
+        Some("direct") => crate::direct::run(py, request, progress),
+        Some("files") => crate::files::run(py, request, progress),
+        Some("streams") => crate::streams::run(py, request, progress),
+        _ => run_array(py, request, progress),
+    };
+    let (engine, elapsed_ms) = (engine.as_deref(), begun.elapsed().as_millis());
+    match &answer {
+        Ok(_) => info!(engine, elapsed_ms, "cell ended"),
+        Err(error) => info!(engine, elapsed_ms, %error, "cell failed"),
     }
+    answer
+}
+
+/// Runs a cell of an array on either clock.
+fn run_array<'py>(py: Python<'py>, request: &str, progress: Option<&Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
     let mut spec = cell(py, request)?;
     let (seed, replay) = (spec.seed, spec.replay(py)?);
-    let mut teller = Teller { callback: progress.as_ref(), wanted: spec.measure.requests };
+    let mut teller = Teller { callback: progress, wanted: spec.measure.requests };
     match spec.engine {
         Engine::Sim => {
             let config = spec.sim(py)?;
-            let result = py.detach(|| match replay {
-                Some(replay) => raidlab_sim::run_trace(&config, replay, &mut teller),
-                None => raidlab_sim::run_observed(&config, &mut teller),
-            });
+            let result = py.detach(|| raidlab_sim::run_observed(&config, replay, &mut teller));
             answer::of_sim(py, seed, &result.map_err(|e| sim_error(py, e))?)
         }
         Engine::Live => {
-            let files = spec.files.take();
             let config = spec.live(py)?;
             let mut observe = |p: raidlab_live::Progress| match p.stage {
                 // The share of the cell is that of its load; filling and checking come before and after.
@@ -278,11 +284,7 @@ pub(crate) fn run_cell<'py>(
                 Stage::Filling | Stage::Writing => teller.tell_share(0.0),
                 Stage::Checking => teller.tell_share(1.0),
             };
-            let result = py.detach(|| match (replay, &files) {
-                (Some(replay), _) => raidlab_live::run_trace(&config, replay, &mut observe),
-                (None, Some(files)) => raidlab_live::run_files(&config, files, &mut observe),
-                (None, None) => raidlab_live::run(&config, &mut observe),
-            });
+            let result = py.detach(|| raidlab_live::run(&config, replay, &mut observe));
             answer::of_live(py, seed, &result.map_err(|e| live_error(py, &e))?)
         }
     }
@@ -293,21 +295,9 @@ pub(crate) fn run_cell<'py>(
 pub(crate) fn check_cell(py: Python<'_>, request: &str) -> PyResult<()> {
     let mut spec = cell(py, request)?;
     let replay = spec.replay(py)?;
-    match (spec.engine, replay) {
-        (Engine::Sim, None) => raidlab_sim::check(&spec.sim(py)?).map_err(|e| sim_error(py, e)),
-        (Engine::Sim, Some(replay)) => raidlab_sim::check_trace(&spec.sim(py)?, replay).map_err(|e| sim_error(py, e)),
-        (Engine::Live, None) => {
-            let files = spec.files.take();
-            let config = spec.live(py)?;
-            let found = match &files {
-                Some(files) => raidlab_live::check_files(&config, files),
-                None => raidlab_live::check(&config),
-            };
-            found.map_err(|e| live_error(py, &e))
-        }
-        (Engine::Live, Some(replay)) => {
-            raidlab_live::check_trace(&spec.live(py)?, replay).map_err(|e| live_error(py, &e))
-        }
+    match spec.engine {
+        Engine::Sim => raidlab_sim::check(&spec.sim(py)?, replay).map_err(|e| sim_error(py, e)),
+        Engine::Live => raidlab_live::check(&spec.live(py)?, replay).map_err(|e| live_error(py, &e)),
     }
 }
 
@@ -332,7 +322,7 @@ struct Log {
 
 impl Observer for Log {
     fn request(&mut self, _now: Instant, request: &Request) {
-        let tag = request.tag as usize;
+        let tag = usize_from(request.tag);
         if tag >= self.by_tag.len() {
             self.by_tag.resize(tag + 1, 0);
         }
@@ -342,7 +332,7 @@ impl Observer for Log {
 
     fn operation(&mut self, _now: Instant, op: &Operation) {
         // What a cache asks of the array belongs to no request.
-        let Some(&request) = self.by_tag.get(op.tag as usize) else { return };
+        let Some(&request) = self.by_tag.get(usize_from(op.tag)) else { return };
         if request < self.requests {
             self.rows.push((request, op.leaf, op.kind == OpKind::Write, op.extent.lba, op.extent.sectors));
         }
@@ -359,23 +349,14 @@ pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u
         Engine::Sim => {
             let config = spec.sim(py)?;
             let mut log = Log { requests, entered: 0, by_tag: Vec::new(), rows: Vec::new() };
-            let result = py.detach(|| match replay {
-                Some(replay) => raidlab_sim::run_trace(&config, replay, &mut log),
-                None => raidlab_sim::run_observed(&config, &mut log),
-            });
-            result.map_err(|e| sim_error(py, e))?;
+            py.detach(|| raidlab_sim::run_observed(&config, replay, &mut log)).map_err(|e| sim_error(py, e))?;
             log.rows
         }
         Engine::Live => {
-            let files = spec.files.take();
             let config = LiveConfig { trace_requests: requests, ..spec.live(py)? };
             let mut go_on = |_: raidlab_live::Progress| ControlFlow::Continue(());
-            let result = py.detach(|| match (replay, &files) {
-                (Some(replay), _) => raidlab_live::run_trace(&config, replay, &mut go_on),
-                (None, Some(files)) => raidlab_live::run_files(&config, files, &mut go_on),
-                (None, None) => raidlab_live::run(&config, &mut go_on),
-            });
-            let result = result.map_err(|e| live_error(py, &e))?;
+            let result =
+                py.detach(|| raidlab_live::run(&config, replay, &mut go_on)).map_err(|e| live_error(py, &e))?;
             let row = |t: &raidlab_live::TracedOperation| {
                 (t.request, t.leaf, t.kind == OpKind::Write, t.extent.lba, t.extent.sectors)
             };
@@ -385,8 +366,8 @@ pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u
     rows.sort_unstable();
     let out = PyDict::new(py);
     answer::column(py, &out, "request", rows.iter().map(|r| r.0))?;
-    answer::column(py, &out, "leaf", rows.iter().map(|r| r.1 as u64))?;
-    answer::column(py, &out, "write", rows.iter().map(|r| r.2 as u64))?;
+    answer::column(py, &out, "leaf", rows.iter().map(|r| u64::from(r.1)))?;
+    answer::column(py, &out, "write", rows.iter().map(|r| u64::from(r.2)))?;
     answer::column(py, &out, "lba", rows.iter().map(|r| r.3))?;
     answer::column(py, &out, "sectors", rows.iter().map(|r| r.4))?;
     Ok(out)

@@ -6,6 +6,7 @@ use pyo3::types::{PyDict, PyList};
 use raidlab_array::plan::{MemberViews, NodeView, Planner, Scratch};
 use raidlab_array::{Layout, MapCell, MemberState, Piece, Plan, Policy, Space, Tree};
 use raidlab_device::{Device, DeviceError, DeviceSpec, PairPricing};
+use raidlab_types::number::f64_from;
 use raidlab_types::{Extent, OpKind, Seed};
 
 /// A tree from its text, as JSON text.
@@ -19,7 +20,7 @@ fn compile(py: Python<'_>, tree: &Tree, member_bytes: u64, sector_bytes: u32) ->
     if sector_bytes == 0 {
         return Err(cell_error(py, "sector_bytes", "0; accepted: the bytes of a sector, such as 512 or 4096"));
     }
-    let sizes = vec![member_bytes / sector_bytes as u64; tree.leaves()];
+    let sizes = vec![member_bytes / u64::from(sector_bytes); tree.leaves()];
     Layout::new(tree, &sizes, sector_bytes).map_err(|e| cell_error(py, "tree", &e.to_string()))
 }
 
@@ -39,16 +40,16 @@ pub(crate) fn tree_facts<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let tree: Tree = from_json(py, "tree", tree)?;
     let layout = compile(py, &tree, member_bytes, sector_bytes)?;
-    let bytes = |sectors: u64| sectors * sector_bytes as u64;
+    let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
     let out = PyDict::new(py);
     let volumes: Vec<u64> = layout.volumes().iter().map(|v| bytes(v.capacity_sectors)).collect();
-    let raw = member_bytes as f64 * layout.leaves() as f64;
+    let raw = f64_from(member_bytes) * f64_from(layout.leaves());
     out.set_item("leaves", layout.leaves())?;
     out.set_item("volumes", volumes.len())?;
     out.set_item("volume_bytes", volumes)?;
     out.set_item("user_bytes", bytes(layout.user_sectors()))?;
     out.set_item("tolerance", tree.tolerance())?;
-    out.set_item("storage_efficiency", bytes(layout.user_sectors()) as f64 / raw)?;
+    out.set_item("storage_efficiency", f64_from(bytes(layout.user_sectors())) / raw)?;
     out.set_item("full_stripe_bytes", bytes(layout.full_stripe_sectors(0)))?;
     out.set_item("level", tree.level())?;
     Ok(out)
@@ -65,7 +66,7 @@ pub(crate) fn device_facts<'py>(py: Python<'py>, device: &str) -> PyResult<Bound
     let out = PyDict::new(py);
     out.set_item("name", spec.name())?;
     out.set_item("sector_bytes", sector_bytes)?;
-    out.set_item("capacity_bytes", model.capacity_sectors() * sector_bytes as u64)?;
+    out.set_item("capacity_bytes", model.capacity_sectors() * u64::from(sector_bytes))?;
     out.set_item("idle_overhead_ns", idle.overhead.as_ns())?;
     out.set_item("idle_seek_ns", idle.seek.as_ns())?;
     out.set_item("idle_rotation_ns", idle.rotation.as_ns())?;
@@ -128,8 +129,8 @@ fn piece<'py>(py: Python<'py>, p: &Piece, sector: u64) -> PyResult<Bound<'py, Py
         Space::Discard => "discard",
     };
     out.set_item("space", space)?;
-    out.set_item("offset_bytes", p.offset as u64 * sector)?;
-    out.set_item("bytes", p.sectors as u64 * sector)?;
+    out.set_item("offset_bytes", u64::from(p.offset) * sector)?;
+    out.set_item("bytes", u64::from(p.sectors) * sector)?;
     Ok(out)
 }
 
@@ -151,7 +152,7 @@ pub(crate) fn plan_io<'py>(
     let tree: Tree = from_json(py, "tree", tree)?;
     let policy: Policy = from_json(py, "policy", policy)?;
     let layout = compile(py, &tree, member_bytes, sector_bytes)?;
-    let sector = sector_bytes as u64;
+    let sector = u64::from(sector_bytes);
     for (key, value) in [("offset_bytes", offset_bytes), ("length_bytes", length_bytes)] {
         if value % sector != 0 {
             let message = format!("{value} is no multiple of the sector of {sector} bytes");
@@ -163,7 +164,7 @@ pub(crate) fn plan_io<'py>(
         return Err(cell_error(py, "volume", &message));
     };
     let extent = Extent::new(offset_bytes / sector, length_bytes / sector);
-    if extent.sectors == 0 || extent.end() > volume.capacity_sectors || extent.sectors > u32::MAX as u64 {
+    if extent.sectors == 0 || extent.end() > volume.capacity_sectors || extent.sectors > u64::from(u32::MAX) {
         let message = format!(
             "{length_bytes} bytes at {offset_bytes}; accepted: within the volume of {} bytes",
             volume.capacity_sectors * sector
@@ -220,7 +221,7 @@ fn plan_dict<'py>(py: Python<'py>, plan: &Plan, sector: u64) -> PyResult<Bound<'
     out.set_item("nodes", nodes)?;
     out.set_item("reads", plan.reads())?;
     out.set_item("writes", plan.writes())?;
-    out.set_item("scratch_bytes", plan.scratch_sectors() as u64 * sector)?;
+    out.set_item("scratch_bytes", u64::from(plan.scratch_sectors()) * sector)?;
     out.set_item("text", plan.to_string())?;
     Ok(out)
 }

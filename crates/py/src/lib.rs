@@ -13,6 +13,7 @@ mod direct;
 mod doors;
 mod error;
 mod files;
+mod log;
 mod replay;
 mod search;
 mod streams;
@@ -30,6 +31,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(cell::run_cell, m)?)?;
     m.add_function(wrap_pyfunction!(cell::check_cell, m)?)?;
     m.add_function(wrap_pyfunction!(cell::member_operations, m)?)?;
+    m.add_function(wrap_pyfunction!(log::log_to_stderr, m)?)?;
     m.add_function(wrap_pyfunction!(doors::parse_tree, m)?)?;
     m.add_function(wrap_pyfunction!(doors::tree_facts, m)?)?;
     m.add_function(wrap_pyfunction!(doors::device_facts, m)?)?;

@@ -5,6 +5,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_load::{Answer, Point};
+use raidlab_types::number::{f64_from, saturating_u64};
 
 /// See `raidlab_load::DepthSearch`.
 #[pyclass(module = "raidlab._core")]
@@ -45,7 +46,7 @@ impl DepthSearch {
         let (values, counts) = (value_ns.as_array(), count.as_array());
         let total: u64 = counts.iter().sum();
         // The nearest-rank percentile: the smallest value that at least this share of the requests does not exceed.
-        let wanted = (self.inner.percentile() / 100.0 * total as f64).ceil().max(1.0) as u64;
+        let wanted = saturating_u64((self.inner.percentile() / 100.0 * f64_from(total)).ceil().max(1.0));
         let mut seen = 0;
         let found = values.iter().zip(counts.iter()).find(|(_, &n)| {
             seen += n;
@@ -64,9 +65,11 @@ impl DepthSearch {
             Answer::Between { depth, throughput, lower, upper } => {
                 ("between", depth, throughput, Some(lower), Some(upper))
             }
-            Answer::NeverExceeded { last } => ("never_exceeded", last.depth as f64, last.throughput, Some(last), None),
+            Answer::NeverExceeded { last } => {
+                ("never_exceeded", f64::from(last.depth), last.throughput, Some(last), None)
+            }
             Answer::AlwaysExceeded { first } => {
-                ("always_exceeded", first.depth as f64, first.throughput, None, Some(first))
+                ("always_exceeded", f64::from(first.depth), first.throughput, None, Some(first))
             }
         };
         out.set_item("kind", kind)?;

@@ -9,6 +9,7 @@ use raidlab_load::trace::{
     guess, Format, Names, Parser, Record, Records, Replay, Replayed, Skipped, Summary, TraceError, TraceSpec,
     VolumeSummary, Writer,
 };
+use raidlab_types::number::{f64_from, u32_from};
 use raidlab_types::RequestKind;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -34,7 +35,7 @@ pub(crate) struct TraceFile {
 
 impl TraceFile {
     /// Opens a trace; its format is guessed from its first lines where it is not given.
-    pub fn open(path: &str, format: Option<Format>) -> Result<TraceFile, TraceError> {
+    pub(crate) fn open(path: &str, format: Option<Format>) -> Result<TraceFile, TraceError> {
         let mut file = open_regular(Path::new(path)).map_err(|e| unreadable(path, &e))?;
         let mut block = vec![0; BLOCK_BYTES].into_boxed_slice();
         let unread = fill_block(&mut file, &mut block).map_err(|e| unreadable(path, &e))?;
@@ -238,7 +239,7 @@ pub(crate) fn trace_summary<'py>(
     out.set_item("span_ns", summary.span_ns())?;
     out.set_item("most_in_a_second", summary.most_in_a_second)?;
     out.set_item("out_of_order", summary.out_of_order)?;
-    let mean = (summary.responses > 0).then(|| summary.response_sum_ns as f64 / summary.responses as f64);
+    let mean = (summary.responses > 0).then(|| f64_from(summary.response_sum_ns) / f64_from(summary.responses));
     out.set_item("response_mean_ns", mean)?;
     let sizes = PyDict::new(py);
     column(py, &sizes, "bytes", summary.sizes.keys().copied())?;
@@ -247,7 +248,7 @@ pub(crate) fn trace_summary<'py>(
     out.set_item("other_sizes", summary.other_sizes)?;
     let names = trace.names();
     let rows = summary.volumes.iter().enumerate();
-    let volumes: Vec<_> = rows.map(|(i, v)| volume(py, names.name(i as u32), v)).collect::<PyResult<_>>()?;
+    let volumes: Vec<_> = rows.map(|(i, v)| volume(py, names.name(u32_from(i)), v)).collect::<PyResult<_>>()?;
     out.set_item("volumes", PyList::new(py, volumes)?)?;
     Ok(out)
 }

@@ -7,6 +7,7 @@
 //! A turn is a tenth of the week; the others are repeated ten times. Medians are written as criterion writes its own, so
 //! that one table has them all. `RAIDLAB_TRACE_REQUESTS` replays so many requests of the week instead of all.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
 // The one bench that is no criterion's: a run is a minute long, and its memory counts as much as its time.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // It times, and looks at its own memory.
 
@@ -14,7 +15,7 @@ use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::trace::{Format, Names, Parser, Record, Records, Replay, TraceError, TraceSpec, Writer};
 use raidlab_load::{ArrivalSpec, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{run_trace, HostSpec, PathSpec, SimConfig, SimResult};
+use raidlab_sim::{run_observed, HostSpec, PathSpec, SimConfig, SimResult};
 use raidlab_types::{RequestKind, Seed, GIB, KIB};
 use serde_json::json;
 use std::path::Path;
@@ -165,7 +166,7 @@ fn config() -> SimConfig {
 fn replay(records: Box<dyn Records + Send>) -> (SimResult, f64) {
     let spec: TraceSpec = serde_json::from_str(r#"{"file": ""}"#).expect("a replay");
     let begun = Instant::now();
-    let result = run_trace(&config(), Replay { spec, records }, &mut ()).expect("it replays");
+    let result = run_observed(&config(), Some(Replay { spec, records }), &mut ()).expect("it replays");
     (result, begun.elapsed().as_secs_f64())
 }
 

@@ -11,6 +11,7 @@
 
 use raidlab_array::Array;
 use raidlab_load::Recorder;
+use raidlab_types::number::usize_from;
 use raidlab_types::{Instant, RequestTag};
 
 /// The account of one run.
@@ -35,11 +36,11 @@ impl Ledger {
 
     /// A request sets out from its client.
     #[inline]
-    pub fn enter(&mut self, now: Instant, tag: RequestTag) {
+    pub(crate) fn enter(&mut self, now: Instant, tag: RequestTag) {
         if !Self::KEPT {
             return;
         }
-        let tag = tag as usize;
+        let tag = usize_from(tag);
         if tag >= self.entered_at.len() {
             self.entered_at.resize(tag + 1, None);
         }
@@ -52,11 +53,11 @@ impl Ledger {
 
     /// Its client has been told.
     #[inline]
-    pub fn leave(&mut self, now: Instant, tag: RequestTag) {
+    pub(crate) fn leave(&mut self, now: Instant, tag: RequestTag) {
         if !Self::KEPT {
             return;
         }
-        let entered = self.entered_at.get_mut(tag as usize).and_then(Option::take);
+        let entered = self.entered_at.get_mut(usize_from(tag)).and_then(Option::take);
         let Some(entered) = entered else { panic!("request {tag} left at {now:?} without having entered") };
         self.pass(now);
         self.in_flight -= 1;
@@ -66,13 +67,13 @@ impl Ledger {
 
     /// A member operation is started.
     #[inline]
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.started += u64::from(Self::KEPT);
     }
 
     /// A member operation is done.
     #[inline]
-    pub fn complete(&mut self) {
+    pub(crate) fn complete(&mut self) {
         self.done += u64::from(Self::KEPT);
     }
 
@@ -84,13 +85,13 @@ impl Ledger {
 
     /// Whether nothing is in flight; never in release builds.
     #[inline]
-    pub fn is_to_be_checked(&self) -> bool {
+    pub(crate) fn is_to_be_checked(&self) -> bool {
         Self::KEPT && self.in_flight == 0
     }
 
     /// Asserts what holds when nothing is in flight. `array`: one that must be idle then, and its members with it.
     /// `recorder`: of a load whose requests are those counted here.
-    pub fn check(&self, array: Option<&Array>, recorder: Option<&Recorder>) {
+    pub(crate) fn check(&self, array: Option<&Array>, recorder: Option<&Recorder>) {
         assert_eq!(self.entered, self.left, "requests entered and left");
         assert_eq!(self.area, self.times, "Little's law at {:?}: in flight over time, and sum of times", self.changed);
         if let Some(array) = array {

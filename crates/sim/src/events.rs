@@ -7,6 +7,7 @@
 //! Invariant: at the same time, devices go before stations, a lower leaf before a higher one, and jobs in the order in
 //! which they were pushed.
 
+use raidlab_types::number::u32_from;
 use raidlab_types::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,7 +22,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    pub fn new(devices: usize) -> Self {
+    pub(crate) fn new(devices: usize) -> Self {
         let width = devices.next_power_of_two().max(2);
         let mut timers = Timers { due: vec![Instant::MAX; width], winners: vec![0; width] };
         (1..width).rev().for_each(|k| timers.winners[k] = timers.play(k));
@@ -32,7 +33,7 @@ impl Timers {
     fn player(&self, k: usize) -> u32 {
         let width = self.due.len();
         if k >= width {
-            (k - width) as u32
+            u32_from(k - width)
         } else {
             self.winners[k]
         }
@@ -51,7 +52,7 @@ impl Timers {
 
     /// Sets when a device wants to be polled; `Instant::MAX` for never.
     #[inline]
-    pub fn set(&mut self, leaf: u32, at: Instant) {
+    pub(crate) fn set(&mut self, leaf: u32, at: Instant) {
         if self.due[leaf as usize] == at {
             return;
         }
@@ -65,7 +66,7 @@ impl Timers {
 
     /// The earliest, and which device it is.
     #[inline]
-    pub fn first(&self) -> (Instant, u32) {
+    pub(crate) fn first(&self) -> (Instant, u32) {
         let leaf = self.winners[1];
         (self.due[leaf as usize], leaf)
     }
@@ -80,18 +81,18 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     #[inline]
-    pub fn push(&mut self, at: Instant, job: u32) {
+    pub(crate) fn push(&mut self, at: Instant, job: u32) {
         self.heap.push(Reverse((at, self.sequence, job)));
         self.sequence += 1;
     }
 
     #[inline]
-    pub fn next_at(&self) -> Instant {
+    pub(crate) fn next_at(&self) -> Instant {
         self.heap.peek().map_or(Instant::MAX, |Reverse((at, ..))| *at)
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<u32> {
+    pub(crate) fn pop(&mut self) -> Option<u32> {
         self.heap.pop().map(|Reverse((.., job))| job)
     }
 }

@@ -20,6 +20,7 @@
 use crate::cache::CacheSpec;
 use crate::config::HostSpec;
 use crate::error::SimError;
+use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, OpKind};
 use serde::{Deserialize, Serialize};
 
@@ -173,7 +174,7 @@ pub(crate) struct Span {
 
 impl Span {
     #[inline]
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.from == self.to
     }
 }
@@ -191,7 +192,7 @@ pub(crate) struct Leg {
 impl Leg {
     /// Whether it costs nothing.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.before.is_empty() && self.data.is_empty() && self.after.is_empty()
     }
 }
@@ -218,42 +219,42 @@ pub(crate) struct Paths {
 impl Paths {
     /// The way of a volume's request to the array.
     #[inline]
-    pub fn request_down(&self, volume: u32, writes: bool) -> Leg {
+    pub(crate) fn request_down(&self, volume: u32, writes: bool) -> Leg {
         self.requests[volume as usize].down[usize::from(writes)]
     }
 
     /// Its way back.
     #[inline]
-    pub fn request_up(&self, volume: u32, writes: bool) -> Leg {
+    pub(crate) fn request_up(&self, volume: u32, writes: bool) -> Leg {
         self.requests[volume as usize].up[usize::from(writes)]
     }
 
     /// The way of an operation to its member.
     #[inline]
-    pub fn member_down(&self, leaf: u32, kind: OpKind) -> Leg {
+    pub(crate) fn member_down(&self, leaf: u32, kind: OpKind) -> Leg {
         self.members[leaf as usize].down[usize::from(kind != OpKind::Read)]
     }
 
     /// Its way back.
     #[inline]
-    pub fn member_up(&self, leaf: u32, kind: OpKind) -> Leg {
+    pub(crate) fn member_up(&self, leaf: u32, kind: OpKind) -> Leg {
         self.members[leaf as usize].up[usize::from(kind != OpKind::Read)]
     }
 
     /// What a write of a volume pays that its cache answers.
     #[inline]
-    pub fn copy(&self, volume: u32) -> Leg {
+    pub(crate) fn copy(&self, volume: u32) -> Leg {
         self.copies[volume as usize]
     }
 
     /// A way of a stream, from the array's host outwards or towards it.
     #[inline]
-    pub fn way(&self, way: u32, outward: bool) -> Leg {
+    pub(crate) fn way(&self, way: u32, outward: bool) -> Leg {
         self.ways[way as usize][usize::from(outward)]
     }
 
     /// Compiles both paths for so many volumes and members. `host` comes first on both.
-    pub fn compile(path: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Paths, SimError> {
+    pub(crate) fn compile(path: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Paths, SimError> {
         let mut paths = Paths::default();
         let request = with_host(&path.request_path, &[(Phase::Command, host.request_us)]);
         let member =
@@ -278,7 +279,7 @@ impl Paths {
         let quantum = path.transfer_quantum_bytes.unwrap_or(u64::MAX);
         let write_quantum = path.write_quantum_bytes.unwrap_or(quantum);
         let member_quantum = path.member_quantum_bytes.unwrap_or(quantum);
-        for volume in 0..volumes as u32 {
+        for volume in 0..u32_from(volumes) {
             let ways = paths.ways(&request, volume, [write_quantum, quantum], station);
             paths.requests.push(ways);
             let copy = path.cache_of(volume).map_or(&[][..], |cache| &cache.copy_path[..]);
@@ -290,10 +291,10 @@ impl Paths {
                 check_visit(&format!("path.ways[{i}][{k}]"), visit, path, path.ways.len())?;
             }
             let quantum = path.end_quantum_bytes.unwrap_or(u64::MAX);
-            let ways = paths.ways(way, i as u32, [quantum, quantum], station);
+            let ways = paths.ways(way, u32_from(i), [quantum, quantum], station);
             paths.ways.push(both_ways(ways));
         }
-        for leaf in 0..leaves as u32 {
+        for leaf in 0..u32_from(leaves) {
             let ways = paths.ways(&member, leaf, [member_quantum, member_quantum], station);
             paths.members.push(ways);
         }
@@ -326,9 +327,9 @@ impl Paths {
     }
 
     fn span(&mut self, steps: &[Step]) -> Span {
-        let from = self.steps.len() as u32;
+        let from = u32_from(self.steps.len());
         self.steps.extend_from_slice(steps);
-        Span { from, to: self.steps.len() as u32 }
+        Span { from, to: u32_from(self.steps.len()) }
     }
 }
 
@@ -364,7 +365,7 @@ pub(crate) fn station_index(path: &PathSpec, name: &str) -> Option<u32> {
     if name == HOST_CPU {
         return Some(0);
     }
-    path.stations.iter().position(|s| s.name == name).map(|i| i as u32 + 1)
+    path.stations.iter().position(|s| s.name == name).map(|i| u32_from(i) + 1)
 }
 
 /// Checks the stations themselves.

@@ -8,6 +8,7 @@
 //! - A server with work beyond now is busy until then without a gap, so that what it has done by now is what it was given
 //!   less that rest: `busy_ns` is exact for every window.
 
+use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant};
 
 /// A station and what it was given.
@@ -22,19 +23,19 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    pub fn new(name: &str, servers: u32) -> Self {
+    pub(crate) fn new(name: &str, servers: u32) -> Self {
         let free_at = vec![Instant::ZERO; servers as usize];
         Station { name: name.to_string(), free_at, visits: 0, given_ns: 0, wait_ns: 0 }
     }
 
     /// Servers it has.
-    pub fn servers(&self) -> u32 {
-        self.free_at.len() as u32
+    pub(crate) fn servers(&self) -> u32 {
+        u32_from(self.free_at.len())
     }
 
     /// A job arrives; when it will be finished.
     #[inline]
-    pub fn arrive(&mut self, now: Instant, cost: Duration) -> Instant {
+    pub(crate) fn arrive(&mut self, now: Instant, cost: Duration) -> Instant {
         let server = match &mut self.free_at[..] {
             [only] => only,
             many => {
@@ -51,13 +52,13 @@ impl Station {
     }
 
     /// Work that another station does is counted here too, as a part of it that has a name of its own.
-    pub fn note(&mut self, cost: Duration) {
+    pub(crate) fn note(&mut self, cost: Duration) {
         self.visits += 1;
         self.given_ns += cost.as_ns();
     }
 
     /// Time servers have worked since the totals were started, up to `now`.
-    pub fn busy_ns(&self, now: Instant) -> u64 {
+    pub(crate) fn busy_ns(&self, now: Instant) -> u64 {
         self.given_ns.saturating_sub(self.rest_ns(now))
     }
 
@@ -67,7 +68,7 @@ impl Station {
     }
 
     /// Starts the totals anew, as at the end of a warm-up; what is in hand then is still to be done.
-    pub fn reset_totals(&mut self, now: Instant) {
+    pub(crate) fn reset_totals(&mut self, now: Instant) {
         (self.visits, self.wait_ns) = (0, 0);
         self.given_ns = self.rest_ns(now);
     }

@@ -14,8 +14,11 @@ use crate::error::SimError;
 use crate::events::Jobs;
 use crate::path::{self, cost, Leg, PathSpec, Paths, Step, Times, HOST_CPU, HOST_PARITY};
 use crate::station::Station;
+use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use raidlab_types::{CounterRng, Duration, Instant, OpError, OpId, Operation, Request, RequestTag, Seed};
+use slab::Slab;
 
+/// In place of a step: work that is on no path.
 const NONE: u32 = u32::MAX;
 
 /// What follows when a leg has been walked.
@@ -51,7 +54,6 @@ struct Walk {
     /// Whether its first quantum pays what is paid once a transfer.
     pays: bool,
     then: Then,
-    next_free: u32,
 }
 
 /// Somebody at a station: a walk before or after its bytes, or one of its quanta.
@@ -62,7 +64,6 @@ struct Walker {
     bytes: u64,
     /// Pays what is paid once a transfer.
     pays: bool,
-    next_free: u32,
 }
 
 /// All stations and all who walk between them.
@@ -73,10 +74,8 @@ pub(crate) struct Walks {
     parity: (u32, f64),
     /// What of the host's work is parity: counted there and here, so that requests and parity can be told apart.
     of_parity: Station,
-    walks: Vec<Walk>,
-    free_walk: u32,
-    walkers: Vec<Walker>,
-    free_walker: u32,
+    walks: Slab<Walk>,
+    walkers: Slab<Walker>,
     in_service: Jobs,
     rng: CounterRng,
 }
@@ -84,7 +83,7 @@ pub(crate) struct Walks {
 impl Walks {
     /// The stations of a path, with the host's processors as the first of them; none if nothing costs anything, unless
     /// clients have work of their own for the host.
-    pub fn new(
+    pub(crate) fn new(
         spec: &PathSpec,
         host: &HostSpec,
         volumes: usize,
@@ -120,42 +119,40 @@ impl Walks {
             stations: [Station::new(HOST_CPU, host.cpus)].into_iter().chain(own).collect(),
             parity: (parity.0, parity.1 * 1000.0 / 1024.0),
             of_parity: Station::new(HOST_PARITY, host.cpus),
-            walks: Vec::new(),
-            free_walk: NONE,
-            walkers: Vec::new(),
-            free_walker: NONE,
+            walks: Slab::new(),
+            walkers: Slab::new(),
             in_service: Jobs::default(),
             rng: seed.draws(),
         }))
     }
 
     /// The stations that somebody visits, or has; last the part of the host's work that is parity, if any is.
-    pub fn stations(&self) -> impl Iterator<Item = &Station> {
+    pub(crate) fn stations(&self) -> impl Iterator<Item = &Station> {
         let own = self.stations.iter().enumerate().filter(|(i, s)| *i > 0 || s.visits > 0).map(|(_, s)| s);
         own.chain(std::iter::once(&self.of_parity).filter(|part| part.visits > 0))
     }
 
     /// Starts all totals anew.
-    pub fn reset_totals(&mut self, now: Instant) {
+    pub(crate) fn reset_totals(&mut self, now: Instant) {
         self.stations.iter_mut().for_each(|s| s.reset_totals(now));
         self.of_parity.reset_totals(now);
     }
 
     /// When the next of all walkers is done at its station.
     #[inline]
-    pub fn next_at(&self) -> Instant {
+    pub(crate) fn next_at(&self) -> Instant {
         self.in_service.next_at()
     }
 
     /// A leg is to be walked with so many bytes; what follows, if that is at once.
     #[inline]
-    pub fn walk(&mut self, now: Instant, leg: Leg, bytes: u64, then: Then) -> Option<Then> {
+    pub(crate) fn walk(&mut self, now: Instant, leg: Leg, bytes: u64, then: Then) -> Option<Then> {
         self.walk_on(now, leg, bytes, true, then)
     }
 
     /// The same; `pays`: whether it is the first of its transfer, which pays what is paid once.
     #[inline]
-    pub fn walk_on(&mut self, now: Instant, leg: Leg, bytes: u64, pays: bool, then: Then) -> Option<Then> {
+    pub(crate) fn walk_on(&mut self, now: Instant, leg: Leg, bytes: u64, pays: bool, then: Then) -> Option<Then> {
         if leg.is_empty() {
             return Some(then);
         }
@@ -169,13 +166,13 @@ impl Walks {
     }
 
     /// Work at the host that is not on a path; what follows, if it costs nothing.
-    pub fn work(&mut self, now: Instant, cost: Duration, then: Then) -> Option<Then> {
+    pub(crate) fn work(&mut self, now: Instant, cost: Duration, then: Then) -> Option<Then> {
         self.work_at(now, 0, cost, then)
     }
 
     /// A computation that reads so many bytes.
-    pub fn compute(&mut self, now: Instant, read_bytes: u64, then: Then) -> Option<Then> {
-        let cost = Duration::from_ns((read_bytes as f64 * self.parity.1) as u64);
+    pub(crate) fn compute(&mut self, now: Instant, read_bytes: u64, then: Then) -> Option<Then> {
+        let cost = Duration::from_ns(saturating_u64(f64_from(read_bytes) * self.parity.1));
         if self.parity.0 == 0 && cost > Duration::ZERO {
             self.of_parity.note(cost);
         }
@@ -187,7 +184,7 @@ impl Walks {
             return Some(then);
         }
         let id = self.begin(Leg::default(), 0, then);
-        let walker = self.walker(Walker { walk: id, step: NONE, bytes: 0, pays: true, next_free: NONE });
+        let walker = self.walker(Walker { walk: id, step: NONE, bytes: 0, pays: true });
         let done = self.stations[station as usize].arrive(now, cost);
         self.in_service.push(done, walker);
         None
@@ -195,7 +192,7 @@ impl Walks {
 
     /// The earliest walker is done at its station; what follows, if its walk ends with that.
     #[inline]
-    pub fn proceed(&mut self, now: Instant) -> Option<Then> {
+    pub(crate) fn proceed(&mut self, now: Instant) -> Option<Then> {
         let id = self.in_service.pop()?;
         let Walker { walk, step, .. } = self.walkers[id as usize];
         let leg = &self.walks[walk as usize].leg;
@@ -262,7 +259,7 @@ impl Walks {
 
     #[inline]
     fn set_out(&mut self, now: Instant, walk: u32, step: u32, bytes: u64, pays: bool) {
-        let id = self.walker(Walker { walk, step, bytes, pays, next_free: NONE });
+        let id = self.walker(Walker { walk, step, bytes, pays });
         self.visit(now, id, step);
     }
 
@@ -271,12 +268,12 @@ impl Walks {
         let Step { station, fixed, ns_per_byte, times } = self.paths.steps[step as usize];
         let walker = &mut self.walkers[id as usize];
         walker.step = step;
-        let bytes = Duration::from_ns((walker.bytes as f64 * ns_per_byte) as u64);
+        let bytes = Duration::from_ns(saturating_u64(f64_from(walker.bytes) * ns_per_byte));
         let mean = if walker.pays { fixed + bytes } else { bytes };
         let cost = match times {
             Times::Constant => mean,
             Times::Exponential => {
-                Duration::from_ns((mean.as_ns() as f64 * -libm::log(self.rng.unit_positive())) as u64)
+                Duration::from_ns(saturating_u64(f64_from(mean.as_ns()) * -libm::log(self.rng.unit_positive())))
             }
         };
         let done = self.stations[station as usize].arrive(now, cost);
@@ -284,42 +281,18 @@ impl Walks {
     }
 
     fn begin(&mut self, leg: Leg, bytes: u64, then: Then) -> u32 {
-        let walk = Walk { leg, left: bytes, quanta: 0, pays: true, then, next_free: NONE };
-        match self.free_walk {
-            NONE => {
-                self.walks.push(walk);
-                self.walks.len() as u32 - 1
-            }
-            id => {
-                self.free_walk = self.walks[id as usize].next_free;
-                self.walks[id as usize] = walk;
-                id
-            }
-        }
+        u32_from(self.walks.insert(Walk { leg, left: bytes, quanta: 0, pays: true, then }))
     }
 
     fn end(&mut self, walk: u32) -> Then {
-        self.walks[walk as usize].next_free = self.free_walk;
-        self.free_walk = walk;
-        self.walks[walk as usize].then
+        self.walks.remove(walk as usize).then
     }
 
     fn walker(&mut self, walker: Walker) -> u32 {
-        match self.free_walker {
-            NONE => {
-                self.walkers.push(walker);
-                self.walkers.len() as u32 - 1
-            }
-            id => {
-                self.free_walker = self.walkers[id as usize].next_free;
-                self.walkers[id as usize] = walker;
-                id
-            }
-        }
+        u32_from(self.walkers.insert(walker))
     }
 
     fn dismiss(&mut self, id: u32) {
-        self.walkers[id as usize].next_free = self.free_walker;
-        self.free_walker = id;
+        self.walkers.remove(id as usize);
     }
 }

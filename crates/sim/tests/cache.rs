@@ -1,5 +1,7 @@
 //! Caches above the array: what a lone stream pays, what limits it, and that nothing is lost.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::{closed, fixed, rate, requests, workload};

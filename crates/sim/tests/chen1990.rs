@@ -1,5 +1,7 @@
 //! The Berkeley study's hardware at saturation and idle: the printed figures that the model was not, or was, fitted to.
 
+#![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::{closed, device, rate, requests, workload};

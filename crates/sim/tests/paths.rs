@@ -1,5 +1,12 @@
 //! Stations between client and disk: what a request pays, who waits for whom, and what the totals say.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "numbers here are small"
+)]
+
 mod common;
 
 use common::{closed, fixed, random, rate, requests};

@@ -1,5 +1,7 @@
 //! Streams on the virtual clock: how fast they go follows from their ends, and from queues where they meet.
 
+#![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
+
 use raidlab_array::Tree;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::{Limit, Limits};

@@ -3,6 +3,8 @@
 //! Statistical bounds: fixed seeds; each tolerance is at least four standard errors of the quantity at the stated number
 //! of requests, so a change of seed fails by chance less than once in ten thousand.
 
+#![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
+
 mod common;
 
 use common::{closed, device, fixed, random, rate, requests, workload};

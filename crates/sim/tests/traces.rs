@@ -3,7 +3,7 @@
 use raidlab_array::Tree;
 use raidlab_load::trace::{Format, Names, Parser, Record, Records, Replay, TraceError, TraceSpec};
 use raidlab_load::{ArrivalSpec, Limits, LoadSpec};
-use raidlab_sim::{check_trace, run_trace, SimConfig, SimError, SimResult};
+use raidlab_sim::{check, run_observed, SimConfig, SimError, SimResult};
 
 mod common;
 
@@ -45,7 +45,7 @@ fn stamps() -> LoadSpec {
 }
 
 fn run(config: &SimConfig, text: &str) -> Result<SimResult, SimError> {
-    run_trace(config, replay(r#"{"file": "t.csv"}"#, text), &mut ())
+    run_observed(config, Some(replay(r#"{"file": "t.csv"}"#, text)), &mut ())
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn a_fault_far_into_the_trace_is_an_error() {
     assert_eq!(error.key, "trace");
     assert!(error.message.starts_with("t.csv:2: 'a read': 4096 bytes at 1099511627776 lie beyond volume 0"), "{error}");
     // A look at the beginning sees what is wrong there, and runs nothing.
-    assert!(check_trace(&cell, replay(r#"{"file": "t.csv"}"#, beyond)).is_ok());
-    assert_eq!(check_trace(&cell, replay(r#"{"file": "t.csv"}"#, "what\n")).unwrap_err().key, "trace");
-    let wrap = run_trace(&cell, replay(r#"{"file": "t.csv", "beyond": "wrap"}"#, beyond), &mut ()).unwrap();
+    assert!(check(&cell, Some(replay(r#"{"file": "t.csv"}"#, beyond))).is_ok());
+    assert_eq!(check(&cell, Some(replay(r#"{"file": "t.csv"}"#, "what\n"))).unwrap_err().key, "trace");
+    let wrap = run_observed(&cell, Some(replay(r#"{"file": "t.csv", "beyond": "wrap"}"#, beyond)), &mut ()).unwrap();
     assert_eq!(wrap.replayed.expect("a replay").wrapped, 1);
 }

@@ -1,5 +1,12 @@
 //! Whole files on the virtual clock: what they ask for, how long they take, and what follows from queues alone.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "numbers here are small"
+)]
+
 use raidlab_array::{Policy, Tree};
 use raidlab_device::DeviceSpec;
 use raidlab_load::files::{AccessName, FileSystemSpec, FilesSpec};

@@ -14,6 +14,7 @@ pub const POLYNOMIAL: u16 = 0x11d;
 /// The number of nonzero elements: 2^255 = 1.
 pub const ORDER: usize = 255;
 
+#[expect(clippy::cast_possible_truncation, reason = "elements of the field, and their logarithms, are below 256")]
 const fn tables() -> ([u8; 510], [u8; 256]) {
     let (mut exp, mut log) = ([0u8; 510], [0u8; 256]);
     let (mut x, mut i) = (1u16, 0);

@@ -9,8 +9,21 @@
 //! - Addresses count *sectors* of the array ([`Lba`]); what a sector is in bytes is a property of the array.
 //! - Randomness is a pure function of a [`Seed`]: request `i` of a stream is the same whatever completes when.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "numbers of tests are small"
+    )
+)]
+
 mod address;
 pub mod gf;
+pub mod number;
 mod operation;
 mod request;
 mod seed;

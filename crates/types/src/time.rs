@@ -1,5 +1,6 @@
 //! Points and lengths of time in whole nanoseconds, on whichever clock the caller keeps.
 
+use crate::number::{f64_from, saturating_u64};
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign, Sub};
 
@@ -63,8 +64,7 @@ impl Duration {
     /// The nearest whole nanosecond to `seconds`; negative and non-finite values count as zero.
     #[inline]
     pub fn from_s_f64(seconds: f64) -> Self {
-        // `as` saturates and maps NaN to zero, which is what is wanted here.
-        Duration((seconds * 1e9 + 0.5) as u64)
+        Duration(saturating_u64(seconds * 1e9 + 0.5))
     }
 
     /// Nanoseconds.
@@ -76,7 +76,7 @@ impl Duration {
     /// Seconds as a floating-point number, for reports only.
     #[inline]
     pub fn as_s_f64(self) -> f64 {
-        self.0 as f64 / 1e9
+        f64_from(self.0) / 1e9
     }
 }
 

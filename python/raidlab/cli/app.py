@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from raidlab import log
 from raidlab.cli import (
     agent,
     check,
@@ -99,6 +100,7 @@ class _Commands(TyperGroup):
     def invoke(self, *arguments: Any, **options: Any) -> Any:
         """Run the subcommand."""
         make_sure_of_room()
+        log.check()
         try:
             with printing():
                 return super().invoke(*arguments, **options)

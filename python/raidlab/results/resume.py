@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from raidlab.results.parts import PARTS, Parts
 from raidlab.results.provenance import host_facts, version_facts
 from raidlab.study import LoadedStudy, LoadPoint
 from raidlab.study.expand import cell_name
+
+_LOG = logging.getLogger(__name__)
 
 # Targets whose figures do not depend on the machine.
 _TIMELESS = ("sim", "original")
@@ -205,6 +208,7 @@ def open_unfinished(folder: Path) -> Unfinished | None:
         answers = {_name(record["identity"]): record["answer"] for record in cells}
         whole = {name: answer for name, answer in answers.items() if not answer.get("interrupted")}
         ranks = tuple(tuple(record["rank"]) for record in holds)
+        _LOG.debug("%s goes on: %d cells are done, %d were cut short", folder, len(whole), len(answers) - len(whole))
         return Unfinished(folder, parts, facts, whole, ranks, ended(facts["times"], written))
     except (*WRONG_PARTS, AttributeError) as error:
         parts.close()

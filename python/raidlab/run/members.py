@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import re
 import secrets
@@ -29,6 +30,8 @@ from raidlab.directory import OWN_FOLDER, Directory
 from raidlab.errors import InputError
 from raidlab.run.targets import Target
 from raidlab.study.units import format_bytes
+
+_LOG = logging.getLogger(__name__)
 
 _SPARE_SHARE = 0.02
 
@@ -140,6 +143,7 @@ def _made_folder(option: str, directory: Path) -> Iterator[Path]:
             with suppress(OSError):
                 fcntl.flock(owner.fileno(), fcntl.LOCK_EX)
             folder.rename(f"{_OWNER}.new", _OWNER)
+            _LOG.debug("folder for members made: %s", directory / name)
             yield directory / name
         finally:
             _remove_made(parent, name, folder)
@@ -155,6 +159,7 @@ def remove_abandoned(directories: list[Path], note: Note = _silent) -> None:
                     if size_bytes is not None:
                         what = f"left by a run that was killed ({format_bytes(size_bytes)})"
                         note(f"removed {directory / name}, {what}")
+                        _LOG.debug("removed %s, %s", directory / name, what)
 
 
 def _abandoned_bytes(parent: Directory, name: str, folder: Directory) -> int | None:

@@ -14,6 +14,7 @@ Invariants:
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import re
@@ -39,6 +40,8 @@ from raidlab.run.runner import Answer, run_request
 from raidlab.stats import ratio_interval
 from raidlab.study.cell import ClosedLoad, DirectCell, Limit
 from raidlab.study.expand import derive_seed
+
+_LOG = logging.getLogger(__name__)
 
 PERCENTILES = (50, 90, 99)
 FIGURES = ("iops", "throughput_mb_s", *(f"service_time_ns_p{percentile}" for percentile in PERCENTILES))
@@ -176,6 +179,7 @@ def fio_version() -> str:
     version = done.stdout.strip()
     if done.returncode != 0 or not version.startswith("fio-3"):
         raise InputError.one("--witness", f"{fio} says '{version}'", accepted=_HOW_TO_INSTALL)
+    _LOG.debug("%s found: %s", fio, version)
     return version
 
 

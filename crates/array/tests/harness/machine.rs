@@ -4,6 +4,8 @@
 //! Operations take effect at one random moment and complete at a later one. A member that dies answers what is in flight
 //! with an error, whether the operation took effect, half of it, or nothing.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 use super::model::Model;
 use super::trees::{sound, Losses};
 use super::{combine, move_pieces, Bench};
@@ -15,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What may go wrong in a run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Trouble {
+pub(crate) struct Trouble {
     /// Chance in 1000 that a step kills a member.
     pub deaths: u64,
     /// Chance in 1000 that a step makes a sector unreadable.
@@ -41,7 +43,7 @@ struct Live {
 }
 
 /// The simulator.
-pub struct Machine {
+pub(crate) struct Machine {
     pub array: Array,
     pub rng: CounterRng,
     tree: Tree,
@@ -64,7 +66,13 @@ pub struct Machine {
 
 impl Machine {
     /// A filled array; `None` where a member is too small for the tree.
-    pub fn new(tree: &Tree, sizes: &[u64], policy: Policy, trouble: Trouble, mut rng: CounterRng) -> Option<Machine> {
+    pub(crate) fn new(
+        tree: &Tree,
+        sizes: &[u64],
+        policy: Policy,
+        trouble: Trouble,
+        mut rng: CounterRng,
+    ) -> Option<Machine> {
         let mut bench = Bench::with_sizes(tree, sizes, policy, 1)?;
         bench.fill(&mut rng);
         Some(Machine {
@@ -89,7 +97,7 @@ impl Machine {
     }
 
     /// Offers `requests` requests, at most `depth` at a time, and runs until all is quiet.
-    pub fn run(&mut self, requests: u64, depth: usize) {
+    pub(crate) fn run(&mut self, requests: u64, depth: usize) {
         let last = self.next_tag + requests;
         while self.next_tag < last || !self.live.is_empty() {
             self.now += 1;
@@ -117,7 +125,7 @@ impl Machine {
     }
 
     /// Takes a member out, or kills it behind the array's back.
-    pub fn kill(&mut self, leaf: usize, tell: bool) {
+    pub(crate) fn kill(&mut self, leaf: usize, tell: bool) {
         self.dead[leaf] = true;
         if tell {
             self.array.set_member_state(leaf as LeafId, MemberState::Failed);
@@ -141,7 +149,7 @@ impl Machine {
     }
 
     /// Hands one request to the array.
-    pub fn request(&mut self, volume: usize, kind: RequestKind, extent: Extent) {
+    pub(crate) fn request(&mut self, volume: usize, kind: RequestKind, extent: Extent) {
         let tag = self.next_tag;
         self.next_tag += 1;
         let request = Request { tag, volume: volume as u32, kind, extent, force_unit_access: false };
@@ -199,7 +207,7 @@ impl Machine {
     }
 
     /// Makes one sector of a member unreadable, and what it held unknown.
-    pub fn spoil(&mut self, (leaf, lba): (usize, u64)) {
+    pub(crate) fn spoil(&mut self, (leaf, lba): (usize, u64)) {
         self.bad.insert((leaf, lba));
         self.members[leaf][lba as usize] ^= 0x3C;
     }
@@ -344,7 +352,7 @@ impl Machine {
     }
 
     /// When all is quiet: the content is what some order of the writes leaves, and every redundancy agrees.
-    pub fn check(&mut self) {
+    pub(crate) fn check(&mut self) {
         let policy = Policy::default();
         let mut bench = Bench::with_sizes(&self.tree, &self.sizes, policy, 1).expect("as before");
         bench.members.clone_from(&self.members);
@@ -373,7 +381,7 @@ impl Machine {
     }
 
     /// Whether nothing is lost that the tree does not bear.
-    pub fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.bears(None, None)
     }
 }

@@ -1,11 +1,13 @@
 //! Members in memory and a runner that executes plans on them: one byte a sector, or real sectors for the golden files.
 //!
 //! The reference is a flat byte vector: whatever the tree, reading a volume back must give what was written.
+
+#![allow(clippy::cast_lossless, clippy::cast_possible_truncation, reason = "numbers here are small")]
 #![allow(dead_code)] // Each test binary uses its own part.
 
-pub mod machine;
-pub mod model;
-pub mod trees;
+pub(crate) mod machine;
+pub(crate) mod model;
+pub(crate) mod trees;
 
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
 use raidlab_array::{Layout, LayoutError, MemberState, Piece, Plan, Policy, Space, Tree};
@@ -13,7 +15,7 @@ use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
 use std::ops::Range;
 
 /// Members, the compiled tree, and what the volumes should hold.
-pub struct Bench {
+pub(crate) struct Bench {
     pub layout: Layout,
     /// Bytes in a sector of `members` and `flat`.
     pub sector: usize,
@@ -28,17 +30,17 @@ pub struct Bench {
 
 impl Bench {
     /// Members of `member_sectors` zeroed sectors of one byte (all-zero stripes have all-zero parity).
-    pub fn new(tree: &Tree, member_sectors: u64, policy: Policy) -> Bench {
+    pub(crate) fn new(tree: &Tree, member_sectors: u64, policy: Policy) -> Bench {
         Bench::with_sector(tree, member_sectors, policy, 1)
     }
 
     /// The same with sectors of `sector` bytes.
-    pub fn with_sector(tree: &Tree, member_sectors: u64, policy: Policy, sector: usize) -> Bench {
+    pub(crate) fn with_sector(tree: &Tree, member_sectors: u64, policy: Policy, sector: usize) -> Bench {
         Bench::with_sizes(tree, &vec![member_sectors; tree.leaves()], policy, sector).expect("tree compiles")
     }
 
     /// Members of any sizes; `None` where one is too small for the tree.
-    pub fn with_sizes(tree: &Tree, member_sectors: &[u64], policy: Policy, sector: usize) -> Option<Bench> {
+    pub(crate) fn with_sizes(tree: &Tree, member_sectors: &[u64], policy: Policy, sector: usize) -> Option<Bench> {
         let layout = match Layout::new(tree, member_sectors, sector as u32) {
             Ok(layout) if layout.user_sectors() > 0 => layout,
             Ok(_) | Err(LayoutError::TooSmall { .. }) => return None,
@@ -58,13 +60,13 @@ impl Bench {
         })
     }
 
-    pub fn set_missing(&mut self, leaf: usize, missing: bool) {
+    pub(crate) fn set_missing(&mut self, leaf: usize, missing: bool) {
         let state = if missing { MemberState::Missing } else { MemberState::Online };
         self.views.set_state(&self.layout, leaf as u32, state);
     }
 
     /// Plans and executes one request on `volume`, choosing among ready nodes with `rng`.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         volume: usize,
         write: bool,
@@ -137,7 +139,7 @@ impl Bench {
     }
 
     /// Writes `extent` with fresh content and keeps the flat vector in step.
-    pub fn write(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) -> Result<(), RequestError> {
+    pub(crate) fn write(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) -> Result<(), RequestError> {
         let mut user: Vec<u8> = (0..extent.sectors as usize * self.sector).map(|_| rng.next_u64() as u8).collect();
         self.run(volume, true, extent, &mut user, rng)?;
         let bytes = bytes(extent, self.sector);
@@ -146,7 +148,7 @@ impl Bench {
     }
 
     /// Reads `extent` and compares with the flat vector.
-    pub fn check(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) {
+    pub(crate) fn check(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) {
         let mut user = vec![0x5A; extent.sectors as usize * self.sector];
         self.run(volume, false, extent, &mut user, rng).expect("within tolerance");
         let expected = &self.flat[volume][bytes(extent, self.sector)];
@@ -154,19 +156,19 @@ impl Bench {
     }
 
     /// All sectors of a volume.
-    pub fn whole(&self, volume: usize) -> Extent {
+    pub(crate) fn whole(&self, volume: usize) -> Extent {
         Extent::new(0, (self.flat[volume].len() / self.sector) as u64)
     }
 
     /// Reads every volume whole.
-    pub fn check_all(&mut self, rng: &mut CounterRng) {
+    pub(crate) fn check_all(&mut self, rng: &mut CounterRng) {
         for v in 0..self.flat.len() {
             self.check(v, self.whole(v), rng);
         }
     }
 
     /// Fills every volume.
-    pub fn fill(&mut self, rng: &mut CounterRng) {
+    pub(crate) fn fill(&mut self, rng: &mut CounterRng) {
         for v in 0..self.flat.len() {
             self.write(v, self.whole(v), rng).expect("all members are online");
         }
@@ -174,12 +176,12 @@ impl Bench {
 }
 
 /// The bytes that `extent` is.
-pub fn bytes(extent: Extent, sector: usize) -> Range<usize> {
+pub(crate) fn bytes(extent: Extent, sector: usize) -> Range<usize> {
     extent.lba as usize * sector..extent.end() as usize * sector
 }
 
 /// Executes a device operation on `extent` of `member`.
-pub fn move_pieces(
+pub(crate) fn move_pieces(
     member: &mut [u8],
     kind: OpKind,
     extent: Extent,
@@ -206,7 +208,7 @@ pub fn move_pieces(
 }
 
 /// Executes a segment of a computation.
-pub fn combine(plan: &Plan, s: &Segment, sector: usize, user: &mut [u8], scratch: &mut [u8]) {
+pub(crate) fn combine(plan: &Plan, s: &Segment, sector: usize, user: &mut [u8], scratch: &mut [u8]) {
     let run = |offset: u32| bytes(Extent::new(offset as u64, s.sectors as u64), sector);
     let mut sums = [0, 1].map(|k| vec![0u8; if s.outputs[k].is_some() { run(0).len() } else { 0 }]);
     for input in plan.inputs(s) {
@@ -239,7 +241,7 @@ fn add_product(sum: &mut [u8], c: u8, block: &[u8]) {
 }
 
 /// All sets of at most `most` of `n` members, as lists.
-pub fn subsets(n: usize, most: usize) -> Vec<Vec<usize>> {
+pub(crate) fn subsets(n: usize, most: usize) -> Vec<Vec<usize>> {
     (0..1u32 << n)
         .filter(|bits| bits.count_ones() as usize <= most)
         .map(|bits| (0..n).filter(|i| bits >> i & 1 == 1).collect())

@@ -1,11 +1,13 @@
 //! Random trees, and an independent statement of which sectors they can still give back.
 
+#![allow(clippy::cast_lossless, clippy::cast_possible_truncation, reason = "numbers here are small")]
+
 use raidlab_array::{Rotation, Tree};
 use raidlab_types::CounterRng;
 
 /// A random tree of at most `depth` levels over members, of at most about 20 members; `with_parity` asks for parity nodes
 /// often.
-pub fn random_tree(rng: &mut CounterRng, depth: u32) -> Tree {
+pub(crate) fn random_tree(rng: &mut CounterRng, depth: u32) -> Tree {
     loop {
         let tree = node(rng, depth);
         if (2..=16).contains(&tree.leaves()) && tree.validate().is_ok() {
@@ -39,7 +41,7 @@ fn node(rng: &mut CounterRng, depth: u32) -> Tree {
 }
 
 /// A tree in the grammar that users write, for replaying a failure by hand.
-pub fn text(tree: &Tree) -> String {
+pub(crate) fn text(tree: &Tree) -> String {
     let list = |children: &[Tree]| children.iter().map(text).collect::<Vec<_>>().join(", ");
     match tree {
         Tree::Member { data_offset_bytes: 0 } => "member".into(),
@@ -54,7 +56,7 @@ pub fn text(tree: &Tree) -> String {
 }
 
 /// Says on one line how to repeat a case, if the case fails.
-pub struct Replay(pub String);
+pub(crate) struct Replay(pub String);
 
 impl Drop for Replay {
     fn drop(&mut self) {
@@ -65,7 +67,7 @@ impl Drop for Replay {
 }
 
 /// What has gone wrong with the members.
-pub struct Losses<'a> {
+pub(crate) struct Losses<'a> {
     /// Sizes of all members.
     pub members: &'a [u64],
     /// Whether a member is missing.
@@ -75,7 +77,7 @@ pub struct Losses<'a> {
 }
 
 /// Whether the node has lost more members than it bears: then it counts as missing, whatever its other members hold.
-pub fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
+pub(crate) fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
     let mut leaf = first_leaf;
     let gone = tree.children().iter().filter(|c| {
         leaf += c.leaves();
@@ -114,7 +116,7 @@ fn size(tree: &Tree, first_leaf: usize, members: &[u64]) -> u64 {
 }
 
 /// Whether sector `lba` of the node can be given back, by the definition of each level and nothing of the planner's.
-pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) -> bool {
+pub(crate) fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) -> bool {
     if lost(tree, first_leaf, losses) {
         return false;
     }
@@ -150,7 +152,7 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
 
 /// Whether every node that is not lost can give back all it holds. (A nested node may hold parity of the node above that
 /// nobody can read back, while all user data still can be; writing there may then be refused.)
-pub fn sound(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
+pub(crate) fn sound(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
     let independent = matches!(tree, Tree::Independent { .. });
     if matches!(tree, Tree::Member { .. }) || (!independent && lost(tree, first_leaf, losses)) {
         return true;

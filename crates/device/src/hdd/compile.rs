@@ -13,6 +13,7 @@ use super::zone_spec::{Skew, Sparing, ZoneSpec};
 use super::HddSpec;
 use crate::error::ms_to_ns;
 use crate::DeviceError;
+use raidlab_types::number::{f64_from, i64_from, saturating_u64, u64_from};
 
 /// Longest time of the electronics accepted, in ms.
 const MAX_MS: f64 = 1000.0;
@@ -30,7 +31,7 @@ impl HddSpec {
         }
         let (nominal_ns, usable_ns) = self.turn_ns()?;
         let speed = 1.0 + deviation;
-        let slow = |ns: u64| (ns as f64 / speed).round() as u64;
+        let slow = |ns: u64| saturating_u64((f64_from(ns) / speed).round());
         let (revolution_ns, usable_ns) = (slow(nominal_ns), slow(usable_ns));
         let layout = self.layout(revolution_ns, usable_ns)?;
         let cylinders = self.cylinders.unwrap_or(layout.cylinders());
@@ -54,14 +55,14 @@ impl HddSpec {
     /// The settling of writes, which may shorten a movement but not turn it round.
     fn write_settle_ns(&self, seek: &SeekTable, cylinders: u32, head_switch: u64) -> Result<i64, DeviceError> {
         let (key, ms) = ("write_settle_ms", self.write_settle_ms);
-        let size = ms_to_ns(key, ms.abs(), MAX_MS)? as i64;
+        let size = i64_from(ms_to_ns(key, ms.abs(), MAX_MS)?);
         if ms >= 0.0 {
             return Ok(size);
         }
-        let shortest = (1..cylinders).map(|distance| seek.ns(distance) as u64).min().unwrap_or(u64::MAX);
+        let shortest = (1..cylinders).map(|distance| u64::from(seek.ns(distance))).min().unwrap_or(u64::MAX);
         let shortest = if self.heads > 1 { shortest.min(head_switch) } else { shortest };
-        if shortest < size as u64 {
-            let message = format!("{ms} ms is more than the shortest movement takes ({} ms)", shortest as f64 / 1e6);
+        if shortest < u64_from(size) {
+            let message = format!("{ms} ms is more than the shortest movement takes ({} ms)", f64_from(shortest) / 1e6);
             return Err(DeviceError::new(key, message));
         }
         Ok(-size)
@@ -147,14 +148,14 @@ impl HddSpec {
     ) -> Result<ZoneTrack, DeviceError> {
         let key = |name: &str| format!("zones[{i}].{name}");
         let first_cylinder = zone.first_cylinder.unwrap_or(next);
-        if first_cylinder < next || first_cylinder as u64 + zone.cylinders as u64 > 1 << 24 {
+        if first_cylinder < next || u64::from(first_cylinder) + u64::from(zone.cylinders) > 1 << 24 {
             let message =
                 format!("{first_cylinder} must lie between {next}, where the zone before ends, and {}", 1 << 24);
             return Err(DeviceError::new(key("first_cylinder"), message));
         }
         let per_track = zone.sectors_per_track;
-        let tracks = zone.cylinders as u64 * self.heads as u64;
-        let places = if self.sparing == Sparing::TracksPerZone { tracks } else { tracks * per_track as u64 };
+        let tracks = u64::from(zone.cylinders) * u64::from(self.heads);
+        let places = if self.sparing == Sparing::TracksPerZone { tracks } else { tracks * u64::from(per_track) };
         if places > MAX_SECTORS {
             return Err(DeviceError::new(key("cylinders"), format!("more than {MAX_SECTORS} sectors")));
         }
@@ -272,7 +273,7 @@ fn rules(spec: Option<&BufferSpec>) -> Result<Rules, DeviceError> {
     let spec = match spec {
         Some(spec) => spec,
         None => {
-            nothing = BufferSpec { caching: false, ..BufferSpec::of(1, u32::MAX as u64) };
+            nothing = BufferSpec { caching: false, ..BufferSpec::of(1, u64::from(u32::MAX)) };
             &nothing
         }
     };
@@ -280,7 +281,7 @@ fn rules(spec: Option<&BufferSpec>) -> Result<Rules, DeviceError> {
     if !(1..=4096).contains(&spec.segments) {
         return wrong("segments", format!("{} must lie between 1 and 4096", spec.segments));
     }
-    if spec.segment_sectors == 0 || spec.segment_sectors > u32::MAX as u64 {
+    if spec.segment_sectors == 0 || spec.segment_sectors > u64::from(u32::MAX) {
         return wrong("segment_sectors", format!("{} must lie between 1 and {}", spec.segment_sectors, u32::MAX));
     }
     if !(1..=spec.segments).contains(&spec.write_segments) {
@@ -334,11 +335,11 @@ fn rules(spec: Option<&BufferSpec>) -> Result<Rules, DeviceError> {
 /// An angle in 2^-20 ns, below a revolution.
 fn skew_fixed(key: &str, skew: Skew, per_track: u32, revolution_ns: u64, usable_ns: u64) -> Result<u64, DeviceError> {
     let fixed = match skew {
-        Skew::Sectors(sectors) => sectors_fixed(sectors as u64 % (1 << 24), per_track, usable_ns),
+        Skew::Sectors(sectors) => sectors_fixed(u64::from(sectors) % (1 << 24), per_track, usable_ns),
         Skew::Ms(ms) => ms_to_ns(key, ms, MAX_MS)? << FRACTION,
         Skew::Revolutions(share) if (0.0..=1000.0).contains(&share) => {
             let part = share - libm::floor(share);
-            (part * (revolution_ns << FRACTION) as f64) as u64
+            saturating_u64(part * f64_from(revolution_ns << FRACTION))
         }
         Skew::Revolutions(share) => {
             return Err(DeviceError::new(key, format!("{share} revolutions must lie between 0 and 1000")));

@@ -10,6 +10,7 @@
 
 use super::layout::FRACTION;
 use super::reciprocal::Reciprocal;
+use raidlab_types::number::{u16_from, u32_from, usize_from};
 
 /// Buckets of the index from address to zone.
 const BUCKETS: u64 = 1024;
@@ -73,19 +74,19 @@ pub(crate) struct Geometry {
 impl Zone {
     /// Length of the first `sectors` sectors of a track in ns.
     #[inline]
-    pub fn length_ns(&self, sectors: u64) -> u64 {
+    pub(crate) fn length_ns(&self, sectors: u64) -> u64 {
         (sectors * self.sector_fixed) >> FRACTION
     }
 
     /// Length of a sector in 2^-20 ns.
     #[inline]
-    pub fn sector_fixed(&self) -> u64 {
+    pub(crate) fn sector_fixed(&self) -> u64 {
         self.sector_fixed
     }
 
     fn new(input: &ZoneInput, first_lba: u64, first_cylinder: u32, base_ns: u64, heads: u64, usable_ns: u64) -> Self {
-        let tracks = input.cylinders as u64 * heads;
-        let per_track = input.sectors_per_track as u64;
+        let tracks = u64::from(input.cylinders) * heads;
+        let per_track = u64::from(input.sectors_per_track);
         Zone {
             first_lba,
             end_lba: first_lba + tracks * per_track,
@@ -103,24 +104,24 @@ impl Zone {
 impl Geometry {
     /// Lays the zones out one after another. Inputs are checked by the spec: no zone is empty, and the number of zones
     /// fits 16 bits.
-    pub fn new(inputs: &[ZoneInput], heads: u32, revolution_ns: u64, usable_ns: u64) -> Self {
+    pub(crate) fn new(inputs: &[ZoneInput], heads: u32, revolution_ns: u64, usable_ns: u64) -> Self {
         let revolution = Reciprocal::new(revolution_ns);
         let (mut lba, mut cylinder, mut base_ns) = (0, 0, 0);
         let mut zones = Vec::with_capacity(inputs.len());
         for input in inputs {
-            let zone = Zone::new(input, lba, cylinder, base_ns, heads as u64, usable_ns);
+            let zone = Zone::new(input, lba, cylinder, base_ns, u64::from(heads), usable_ns);
             (lba, cylinder) = (zone.end_lba, cylinder + input.cylinders);
-            base_ns = revolution.rem(base_ns + revolution.rem(zone.per_cylinder_ns) * input.cylinders as u64);
+            base_ns = revolution.rem(base_ns + revolution.rem(zone.per_cylinder_ns) * u64::from(input.cylinders));
             zones.push(zone);
         }
         let index_shift = (lba.div_ceil(BUCKETS)).next_power_of_two().trailing_zeros();
-        let zone_of = |bucket: u64| zones.partition_point(|zone| zone.end_lba <= bucket << index_shift) as u16;
+        let zone_of = |bucket: u64| u16_from(zones.partition_point(|zone| zone.end_lba <= bucket << index_shift));
         let index = (0..=(lba - 1) >> index_shift).map(zone_of).collect();
         Geometry {
             zones: zones.into(),
             capacity: lba,
             cylinders: cylinder,
-            heads: Reciprocal::new(heads as u64),
+            heads: Reciprocal::new(u64::from(heads)),
             revolution,
             usable_ns,
             index,
@@ -130,23 +131,23 @@ impl Geometry {
 
     /// Where sector `lba`, which must lie on the disk, is.
     #[inline]
-    pub fn place(&self, lba: u64) -> Place {
-        let mut zone = self.index[(lba >> self.index_shift) as usize] as usize;
+    pub(crate) fn place(&self, lba: u64) -> Place {
+        let mut zone = self.index[usize_from(lba >> self.index_shift)] as usize;
         while lba >= self.zones[zone].end_lba {
             zone += 1;
         }
         let z = &self.zones[zone];
         let (track, sector) = z.per_track.div_rem(lba - z.first_lba);
         let (cylinder, head) = self.heads.div_rem(track);
-        Place { cylinder: z.first_cylinder + cylinder as u32, head: head as u32, sector, zone, track }
+        Place { cylinder: z.first_cylinder + u32_from(cylinder), head: u32_from(head), sector, zone, track }
     }
 
     /// The angle at which a sector's start passes the head, in ns after the index mark.
     #[inline]
-    pub fn angle_ns(&self, place: &Place) -> u64 {
+    pub(crate) fn angle_ns(&self, place: &Place) -> u64 {
         let zone = &self.zones[place.zone];
-        let cylinders = (place.cylinder - zone.first_cylinder) as u64;
-        let skew = zone.base_ns + cylinders * zone.per_cylinder_ns + place.head as u64 * zone.track_skew_ns;
+        let cylinders = u64::from(place.cylinder - zone.first_cylinder);
+        let skew = zone.base_ns + cylinders * zone.per_cylinder_ns + u64::from(place.head) * zone.track_skew_ns;
         self.revolution.rem(skew + zone.length_ns(place.sector))
     }
 }

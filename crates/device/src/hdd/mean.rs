@@ -9,6 +9,7 @@ use super::layout::Layout;
 use super::seek::SeekTable;
 use super::HddSpec;
 use crate::{DeviceError, IdleMean};
+use raidlab_types::number::{f64_from, i64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::{Duration, OpKind};
 
 impl HddSpec {
@@ -24,28 +25,30 @@ impl HddSpec {
         if matches!(kind, OpKind::Flush | OpKind::Discard) {
             return Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer: zero });
         }
-        let settle = if kind == OpKind::Read { 0.0 } else { plant.write_settle_ns as f64 };
+        let settle = if kind == OpKind::Read { 0.0 } else { f64_from(plant.write_settle_ns) };
         let zones: Vec<(i64, i64, f64)> = plant
             .geometry
             .zones
             .iter()
             .zip(&self.zones)
             .map(|(at, zone)| {
-                let first = at.first_cylinder as i64;
-                (first, first + zone.cylinders as i64, zone.sectors_per_track as f64)
+                let first = i64::from(at.first_cylinder);
+                (first, first + i64::from(zone.cylinders), f64::from(zone.sectors_per_track))
             })
             .collect();
-        let same_track_head = 1.0 / self.heads as f64;
-        let on_arrival = (1.0 - same_track_head) * (plant.head_switch_ns as f64 + settle);
+        let same_track_head = 1.0 / f64::from(self.heads);
+        let on_arrival = (1.0 - same_track_head) * (f64_from(plant.head_switch_ns) + settle);
         let seek_ns = mean_over_distances(&zones, &plant.seek, settle, on_arrival);
-        let tracks: f64 = zones.iter().map(|z| (z.1 - z.0) as f64).sum();
-        let sectors: f64 = zones.iter().map(|z| (z.1 - z.0) as f64 * z.2).sum();
-        let sector_ns = plant.geometry.usable_ns as f64 * tracks / sectors;
+        let tracks: f64 = zones.iter().map(|z| f64_from(z.1 - z.0)).sum();
+        let sectors: f64 = zones.iter().map(|z| f64_from(z.1 - z.0) * z.2).sum();
+        let sector_ns = f64_from(plant.geometry.usable_ns) * tracks / sectors;
         Ok(IdleMean {
             overhead,
-            seek: Duration::from_ns(seek_ns.round() as u64),
+            seek: Duration::from_ns(saturating_u64(seek_ns.round())),
             rotation: Duration::from_ns(plant.geometry.revolution.divisor() / 2),
-            transfer: Duration::from_ns((sector_ns * bytes as f64 / self.sector_bytes as f64).round() as u64),
+            transfer: Duration::from_ns(saturating_u64(
+                (sector_ns * f64_from(bytes) / f64::from(self.sector_bytes)).round(),
+            )),
         })
     }
 }
@@ -66,23 +69,23 @@ impl HddSpec {
         if matches!(kind, OpKind::Flush | OpKind::Discard) {
             return Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer: zero });
         }
-        let sectors = bytes as f64 / self.sector_bytes as f64;
+        let sectors = f64_from(bytes) / f64::from(self.sector_bytes);
         if !read && write_back {
-            let transfer = Duration::from_ns((works.bus.write_sector as f64 * sectors).round() as u64);
+            let transfer = Duration::from_ns(saturating_u64((f64_from(works.bus.write_sector) * sectors).round()));
             return Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer });
         }
-        let settle = if read { 0.0 } else { works.write_settle as f64 };
+        let settle = if read { 0.0 } else { f64_from(works.write_settle) };
         let bands = bands(&works.layout);
-        let at_zero = (1.0 - 1.0 / self.heads as f64) * (works.head_switch as f64 + settle);
+        let at_zero = (1.0 - 1.0 / f64::from(self.heads)) * (f64_from(works.head_switch) + settle);
         let seek_ns = mean_over_distances(&bands, &works.seek, settle, at_zero);
-        let all: f64 = bands.iter().map(|band| (band.1 - band.0) as f64 * band.2).sum();
-        let tracks: f64 = bands.iter().map(|band| (band.1 - band.0) as f64).sum::<f64>() * self.heads as f64;
-        let sector_ns = works.revolution_ns() as f64 * tracks / all;
+        let all: f64 = bands.iter().map(|band| f64_from(band.1 - band.0) * band.2).sum();
+        let tracks: f64 = bands.iter().map(|band| f64_from(band.1 - band.0)).sum::<f64>() * f64::from(self.heads);
+        let sector_ns = f64_from(works.revolution_ns()) * tracks / all;
         Ok(IdleMean {
             overhead,
-            seek: Duration::from_ns(seek_ns.round() as u64),
+            seek: Duration::from_ns(saturating_u64(seek_ns.round())),
             rotation: Duration::from_ns(works.revolution_ns() / 2),
-            transfer: Duration::from_ns((sector_ns * sectors).round() as u64),
+            transfer: Duration::from_ns(saturating_u64((sector_ns * sectors).round())),
         })
     }
 }
@@ -93,11 +96,12 @@ fn bands(layout: &Layout) -> Vec<(i64, i64, f64)> {
     const PIECES: usize = 256;
     let table = match layout {
         Layout::Regular(geometry) => {
-            let heads = geometry.heads.divisor() as f64;
-            let ends = geometry.zones.iter().skip(1).map(|zone| zone.first_cylinder as i64);
-            let ends = ends.chain([geometry.cylinders as i64]);
-            let band =
-                |(zone, end): (&Zone, i64)| (zone.first_cylinder as i64, end, zone.per_track.divisor() as f64 * heads);
+            let heads = f64_from(geometry.heads.divisor());
+            let ends = geometry.zones.iter().skip(1).map(|zone| i64::from(zone.first_cylinder));
+            let ends = ends.chain([i64::from(geometry.cylinders)]);
+            let band = |(zone, end): (&Zone, i64)| {
+                (i64::from(zone.first_cylinder), end, f64_from(zone.per_track.divisor()) * heads)
+            };
             return geometry.zones.iter().zip(ends).map(band).collect();
         }
         Layout::Table(table) => table,
@@ -106,8 +110,8 @@ fn bands(layout: &Layout) -> Vec<(i64, i64, f64)> {
     table.runs().for_each(|run| sectors[run.cylinder as usize] += run.end - run.first);
     let size = sectors.len().div_ceil(PIECES);
     let piece = |(i, piece): (usize, &[u64])| {
-        let (first, sum) = ((i * size) as i64, piece.iter().sum::<u64>());
-        (first, first + piece.len() as i64, sum as f64 / piece.len() as f64)
+        let (first, sum) = (i64_from(i * size), piece.iter().sum::<u64>());
+        (first, first + i64_from(piece.len()), f64_from(sum) / f64_from(piece.len()))
     };
     sectors.chunks(size).enumerate().map(piece).collect()
 }
@@ -117,7 +121,7 @@ fn bands(layout: &Layout) -> Vec<(i64, i64, f64)> {
 /// The number of ways to be d cylinders apart is the autocorrelation of the weights. Between two zones it is a trapezium
 /// in d, a sum of four ramps; so over all zones it is piecewise linear, and its second differences say it all.
 fn mean_over_distances(zones: &[(i64, i64, f64)], seek: &SeekTable, settle: f64, at_zero: f64) -> f64 {
-    let cylinders = zones.last().map_or(0, |zone| zone.1) as usize;
+    let cylinders = usize_from(zones.last().map_or(0, |zone| zone.1));
     let (mut ways, mut slope) = (0.0, 0.0);
     let mut bends = vec![0.0; cylinders + 1];
     for a in zones {
@@ -125,9 +129,9 @@ fn mean_over_distances(zones: &[(i64, i64, f64)], seek: &SeekTable, settle: f64,
             let weight = a.2 * b.2;
             for (start, sign) in [(b.0 - a.1, 1.0), (b.0 - a.0, -1.0), (b.1 - a.1, -1.0), (b.1 - a.0, 1.0)] {
                 if start <= 0 {
-                    ways += sign * weight * -start as f64;
+                    ways += sign * weight * f64_from(-start);
                     slope += sign * weight;
-                } else if let Some(bend) = bends.get_mut(start as usize) {
+                } else if let Some(bend) = bends.get_mut(usize_from(start)) {
                     *bend += sign * weight;
                 }
             }
@@ -139,7 +143,7 @@ fn mean_over_distances(zones: &[(i64, i64, f64)], seek: &SeekTable, settle: f64,
         slope += bend;
         // The other direction has as many ways.
         total += 2.0 * ways;
-        sum += 2.0 * ways * (seek.ns(distance as u32) as f64 + settle);
+        sum += 2.0 * ways * (f64::from(seek.ns(u32_from(distance))) + settle);
     }
     sum / total
 }

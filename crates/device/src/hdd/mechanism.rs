@@ -16,6 +16,7 @@
 use super::geometry::{Geometry, Place, Zone};
 use super::seek::SeekTable;
 use crate::service::Service;
+use raidlab_types::number::u32_from;
 use raidlab_types::{Instant, OpKind, Seed};
 use std::sync::Arc;
 
@@ -63,23 +64,23 @@ fn phase(seed: Seed, revolution_ns: u64) -> u64 {
 }
 
 impl Hdd {
-    pub fn new(plant: Plant, seed: Seed) -> Self {
+    pub(crate) fn new(plant: Plant, seed: Seed) -> Self {
         let phase = phase(seed, plant.geometry.revolution.divisor());
         Hdd { plant: Arc::new(plant), phase, cylinder: 0, head: 0 }
     }
 
     /// Another disk of the same model, its arm parked at cylinder 0; shares what is compiled.
-    pub fn twin(&self, seed: Seed) -> Self {
+    pub(crate) fn twin(&self, seed: Seed) -> Self {
         let phase = phase(seed, self.plant.geometry.revolution.divisor());
         Hdd { plant: Arc::clone(&self.plant), phase, cylinder: 0, head: 0 }
     }
 
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.plant.geometry.capacity
     }
 
     /// Movement and wait of an operation that would begin at `at`.
-    pub fn positioning_ns(&self, at: Instant, kind: OpKind, lba: u64) -> u64 {
+    pub(crate) fn positioning_ns(&self, at: Instant, kind: OpKind, lba: u64) -> u64 {
         let (overhead, write) = match kind {
             OpKind::Read => (self.plant.read_overhead_ns, false),
             OpKind::Write | OpKind::WriteZeroes => (self.plant.write_overhead_ns, true),
@@ -93,7 +94,7 @@ impl Hdd {
 
     /// The service of an operation that starts at `start`.
     #[inline]
-    pub fn serve(&mut self, start: Instant, kind: OpKind, lba: u64, sectors: u64) -> Service {
+    pub(crate) fn serve(&mut self, start: Instant, kind: OpKind, lba: u64, sectors: u64) -> Service {
         let (overhead, write) = match kind {
             OpKind::Read => (self.plant.read_overhead_ns, false),
             OpKind::Write | OpKind::WriteZeroes => (self.plant.write_overhead_ns, true),
@@ -106,7 +107,7 @@ impl Hdd {
     }
 
     /// The write of a pair directly after its read ended at `start`: the turnaround, then the same extent again.
-    pub fn serve_pair_write(&mut self, start: Instant, lba: u64, sectors: u64) -> Service {
+    pub(crate) fn serve_pair_write(&mut self, start: Instant, lba: u64, sectors: u64) -> Service {
         self.visit(start.as_ns(), self.plant.turnaround_ns, true, lba, sectors)
     }
 
@@ -150,7 +151,7 @@ impl Hdd {
         if distance == 0 && self.head == place.head {
             return 0;
         }
-        let moved = if distance == 0 { plant.head_switch_ns } else { plant.seek.ns(distance) as u64 };
+        let moved = if distance == 0 { plant.head_switch_ns } else { u64::from(plant.seek.ns(distance)) };
         moved + if write { plant.write_settle_ns } else { 0 }
     }
 }
@@ -169,11 +170,11 @@ impl Plant {
         let mut left = sectors - on_first;
         loop {
             let zone = &self.geometry.zones[index];
-            let steps = &self.steps[write as usize][index];
+            let steps = &self.steps[usize::from(write)][index];
             (track, left) = self.rest_of_zone(zone, steps, track, left, service);
             if left == 0 {
                 let (cylinder, head) = self.geometry.heads.div_rem(track);
-                return (sum, zone.first_cylinder + cylinder as u32, head as u32);
+                return (sum, zone.first_cylinder + u32_from(cylinder), u32_from(head));
             }
             // The first track of the next zone follows like that of any next cylinder.
             let next = &self.geometry.zones[index + 1];
@@ -187,7 +188,7 @@ impl Plant {
     /// The part of a transfer that lies on the tracks of `zone` after `track`; returns the last track and what is left.
     fn rest_of_zone(&self, zone: &Zone, steps: &Steps, track: u64, left: u64, service: &mut Service) -> (u64, u64) {
         let (whole, tail) = zone.per_track.div_rem(left);
-        let tracks = (whole + (tail > 0) as u64).min(zone.tracks - 1 - track);
+        let tracks = (whole + u64::from(tail > 0)).min(zone.tracks - 1 - track);
         let cylinders = self.geometry.heads.div_rem(track + tracks).0 - self.geometry.heads.div_rem(track).0;
         take_steps(service, cylinders, &steps.cylinder);
         take_steps(service, tracks - cylinders, &steps.head);

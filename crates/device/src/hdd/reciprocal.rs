@@ -12,7 +12,7 @@ pub(crate) struct Reciprocal {
 
 impl Reciprocal {
     /// Prepares division by `divisor`, which must not be 0.
-    pub fn new(divisor: u64) -> Self {
+    pub(crate) fn new(divisor: u64) -> Self {
         assert!(divisor > 0, "division by zero");
         // floor((2^64 - 1) / d): for d = 1 the true reciprocal would not fit, and being one short is mended below.
         Reciprocal { divisor, multiplier: u64::MAX / divisor }
@@ -20,8 +20,8 @@ impl Reciprocal {
 
     /// Quotient and remainder.
     #[inline]
-    pub fn div_rem(&self, dividend: u64) -> (u64, u64) {
-        let quotient = ((dividend as u128 * self.multiplier as u128) >> 64) as u64;
+    pub(crate) fn div_rem(&self, dividend: u64) -> (u64, u64) {
+        let quotient = ((u128::from(dividend) * u128::from(self.multiplier)) >> 64) as u64;
         let remainder = dividend - quotient * self.divisor;
         if remainder >= self.divisor {
             (quotient + 1, remainder - self.divisor)
@@ -32,13 +32,13 @@ impl Reciprocal {
 
     /// The remainder.
     #[inline]
-    pub fn rem(&self, dividend: u64) -> u64 {
+    pub(crate) fn rem(&self, dividend: u64) -> u64 {
         self.div_rem(dividend).1
     }
 
     /// What is divided by.
     #[inline]
-    pub fn divisor(&self) -> u64 {
+    pub(crate) fn divisor(&self) -> u64 {
         self.divisor
     }
 }

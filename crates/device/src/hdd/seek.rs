@@ -9,6 +9,7 @@
 //! J. Wilkes, *An introduction to disk drive modeling*, IEEE Computer 27(3), 1994.
 
 use crate::DeviceError;
+use raidlab_types::number::{saturating_u32, u32_from};
 use serde::{Deserialize, Serialize};
 
 /// Distances held one by one: 32 KiB, which stays in a first-level cache.
@@ -82,10 +83,10 @@ pub enum SeekSpec {
 impl SeekSpec {
     /// The seek over `distance` > 0 of `cylinders` cylinders, in ms.
     fn ms(&self, distance: u32, cylinders: u32) -> f64 {
-        let d = distance as f64;
+        let d = f64::from(distance);
         match self {
             SeekSpec::Lee { min_ms, avg_ms, max_ms } => {
-                let n = cylinders as f64;
+                let n = f64::from(cylinders);
                 let a = (-10.0 * min_ms + 15.0 * avg_ms - 5.0 * max_ms) / (3.0 * n.sqrt());
                 let b = (7.0 * min_ms - 15.0 * avg_ms + 8.0 * max_ms) / (3.0 * n);
                 a * (d - 1.0).sqrt() + b * (d - 1.0) + min_ms
@@ -93,7 +94,7 @@ impl SeekSpec {
             SeekSpec::Curve { a_ms, b_ms, c_ms } => a_ms + b_ms * d.sqrt() + c_ms * d,
             SeekSpec::Constant { ms } => *ms,
             SeekSpec::Linear { min_ms, avg_ms, max_ms } => {
-                let n = cylinders as f64;
+                let n = f64::from(cylinders);
                 if 3.0 * d <= n {
                     min_ms + (avg_ms - min_ms) * 3.0 * (d - 1.0) / n
                 } else {
@@ -144,7 +145,7 @@ fn interpolate(points: &[(u32, f64)], distance: u32) -> f64 {
     }
     let above = above.min(points.len() - 1);
     let ((d0, t0), (d1, t1)) = (points[above - 1], points[above]);
-    t0 + (t1 - t0) * (distance as f64 - d0 as f64) / (d1 as f64 - d0 as f64)
+    t0 + (t1 - t0) * (f64::from(distance) - f64::from(d0)) / (f64::from(d1) - f64::from(d0))
 }
 
 /// Seek times in ns by distance in cylinders.
@@ -159,7 +160,7 @@ pub(crate) struct SeekTable {
 impl SeekTable {
     /// Compiles `spec` for a disk of `cylinders` cylinders; no movement is shorter than `floor_ns` (the switch of head
     /// that may go with it, done while the arm moves).
-    pub fn new(spec: &SeekSpec, cylinders: u32, floor_ns: u32) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &SeekSpec, cylinders: u32, floor_ns: u32) -> Result<Self, DeviceError> {
         spec.check()?;
         let at = |distance: u32| -> Result<u32, DeviceError> {
             if distance == 0 {
@@ -170,14 +171,14 @@ impl SeekTable {
                 let message = format!("gives {ms} ms for a seek of {distance} cylinders; accepted: 0 to {MAX_MS} ms");
                 return Err(DeviceError::new(spec.key(), message));
             }
-            Ok(((ms * 1e6).round() as u32).max(floor_ns))
+            Ok(saturating_u32((ms * 1e6).round()).max(floor_ns))
         };
-        let near = (0..cylinders.min(NEAR as u32)).map(at).collect::<Result<_, _>>()?;
+        let near = (0..cylinders.min(u32_from(NEAR))).map(at).collect::<Result<_, _>>()?;
         if cylinders as usize <= NEAR {
             return Ok(SeekTable { near, far: Box::new([]), shift: 0 });
         }
         // The smallest power of two that covers the stroke in NEAR steps.
-        let shift = (cylinders.div_ceil(NEAR as u32)).next_power_of_two().trailing_zeros();
+        let shift = (cylinders.div_ceil(u32_from(NEAR))).next_power_of_two().trailing_zeros();
         // One point beyond the stroke, so that interpolation always finds a right neighbour.
         let far = (0..=(cylinders >> shift) + 1).map(|step| at(step << shift)).collect::<Result<_, _>>()?;
         Ok(SeekTable { near, far, shift })
@@ -185,7 +186,7 @@ impl SeekTable {
 
     /// The seek over `distance` cylinders, in ns.
     #[inline]
-    pub fn ns(&self, distance: u32) -> u32 {
+    pub(crate) fn ns(&self, distance: u32) -> u32 {
         match self.near.get(distance as usize) {
             Some(&ns) => ns,
             None => self.far_ns(distance),
@@ -195,9 +196,9 @@ impl SeekTable {
     #[inline]
     fn far_ns(&self, distance: u32) -> u32 {
         let step = (distance >> self.shift) as usize;
-        let within = (distance & ((1 << self.shift) - 1)) as i64;
-        let (left, right) = (self.far[step] as i64, self.far[step + 1] as i64);
-        (left + (((right - left) * within) >> self.shift)) as u32
+        let within = i64::from(distance & ((1 << self.shift) - 1));
+        let (left, right) = (i64::from(self.far[step]), i64::from(self.far[step + 1]));
+        u32_from(left + (((right - left) * within) >> self.shift))
     }
 }
 

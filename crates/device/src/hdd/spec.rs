@@ -12,6 +12,7 @@ use super::zone_spec::{Mapping, Skew, Sparing, ZoneSpec};
 use crate::error::{check_sector_bytes, ms_to_ns};
 use crate::fixed::default_sector_bytes;
 use crate::{DeviceError, Provenance, SchedulerSpec};
+use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -171,9 +172,9 @@ impl HddSpec {
         let zones = self.zone_inputs(revolution_ns, usable_ns)?;
         let geometry = Geometry::new(&zones, self.heads, revolution_ns, usable_ns);
         let head_switch_ns = ns("head_switch_ms", self.head_switch_ms)?;
-        let seek = SeekTable::new(&self.seek, geometry.cylinders, head_switch_ns as u32)?;
+        let seek = SeekTable::new(&self.seek, geometry.cylinders, u32_from(head_switch_ns))?;
         let write_settle_ns = ns("write_settle_ms", self.write_settle_ms)?;
-        let next_cylinder = if geometry.cylinders > 1 { seek.ns(1) as u64 } else { 0 };
+        let next_cylinder = if geometry.cylinders > 1 { u64::from(seek.ns(1)) } else { 0 };
         let steps_with = |settle: u64| {
             let step = |skew: u64, movement: u64| boundary(skew + gap_ns, movement + settle, revolution_ns);
             let of_zone = |zone: &ZoneInput| Steps {
@@ -212,7 +213,7 @@ impl HddSpec {
         if !(1..=4096).contains(&self.zones.len()) {
             return Err(DeviceError::new("zones", format!("{} zones; accepted: 1 to 4096", self.zones.len())));
         }
-        let cylinders: u64 = self.zones.iter().map(|zone| zone.cylinders as u64).sum();
+        let cylinders: u64 = self.zones.iter().map(|zone| u64::from(zone.cylinders)).sum();
         if cylinders > 1 << 24 {
             return Err(DeviceError::new("zones", format!("{cylinders} cylinders; accepted: up to {}", 1 << 24)));
         }
@@ -245,8 +246,10 @@ impl HddSpec {
 fn skew_ns(key: &str, skew: Skew, per_track: u32, revolution: u64, usable: u64) -> Result<u64, DeviceError> {
     let ns = match skew {
         Skew::Ms(ms) => ms_to_ns(key, ms, MAX_MS)?,
-        Skew::Sectors(sectors) => (sectors as f64 * usable as f64 / per_track as f64).round() as u64,
-        Skew::Revolutions(share) => ms_to_ns(key, share * revolution as f64 / 1e6, MAX_MS)?,
+        Skew::Sectors(sectors) => {
+            saturating_u64((f64::from(sectors) * f64_from(usable) / f64::from(per_track)).round())
+        }
+        Skew::Revolutions(share) => ms_to_ns(key, share * f64_from(revolution) / 1e6, MAX_MS)?,
     };
     Ok(ns % revolution)
 }

@@ -99,7 +99,7 @@ const NO_PAIR: u64 = u64::MAX;
 impl Waiting {
     /// The operation as the device counts it: in its own sectors, arrived at `now` after `sequence` others.
     #[inline]
-    pub fn new(op: &Operation, sectors_each: u64, now: Instant, sequence: u64) -> Self {
+    pub(crate) fn new(op: &Operation, sectors_each: u64, now: Instant, sequence: u64) -> Self {
         Waiting {
             id: op.id,
             kind: op.kind,
@@ -115,7 +115,7 @@ impl Waiting {
 
     /// The other half of its pair.
     #[inline]
-    pub fn pair_with(&self) -> Option<OpId> {
+    pub(crate) fn pair_with(&self) -> Option<OpId> {
         (self.pair != NO_PAIR).then_some(OpId(self.pair))
     }
 }
@@ -174,7 +174,7 @@ pub(crate) struct Queue {
 impl Queue {
     /// An empty queue of a device of `capacity` sectors that holds `depth` operations, those in service on its `servers`
     /// included.
-    pub fn new(spec: SchedulerSpec, capacity: u64, depth: Option<u32>, servers: usize) -> Self {
+    pub(crate) fn new(spec: SchedulerSpec, capacity: u64, depth: Option<u32>, servers: usize) -> Self {
         let scheduler = match spec {
             SchedulerSpec::Fifo => Scheduler::Fifo(Fifo::default()),
             SchedulerSpec::Sstf => Scheduler::Sstf(Sstf::default()),
@@ -189,7 +189,7 @@ impl Queue {
     }
 
     #[inline]
-    pub fn push(&mut self, waiting: Waiting) {
+    pub(crate) fn push(&mut self, waiting: Waiting) {
         self.waiting += 1;
         if self.room != usize::MAX && self.is_full() {
             return self.push_outside(waiting);
@@ -204,14 +204,14 @@ impl Queue {
 
     /// Puts `waiting` before everything but what was put there earlier.
     #[inline]
-    pub fn push_head(&mut self, waiting: Waiting) {
+    pub(crate) fn push_head(&mut self, waiting: Waiting) {
         self.waiting += 1;
         self.head.push_back(waiting);
     }
 
     /// The operation to serve from `now` on.
     #[inline]
-    pub fn take(&mut self, now: Instant, arm: Arm, positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
+    pub(crate) fn take(&mut self, now: Instant, arm: Arm, positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
         self.waiting = self.waiting.saturating_sub(1);
         if !self.head.is_empty() {
             return self.take_head();
@@ -250,7 +250,7 @@ impl Queue {
     }
 
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting
     }
 }

@@ -4,6 +4,7 @@
 //! together: inserting one shifts a few cache lines at the depths that disks see.
 
 use super::Waiting;
+use raidlab_types::number::u32_from;
 
 /// An address, and where the rest of the operation lies.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +29,7 @@ impl Default for Sorted {
 }
 
 impl Sorted {
-    pub fn push(&mut self, waiting: Waiting) {
+    pub(super) fn push(&mut self, waiting: Waiting) {
         let key = |slot| Key { lba: waiting.lba, slot };
         let at = self.keys.partition_point(|other| other.lba <= waiting.lba);
         match self.free.pop() {
@@ -40,35 +41,35 @@ impl Sorted {
                 self.slab.push(waiting);
                 // Room to take every slot back, reserved now: taking must not allocate.
                 self.free.reserve(self.slab.len());
-                self.keys.insert(at, key(self.slab.len() as u32 - 1));
+                self.keys.insert(at, key(u32_from(self.slab.len()) - 1));
             }
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
     /// The one at this place in the order.
-    pub fn get(&self, index: usize) -> &Waiting {
+    pub(super) fn get(&self, index: usize) -> &Waiting {
         &self.slab[self.keys[index].slot as usize]
     }
 
     /// Takes out the one at this place in the order.
-    pub fn remove(&mut self, index: usize) -> Waiting {
+    pub(super) fn remove(&mut self, index: usize) -> Waiting {
         let slot = self.keys.remove(index).slot;
         self.free.push(slot);
         self.slab[slot as usize]
     }
 
     /// The place of the first whose address is `lba` or higher.
-    pub fn from(&self, lba: u64) -> Option<usize> {
+    pub(super) fn from(&self, lba: u64) -> Option<usize> {
         let index = self.keys.partition_point(|key| key.lba < lba);
         (index < self.keys.len()).then_some(index)
     }
 
     /// The place of the earliest of those with the highest address below `lba`.
-    pub fn below(&self, lba: u64) -> Option<usize> {
+    pub(super) fn below(&self, lba: u64) -> Option<usize> {
         let last = self.keys.partition_point(|key| key.lba < lba).checked_sub(1)?;
         let highest = self.keys[last].lba;
         Some(self.keys.partition_point(|key| key.lba < highest))

@@ -6,6 +6,7 @@
 
 use super::sorted::Sorted;
 use super::{Arm, Schedule, Waiting};
+use raidlab_types::number::u64_from;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Vscan {
@@ -16,8 +17,8 @@ pub(crate) struct Vscan {
 }
 
 impl Vscan {
-    pub fn new(percent: u8, capacity: u64) -> Self {
-        let turn = (capacity as u128 * percent as u128 / 100) as u64;
+    pub(super) fn new(percent: u8, capacity: u64) -> Self {
+        let turn = u64_from(u128::from(capacity) * u128::from(percent) / 100);
         Vscan { waiting: Sorted::default(), down: false, turn }
     }
 }

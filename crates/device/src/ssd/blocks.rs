@@ -7,6 +7,7 @@
 //! and victims are not listed. Counts never leave 0 to the units of a block.
 
 use super::geometry::{Geometry, NONE};
+use raidlab_types::number::u32_from;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -54,7 +55,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    pub fn new(geometry: &Geometry, victim: Victim) -> Self {
+    pub(super) fn new(geometry: &Geometry, victim: Victim) -> Self {
         let blocks = (geometry.dies * geometry.blocks_per_die) as usize;
         let (dies, lists) = (geometry.dies as usize, geometry.units_per_block as usize + 1);
         let listed = match victim {
@@ -69,19 +70,19 @@ impl Blocks {
     }
 
     #[inline]
-    pub fn valid(&self, block: u32) -> u32 {
+    pub(super) fn valid(&self, block: u32) -> u32 {
         self.valid[block as usize]
     }
 
     /// A unit of the open block has become valid.
     #[inline]
-    pub fn gain(&mut self, block: u32) {
+    pub(super) fn gain(&mut self, block: u32) {
         self.valid[block as usize] += 1;
     }
 
     /// A unit is no longer valid, wherever its block stands.
     #[inline]
-    pub fn lose(&mut self, die: u32, block: u32) {
+    pub(super) fn lose(&mut self, die: u32, block: u32) {
         let held = self.valid[block as usize];
         debug_assert!(held > 0, "block {block} holds nothing");
         self.valid[block as usize] = held - 1;
@@ -98,7 +99,7 @@ impl Blocks {
     }
 
     /// A block is full: from now on it may be a victim.
-    pub fn list(&mut self, die: u32, block: u32) {
+    pub(super) fn list(&mut self, die: u32, block: u32) {
         match &mut self.listed {
             Listed::Greedy { heads, links, least } => {
                 let held = self.valid[block as usize];
@@ -110,14 +111,14 @@ impl Blocks {
     }
 
     /// Takes the next victim of a die out of the lists; none where no block is full.
-    pub fn take_victim(&mut self, die: u32) -> Option<u32> {
+    pub(super) fn take_victim(&mut self, die: u32) -> Option<u32> {
         match &mut self.listed {
             Listed::Greedy { heads, links, least } => {
                 let heads = &mut heads[die as usize * self.lists..][..self.lists];
                 let held = (least[die as usize] as usize..self.lists).find(|&held| heads[held] != NONE)?;
-                least[die as usize] = held as u32;
+                least[die as usize] = u32_from(held);
                 let block = heads[held];
-                unlink(heads, links, held as u32, block);
+                unlink(heads, links, u32_from(held), block);
                 Some(block)
             }
             Listed::Fifo(queues) => queues[die as usize].pop_front(),

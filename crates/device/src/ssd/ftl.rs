@@ -22,6 +22,7 @@
 
 use super::blocks::{Blocks, Victim};
 use super::geometry::{Geometry, NONE};
+use raidlab_types::number::{u32_from, usize_from};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -70,7 +71,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// What came on top of `before`.
-    pub fn since(&self, before: &Counts) -> Counts {
+    pub(super) fn since(&self, before: &Counts) -> Counts {
         Counts {
             host: self.host - before.host,
             moved: self.moved - before.moved,
@@ -120,7 +121,7 @@ pub(crate) struct Ftl {
 
 impl Ftl {
     /// A drive on which nothing was ever written.
-    pub fn new(geometry: Geometry, victim: Victim, placement: Placement) -> Self {
+    pub(super) fn new(geometry: Geometry, victim: Victim, placement: Placement) -> Self {
         let die = |d: u32| {
             let first = d * geometry.blocks_per_die;
             Die {
@@ -138,7 +139,7 @@ impl Ftl {
         };
         Ftl {
             map: vec![NONE; geometry.logical_units() as usize],
-            back: vec![NONE; geometry.physical_units() as usize],
+            back: vec![NONE; usize_from(geometry.physical_units())],
             blocks: Blocks::new(&geometry, victim),
             dies: (0..geometry.dies).map(die).collect(),
             placement,
@@ -149,12 +150,12 @@ impl Ftl {
         }
     }
 
-    pub fn geometry(&self) -> &Geometry {
+    pub(super) fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
     /// From here on it counts: nobody waits for what was written before.
-    pub fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.counts = Counts::default();
         self.dies.iter_mut().for_each(|die| die.waiting = 0);
     }
@@ -162,7 +163,7 @@ impl Ftl {
     /// The die and the flash page a logical unit is read from; none where it was never written or is still in the drive's
     /// memory.
     #[inline]
-    pub fn page_of(&self, unit: u32) -> Option<(u32, u32)> {
+    pub(super) fn page_of(&self, unit: u32) -> Option<(u32, u32)> {
         let physical = self.map[unit as usize];
         if physical == NONE {
             return None;
@@ -175,7 +176,7 @@ impl Ftl {
     }
 
     /// The die that holds a unit; none where it was never written.
-    pub fn holder(&self, unit: u32) -> Option<u32> {
+    pub(super) fn holder(&self, unit: u32) -> Option<u32> {
         let physical = self.map[unit as usize];
         (physical != NONE).then(|| self.die_of(unit, physical))
     }
@@ -191,7 +192,7 @@ impl Ftl {
 
     /// The host writes a unit.
     #[inline]
-    pub fn write(&mut self, unit: u32, orders: &mut impl Orders) {
+    pub(super) fn write(&mut self, unit: u32, orders: &mut impl Orders) {
         self.forget(unit);
         let die = match self.placement {
             Placement::Dynamic => self.die_in_turn(orders),
@@ -204,13 +205,13 @@ impl Ftl {
     }
 
     /// The host needs a unit no longer.
-    pub fn discard(&mut self, unit: u32) {
+    pub(super) fn discard(&mut self, unit: u32) {
         self.forget(unit);
         self.map[unit as usize] = NONE;
     }
 
     /// Programs a page that is not full, if the host waits for it.
-    pub fn pad(&mut self, die: u32, orders: &mut impl Orders) {
+    pub(super) fn pad(&mut self, die: u32, orders: &mut impl Orders) {
         let state = &mut self.dies[die as usize];
         if state.waiting == 0 {
             return;
@@ -289,7 +290,7 @@ impl Ftl {
         let geometry = &self.geometry;
         let state = &mut self.dies[die as usize];
         if state.victim == NONE {
-            let left = state.free.len() as u32 * geometry.units_per_block + geometry.units_per_block - state.fill;
+            let left = u32_from(state.free.len()) * geometry.units_per_block + geometry.units_per_block - state.fill;
             if left > geometry.units_per_block + geometry.units_per_page {
                 return;
             }
@@ -305,7 +306,7 @@ impl Ftl {
         loop {
             let state = &mut self.dies[die as usize];
             if state.victim == NONE {
-                let left = state.free.len() as u32 * units_per_block + units_per_block - state.fill;
+                let left = u32_from(state.free.len()) * units_per_block + units_per_block - state.fill;
                 if left > units_per_block + units_per_page {
                     return;
                 }
@@ -340,7 +341,7 @@ impl Ftl {
         let units = self.geometry.units_per_page;
         let first = victim * self.geometry.units_per_block + state.page * units;
         state.page += 1;
-        let held = (first..first + units).filter(|&at| self.back[at as usize] != NONE).count() as u32;
+        let held = u32_from((first..first + units).filter(|&at| self.back[at as usize] != NONE).count());
         if held > 0 {
             orders.read(die, held);
         }

@@ -100,7 +100,7 @@ const NEVER: (u64, usize) = (u64::MAX, 0);
 
 impl Medium {
     /// Idle flash with a cache of so many units, or none.
-    pub fn new(timings: Timings, dies: u32, channels: u32, cache_units: Option<u32>) -> Self {
+    pub(super) fn new(timings: Timings, dies: u32, channels: u32, cache_units: Option<u32>) -> Self {
         Medium {
             timings,
             dies: vec![Die::default(); dies as usize],
@@ -116,7 +116,7 @@ impl Medium {
 
     /// Work that begins before `now` is under way. Nobody will ask for a time before `floor` any more.
     #[inline]
-    pub fn advance(&mut self, floor: u64, now: u64) {
+    pub(super) fn advance(&mut self, floor: u64, now: u64) {
         self.floor = floor;
         while self.next.0 < now {
             self.begin_next();
@@ -125,7 +125,7 @@ impl Medium {
 
     /// Reads `units` of a page for the host, who asks at `from`; returns when they have left the channel.
     #[inline]
-    pub fn read(&mut self, die: u32, from: u64, units: u32) -> u64 {
+    pub(super) fn read(&mut self, die: u32, from: u64, units: u32) -> u64 {
         let at = die as usize;
         let start = from.max(self.dies[at].free_at);
         let sent = self.sense(at, start, units);
@@ -138,7 +138,7 @@ impl Medium {
 
     /// When the cache takes a unit that is there at `at`, which it does then. What is ordered next may begin from then on.
     #[inline]
-    pub fn admit(&mut self, at: u64) -> u64 {
+    pub(super) fn admit(&mut self, at: u64) -> u64 {
         let mut at = at;
         while self.cache.taken >= self.cache.capacity {
             match self.cache.releases.peek() {
@@ -160,7 +160,7 @@ impl Medium {
     }
 
     /// When everything of the host's that was ordered of a die is on the flash.
-    pub fn finish(&mut self, die: u32) -> u64 {
+    pub(super) fn finish(&mut self, die: u32) -> u64 {
         while self.dies[die as usize].host_units > 0 {
             self.begin_next();
         }
@@ -168,19 +168,19 @@ impl Medium {
     }
 
     /// What is ordered next may begin at `at`.
-    pub fn set_ready(&mut self, at: u64) {
+    pub(super) fn set_ready(&mut self, at: u64) {
         self.ready = at;
     }
 
     /// How long the busiest die and the busiest channel worked since the totals were started, up to `now`.
-    pub fn busiest(&self, now: u64) -> (u64, u64) {
+    pub(super) fn busiest(&self, now: u64) -> (u64, u64) {
         let dies = self.meters.iter().map(|meter| meter.busy(now)).max();
         let channels = self.channels.iter().map(|channel| channel.busy(now)).max();
         (dies.unwrap_or(0), channels.unwrap_or(0))
     }
 
     /// Starts the totals anew.
-    pub fn reset_busy(&mut self, now: u64) {
+    pub(super) fn reset_busy(&mut self, now: u64) {
         self.meters.iter_mut().for_each(|meter| meter.reset(now));
         self.channels.iter_mut().for_each(|channel| channel.reset(now));
     }

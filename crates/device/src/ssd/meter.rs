@@ -21,7 +21,7 @@ pub(crate) struct Meter {
 impl Meter {
     /// It works from `start` to `end`, and on nothing else before that.
     #[inline]
-    pub fn works(&mut self, start: u64, end: u64) {
+    pub(super) fn works(&mut self, start: u64, end: u64) {
         self.known += end - start;
         let latest = &mut self.stretches[self.latest];
         debug_assert!(latest.1 <= start, "work in order");
@@ -34,12 +34,12 @@ impl Meter {
     }
 
     /// How long it worked since the totals were started, up to `now`.
-    pub fn busy(&self, now: u64) -> u64 {
+    pub(super) fn busy(&self, now: u64) -> u64 {
         self.worked(now) - self.before
     }
 
     /// Starts the totals anew.
-    pub fn reset(&mut self, now: u64) {
+    pub(super) fn reset(&mut self, now: u64) {
         self.before = self.worked(now);
     }
 

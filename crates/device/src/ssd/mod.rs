@@ -39,6 +39,7 @@ pub use blocks::Victim;
 pub use ftl::Placement;
 use ftl::{Counts, Ftl};
 use medium::Medium;
+use raidlab_types::number::u32_from;
 use raidlab_types::{OpKind, Seed};
 use spec::Works;
 pub use spec::{Initial, SsdSpec};
@@ -82,7 +83,7 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 
 impl Ssd {
-    pub fn new(spec: &SsdSpec, seed: Seed) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &SsdSpec, seed: Seed) -> Result<Self, DeviceError> {
         Ok(Ssd::of(Arc::new(spec.compile()?), seed))
     }
 
@@ -100,20 +101,20 @@ impl Ssd {
     }
 
     /// Another drive of the same model, with a past of its own.
-    pub fn twin(&self, seed: Seed) -> Self {
+    pub(crate) fn twin(&self, seed: Seed) -> Self {
         Ssd::of(Arc::clone(&self.works), seed)
     }
 
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.works.capacity_sectors
     }
 
-    pub fn queue_depth(&self) -> usize {
+    pub(crate) fn queue_depth(&self) -> usize {
         self.works.queue_depth
     }
 
     /// Does now what the first command would have to wait for.
-    pub fn prepare(&mut self) {
+    pub(crate) fn prepare(&mut self) {
         if self.ftl.is_none() {
             self.ftl = Some(precondition::prepared(&self.works, self.seed));
         }
@@ -121,7 +122,7 @@ impl Ssd {
 
     /// What was written to the flash since the totals were started, and how busy its parts were up to `now`, which must
     /// not lie before the last command.
-    pub fn totals(&mut self, now: u64) -> FlashTotals {
+    pub(crate) fn totals(&mut self, now: u64) -> FlashTotals {
         self.medium.advance(self.clock, now);
         let counts = self.counts().since(&self.before);
         let bytes = |units: u64| units * self.works.unit_bytes;
@@ -138,7 +139,7 @@ impl Ssd {
     }
 
     /// Starts the totals anew at `now`.
-    pub fn reset_totals(&mut self, now: u64) {
+    pub(crate) fn reset_totals(&mut self, now: u64) {
         self.medium.advance(self.clock, now);
         self.before = self.counts();
         self.medium.reset_busy(now);
@@ -150,7 +151,7 @@ impl Ssd {
     }
 
     /// The visit of a command.
-    pub fn serve(&mut self, asked: Asked) -> Visit {
+    pub(crate) fn serve(&mut self, asked: Asked) -> Visit {
         self.prepare();
         // A driver on a real clock may be late to let a command in, and name a time before the last one's.
         self.clock = self.clock.max(asked.now);
@@ -177,7 +178,7 @@ impl Ssd {
         let mut command = works.link.command;
         let (mut sector, mut done) = (asked.lba, from);
         while sector < asked.end() {
-            let first = (sector / works.unit_sectors) as u32;
+            let first = u32_from(sector / works.unit_sectors);
             let page = ftl.page_of(first);
             let mut units = 1;
             let reached = |units: u32| u64::from(first + units) * works.unit_sectors;
@@ -223,7 +224,7 @@ impl Ssd {
         let (unit_sectors, mut taken) = (self.works.unit_sectors, sent);
         for unit in first / unit_sectors..stop.div_ceil(unit_sectors) {
             let is_whole = first <= unit * unit_sectors && (unit + 1) * unit_sectors <= stop;
-            let unit = unit as u32;
+            let unit = u32_from(unit);
             // The rest of a unit that is not overwritten as a whole must be read first.
             let ready = match ftl.page_of(unit) {
                 Some((die, _)) if !is_whole => sent.max(self.medium.read(die, from, 1)),
@@ -240,7 +241,7 @@ impl Ssd {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
         let (mut done, mut last) = (0, None);
         for unit in asked.lba / self.works.unit_sectors..asked.end().div_ceil(self.works.unit_sectors) {
-            let holder = ftl.holder(unit as u32);
+            let holder = ftl.holder(u32_from(unit));
             // What was written together mostly lies together.
             if let Some(die) = holder.filter(|_| holder != last) {
                 ftl.pad(die, &mut self.medium);
@@ -268,7 +269,7 @@ impl Ssd {
     fn discard(&mut self, asked: &Asked) -> u64 {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
         let units = asked.lba.div_ceil(self.works.unit_sectors)..asked.end() / self.works.unit_sectors;
-        units.for_each(|unit| ftl.discard(unit as u32));
+        units.for_each(|unit| ftl.discard(u32_from(unit)));
         self.clock + self.works.write_overhead
     }
 }

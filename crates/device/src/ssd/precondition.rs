@@ -13,6 +13,7 @@ use super::blocks::Victim;
 use super::ftl::{Ftl, Placement};
 use super::geometry::Geometry;
 use super::spec::{Initial, Works};
+use raidlab_types::number::{f64_from, u32_from, usize_from};
 use raidlab_types::{CounterRng, Seed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -77,8 +78,8 @@ fn settle(ftl: &mut Ftl, units: u64) {
         let before = ftl.counts;
         overwrite(ftl, &mut rng, (units / PARTS).max(1));
         let (host, moved) = (ftl.counts.host - before.host, ftl.counts.moved - before.moved);
-        seen.push(1.0 + moved as f64 / host as f64);
-        let turn = PARTS as usize;
+        seen.push(1.0 + f64_from(moved) / f64_from(host));
+        let turn = usize_from(PARTS);
         if seen.len() > 2 * turn && [turn, turn / 2].iter().all(|&ago| back(&seen, ago).abs() <= SETTLED) {
             return;
         }
@@ -87,5 +88,5 @@ fn settle(ftl: &mut Ftl, units: u64) {
 
 fn overwrite(ftl: &mut Ftl, rng: &mut CounterRng, writes: u64) {
     let units = u64::from(ftl.geometry().logical_units());
-    (0..writes).for_each(|_| ftl.write(rng.below(units) as u32, &mut ()));
+    (0..writes).for_each(|_| ftl.write(u32_from(rng.below(units)), &mut ()));
 }

@@ -8,6 +8,7 @@ use super::timeline::Timeline;
 use crate::error::{check_sector_bytes, ms_to_ns};
 use crate::fixed::default_sector_bytes;
 use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use raidlab_types::{Duration, OpKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -151,8 +152,8 @@ pub(crate) struct Link {
 
 impl Link {
     #[inline]
-    pub fn transfer(&self, bytes: u64) -> u64 {
-        (bytes as f64 * self.ns_per_byte + 0.5) as u64
+    pub(crate) fn transfer(&self, bytes: u64) -> u64 {
+        saturating_u64(f64_from(bytes) * self.ns_per_byte + 0.5)
     }
 }
 
@@ -171,7 +172,7 @@ fn count(key: &str, value: u32, least: u32, most: u32) -> Result<u32, DeviceErro
 /// Microseconds as whole nanoseconds, from `least_us` to a second.
 fn us_to_ns(key: &str, us: f64, least_us: f64) -> Result<u64, DeviceError> {
     match (least_us..=1e6).contains(&us) {
-        true => Ok((us * 1e3).round() as u64),
+        true => Ok(saturating_u64((us * 1e3).round())),
         false => Err(wrong(key, format!("{us} us must lie between {least_us} and 1000000 us"))),
     }
 }
@@ -190,7 +191,7 @@ impl SsdSpec {
         check_sector_bytes(self.sector_bytes)?;
         let geometry = self.geometry()?;
         let channel = ns_per_byte("channel_mb_s", self.channel_mb_s)?;
-        let moving = |bytes: u32| ((f64::from(bytes) * channel).round() as u64).max(1);
+        let moving = |bytes: u32| saturating_u64((f64::from(bytes) * channel).round()).max(1);
         let timings = Timings {
             read: us_to_ns("read_us", self.read_us, 0.001)?,
             program: us_to_ns("program_us", self.program_us, 0.001)?,
@@ -253,7 +254,7 @@ impl SsdSpec {
         }
         let spare = 1.0 + self.spare_percent / 100.0;
         // Never less than a whole block to spare, or a die could be full of what is valid.
-        let for_data = (units_per_die as f64 * spare / units_per_block as f64).round() as u64;
+        let for_data = saturating_u64((f64_from(units_per_die) * spare / f64_from(units_per_block)).round());
         let blocks_per_die = for_data.max(units_per_die.div_ceil(units_per_block) + 1) + 1;
         let physical = blocks_per_die * units_per_block * u64::from(dies);
         if physical > MAX_UNITS {
@@ -266,9 +267,9 @@ impl SsdSpec {
         Ok(Geometry {
             dies,
             units_per_page,
-            units_per_block: units_per_block as u32,
-            blocks_per_die: blocks_per_die as u32,
-            units_per_die: units_per_die as u32,
+            units_per_block: u32_from(units_per_block),
+            blocks_per_die: u32_from(blocks_per_die),
+            units_per_die: u32_from(units_per_die),
         })
     }
 
@@ -284,7 +285,7 @@ impl SsdSpec {
             let message = format!("{} must be 0 or at least {least}, two pages a die", self.cache_bytes);
             return Err(wrong("cache_bytes", message));
         }
-        Ok(Some(units as u32))
+        Ok(Some(u32_from(units)))
     }
 
     /// Flash over user data, whole blocks counted; what write amplification depends on.
@@ -329,8 +330,8 @@ impl Works {
         let mut done = 0;
         for piece in 0..bytes.div_ceil(page) {
             let part = (bytes - piece * page).min(page);
-            let units = part.div_ceil(self.unit_bytes) as u32;
-            let die = (piece % u64::from(self.geometry.dies)) as u32;
+            let units = u32_from(part.div_ceil(self.unit_bytes));
+            let die = u32_from(piece % u64::from(self.geometry.dies));
             let ready = medium.read(die, self.read_overhead, units);
             done = link.book(0, ready, command + self.link.transfer(part)).max(done);
             command = 0;

@@ -21,7 +21,7 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// Books `length` ns, not before `from`; returns the end. Nobody will ask for a time before `floor` any more.
     #[inline]
-    pub fn book(&mut self, floor: u64, from: u64, length: u64) -> u64 {
+    pub(super) fn book(&mut self, floor: u64, from: u64, length: u64) -> u64 {
         while self.taken.front().is_some_and(|&(_, end)| end <= floor) {
             self.taken.pop_front();
         }
@@ -37,12 +37,12 @@ impl Timeline {
     }
 
     /// How long it was busy since the totals were started, up to `now`, which lies not before the floor.
-    pub fn busy(&self, now: u64) -> u64 {
+    pub(super) fn busy(&self, now: u64) -> u64 {
         self.worked(now) - self.before
     }
 
     /// Starts the totals anew.
-    pub fn reset(&mut self, now: u64) {
+    pub(super) fn reset(&mut self, now: u64) {
         self.before = self.worked(now);
     }
 

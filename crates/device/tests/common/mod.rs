@@ -4,24 +4,24 @@
 use raidlab_device::{Completion, Device, DeviceSpec, PairPricing};
 use raidlab_types::{Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};
 
-pub const AMDAHL: &str = include_str!("../../../../devices/original/amdahl6380.toml");
-pub const HDD_7200: &str = include_str!("../../../../devices/hdd-7200.toml");
-pub const SSD_SATA: &str = include_str!("../../../../devices/ssd-sata.toml");
-pub const SSD_NVME: &str = include_str!("../../../../devices/ssd-nvme.toml");
-pub const FIXED: &str = include_str!("../../../../devices/fixed-100us.toml");
+pub(crate) const AMDAHL: &str = include_str!("../../../../devices/original/amdahl6380.toml");
+pub(crate) const HDD_7200: &str = include_str!("../../../../devices/hdd-7200.toml");
+pub(crate) const SSD_SATA: &str = include_str!("../../../../devices/ssd-sata.toml");
+pub(crate) const SSD_NVME: &str = include_str!("../../../../devices/ssd-nvme.toml");
+pub(crate) const FIXED: &str = include_str!("../../../../devices/fixed-100us.toml");
 
 /// The spec in a device file.
-pub fn file(text: &str) -> DeviceSpec {
+pub(crate) fn file(text: &str) -> DeviceSpec {
     toml::from_str(text).unwrap()
 }
 
 /// The spec in a JSON text.
-pub fn json(text: &str) -> DeviceSpec {
+pub(crate) fn json(text: &str) -> DeviceSpec {
     serde_json::from_str(text).unwrap()
 }
 
 /// A small zoned disk with skews, switches, settling and overheads that have nothing in common.
-pub fn small_disk() -> DeviceSpec {
+pub(crate) fn small_disk() -> DeviceSpec {
     json(
         r#"{"kind": "hdd", "revolution_ms": 10.0, "heads": 3, "track_gap_ms": 0.37,
             "zones": [{"cylinders": 40, "sectors_per_track": 70, "track_skew": {"sectors": 7}},
@@ -33,7 +33,7 @@ pub fn small_disk() -> DeviceSpec {
 }
 
 /// A disk with all its electronics, small enough that everything meets everything; the bits of `flags` switch rules on.
-pub fn busy_disk(write_back: &str, read_ahead: &str, flags: u8) -> DeviceSpec {
+pub(crate) fn busy_disk(write_back: &str, read_ahead: &str, flags: u8) -> DeviceSpec {
     let flag = |bit: u8| flags & (1 << bit) != 0;
     json(&format!(
         r#"{{"kind": "hdd", "rpm": 6000, "heads": 2, "head_switch_ms": 0.6, "write_settle_ms": -0.1,
@@ -64,16 +64,16 @@ pub fn busy_disk(write_back: &str, read_ahead: &str, flags: u8) -> DeviceSpec {
     ))
 }
 
-pub fn device(spec: &DeviceSpec, pricing: PairPricing) -> Device {
+pub(crate) fn device(spec: &DeviceSpec, pricing: PairPricing) -> Device {
     Device::new(spec, spec_sector(spec), pricing, Seed::new(11)).unwrap()
 }
 
 /// The device's own sector.
-pub fn spec_sector(spec: &DeviceSpec) -> u32 {
+pub(crate) fn spec_sector(spec: &DeviceSpec) -> u32 {
     spec.sector_bytes()
 }
 
-pub fn op(id: u64, kind: OpKind, lba: u64, sectors: u64) -> Operation {
+pub(crate) fn op(id: u64, kind: OpKind, lba: u64, sectors: u64) -> Operation {
     Operation {
         id: OpId(id),
         tag: 0,
@@ -87,12 +87,12 @@ pub fn op(id: u64, kind: OpKind, lba: u64, sectors: u64) -> Operation {
     }
 }
 
-pub fn read(id: u64, lba: u64, sectors: u64) -> Operation {
+pub(crate) fn read(id: u64, lba: u64, sectors: u64) -> Operation {
     op(id, OpKind::Read, lba, sectors)
 }
 
 /// The read and the write of a read-modify-write pair.
-pub fn pair(read_id: u64, write_id: u64, lba: u64, sectors: u64) -> (Operation, Operation) {
+pub(crate) fn pair(read_id: u64, write_id: u64, lba: u64, sectors: u64) -> (Operation, Operation) {
     let mut first = read(read_id, lba, sectors);
     let mut second = op(write_id, OpKind::Write, lba, sectors);
     (first.pair_with, second.pair_with) = (Some(OpId(write_id)), Some(OpId(read_id)));
@@ -100,7 +100,7 @@ pub fn pair(read_id: u64, write_id: u64, lba: u64, sectors: u64) -> (Operation, 
 }
 
 /// Runs the device until it is idle; what completed, in order.
-pub fn drain(device: &mut Device) -> Vec<Completion> {
+pub(crate) fn drain(device: &mut Device) -> Vec<Completion> {
     let mut all = Vec::new();
     while let Some(now) = device.poll_timeout() {
         while let Some(done) = device.poll_done(now) {
@@ -111,13 +111,13 @@ pub fn drain(device: &mut Device) -> Vec<Completion> {
 }
 
 /// One operation alone, from `now`.
-pub fn alone(device: &mut Device, now: Instant, op: Operation) -> Completion {
+pub(crate) fn alone(device: &mut Device, now: Instant, op: Operation) -> Completion {
     device.handle_op(now, op);
     let done = drain(device);
     assert_eq!(done.len(), 1);
     done[0]
 }
 
-pub fn at(ns: u64) -> Instant {
+pub(crate) fn at(ns: u64) -> Instant {
     Instant::from_ns(ns)
 }

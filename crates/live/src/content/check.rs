@@ -17,6 +17,7 @@
 
 use super::report::{ContentReport, Wrong, WrongKind};
 use super::stamp::{Sealed, Stamp, Stamper};
+use raidlab_types::number::usize_from;
 use raidlab_types::{Duration, Extent, Instant, Lba};
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +84,7 @@ pub(crate) enum Writers {
 
 /// A write that was acknowledged, or one sector of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub(crate) struct Written {
     /// Target, or volume of an array.
     pub volume: u32,
     /// What is to be read back.
@@ -134,7 +135,7 @@ pub(crate) struct ContentCheck {
 
 impl ContentCheck {
     /// For requests of which at most `depth` are in flight; nothing if nothing is to be compared.
-    pub fn new(stamper: Stamper, verify: Verify, writers: Writers, depth: u32) -> Option<ContentCheck> {
+    pub(crate) fn new(stamper: Stamper, verify: Verify, writers: Writers, depth: u32) -> Option<ContentCheck> {
         if verify == Verify::Off {
             return None;
         }
@@ -173,7 +174,7 @@ impl ContentCheck {
 
     /// A read begins. Its mark, for [`Self::read_ends`]: 0 if it is not looked at.
     #[inline]
-    pub fn read_begins(&mut self, now: Instant) -> u64 {
+    pub(crate) fn read_begins(&mut self, now: Instant) -> u64 {
         if self.is_due(now) && self.lost == 0 {
             self.tick
         } else {
@@ -183,7 +184,7 @@ impl ContentCheck {
 
     /// A read has ended well and brought `bytes`.
     #[inline]
-    pub fn read_ends(&mut self, mark: u64, volume: u32, extent: Extent, bytes: &[u8], known: Known) {
+    pub(crate) fn read_ends(&mut self, mark: u64, volume: u32, extent: Extent, bytes: &[u8], known: Known) {
         self.report.reads += 1;
         if mark != 0 {
             self.compare_read(mark, volume, extent, bytes, known);
@@ -194,7 +195,7 @@ impl ContentCheck {
         let sector_bytes = self.stamper.sector_bytes();
         assert_eq!(bytes.len() as u64, extent.sectors * sector_bytes as u64);
         for i in self.chosen(extent.sectors, mark) {
-            let at = i as usize * sector_bytes;
+            let at = usize_from(i) * sector_bytes;
             let lba = extent.lba + i;
             let found = self.stamper.read_sealed(&bytes[at..at + sector_bytes]);
             match self.judge(found, volume, lba, known) {
@@ -258,7 +259,7 @@ impl ContentCheck {
 
     /// A write begins; sequences must ascend. Whether it is to be noted if it ends well.
     #[inline]
-    pub fn write_begins(&mut self, now: Instant, volume: u32, extent: Extent, sequence: u64) -> bool {
+    pub(crate) fn write_begins(&mut self, now: Instant, volume: u32, extent: Extent, sequence: u64) -> bool {
         let noted = self.is_due(now) && self.is_alone(volume, extent);
         self.tick += 1;
         let number = sequence & OF_ONE_WORKER;
@@ -281,7 +282,7 @@ impl ContentCheck {
 
     /// A write ends, well or not.
     #[inline]
-    pub fn write_ends(&mut self, volume: u32, extent: Extent, sequence: u64, noted: bool, ok: bool) {
+    pub(crate) fn write_ends(&mut self, volume: u32, extent: Extent, sequence: u64, noted: bool, ok: bool) {
         self.tick += 1;
         let number = sequence & OF_ONE_WORKER;
         let room = self.recent.len() as u64;
@@ -318,17 +319,17 @@ impl ContentCheck {
     }
 
     /// The writes to be read back now that the load is over.
-    pub fn take_noted(&mut self) -> Vec<Written> {
+    pub(crate) fn take_noted(&mut self) -> Vec<Written> {
         std::mem::take(&mut self.noted)
     }
 
     /// What was read back of a write that was noted; nothing if it could not be read.
-    pub fn read_back(&mut self, written: &Written, bytes: Option<&[u8]>) {
+    pub(crate) fn read_back(&mut self, written: &Written, bytes: Option<&[u8]>) {
         let sector_bytes = self.stamper.sector_bytes();
         let Written { volume, extent, sequence } = *written;
         for i in 0..extent.sectors {
             let lba = extent.lba + i;
-            let at = i as usize * sector_bytes;
+            let at = usize_from(i) * sector_bytes;
             let found = bytes.map(|bytes| self.stamper.read_sealed(&bytes[at..at + sector_bytes]));
             let kind = match found {
                 None => WrongKind::Unreadable,
@@ -361,7 +362,7 @@ impl ContentCheck {
         }
     }
 
-    pub fn report(&self) -> &ContentReport {
+    pub(crate) fn report(&self) -> &ContentReport {
         &self.report
     }
 }

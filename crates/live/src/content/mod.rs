@@ -5,8 +5,8 @@ mod report;
 mod stamp;
 mod verify;
 
-pub(crate) use check::{ContentCheck, Known, Writers};
-pub use check::{Verify, Written};
+pub use check::Verify;
+pub(crate) use check::{ContentCheck, Known, Writers, Written};
 pub(crate) use report::not_compared;
 pub use report::{ContentReport, Wrong, WrongKind};
 pub(crate) use stamp::{seal, Found, Stamper};

@@ -1,6 +1,7 @@
 //! What the comparison of contents found, and the verdict on it.
 
 use crate::result::{Check, Verdict};
+use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::Lba;
 use serde::Serialize;
 
@@ -156,7 +157,7 @@ impl ContentReport {
     }
 
     fn passed_words(&self) -> String {
-        let one_in = |checked: u64| (checked as f64 / SURE) as u64;
+        let one_in = |checked: u64| saturating_u64(f64_from(checked) / SURE);
         let read =
             (self.reads_checked >= LEAST).then(|| format!("wrong data in one of {} reads", one_in(self.reads_checked)));
         let written =

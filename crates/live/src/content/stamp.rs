@@ -8,6 +8,7 @@
 //! anywhere is found. Where random bytes are written again and again under new stamps, the stamp is followed by a sum of
 //! the bytes after it ([`seal`]), made once when they are: so a wrong byte there is found too, and a write costs no more.
 
+use raidlab_types::number::u64_from;
 use raidlab_types::{Lba, Seed};
 
 /// Bytes of a stamp.
@@ -85,20 +86,20 @@ fn sum(body: &[u8]) -> u64 {
 }
 
 impl Stamper {
-    pub fn new(seed: u64, sector_bytes: u32) -> Stamper {
+    pub(crate) fn new(seed: u64, sector_bytes: u32) -> Stamper {
         Stamper { seed, sector_bytes: sector_bytes as usize }
     }
 
     /// Stamps every sector of `bytes`, which begin at `lba`, and leaves the rest of each as it is.
     #[inline]
-    pub fn stamp(&self, bytes: &mut [u8], volume: u32, lba: Lba, sequence: u64) {
+    pub(crate) fn stamp(&self, bytes: &mut [u8], volume: u32, lba: Lba, sequence: u64) {
         for (i, sector) in bytes.chunks_exact_mut(self.sector_bytes).enumerate() {
             self.head(sector, volume, lba + i as u64, sequence);
         }
     }
 
     /// Makes every byte of every sector of `bytes`, which begin at `lba`.
-    pub fn stamp_whole(&self, bytes: &mut [u8], volume: u32, lba: Lba, sequence: u64) {
+    pub(crate) fn stamp_whole(&self, bytes: &mut [u8], volume: u32, lba: Lba, sequence: u64) {
         for (i, sector) in bytes.chunks_exact_mut(self.sector_bytes).enumerate() {
             let check = self.head(sector, volume, lba + i as u64, sequence);
             let mut body = Seed::new(check).draws();
@@ -108,7 +109,7 @@ impl Stamper {
     }
 
     /// What one sector, made by [`Self::stamp_whole`], holds.
-    pub fn read_whole(&self, sector: &[u8], volume: u32, lba: Lba) -> Found {
+    pub(crate) fn read_whole(&self, sector: &[u8], volume: u32, lba: Lba) -> Found {
         let word = |i: usize| u64::from_le_bytes(sector[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
         let (place, sequence, seed, check) = (word(0), word(1), word(2), word(3));
         if seed != self.seed || check != self.check(place, sequence) {
@@ -127,22 +128,22 @@ impl Stamper {
     }
 
     /// The stamper of a run that must know its own sectors from those of every other, even of one with the same seed.
-    pub fn of_this_run(seed: u64, sector_bytes: u32) -> Stamper {
+    pub(crate) fn of_this_run(seed: u64, sector_bytes: u32) -> Stamper {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let moment = Seed::new(since.as_nanos() as u64).child(u64::from(std::process::id()));
+        let moment = Seed::new(u64_from(since.as_nanos())).child(u64::from(std::process::id()));
         Stamper::new(Seed::new(seed).child(moment.as_u64()).as_u64(), sector_bytes)
     }
 
-    pub fn sector_bytes(&self) -> usize {
+    pub(crate) fn sector_bytes(&self) -> usize {
         self.sector_bytes
     }
 
-    pub fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
 
     /// What one sector holds that was sealed and stamped, by whatever run.
-    pub fn read_sealed(&self, sector: &[u8]) -> Sealed {
+    pub(crate) fn read_sealed(&self, sector: &[u8]) -> Sealed {
         assert_eq!(sector.len(), self.sector_bytes);
         let word = |i: usize| u64::from_le_bytes(sector[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
         let (place, sequence, seed, check) = (word(0), word(1), word(2), word(3));

@@ -11,6 +11,7 @@
 //! Sequence 0 stands for whatever was there before the run, about which nothing is known.
 
 use super::stamp::{Found, Stamper};
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Extent, Lba, RequestTag};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -72,11 +73,11 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    pub fn new(stamper: Stamper, sector_bytes: u32, volume_sectors: &[u64]) -> Verifier {
+    pub(crate) fn new(stamper: Stamper, sector_bytes: u32, volume_sectors: &[u64]) -> Verifier {
         Verifier {
             stamper,
             sector_bytes: sector_bytes as usize,
-            settled: volume_sectors.iter().map(|&n| vec![0; n as usize]).collect(),
+            settled: volume_sectors.iter().map(|&n| vec![0; usize_from(n)]).collect(),
             open: BTreeMap::new(),
             readings: Vec::new(),
             newest: 0,
@@ -85,17 +86,17 @@ impl Verifier {
         }
     }
 
-    pub fn report(&self) -> &VerifyReport {
+    pub(crate) fn report(&self) -> &VerifyReport {
         &self.report
     }
 
     /// A write begins; sequences must ascend.
-    pub fn write_begins(&mut self, volume: u32, extent: Extent, sequence: u64) {
+    pub(crate) fn write_begins(&mut self, volume: u32, extent: Extent, sequence: u64) {
         debug_assert!(sequence > self.newest);
         self.newest = sequence;
         self.tick += 1;
         for lba in extent.lba..extent.end() {
-            let settled = self.settled[volume as usize][lba as usize];
+            let settled = self.settled[volume as usize][usize_from(lba)];
             let candidates = self.open.entry((volume, lba)).or_insert_with(|| {
                 let before = Candidate { sequence: settled, began: 0, ended: 0 };
                 vec![before]
@@ -105,7 +106,7 @@ impl Verifier {
     }
 
     /// A write ends, well or not.
-    pub fn write_ends(&mut self, volume: u32, extent: Extent, sequence: u64, ok: bool) {
+    pub(crate) fn write_ends(&mut self, volume: u32, extent: Extent, sequence: u64, ok: bool) {
         self.tick += 1;
         self.report.sectors_written += extent.sectors;
         for lba in extent.lba..extent.end() {
@@ -118,7 +119,7 @@ impl Verifier {
             }
             if let [only] = candidates[..] {
                 if only.ended != u64::MAX {
-                    self.settled[volume as usize][lba as usize] = only.sequence;
+                    self.settled[volume as usize][usize_from(lba)] = only.sequence;
                     self.open.remove(&(volume, lba));
                 }
             }
@@ -126,8 +127,8 @@ impl Verifier {
     }
 
     /// A read begins.
-    pub fn read_begins(&mut self, tag: RequestTag, volume: u32, extent: Extent) {
-        let tag = tag as usize;
+    pub(crate) fn read_begins(&mut self, tag: RequestTag, volume: u32, extent: Extent) {
+        let tag = usize_from(tag);
         if tag >= self.readings.len() {
             self.readings.resize_with(tag + 1, Reading::default);
         }
@@ -135,20 +136,20 @@ impl Verifier {
         reading.newest = self.newest;
         reading.allowed.clear();
         for (i, lba) in (extent.lba..extent.end()).enumerate() {
-            let settled = self.settled[volume as usize][lba as usize];
+            let settled = self.settled[volume as usize][usize_from(lba)];
             match self.open.get(&(volume, lba)) {
-                Some(candidates) => reading.allowed.extend(candidates.iter().map(|c| (i as u32, c.sequence))),
-                None => reading.allowed.push((i as u32, settled)),
+                Some(candidates) => reading.allowed.extend(candidates.iter().map(|c| (u32_from(i), c.sequence))),
+                None => reading.allowed.push((u32_from(i), settled)),
             }
         }
     }
 
     /// A read has ended well and brought `bytes`.
-    pub fn check(&mut self, tag: RequestTag, volume: u32, extent: Extent, bytes: &[u8]) {
-        let reading = std::mem::take(&mut self.readings[tag as usize]);
+    pub(crate) fn check(&mut self, tag: RequestTag, volume: u32, extent: Extent, bytes: &[u8]) {
+        let reading = std::mem::take(&mut self.readings[usize_from(tag)]);
         let mut allowed = &reading.allowed[..];
         for (i, sector) in bytes.chunks_exact(self.sector_bytes).enumerate() {
-            let count = allowed.iter().take_while(|(index, _)| *index == i as u32).count();
+            let count = allowed.iter().take_while(|(index, _)| *index == u32_from(i)).count();
             let (mine, rest) = allowed.split_at(count);
             allowed = rest;
             self.report.sectors_checked += 1;
@@ -163,7 +164,7 @@ impl Verifier {
             }
         }
         // Its memory is kept for the tag's next read.
-        self.readings[tag as usize] = reading;
+        self.readings[usize_from(tag)] = reading;
     }
 
     #[cold]

@@ -17,15 +17,15 @@ use super::transport::Transport;
 use super::worker::{Manner, Outcome, Reach, Site, Worker};
 use crate::config::{fraction, Progress, Stage, PULSE};
 use crate::content::{not_compared, ContentCheck, ContentReport, Stamper, Verify, Writers};
-use crate::engine::clock::Clock;
-use crate::engine::ring::Ring;
 use crate::error::LiveError;
+use crate::io::{Clock, Ring};
 use crate::memory::{available_bytes, Pool, Use};
 use crate::result::MemberCounts;
 use crate::run::writes;
 use crate::target::{Store, Target};
 use crate::usage::{Accounting, Devices};
 use raidlab_load::{Backlog, Load, Recorder, SizeSpec};
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Seed};
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -61,7 +61,7 @@ pub(super) struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    pub fn new(
+    pub(super) fn new(
         config: &'a DirectConfig,
         targets: &'a [Target],
         parts: &'a [Sectors],
@@ -74,7 +74,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Runs the loads, one a worker, to their end. `stopped`: that was already asked for.
-    pub fn run(
+    pub(super) fn run(
         self,
         loads: Vec<Load>,
         stopped: bool,
@@ -138,11 +138,11 @@ impl<'a> Crew<'a> {
                 // Emulated ones are refused before anything is opened.
                 Store::Null | Store::Emulated(..) => Reach::Null,
                 Store::Memory(mapping) => Reach::Memory(mapping),
-                Store::Fd(file) => Reach::File(i as u32, file.as_fd()),
+                Store::Fd(file) => Reach::File(u32_from(i), file.as_fd()),
             };
-            let (target, key, name) = (part.target as u32, target.key.clone(), target.name());
+            let (target, key, name) = (u32_from(part.target), target.key.clone(), target.name());
             let known = (!matches!(reach, Reach::Null)).then(|| self.targets[part.target].known(self.sector_bytes));
-            Site { target, first_lba: sectors.first, reach, known, key, name }
+            Site { target, first_lba: sectors.first, sectors: sectors.count, reach, known, key, name }
         };
         share.parts.iter().enumerate().map(site).collect()
     }
@@ -165,7 +165,7 @@ impl<'a> Crew<'a> {
             batch: config.batch.map_or(if transport.is_some() { FEW_AT_ONCE } else { MANY_AT_ONCE }, |n| n as usize),
             busy: config.busy,
             sector_bytes: self.sector_bytes,
-            number: number as u32,
+            number: u32_from(number),
             shares_window: self.shares.len() > 1,
         };
         let mut worker = Worker::new(load, sites, transport, (pool, self.stamper, check), manner, &self.shared);
@@ -177,7 +177,7 @@ impl<'a> Crew<'a> {
             if writes(&config.workload) {
                 uses.push(Use::Write);
             }
-            worker.prepare(*bytes as usize, &uses)?;
+            worker.prepare(usize_from(*bytes), &uses)?;
         }
         Ok(worker)
     }
@@ -202,8 +202,9 @@ impl<'a> Crew<'a> {
                 Err(error) => error.message(),
             },
         };
-        let most = (MOST_THREADS / self.shares.len() as u32).max(1);
+        let most = (MOST_THREADS / u32_from(self.shares.len())).max(1);
         let count = depth.min(most);
+        tracing::debug!(why, threads = count, "falling back to threads");
         let threads = Threads::new(count).map_err(|e| LiveError::io("interface", "threads", "starting them", &e))?;
         self.warn(Warning {
             name: THREADS,
@@ -369,7 +370,7 @@ fn kept_from_processor(waited_ns: u64, open_ns: u64) -> Option<Warning> {
 /// What each target did, by all workers.
 fn members(targets: usize, outcomes: &[Outcome]) -> Vec<MemberCounts> {
     let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
-    let mut members: Vec<MemberCounts> = (0..targets as u32).map(count).collect();
+    let mut members: Vec<MemberCounts> = (0..u32_from(targets)).map(count).collect();
     for part in outcomes.iter().flat_map(|o| &o.members) {
         members[part.leaf as usize].merge(part);
     }

@@ -15,6 +15,7 @@ use super::span::Sectors;
 use crate::error::LiveError;
 use crate::target::TargetSpec;
 use raidlab_load::{AddressSpec, ArrivalSpec, LoadSpec, VolumeSpec, WorkloadSpec};
+use raidlab_types::number::{f64_from, saturating_u32, u32_from};
 use raidlab_types::Duration;
 
 /// What one worker drives.
@@ -39,7 +40,7 @@ pub(super) struct Part {
 
 impl Part {
     /// Its sectors, where this is the span of the whole target that is used.
-    pub fn of_span(&self, span: Sectors, workload: &WorkloadSpec, sector_bytes: u32) -> Sectors {
+    pub(super) fn of_span(&self, span: Sectors, workload: &WorkloadSpec, sector_bytes: u32) -> Sectors {
         if self.of == 1 {
             return span;
         }
@@ -63,7 +64,7 @@ pub(super) fn deal(config: &DirectConfig) -> Result<Vec<Share>, LiveError> {
         (worker..targets).step_by(workers).collect()
     };
     let drivers = |target: usize| if targets < workers { (target..workers).step_by(targets).count() } else { 1 };
-    let weight = |worker: usize| mine(worker).iter().map(|&target| 1.0 / drivers(target) as f64).sum::<f64>();
+    let weight = |worker: usize| mine(worker).iter().map(|&target| 1.0 / f64_from(drivers(target))).sum::<f64>();
     let weights: Vec<f64> = (0..workers).map(weight).collect();
     if workers > 1 && matches!(config.workload.volumes, VolumeSpec::Weights(_) | VolumeSpec::Shares(_)) {
         let message = "weights and shares need one worker: with several, each has targets of its own";
@@ -144,7 +145,7 @@ fn divide(load: &LoadSpec, weights: &[f64]) -> Result<Vec<(LoadSpec, Duration)>,
                 let arrival = with_rate(arrival, weights[worker] / total);
                 let delay = match arrival {
                     ArrivalSpec::Uniform { rate_per_s } if rate_per_s > 0.0 => {
-                        Duration::from_s_f64(worker as f64 / workers as f64 / rate_per_s)
+                        Duration::from_s_f64(f64_from(worker) / f64_from(workers) / rate_per_s)
                     }
                     _ => Duration::ZERO,
                 };
@@ -171,7 +172,7 @@ fn with_rate(arrival: &ArrivalSpec, share: f64) -> ArrivalSpec {
 
 /// `total` in whole shares by weight, at least 1 each: what is left over goes to the largest remainders, the first first.
 fn whole_shares(total: u32, weights: &[f64], key: &str) -> Result<Vec<u32>, LiveError> {
-    let workers = weights.len() as u32;
+    let workers = u32_from(weights.len());
     if total < workers {
         let message = format!("{total} must be at least 1 for each of the {workers} workers");
         return Err(LiveError::bad(key, message));
@@ -182,7 +183,7 @@ fn whole_shares(total: u32, weights: &[f64], key: &str) -> Result<Vec<u32>, Live
     let lacks: Vec<f64> = weights.iter().map(|w| (f64::from(total) * w / sum - 1.0).max(0.0)).collect();
     let lack: f64 = lacks.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let exact: Vec<f64> = lacks.iter().map(|l| free * l / lack).collect();
-    let mut shares: Vec<u32> = exact.iter().map(|e| 1 + e.floor() as u32).collect();
+    let mut shares: Vec<u32> = exact.iter().map(|e| 1 + saturating_u32(e.floor())).collect();
     let mut order: Vec<usize> = (0..weights.len()).collect();
     let remainder = |i: &usize| exact[*i] - exact[*i].floor();
     order.sort_by(|a, b| remainder(b).total_cmp(&remainder(a)));

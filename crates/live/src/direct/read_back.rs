@@ -7,6 +7,7 @@
 use crate::content::{ContentCheck, Written};
 use crate::memory::Mapping;
 use crate::target::{Store, Target};
+use raidlab_types::number::usize_from;
 use raidlab_types::{Duration, Seed};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,14 +20,14 @@ const THREADS: usize = 16;
 pub(super) fn read_back(check: &mut ContentCheck, targets: &[Target], sector_bytes: u32, seed: u64, budget: Duration) {
     let mut noted = check.take_noted();
     shuffle(&mut noted, seed);
-    let longest = noted.iter().map(|written| written.extent.sectors).max().unwrap_or(0) as usize;
+    let longest = usize_from(noted.iter().map(|written| written.extent.sectors).max().unwrap_or(0));
     let (until, next) = (Instant::now() + std::time::Duration::from_nanos(budget.as_ns()), AtomicUsize::new(0));
     let (check, noted) = (Mutex::new(check), &noted[..]);
     let work = || {
         let Ok(mut buffer) = Mapping::new((longest * sector_bytes as usize).max(1)) else { return };
         while Instant::now() < until {
             let Some(written) = noted.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-            let bytes = &mut buffer.bytes_mut()[..written.extent.sectors as usize * sector_bytes as usize];
+            let bytes = &mut buffer.bytes_mut()[..usize_from(written.extent.sectors) * sector_bytes as usize];
             let at = written.extent.lba * u64::from(sector_bytes);
             let read = read(&targets[written.volume as usize], at, bytes);
             check.lock().unwrap_or_else(PoisonError::into_inner).read_back(written, read.then_some(bytes));
@@ -56,6 +57,6 @@ fn read(target: &Target, at: u64, bytes: &mut [u8]) -> bool {
 fn shuffle(noted: &mut [Written], seed: u64) {
     let mut random = Seed::new(seed).named("read back").draws();
     for i in (1..noted.len()).rev() {
-        noted.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+        noted.swap(i, usize_from(random.next_u64() % (i as u64 + 1)));
     }
 }

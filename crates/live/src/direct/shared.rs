@@ -10,6 +10,7 @@
 //! - Of a limit of n requests exactly n are counted.
 
 use raidlab_load::{Limit, Limits};
+use raidlab_types::number::i64_from;
 use raidlab_types::{Duration, Instant};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::Thread;
@@ -50,7 +51,7 @@ pub(super) struct Common {
 }
 
 impl Shared {
-    pub fn new(workers: usize, limits: &Limits, supervisor: Thread) -> Shared {
+    pub(super) fn new(workers: usize, limits: &Limits, supervisor: Thread) -> Shared {
         Shared {
             supervisor,
             stopped: AtomicBool::new(false),
@@ -63,28 +64,28 @@ impl Shared {
     }
 
     /// All workers are to end.
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
     #[inline]
-    pub fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
     /// Worker `number` has completed so many requests.
     #[inline]
-    pub fn report(&self, number: u32, completed: u64) {
+    pub(super) fn report(&self, number: u32, completed: u64) {
         self.completed[number as usize].0.store(completed, Ordering::Relaxed);
     }
 
     /// Requests completed by all.
-    pub fn completed(&self) -> u64 {
+    pub(super) fn completed(&self) -> u64 {
         self.completed.iter().map(|lane| lane.0.load(Ordering::Relaxed)).sum()
     }
 
     /// A worker's window has opened, or closed.
-    pub fn window_is(&self, open: bool) {
+    pub(super) fn window_is(&self, open: bool) {
         let count = if open { &self.opened } else { &self.closed };
         count.fetch_add(1, Ordering::Relaxed);
         self.wake_supervisor();
@@ -96,28 +97,28 @@ impl Shared {
     }
 
     /// A worker has nothing more to do.
-    pub fn worker_ended(&self) {
+    pub(super) fn worker_ended(&self) {
         self.ended.fetch_add(1, Ordering::Release);
         self.wake_supervisor();
     }
 
     /// Whether all have ended.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.ended.load(Ordering::Acquire) >= self.completed.len() as u64
     }
 
     /// Whether a window has opened.
-    pub fn has_opened(&self) -> bool {
+    pub(super) fn has_opened(&self) -> bool {
         self.opened.load(Ordering::Relaxed) > 0
     }
 
     /// Whether all windows have closed.
-    pub fn has_closed(&self) -> bool {
+    pub(super) fn has_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed) >= self.completed.len() as u64
     }
 
     /// The window of all workers together.
-    pub fn window(&self) -> &Common {
+    pub(super) fn window(&self) -> &Common {
         &self.window
     }
 }
@@ -131,33 +132,33 @@ impl Common {
             // Without requests to wait for, the time is known from the start.
             opens_at: AtomicU64::new(if warm_requests == 0 { warm_until.as_ns() } else { UNSAID }),
             closes_at: AtomicU64::new(UNSAID),
-            warm_left: AtomicI64::new(warm_requests.min(i64::MAX as u64) as i64),
+            warm_left: AtomicI64::new(i64_from(warm_requests.min(i64::MAX as u64))),
             warm_until,
-            measure_left: measure.requests.map(|n| AtomicI64::new(n.min(i64::MAX as u64) as i64)),
+            measure_left: measure.requests.map(|n| AtomicI64::new(i64_from(n.min(i64::MAX as u64)))),
         }
     }
 
     /// The limits of a worker's own load: what is counted together is counted here.
-    pub fn limits_of_one(limits: &Limits) -> Limits {
+    pub(super) fn limits_of_one(limits: &Limits) -> Limits {
         let requests = limits.measure.duration_s.is_none().then_some(u64::MAX);
         Limits { warmup: Limit::default(), measure: Limit { requests, ..limits.measure } }
     }
 
     /// When the window opens, once that is known.
     #[inline]
-    pub fn opens_at(&self) -> Option<Instant> {
+    pub(super) fn opens_at(&self) -> Option<Instant> {
         said(&self.opens_at)
     }
 
     /// When the last request was counted, once it was.
     #[inline]
-    pub fn closes_at(&self) -> Option<Instant> {
+    pub(super) fn closes_at(&self) -> Option<Instant> {
         said(&self.closes_at)
     }
 
     /// A request completed before the window opened.
     #[inline]
-    pub fn warmed_up(&self, now: Instant) {
+    pub(super) fn warmed_up(&self, now: Instant) {
         if self.opens_at.load(Ordering::Relaxed) == UNSAID && self.warm_left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let at = (now + AHEAD).max(self.warm_until);
             self.opens_at.store(at.as_ns(), Ordering::Relaxed);
@@ -166,7 +167,7 @@ impl Common {
 
     /// A request is about to be counted: whether it may be, and whether it is the last that may.
     #[inline]
-    pub fn count(&self, now: Instant) -> Counted {
+    pub(super) fn count(&self, now: Instant) -> Counted {
         let Some(left) = &self.measure_left else { return Counted::Yes };
         match left.fetch_sub(1, Ordering::Relaxed) {
             2.. => Counted::Yes,

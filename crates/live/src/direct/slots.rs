@@ -8,6 +8,7 @@
 //! - Blocks for writes never receive what a read brings, so what is written stays incompressible.
 
 use crate::memory::{Block, Use};
+use raidlab_types::number::usize_from;
 use raidlab_types::{Instant, OpKind};
 
 /// A request on its way.
@@ -54,7 +55,7 @@ impl Slot {
         writing: None,
     };
 
-    pub fn kind(&self) -> OpKind {
+    pub(super) fn kind(&self) -> OpKind {
         if self.writes {
             OpKind::Write
         } else {
@@ -64,7 +65,7 @@ impl Slot {
 
     /// Its block for this purpose.
     #[inline]
-    pub fn block(&mut self, purpose: Use) -> &mut Option<Block> {
+    pub(super) fn block(&mut self, purpose: Use) -> &mut Option<Block> {
         match purpose {
             Use::Write => &mut self.writing,
             Use::Any => &mut self.reading,
@@ -73,13 +74,14 @@ impl Slot {
 
     /// Takes note that so many bytes have moved; true once all have.
     #[inline]
-    pub fn advance(&mut self, moved: u64) -> bool {
+    pub(super) fn advance(&mut self, moved: u64) -> bool {
+        assert!(moved <= self.left, "the kernel has moved {moved} bytes of {}", self.left);
         self.left -= moved;
         if self.left == 0 {
             return true;
         }
         self.offset += moved;
-        self.start = self.start.wrapping_add(moved as usize);
+        self.start = self.start.wrapping_add(usize_from(moved));
         false
     }
 }
@@ -90,13 +92,13 @@ pub(super) struct Slots(Vec<Slot>);
 
 impl Slots {
     /// Room for `count` without growing.
-    pub fn with_room(count: usize) -> Slots {
+    pub(super) fn with_room(count: usize) -> Slots {
         Slots(vec![Slot::EMPTY; count])
     }
 
     /// The slot of this tag, made if it is not there yet.
     #[inline]
-    pub fn begin(&mut self, tag: u32) -> &mut Slot {
+    pub(super) fn begin(&mut self, tag: u32) -> &mut Slot {
         if tag as usize >= self.0.len() {
             self.grow(tag);
         }
@@ -109,12 +111,12 @@ impl Slots {
     }
 
     #[inline]
-    pub fn get(&mut self, tag: u32) -> &mut Slot {
+    pub(super) fn get(&mut self, tag: u32) -> &mut Slot {
         &mut self.0[tag as usize]
     }
 
     /// Every slot there is.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
         self.0.iter_mut()
     }
 }
@@ -131,5 +133,13 @@ mod tests {
         assert!(!slot.advance(1024));
         assert_eq!((slot.start as usize, slot.offset, slot.left), (0x1400, 9216, 3072));
         assert!(slots.get(3).advance(3072));
+    }
+
+    #[test]
+    #[should_panic(expected = "the kernel has moved 513 bytes of 512")]
+    fn no_more_can_have_moved_than_was_asked() {
+        let mut slots = Slots::default();
+        slots.begin(0).left = 512;
+        slots.get(0).advance(513);
     }
 }

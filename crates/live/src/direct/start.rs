@@ -1,7 +1,7 @@
 //! Where workers meet before the load begins: all set up and reading one clock, or none runs.
 
-use crate::engine::clock::Clock;
 use crate::error::LiveError;
+use crate::io::Clock;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The meeting.
@@ -27,7 +27,7 @@ enum Sign {
 }
 
 impl Start {
-    pub fn new(workers: usize) -> Start {
+    pub(super) fn new(workers: usize) -> Start {
         let meeting = Meeting { missing: workers, failed: None, sign: Sign::Wait };
         Start { meeting: Mutex::new(meeting), changed: Condvar::new() }
     }
@@ -41,7 +41,7 @@ impl Start {
     }
 
     /// A worker has come, or could not; it waits for the sign. The clock to go by, if all could.
-    pub fn meet(&self, failed: Option<LiveError>) -> Option<Clock> {
+    pub(super) fn meet(&self, failed: Option<LiveError>) -> Option<Clock> {
         let mut meeting = self.lock();
         meeting.missing -= 1;
         // The first cause is the one worth telling.
@@ -57,7 +57,7 @@ impl Start {
     }
 
     /// Somebody will never come.
-    pub fn cancel(&self, error: LiveError) {
+    pub(super) fn cancel(&self, error: LiveError) {
         let mut meeting = self.lock();
         meeting.failed.get_or_insert(error);
         meeting.sign = Sign::Never;
@@ -65,7 +65,7 @@ impl Start {
     }
 
     /// Waits for all workers and lets them go, if all could be set up. The clock they go by.
-    pub fn give_the_sign(&self) -> Result<Clock, LiveError> {
+    pub(super) fn give_the_sign(&self) -> Result<Clock, LiveError> {
         let mut meeting = self.lock();
         while meeting.missing > 0 && meeting.failed.is_none() {
             meeting = self.wait(meeting);

@@ -56,7 +56,7 @@ pub(super) struct Threads {
 
 impl Threads {
     /// So many threads, waiting for work.
-    pub fn new(count: u32) -> io::Result<Threads> {
+    pub(super) fn new(count: u32) -> io::Result<Threads> {
         let desk = Arc::new(Desk::default());
         let mut threads =
             Threads { desk, handles: Vec::new(), ready: VecDeque::with_capacity(count as usize), in_flight: 0 };
@@ -68,7 +68,7 @@ impl Threads {
         Ok(threads)
     }
 
-    pub fn in_flight(&self) -> u32 {
+    pub(super) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
@@ -76,17 +76,17 @@ impl Threads {
     ///
     /// # Safety
     /// The slot's memory stays valid and untouched until the tag comes back from [`Self::reap`], and the descriptor open.
-    pub unsafe fn start(&mut self, tag: u32, slot: &Slot, fd: RawFd) {
+    pub(super) unsafe fn start(&mut self, tag: u32, slot: &Slot, fd: RawFd) {
         let Slot { start, offset, left, writes, .. } = *slot;
         let offset = libc::off_t::try_from(offset).expect("targets end below 2^63 bytes");
         // SAFETY: the caller's promise.
-        let memory = unsafe { Lent::new(start, left.min(crate::engine::ring::MOST_BYTES) as usize) };
+        let memory = unsafe { Lent::new(start, left.min(crate::io::MOST_BYTES) as usize) };
         self.in_flight += 1;
         lock(&self.desk.jobs).queue.push_back(Job { tag, fd, writes, memory, offset });
         self.desk.job_there.notify_one();
     }
 
-    pub fn reap(&mut self) -> Option<(u32, i64)> {
+    pub(super) fn reap(&mut self) -> Option<(u32, i64)> {
         if self.ready.is_empty() && self.in_flight > 0 {
             std::mem::swap(&mut self.ready, &mut lock(&self.desk.done));
         }
@@ -96,7 +96,7 @@ impl Threads {
     }
 
     /// Waits until something has come back, at most `limit` long.
-    pub fn wait(&mut self, limit: Duration) {
+    pub(super) fn wait(&mut self, limit: Duration) {
         if !self.ready.is_empty() {
             return;
         }
@@ -157,6 +157,10 @@ fn carry_out(job: &Job) -> i64 {
             false => libc::pread(fd, start.cast(), len, offset),
         }
     };
+    assert!(
+        usize::try_from(moved).is_ok_and(|moved| moved <= len) || moved == -1,
+        "the kernel has moved {moved} of {len}"
+    );
     if moved < 0 {
         return -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
     }

@@ -4,8 +4,9 @@
 
 use super::slots::Slot;
 use super::threads::Threads;
-use crate::engine::ring::{transfer, Ring};
+use crate::io::{transfer, Ring};
 use io_uring::types;
+use raidlab_types::number::u32_from;
 use raidlab_types::Duration;
 use std::collections::VecDeque;
 use std::io;
@@ -26,16 +27,16 @@ enum Way {
 }
 
 impl Transport {
-    pub fn ring(ring: Ring) -> Transport {
+    pub(super) fn ring(ring: Ring) -> Transport {
         Transport { way: Way::Ring(ring), waiting: VecDeque::new() }
     }
 
-    pub fn threads(threads: Threads) -> Transport {
+    pub(super) fn threads(threads: Threads) -> Transport {
         Transport { way: Way::Threads(threads), waiting: VecDeque::new() }
     }
 
     /// Makes memory known to the kernel, where that is possible. The memory must outlive this.
-    pub fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
+    pub(super) fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
         match &mut self.way {
             Way::Ring(ring) => ring.register(start, len),
             Way::Threads(_) => None,
@@ -43,7 +44,7 @@ impl Transport {
     }
 
     /// Whether all memory is known to the kernel.
-    pub fn all_registered(&self) -> bool {
+    pub(super) fn all_registered(&self) -> bool {
         matches!(&self.way, Way::Ring(ring) if ring.all_registered())
     }
 
@@ -52,7 +53,7 @@ impl Transport {
     /// # Safety
     /// The slot's memory stays valid and untouched until the tag comes back from [`Self::reap`], and the descriptor open.
     #[inline]
-    pub unsafe fn start(&mut self, tag: u32, slot: &Slot, (index, fd): (u32, RawFd)) -> io::Result<()> {
+    pub(super) unsafe fn start(&mut self, tag: u32, slot: &Slot, (index, fd): (u32, RawFd)) -> io::Result<()> {
         match &mut self.way {
             Way::Ring(ring) => {
                 if ring.is_full() {
@@ -75,16 +76,16 @@ impl Transport {
 
     /// The next request that came back: its tag, and bytes moved or minus an error number.
     #[inline]
-    pub fn reap(&mut self) -> Option<(u32, i64)> {
+    pub(super) fn reap(&mut self) -> Option<(u32, i64)> {
         match &mut self.way {
-            Way::Ring(ring) => ring.reap().map(|(tag, result)| (tag as u32, i64::from(result))),
+            Way::Ring(ring) => ring.reap().map(|(tag, result)| (u32_from(tag), i64::from(result))),
             Way::Threads(threads) => threads.reap(),
         }
     }
 
     /// A request that found no room and does now. It is to be started again.
     #[inline]
-    pub fn readmit(&mut self) -> Option<u32> {
+    pub(super) fn readmit(&mut self) -> Option<u32> {
         match &self.way {
             Way::Ring(ring) if !ring.is_full() => self.waiting.pop_front(),
             _ => None,
@@ -93,7 +94,7 @@ impl Transport {
 
     /// Whether anything has not come back.
     #[inline]
-    pub fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         match &self.way {
             Way::Ring(ring) => ring.in_flight() > 0,
             Way::Threads(threads) => threads.in_flight() > 0,
@@ -102,7 +103,7 @@ impl Transport {
 
     /// Hands over what was started, without waiting.
     #[inline]
-    pub fn submit(&mut self) -> io::Result<()> {
+    pub(super) fn submit(&mut self) -> io::Result<()> {
         match &mut self.way {
             Way::Ring(ring) => ring.submit(),
             Way::Threads(_) => Ok(()),
@@ -111,7 +112,7 @@ impl Transport {
 
     /// Hands over what was started, and waits until something comes back, at most `limit` long.
     #[inline]
-    pub fn submit_and_wait(&mut self, limit: Duration) -> io::Result<()> {
+    pub(super) fn submit_and_wait(&mut self, limit: Duration) -> io::Result<()> {
         match &mut self.way {
             Way::Ring(ring) => ring.submit_and_wait(limit),
             Way::Threads(threads) => {

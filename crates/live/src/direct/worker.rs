@@ -18,29 +18,26 @@ use super::shared::Shared;
 use super::slots::Slots;
 use super::transport::Transport;
 use crate::content::{ContentCheck, Known, Stamper};
-use crate::engine::clock::{Clock, PromptWakes};
 use crate::error::{plain, LiveError};
+use crate::io::{wait_limit, Clock, PromptWakes};
 use crate::memory::{Block, Mapping, Pool, Use};
 use crate::result::MemberCounts;
 use crate::usage::Usage;
 use raidlab_load::Load;
-use raidlab_types::{Duration, Extent, Instant, Request, RequestKind};
+use raidlab_types::number::{u16_from, u32_from, usize_from};
+use raidlab_types::{Extent, Instant, Request, RequestKind};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-
-/// Longest wait for completions: how late an interruption may be noticed.
-const LONGEST_WAIT: Duration = Duration::from_ms(100);
-/// How long before an arrival the worker stops sleeping and watches the clock: waking up takes about as long.
-const WATCHFUL: Duration = Duration::from_us(60);
 
 /// Where a volume of the worker's load is.
 #[derive(Debug, Clone)]
 pub(super) struct Site<'t> {
     /// Number of the target.
     pub target: u32,
-    /// First sector of the target that belongs to it.
+    /// First sector of the target that belongs to it, and how many do.
     pub first_lba: u64,
+    pub sectors: u64,
     pub reach: Reach<'t>,
     /// What is known of its content; nothing where it keeps none.
     pub known: Option<Known>,
@@ -125,7 +122,7 @@ pub(super) struct Outcome {
 }
 
 impl<'a> Worker<'a> {
-    pub fn new(
+    pub(super) fn new(
         mut load: Load,
         sites: &'a [Site<'a>],
         transport: Option<Transport>,
@@ -163,7 +160,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes the memory that `requests` at once of `bytes` need, so that none has to be taken later.
-    pub fn prepare(&mut self, bytes: usize, uses: &[Use]) -> Result<(), LiveError> {
+    pub(super) fn prepare(&mut self, bytes: usize, uses: &[Use]) -> Result<(), LiveError> {
         for slot in self.slots.iter_mut() {
             for &purpose in uses {
                 *slot.block(purpose) = Some(take(&mut self.pool, &mut self.transport, bytes, purpose)?);
@@ -173,7 +170,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Drives the load to its end, or until something fails or the run is stopped.
-    pub fn drive(mut self, clock: Clock) -> Outcome {
+    pub(super) fn drive(mut self, clock: Clock) -> Outcome {
         let _prompt = PromptWakes::new();
         self.clock = clock;
         loop {
@@ -265,10 +262,12 @@ impl<'a> Worker<'a> {
     #[inline]
     fn begin(&mut self, request: Request) {
         let Request { tag, volume, kind, extent, .. } = request;
-        let tag = tag as u32;
+        let tag = u32_from(tag);
         let (site, writes) = (&self.sites[volume as usize], kind == RequestKind::Write);
         let sector_bytes = u64::from(self.manner.sector_bytes);
         let bytes = extent.sectors * sector_bytes;
+        // What lies beyond may be another worker's, or nobody's to write to.
+        assert!(extent.end() <= site.sectors, "a request ends at sector {} of {}", extent.end(), site.sectors);
         let lba = site.first_lba + extent.lba;
         self.counts.submitted += 1;
         let slot = self.slots.begin(tag);
@@ -277,7 +276,7 @@ impl<'a> Worker<'a> {
             Some(block) if block.len() as u64 >= bytes => block,
             _ => {
                 let old = slot.block(purpose).take();
-                match self.enlarge(tag, bytes as usize, purpose, old) {
+                match self.enlarge(tag, usize_from(bytes), purpose, old) {
                     Some(block) => block,
                     None => return,
                 }
@@ -287,13 +286,13 @@ impl<'a> Worker<'a> {
         let slot = self.slots.get(tag);
         (slot.start, slot.registered) = (block.as_ptr(), block.registered);
         (slot.offset, slot.left, slot.bytes) = (lba * sector_bytes, bytes, bytes);
-        (slot.issued, slot.site, slot.writes) = (self.now, volume as u16, writes);
+        (slot.issued, slot.site, slot.writes) = (self.now, u16_from(volume), writes);
         (slot.lba, slot.mark) = (lba, 0);
         if writes {
             self.sequence += 1;
             slot.sequence = self.sequence;
             // SAFETY: the block is at least that long and this slot's alone.
-            let content = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes as usize) };
+            let content = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), usize_from(bytes)) };
             self.stamper.stamp(content, site.target, lba, self.sequence);
         }
         if let (Some(check), Some(_)) = (&mut self.check, site.known) {
@@ -308,12 +307,12 @@ impl<'a> Worker<'a> {
         match site.reach {
             Reach::Null => self.at_once.push_back(tag),
             Reach::Memory(mapping) => {
-                let there = mapping.at(lba * sector_bytes, bytes as usize);
+                let there = mapping.at(lba * sector_bytes, usize_from(bytes));
                 // SAFETY: so many bytes are there and in the block, and no block lies in a mapping. The load keeps requests
                 // within the volume, which is this worker's part of the mapping.
                 unsafe {
                     let (from, to) = if writes { (block.as_ptr(), there) } else { (there, block.as_ptr()) };
-                    std::ptr::copy_nonoverlapping(from, to, bytes as usize);
+                    std::ptr::copy_nonoverlapping(from, to, usize_from(bytes));
                 }
                 self.at_once.push_back(tag);
             }
@@ -359,7 +358,7 @@ impl<'a> Worker<'a> {
         let Some(transport) = &mut self.transport else { return };
         // What can be done here and now comes first: batches cut short, and requests that needed no waiting.
         let at_once = more || !self.at_once.is_empty() || self.manner.busy;
-        let limit = if at_once { None } else { wait_limit(&self.load, self.now) };
+        let limit = if at_once { None } else { wait_limit(self.load.poll_timeout(), self.now) };
         let result = match limit {
             Some(limit) => transport.submit_and_wait(limit),
             None if transport.is_busy() => transport.submit(),
@@ -371,7 +370,7 @@ impl<'a> Worker<'a> {
     /// Nothing is in flight: waits for the next arrival, first asleep, then watching the clock.
     fn sleep(&mut self) {
         self.read_clock();
-        match wait_limit(&self.load, self.now) {
+        match wait_limit(self.load.poll_timeout(), self.now) {
             Some(limit) => std::thread::sleep(std::time::Duration::from_nanos(limit.as_ns())),
             None => std::hint::spin_loop(),
         }
@@ -393,13 +392,6 @@ impl<'a> Worker<'a> {
         self.failure.get_or_insert(error);
         self.stop();
     }
-}
-
-/// How long may be waited before something is due; none if that is so near that it must be watched for.
-#[inline]
-fn wait_limit(load: &Load, now: Instant) -> Option<Duration> {
-    let limit = load.poll_timeout().map_or(LONGEST_WAIT, |at| at.since(now)).as_ns().min(LONGEST_WAIT.as_ns());
-    (limit > WATCHFUL.as_ns()).then(|| Duration::from_ns(limit - WATCHFUL.as_ns()))
 }
 
 /// A block from the pool, in memory the ring knows if it can.

@@ -13,7 +13,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// No memory.
-    pub const NONE: Place = Place { start: std::ptr::null_mut(), sectors: 0 };
+    pub(super) const NONE: Place = Place { start: std::ptr::null_mut(), sectors: 0 };
 }
 
 /// Where the memory of a window lies.
@@ -30,7 +30,7 @@ impl Places {
     /// # Panics
     /// When they do not lie within the memory that is there.
     #[inline]
-    pub fn at(&self, space: Space, offset: u32, sectors: u32) -> *mut u8 {
+    pub(super) fn at(&self, space: Space, offset: u32, sectors: u32) -> *mut u8 {
         let place = match space {
             Space::User => self.user,
             Space::Scratch => self.scratch,
@@ -54,7 +54,7 @@ impl Combiner {
     ///
     /// # Safety
     /// `places` are those of the plan's request and window, and nothing else touches the memory of its inputs and outputs.
-    pub unsafe fn run(&mut self, work: &ComputeWork<'_>, places: Places) {
+    pub(super) unsafe fn run(&mut self, work: &ComputeWork<'_>, places: Places) {
         for segment in work.segments {
             // SAFETY: passed on to the caller.
             unsafe { self.segment(work.kind, segment, work.plan.inputs(segment), places) };
@@ -101,7 +101,7 @@ impl Combiner {
                 (0..count).for_each(|other| self.coefficients[other].push(u8::from(other == k)));
             }
         }
-        debug_assert!(started);
+        assert!(started, "a sum of nothing");
     }
 
     fn clear(&mut self) {
@@ -133,6 +133,13 @@ impl Combiner {
     /// The outputs from what was collected, by the quickest kernel that does it.
     unsafe fn sum(&self, kind: ComputeKind, outputs: &[*mut u8], len: usize) {
         let [first, second] = &self.coefficients;
+        let inputs = self.inputs.len();
+        assert!(
+            (1..=MAX_INPUTS).contains(&inputs) && first.len() == inputs,
+            "{inputs} inputs of {} coefficients",
+            first.len()
+        );
+        assert!(outputs.len() < 2 || second.len() == inputs, "{inputs} inputs of {} coefficients", second.len());
         // SAFETY: passed on to the caller.
         unsafe {
             match outputs {

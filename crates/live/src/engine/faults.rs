@@ -26,18 +26,18 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    pub fn new(faults: &[Fault], leaves: usize) -> Faults {
+    pub(super) fn new(faults: &[Fault], leaves: usize) -> Faults {
         Faults { faults: faults.to_vec(), served: vec![0; leaves], armed: false }
     }
 
     /// From here on operations count; the writing before a verifying run must not trip a fault.
-    pub fn arm(&mut self, armed: bool) {
+    pub(super) fn arm(&mut self, armed: bool) {
         self.armed = armed && !self.faults.is_empty();
     }
 
     /// What becomes of `operation`.
     #[inline]
-    pub fn judge(&mut self, operation: &Operation) -> Verdict {
+    pub(super) fn judge(&mut self, operation: &Operation) -> Verdict {
         if !self.armed {
             return Verdict::Serve;
         }

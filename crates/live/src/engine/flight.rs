@@ -3,17 +3,20 @@
 //! Invariants:
 //! - A flight's vectors do not move while an entry that names them is in the ring (their heap memory is the flight's own
 //!   and is touched only between completion and resubmission).
-//! - Neighbouring pieces are one vector; a transfer takes at most [`MOST_VECTORS`] of them and `ring::MOST_BYTES` at once, and
+//! - Neighbouring pieces are one vector; a transfer takes at most [`MOST_VECTORS`] of them and `io::MOST_BYTES` at once, and
 //!   what is left of it, or of a short one, goes in the next entry.
 
-use super::ring::transfer;
+use crate::io::transfer;
 use io_uring::{opcode, squeue, types};
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, OpKind, Operation};
 
 /// IOV_MAX of Linux.
 const MOST_VECTORS: usize = 1024;
 
 const NONE: u32 = u32::MAX;
+/// In place of the next free number, while a flight is under way.
+const UNDER_WAY: u32 = u32::MAX - 1;
 
 /// One operation on its way.
 #[derive(Debug)]
@@ -50,43 +53,57 @@ pub(crate) struct Flights {
 }
 
 impl Flights {
-    pub fn new() -> Flights {
+    pub(super) fn new() -> Flights {
         Flights { slots: Vec::new(), free: NONE }
     }
 
     /// Starts a flight without vectors; returns its number.
-    pub fn begin(&mut self, operation: Operation, submitted: Instant, sector_bytes: u64) -> u32 {
+    pub(super) fn begin(&mut self, operation: Operation, submitted: Instant, sector_bytes: u64) -> u32 {
         let (offset, left) = (operation.extent.lba * sector_bytes, operation.extent.sectors * sector_bytes);
         if self.free == NONE {
             let vectors = Vec::with_capacity(8);
-            let empty =
-                Flight { operation, submitted, offset, left, vectors, first: 0, registered: None, next_free: NONE };
+            let empty = Flight {
+                operation,
+                submitted,
+                offset,
+                left,
+                vectors,
+                first: 0,
+                registered: None,
+                next_free: UNDER_WAY,
+            };
+            assert!(self.slots.len() < UNDER_WAY as usize, "numbers of flights are used up");
             self.slots.push(empty);
-            return self.slots.len() as u32 - 1;
+            return u32_from(self.slots.len()) - 1;
         }
         let id = self.free;
         let flight = &mut self.slots[id as usize];
-        self.free = flight.next_free;
+        assert_ne!(flight.next_free, UNDER_WAY, "a flight's number is used again before its end");
+        self.free = std::mem::replace(&mut flight.next_free, UNDER_WAY);
         flight.vectors.clear();
         (flight.operation, flight.submitted, flight.offset, flight.left) = (operation, submitted, offset, left);
         (flight.first, flight.registered) = (0, None);
         id
     }
 
-    pub fn get(&mut self, id: u32) -> &mut Flight {
-        &mut self.slots[id as usize]
+    /// The flight of this number, which is under way: an answer of the kernel names no other.
+    pub(super) fn get(&mut self, id: u32) -> &mut Flight {
+        let flight = &mut self.slots[id as usize];
+        assert_eq!(flight.next_free, UNDER_WAY, "flight {id} is not under way");
+        flight
     }
 
     /// The flight is over; its number may be used again.
-    pub fn end(&mut self, id: u32) {
-        self.slots[id as usize].next_free = self.free;
+    pub(super) fn end(&mut self, id: u32) {
+        self.get(id).next_free = self.free;
         self.free = id;
     }
 }
 
 impl Flight {
     /// Adds memory at the end, in the registered buffer of this index if any.
-    pub fn add(&mut self, start: *mut u8, len: usize, registered: Option<u16>) {
+    pub(super) fn add(&mut self, start: *mut u8, len: usize, registered: Option<u16>) {
+        assert!(!start.is_null(), "{len} bytes at no address");
         if self.vectors.is_empty() {
             self.registered = registered;
         } else if self.registered != registered {
@@ -102,7 +119,8 @@ impl Flight {
     }
 
     /// The ring's entry for the rest of the operation.
-    pub fn entry(&self) -> squeue::Entry {
+    pub(super) fn entry(&self) -> squeue::Entry {
+        debug_assert!(!self.moves() || self.bytes_named() == self.left, "memory for all of the rest, and no more");
         let file = types::Fixed(self.operation.leaf);
         match self.operation.kind {
             OpKind::Read => self.read(file),
@@ -111,6 +129,25 @@ impl Flight {
             OpKind::Discard => self.allocate(file, libc::FALLOC_FL_PUNCH_HOLE),
             OpKind::WriteZeroes => self.allocate(file, libc::FALLOC_FL_ZERO_RANGE),
         }
+    }
+
+    /// Whether it moves bytes between a member and memory.
+    fn moves(&self) -> bool {
+        matches!(self.operation.kind, OpKind::Read | OpKind::Write)
+    }
+
+    /// Bytes of memory that are still to move.
+    fn bytes_named(&self) -> u64 {
+        self.vectors[self.first..].iter().map(|vector| vector.iov_len as u64).sum()
+    }
+
+    /// All memory has been added.
+    ///
+    /// # Panics
+    /// When it is not as long as the operation: the kernel would move other bytes than the plan says.
+    pub(super) fn loaded(&self) {
+        let named = self.bytes_named();
+        assert!(!self.moves() || named == self.left, "{named} bytes of memory for an operation of {}", self.left);
     }
 
     fn allocate(&self, file: types::Fixed, mode: i32) -> squeue::Entry {
@@ -124,7 +161,7 @@ impl Flight {
             let memory = (only.iov_base.cast(), only.iov_len as u64);
             return transfer(false, file, memory, self.registered, self.offset, 0);
         }
-        opcode::Readv::new(file, rest.as_ptr(), rest.len().min(MOST_VECTORS) as u32).offset(self.offset).build()
+        opcode::Readv::new(file, rest.as_ptr(), u32_from(rest.len().min(MOST_VECTORS))).offset(self.offset).build()
     }
 
     fn write(&self, file: types::Fixed) -> squeue::Entry {
@@ -134,15 +171,16 @@ impl Flight {
             let memory = (only.iov_base.cast(), only.iov_len as u64);
             return transfer(true, file, memory, self.registered, self.offset, flags);
         }
-        let count = rest.len().min(MOST_VECTORS) as u32;
+        let count = u32_from(rest.len().min(MOST_VECTORS));
         opcode::Writev::new(file, rest.as_ptr(), count).offset(self.offset).rw_flags(flags).build()
     }
 
     /// Takes note of an answer without error.
-    pub fn advance(&mut self, moved: u64) -> Progress {
-        if !matches!(self.operation.kind, OpKind::Read | OpKind::Write) {
+    pub(super) fn advance(&mut self, moved: u64) -> Progress {
+        if !self.moves() {
             return Progress::Done;
         }
+        assert!(moved <= self.left, "the kernel has moved {moved} bytes of {}", self.left);
         if moved == 0 && self.left > 0 {
             return Progress::EndOfTarget;
         }
@@ -150,7 +188,7 @@ impl Flight {
         if self.left == 0 {
             return Progress::Done;
         }
-        let mut moved = moved as usize;
+        let mut moved = usize_from(moved);
         while moved > 0 {
             let vector = &mut self.vectors[self.first];
             if moved < vector.iov_len {
@@ -165,7 +203,7 @@ impl Flight {
     }
 
     /// Time since it was submitted.
-    pub fn age(&self, now: Instant) -> Duration {
+    pub(super) fn age(&self, now: Instant) -> Duration {
         now.since(self.submitted)
     }
 }
@@ -210,5 +248,27 @@ mod tests {
         assert_eq!(f.advance(1572), Progress::Done);
         flights.end(id);
         assert_eq!(flight(&mut flights, 1), id);
+    }
+
+    #[test]
+    fn what_cannot_be_stops_the_run_before_memory_is_touched() {
+        let panics = |what: &dyn Fn(&mut Flights, u32)| {
+            let mut flights = Flights::new();
+            let id = flight(&mut flights, 2);
+            flights.get(id).add(0x10_0000 as *mut u8, 512, None);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| what(&mut flights, id))).is_err()
+        };
+        assert!(panics(&|flights, id| flights.get(id).loaded()), "512 bytes of memory for 1024");
+        assert!(
+            panics(&|flights, id| assert_eq!(flights.get(id).advance(1025), Progress::Done)),
+            "more than was asked"
+        );
+        assert!(panics(&|flights, id| flights.get(id).add(std::ptr::null_mut(), 512, None)), "no address");
+        assert!(panics(&|flights, id| [id, id].into_iter().for_each(|id| flights.end(id))), "ended twice");
+        assert!(!panics(&|flights, id| {
+            flights.get(id).add(0x20_0000 as *mut u8, 512, None);
+            flights.get(id).loaded();
+            assert_eq!(flights.get(id).advance(1024), Progress::Done);
+        }));
     }
 }

@@ -11,32 +11,30 @@
 //! - In steady state a turn allocates nothing: requests, flights and windows have slots that are used again.
 //! - An error that is no member's failure ends the run, after what is in flight has come back.
 //!
-//! Code map: `ring` talks to the kernel, `flight` knows what an operation moves, `store` carries it out, `compute` runs
+//! Code map: `flight` knows what an operation moves, `store` carries it out, `compute` runs
 //! parity, `source` offers requests, `requests` gives them memory and content and ends them, `accounts` counts what began
-//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `clock` tells the time, `pace` makes it
-//! go faster, and `priority` keeps other programs from the processor meanwhile.
+//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `pace` makes the
+//! clock go faster, and `priority` keeps other programs from the processor meanwhile.
 
 mod accounts;
-pub(crate) mod clock;
 mod compute;
 mod faults;
 mod flight;
 mod pace;
 mod priority;
 mod requests;
-pub(crate) mod ring;
 mod source;
 mod spindles;
 mod steal;
 mod store;
 
 pub use accounts::{Account, Accounts};
-pub(crate) use clock::{Clock, PromptWakes};
-pub(crate) use source::{Clients, Offered, Source, Sweep};
+pub(crate) use source::{Offered, Source, Sweep};
 
 use crate::config::{LiveConfig, Progress, Stage, PULSE};
 use crate::content::{ContentCheck, ContentReport, Known, Stamper, Verifier, Verify, VerifyReport, Writers, Written};
 use crate::error::{plain, LiveError};
+use crate::io::{wait_limit, PromptWakes, Ring, LONGEST_WAIT};
 use crate::lateness::Lateness;
 use crate::memory::{available_bytes, Block, Pool, Use};
 use crate::result::{ArrayInput, FailedMember, Mechanics, MemberCounts, TracedOperation};
@@ -48,20 +46,17 @@ use flight::Flights;
 use pace::Pace;
 use priority::Precedence;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
+use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestTag, Seed};
 use requests::take;
-use ring::Ring;
 use source::Listed;
 use spindles::Spindles;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
+use tracing::debug;
 
-/// Longest wait for completions: how late an interruption may be noticed.
-const LONGEST_WAIT: Duration = Duration::from_ms(100);
-/// How long before an arrival the engine stops sleeping and watches the clock: waking up takes about as long.
-const WATCHFUL: Duration = Duration::from_us(60);
 /// Most requests begun before completions are looked at again: an open loop may offer more than can ever be begun.
 const BEGUN_AT_ONCE: usize = 4096;
 
@@ -133,7 +128,7 @@ pub(crate) enum Ended {
 
 impl Engine {
     /// An idle engine over open targets (none where a member is missing).
-    pub fn new(array: Array, targets: Vec<Option<Target>>, config: &LiveConfig) -> Result<Engine, LiveError> {
+    pub(crate) fn new(array: Array, targets: Vec<Option<Target>>, config: &LiveConfig) -> Result<Engine, LiveError> {
         let fd_of = |target: &Option<Target>| match target.as_ref().map(|t| &t.store) {
             Some(Store::Fd(file)) => file.as_raw_fd(),
             _ => -1,
@@ -151,7 +146,7 @@ impl Engine {
         let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
         Ok(Engine {
             faults: Faults::new(&config.faults, targets.len()),
-            counts: (0..targets.len() as LeafId).map(count).collect(),
+            counts: (0..u32_from(targets.len())).map(count).collect(),
             array,
             ring,
             targets,
@@ -202,32 +197,32 @@ impl Engine {
     }
 
     /// What was used, and what moved on the devices, while the window was open.
-    pub fn accounting(&self) -> Accounting {
+    pub(crate) fn accounting(&self) -> Accounting {
         self.usage.accounting(&self.counts)
     }
 
     /// From here on every sector is made whole and checked.
-    pub fn verify(&mut self) {
+    pub(crate) fn verify(&mut self) {
         let sectors: Vec<u64> = self.array.layout().volumes().iter().map(|v| v.capacity_sectors).collect();
-        self.verifier = Some(Verifier::new(self.stamper, self.sector_bytes as u32, &sectors));
+        self.verifier = Some(Verifier::new(self.stamper, u32_from(self.sector_bytes), &sectors));
     }
 
     /// From here on a share of what is read is compared with what is known of it. Members are whole and keep what is written
     /// to them: what a missing one held comes from parity over random bytes, and is garbage.
-    pub fn compare(&mut self, verify: Verify, depth: u32) {
-        let sector_bytes = self.sector_bytes as u32;
+    pub(crate) fn compare(&mut self, verify: Verify, depth: u32) {
+        let sector_bytes = u32_from(self.sector_bytes);
         let all_known = self.targets.iter().flatten().all(|target| target.known(sector_bytes) != Known::Nothing);
         self.known = if all_known { Known::Sound } else { Known::Nothing };
         self.check = ContentCheck::new(self.stamper, verify, Writers::Alone, depth);
     }
 
     /// What was compared; nothing if nothing was to be, or a member failed meanwhile.
-    pub fn content(&self) -> Option<&ContentReport> {
+    pub(crate) fn content(&self) -> Option<&ContentReport> {
         self.check.as_ref().filter(|_| self.failed_members.is_empty()).map(ContentCheck::report)
     }
 
     /// Reads back what was noted of the writes, now that nobody waits for it.
-    pub fn read_back(
+    pub(crate) fn read_back(
         &mut self,
         depth: u64,
         budget: Duration,
@@ -247,12 +242,12 @@ impl Engine {
     }
 
     /// What was checked so far.
-    pub fn verify_report(&self) -> Option<VerifyReport> {
+    pub(crate) fn verify_report(&self) -> Option<VerifyReport> {
         self.verifier.as_ref().map(|v| v.report().clone())
     }
 
     /// What members did while it counted.
-    pub fn counts(&self) -> Vec<MemberCounts> {
+    pub(crate) fn counts(&self) -> Vec<MemberCounts> {
         let of_disk = |leaf: LeafId| {
             let spindles = self.spindles.as_ref()?;
             // A disk that is not there does nothing, as in the simulator.
@@ -262,22 +257,22 @@ impl Engine {
     }
 
     /// What began and ended since the load began.
-    pub fn accounts(&self) -> Accounts {
+    pub(crate) fn accounts(&self) -> Accounts {
         self.accounts
     }
 
     /// How late completions of emulated members were while it counted.
-    pub fn lateness(&self) -> Option<Lateness> {
+    pub(crate) fn lateness(&self) -> Option<Lateness> {
         self.spindles.as_ref().map(Spindles::lateness)
     }
 
     /// Members found gone.
-    pub fn failed_members(&self) -> &[FailedMember] {
+    pub(crate) fn failed_members(&self) -> &[FailedMember] {
         &self.failed_members
     }
 
     /// What the array was told while the load ran, if requests were traced.
-    pub fn inputs(&self) -> &[ArrayInput] {
+    pub(crate) fn inputs(&self) -> &[ArrayInput] {
         &self.inputs
     }
 
@@ -290,17 +285,17 @@ impl Engine {
     }
 
     /// Operations of the first requests.
-    pub fn trace(&self) -> &[TracedOperation] {
+    pub(crate) fn trace(&self) -> &[TracedOperation] {
         &self.trace
     }
 
     /// The targets' facts are theirs to tell.
-    pub fn targets(&self) -> &[Option<Target>] {
+    pub(crate) fn targets(&self) -> &[Option<Target>] {
         &self.targets
     }
 
     /// Whether a ring is in use, and whether it knows all memory.
-    pub fn interface(&self) -> (&'static str, bool) {
+    pub(crate) fn interface(&self) -> (&'static str, bool) {
         let emulated = self.spindles.as_ref().is_some_and(|spindles| spindles.are_all(&self.targets));
         match &self.ring {
             Some(ring) => ("io_uring", ring.all_registered()),
@@ -310,7 +305,7 @@ impl Engine {
     }
 
     /// Drives the array with what `source` offers until that is finished, interrupted or something fails.
-    pub fn drive<S: Source>(
+    pub(crate) fn drive<S: Source>(
         &mut self,
         source: &mut S,
         stage: Stage,
@@ -441,6 +436,7 @@ impl Engine {
     }
 
     fn fail(&mut self, error: LiveError) {
+        debug!(%error, "the run cannot go on");
         // The first cause is the one worth telling.
         self.failure.get_or_insert(error);
     }
@@ -450,11 +446,7 @@ impl Engine {
         if self.spindles.is_some() {
             return self.watch(timeout);
         }
-        let limit = timeout.map_or(LONGEST_WAIT, |at| at.since(self.now)).as_ns().min(LONGEST_WAIT.as_ns());
-        if limit <= WATCHFUL.as_ns() {
-            return self.submit();
-        }
-        let limit = Duration::from_ns(limit) - WATCHFUL;
+        let Some(limit) = wait_limit(timeout, self.now) else { return self.submit() };
         self.assert_none_lost();
         let result = match &mut self.ring {
             Some(ring) => ring.submit_and_wait(limit),

@@ -7,7 +7,8 @@
 //! Invariant: a double tells nanoseconds apart for a hundred days of the run's time. Like the clock beneath, it may go back
 //! by some ticks from one processor to another; the engine's time does not (`Engine::tick`).
 
-use super::clock::Clock;
+use crate::io::Clock;
+use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::{Duration, Instant};
 
 /// A clock and how fast it goes.
@@ -19,33 +20,33 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Starts at zero.
-    pub fn start(speed: f64) -> Pace {
+    pub(super) fn start(speed: f64) -> Pace {
         Pace { clock: Clock::start(), speed }
     }
 
     /// Starts anew, as fast as before.
-    pub fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.clock = Clock::start();
     }
 
     /// The run's time.
     #[inline]
-    pub fn now(&self) -> Instant {
+    pub(super) fn now(&self) -> Instant {
         let now = self.clock.now();
         if self.speed == 1.0 {
             return now;
         }
-        Instant::from_ns((now.as_ns() as f64 * self.speed) as u64)
+        Instant::from_ns(saturating_u64(f64_from(now.as_ns()) * self.speed))
     }
 
     /// A length of real time, on this clock.
-    pub fn real(&self, length: Duration) -> Duration {
+    pub(super) fn real(&self, length: Duration) -> Duration {
         Duration::from_s_f64(length.as_s_f64() * self.speed)
     }
 
     /// Watches the clock until it has come to `until`: sleeping would end tens of microseconds late.
     #[inline]
-    pub fn watch(&self, until: Instant) {
+    pub(super) fn watch(&self, until: Instant) {
         while self.now() < until {
             std::hint::spin_loop();
         }

@@ -19,7 +19,7 @@ pub(super) struct Precedence {
 }
 
 impl Precedence {
-    pub fn take() -> Precedence {
+    pub(super) fn take() -> Precedence {
         // SAFETY: reads and sets a number of this thread.
         unsafe {
             let before = libc::getpriority(libc::PRIO_PROCESS, 0);

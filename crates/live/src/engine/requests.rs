@@ -5,13 +5,14 @@
 //! - Blocks are taken before the array hears of the request, so no operation ever lacks its memory.
 
 use super::compute::{Place, Places};
-use super::ring::Ring;
 use super::{Engine, Slot};
 use crate::error::LiveError;
+use crate::io::Ring;
 use crate::memory::{Block, InUse, Lent, Pool, Use};
 use crate::result::{ArrayInput, FailedMember};
 use crate::target::Target;
 use raidlab_load::Load;
+use raidlab_types::number::usize_from;
 use raidlab_types::{Instant, OpId, Request, RequestError, RequestKind, RequestTag};
 use std::collections::VecDeque;
 
@@ -21,14 +22,11 @@ const FORESEEN: usize = 4096;
 impl Engine {
     /// Takes the memory that a closed loop will use before it runs. Its first requests are known: they are rehearsed as if
     /// each ended in its turn. What a search or an open loop keeps in flight is not known beforehand.
-    pub fn foresee(&mut self, load: &Load) -> Result<(), LiveError> {
-        if load.hold().is_some() {
-            return Ok(());
-        }
-        let (mut load, mut in_flight, mut in_use) = (load.clone(), VecDeque::new(), InUse::none());
+    pub(crate) fn foresee(&mut self, mut load: Load) -> Result<(), LiveError> {
+        let (mut in_flight, mut in_use) = (VecDeque::new(), InUse::none());
         for _ in 0..FORESEEN.max(2 * load.depth() as usize) {
             while let Some(Request { tag, kind, extent, .. }) = load.poll_request(Instant::ZERO) {
-                let bytes = extent.sectors as usize * self.sector_bytes;
+                let bytes = usize_from(extent.sectors) * self.sector_bytes;
                 in_use.take(bytes, purpose_of(kind));
                 in_flight.push_back((tag, bytes, purpose_of(kind)));
             }
@@ -46,7 +44,7 @@ impl Engine {
     /// its content already, and nothing is expected of it.
     pub(super) fn begin(&mut self, request: Request, lent: Option<Lent>) {
         let Request { tag, volume, kind, extent, .. } = request;
-        let bytes = extent.sectors as usize * self.sector_bytes;
+        let bytes = usize_from(extent.sectors) * self.sector_bytes;
         let purpose = purpose_of(kind);
         let mut mark = 0;
         let block = match kind {
@@ -57,10 +55,10 @@ impl Engine {
                 Err(error) => return self.fail(error),
             },
         };
-        let there = lent.map(|lent| lent.len()).or(block.map(|block| block.len()));
+        let there = lent.map(|lent| lent.len()).or_else(|| block.map(|block| block.len()));
         assert!(there.is_none_or(|there| bytes <= there), "a request of {bytes} bytes with memory for {there:?}");
         if lent.is_some() {
-            debug_assert!(self.verifier.is_none(), "what is lent is compared by whoever lends it");
+            assert!(self.verifier.is_none() && self.check.is_none(), "what is lent is compared by whoever lends it");
         } else if let (RequestKind::Write, Some(block)) = (kind, block) {
             self.sequence += 1;
             if let Some(check) = &mut self.check {
@@ -80,11 +78,12 @@ impl Engine {
         } else if let (RequestKind::Read, Some(check)) = (kind, &mut self.check) {
             mark = check.read_begins(self.now);
         }
-        if tag as usize >= self.slots.len() {
-            self.slots.resize(tag as usize + 1, None);
+        if usize_from(tag) >= self.slots.len() {
+            self.slots.resize(usize_from(tag) + 1, None);
         }
         self.accounts.requests.submitted += 1;
-        self.slots[tag as usize] = Some(Slot { request, block, sequence: self.sequence, number: self.begun, mark });
+        assert!(self.slots[usize_from(tag)].is_none(), "request {tag} begins before the one of its name has ended");
+        self.slots[usize_from(tag)] = Some(Slot { request, block, sequence: self.sequence, number: self.begun, mark });
         self.begun += 1;
         if self.traced > 0 {
             self.inputs.push(ArrayInput::Request(request));
@@ -94,7 +93,7 @@ impl Engine {
 
     /// A request has ended: checks what it brought, frees its memory.
     pub(super) fn end(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
-        let Some(Slot { request, block, sequence, number, mark }) = self.slots[tag as usize].take() else {
+        let Some(Slot { request, block, sequence, number, mark }) = self.slots[usize_from(tag)].take() else {
             self.accounts.unknown += 1;
             return;
         };
@@ -104,20 +103,21 @@ impl Engine {
             if kind == RequestKind::Write {
                 verifier.write_ends(volume, extent, sequence, result.is_ok());
             } else if result.is_ok() {
-                let len = extent.sectors as usize * self.sector_bytes;
+                let len = usize_from(extent.sectors) * self.sector_bytes;
+                assert!(len <= block.len());
                 // SAFETY: the block is at least that long, and no operation of this request is left.
                 let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
                 verifier.check(tag, volume, extent, bytes);
             }
         }
         if let (Some(check), Some(block)) = (&mut self.check, block) {
-            let len = extent.sectors as usize * self.sector_bytes;
+            let len = usize_from(extent.sectors) * self.sector_bytes;
             assert!(len <= block.len());
             // SAFETY: the block is at least that long, and no operation of this request is left.
             let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
             if kind == RequestKind::Write {
                 check.write_ends(volume, extent, sequence, mark != 0, result.is_ok());
-            } else if let Some(written) = self.noted.get(number as usize) {
+            } else if let Some(written) = self.noted.get(usize_from(number)) {
                 check.read_back(written, result.is_ok().then_some(bytes));
             } else if result.is_ok() && self.failed_members.is_empty() {
                 check.read_ends(mark, volume, extent, bytes, self.known);
@@ -155,7 +155,7 @@ impl Engine {
         }
         // A request's block was found long enough for it when it began, the window's scratch just now.
         let place = |block: Block, sectors| Place { start: block.as_ptr(), sectors };
-        let user = self.slots[tag as usize].and_then(|slot| Some(place(slot.block?, slot.request.extent.sectors)));
+        let user = self.slots[usize_from(tag)].and_then(|slot| Some(place(slot.block?, slot.request.extent.sectors)));
         let scratch = self.scratch[part].map(|block| place(block, u64::from(sectors)));
         Some(Places {
             user: user.unwrap_or(Place::NONE),

@@ -2,9 +2,8 @@
 
 use crate::config::fraction;
 use crate::memory::Lent;
-use raidlab_load::files::{FileLoad, FilesRecord};
-use raidlab_load::trace::{Replayed, TraceLoad};
-use raidlab_load::{Backlog, HoldReport, Limits, Load, LoadError, Recorder};
+use raidlab_load::{Generator, Limits};
+use raidlab_types::number::{f64_from, u32_from};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag};
 
 /// What the engine drives. The order of calls is that of [`raidlab_load::Load`].
@@ -30,123 +29,41 @@ pub(crate) trait Source {
     fn fraction(&self, now: Instant, requests: u64) -> f64;
 }
 
-/// The clients of an array: what they ask is drawn, was recorded, or is what whole files need.
-pub(crate) enum Clients {
-    Drawn(Load),
-    Recorded(TraceLoad),
-    Readers(Box<FileLoad>),
-}
-
-impl Clients {
-    pub fn recorder(&self) -> &Recorder {
-        match self {
-            Clients::Drawn(load) => load.recorder(),
-            Clients::Recorded(load) => load.recorder(),
-            Clients::Readers(load) => load.recorder(),
-        }
-    }
-
-    pub fn keep_histograms(&mut self) {
-        match self {
-            Clients::Drawn(load) => load.keep_histograms(),
-            Clients::Recorded(load) => load.keep_histograms(),
-            Clients::Readers(load) => load.keep_histograms(),
-        }
-    }
-
-    pub fn backlog(&self) -> Backlog {
-        match self {
-            Clients::Drawn(load) => load.backlog(),
-            Clients::Recorded(load) => load.backlog(),
-            Clients::Readers(_) => Backlog::default(),
-        }
-    }
-
-    pub fn hold(&self) -> Option<HoldReport> {
-        match self {
-            Clients::Drawn(load) => load.hold(),
-            Clients::Recorded(_) | Clients::Readers(_) => None,
-        }
-    }
-
-    pub fn replayed(&self) -> Option<Replayed> {
-        match self {
-            Clients::Recorded(load) => Some(load.replayed()),
-            Clients::Drawn(_) | Clients::Readers(_) => None,
-        }
-    }
-
-    /// What whole files asked for.
-    pub fn files(&self) -> Option<&FilesRecord> {
-        match self {
-            Clients::Readers(load) => Some(load.record()),
-            Clients::Drawn(_) | Clients::Recorded(_) => None,
-        }
-    }
-
-    /// What ended them before their time.
-    pub fn fault(&self) -> Option<&LoadError> {
-        match self {
-            Clients::Recorded(load) => load.fault(),
-            Clients::Drawn(_) | Clients::Readers(_) => None,
-        }
-    }
-}
-
 /// The offered load, with the limits that tell how far it is.
-pub(crate) struct Offered<'a> {
-    pub load: &'a mut Clients,
+pub(crate) struct Offered<'a, L> {
+    pub load: &'a mut L,
     pub limits: Limits,
 }
 
-impl Source for Offered<'_> {
+impl<L: Generator> Source for Offered<'_, L> {
     #[inline]
     fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        match self.load {
-            Clients::Drawn(load) => load.poll_request(now),
-            Clients::Recorded(load) => load.poll_request(now),
-            Clients::Readers(load) => {
-                // The host is this machine: what it has to do for a file it does, and nothing stands for it.
-                while let Some((reader, _)) = load.poll_work() {
-                    load.handle_work_done(now, reader);
-                }
-                load.poll_request(now)
+        if L::WORKS {
+            // The host is this machine: what it has to do for a file it does, and nothing stands for it.
+            while let Some((who, _)) = self.load.poll_work() {
+                self.load.handle_work_done(now, who);
             }
         }
+        self.load.poll_request(now)
     }
 
     #[inline]
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        match self.load {
-            Clients::Drawn(load) => {
-                load.handle_done(now, tag, ok);
-            }
-            Clients::Recorded(load) => load.handle_done(now, tag, ok),
-            // What an array could not read has failed its cell by then.
-            Clients::Readers(load) => load.handle_done(now, tag),
-        }
+        self.load.handle_done(now, tag, ok);
     }
 
     #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
-        match &*self.load {
-            Clients::Drawn(load) => load.poll_timeout(),
-            Clients::Recorded(load) => load.poll_timeout(),
-            Clients::Readers(load) => load.poll_timeout(),
-        }
+        self.load.poll_timeout()
     }
 
     #[inline]
     fn is_finished(&self) -> bool {
-        self.load.recorder().is_over()
+        self.load.is_finished()
     }
 
     fn interrupt(&mut self, now: Instant) {
-        match self.load {
-            Clients::Drawn(load) => load.interrupt(now),
-            Clients::Recorded(load) => load.interrupt(now),
-            Clients::Readers(load) => load.interrupt(now),
-        }
+        self.load.interrupt(now);
     }
 
     #[inline]
@@ -174,7 +91,7 @@ pub(crate) struct Sweep {
 
 impl Sweep {
     /// Over volumes of so many sectors, in requests of `step_sectors`, `depth` at a time.
-    pub fn new(volumes: Vec<u64>, kind: RequestKind, step_sectors: u64, depth: u64) -> Sweep {
+    pub(crate) fn new(volumes: Vec<u64>, kind: RequestKind, step_sectors: u64, depth: u64) -> Sweep {
         let total = volumes.iter().map(|&sectors| sectors.div_ceil(step_sectors)).sum();
         let free = (0..depth).rev().collect();
         Sweep { volumes, kind, step_sectors, volume: 0, lba: 0, done: 0, total, free, stopped: false }
@@ -192,7 +109,7 @@ pub(crate) struct Listed {
 
 impl Listed {
     /// `depth` at a time, for `budget` at most.
-    pub fn new(extents: Vec<(u32, Extent)>, depth: u64, budget: Duration) -> Listed {
+    pub(super) fn new(extents: Vec<(u32, Extent)>, depth: u64, budget: Duration) -> Listed {
         Listed { extents, next: 0, done: 0, free: (0..depth).rev().collect(), until: Instant::ZERO + budget }
     }
 }
@@ -230,7 +147,7 @@ impl Source for Listed {
     }
 
     fn fraction(&self, _now: Instant, requests: u64) -> f64 {
-        requests as f64 / self.extents.len().max(1) as f64
+        f64_from(requests) / f64_from(self.extents.len().max(1))
     }
 }
 
@@ -246,7 +163,7 @@ impl Source for Sweep {
         let tag = self.free.pop()?;
         let extent = Extent::new(self.lba, self.step_sectors.min(sectors - self.lba));
         self.lba = extent.end();
-        Some(Request { tag, volume: self.volume as u32, kind: self.kind, extent, force_unit_access: false })
+        Some(Request { tag, volume: u32_from(self.volume), kind: self.kind, extent, force_unit_access: false })
     }
 
     fn handle_done(&mut self, _now: Instant, tag: RequestTag, _ok: bool) {
@@ -271,6 +188,6 @@ impl Source for Sweep {
     }
 
     fn fraction(&self, _now: Instant, requests: u64) -> f64 {
-        requests as f64 / self.total.max(1) as f64
+        f64_from(requests) / f64_from(self.total.max(1))
     }
 }

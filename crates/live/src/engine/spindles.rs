@@ -24,9 +24,9 @@ use crate::result::{Flash, Mechanics};
 use crate::target::{Store, Target};
 use raidlab_device::{Completion, Device, FlashTotals};
 use raidlab_load::Times;
+use raidlab_types::number::{saturating_u64, u32_from, usize_from};
 use raidlab_types::{Instant, LeafId, OpError, OpId, Operation, Seed};
-
-const NONE: u32 = u32::MAX;
+use slab::Slab;
 
 /// An operation on its way through a disk.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +34,6 @@ struct Visit {
     operation: Operation,
     /// What became of its bytes.
     result: Result<(), OpError>,
-    is_open: bool,
-    next_free: u32,
 }
 
 /// An operation that its disk has completed.
@@ -56,9 +54,7 @@ pub(super) struct Spindles {
     due: Vec<Instant>,
     /// The earliest of `due`, and whose it is.
     next: (Instant, LeafId),
-    visits: Vec<Visit>,
-    free: u32,
-    in_flight: usize,
+    visits: Slab<Visit>,
     mechanics: Vec<Mechanics>,
     /// By leaf, what flash drives did with their flash while it counted.
     flash: Vec<Option<FlashTotals>>,
@@ -69,7 +65,7 @@ pub(super) struct Spindles {
 
 impl Spindles {
     /// The disks of these targets for an array with such sectors; none if no target is emulated.
-    pub fn new(
+    pub(super) fn new(
         targets: &[Option<Target>],
         emulation: &Emulation,
         sector_bytes: u32,
@@ -106,9 +102,7 @@ impl Spindles {
             devices: fresh.clone(),
             due: vec![Instant::MAX; fresh.len()],
             next: (Instant::MAX, 0),
-            visits: Vec::new(),
-            free: NONE,
-            in_flight: 0,
+            visits: Slab::new(),
             mechanics: fresh.iter().map(|device| Mechanics::of(device.as_ref().map_or(1, Device::servers))).collect(),
             flash: vec![None; fresh.len()],
             late: Times::new(),
@@ -119,58 +113,46 @@ impl Spindles {
     }
 
     /// Whether every member that is there is a modelled disk.
-    pub fn are_all(&self, targets: &[Option<Target>]) -> bool {
+    pub(super) fn are_all(&self, targets: &[Option<Target>]) -> bool {
         targets.iter().zip(&self.fresh).all(|(target, device)| target.is_none() || device.is_some())
     }
 
     /// The clock starts anew: so do the disks, which must be idle.
-    pub fn restart(&mut self) {
-        debug_assert_eq!(self.in_flight, 0);
+    pub(super) fn restart(&mut self) {
+        assert!(self.visits.is_empty(), "disks are idle when their clock starts anew");
         self.devices.clone_from(&self.fresh);
     }
 
     /// Gives an operation to its disk at `now`; returns its number.
-    pub fn hand_over(&mut self, now: Instant, operation: Operation) -> u32 {
-        let visit = Visit { operation, result: Ok(()), is_open: true, next_free: NONE };
-        let number = match self.free {
-            NONE => {
-                self.visits.push(visit);
-                self.visits.len() as u32 - 1
-            }
-            number => {
-                self.free = self.visits[number as usize].next_free;
-                self.visits[number as usize] = visit;
-                number
-            }
-        };
+    pub(super) fn hand_over(&mut self, now: Instant, operation: Operation) -> usize {
+        let number = self.visits.insert(Visit { operation, result: Ok(()) });
         let leaf = operation.leaf;
         let Some(device) = &mut self.devices[leaf as usize] else { unreachable!("an emulated member has a device") };
         // A disk knows operations by number: what names them to the array is used again and says nothing to a disk.
-        device.handle_op(now, Operation { id: OpId(u64::from(number)), ..operation });
-        self.in_flight += 1;
+        device.handle_op(now, Operation { id: OpId(number as u64), ..operation });
         self.schedule(leaf);
         number
     }
 
     /// The operation will fail when its time has come.
-    pub fn fail(&mut self, number: u32, error: OpError) {
-        self.visits[number as usize].result = Err(error);
+    pub(super) fn fail(&mut self, number: usize, error: OpError) {
+        self.visits[number].result = Err(error);
     }
 
     /// When the next completion is due; never if nothing is on its way.
     #[inline]
-    pub fn next_due(&self) -> Instant {
+    pub(super) fn next_due(&self) -> Instant {
         self.next.0
     }
 
     /// Operations on their way.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight
+    pub(super) fn in_flight(&self) -> usize {
+        self.visits.len()
     }
 
     /// The earliest completion that is due at `now`.
     #[inline]
-    pub fn take_due(&mut self, now: Instant) -> Option<Served> {
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Served> {
         while self.next.0 <= now {
             let leaf = self.next.1;
             // A disk may have nothing to hand out: then it has only gone on to its next operation.
@@ -184,19 +166,14 @@ impl Spindles {
     }
 
     fn served(&mut self, completion: Completion) -> Served {
-        let number = completion.id.0 as u32;
-        let visit = &mut self.visits[number as usize];
-        assert!(visit.is_open, "a disk completed an operation twice");
-        visit.is_open = false;
-        visit.next_free = self.free;
-        self.free = number;
-        self.in_flight -= 1;
-        Served { operation: visit.operation, result: visit.result, completion }
+        // Stops the program where a disk completes an operation twice.
+        let Visit { operation, result } = self.visits.remove(usize_from(completion.id.0));
+        Served { operation, result, completion }
     }
 
     /// Records what was delivered at `now`.
     #[inline]
-    pub fn record(&mut self, now: Instant, served: &Served) {
+    pub(super) fn record(&mut self, now: Instant, served: &Served) {
         let done = &served.completion;
         let busy_ns = done.done.since(done.started).as_ns();
         self.late.record(now.since(done.done).as_ns());
@@ -210,7 +187,7 @@ impl Spindles {
     }
 
     /// It counts from `now` on, or until now.
-    pub fn count(&mut self, now: Instant, on: bool) {
+    pub(super) fn count(&mut self, now: Instant, on: bool) {
         for (device, flash) in self.devices.iter_mut().zip(&mut self.flash) {
             match device {
                 Some(device) if on => device.reset_totals(now),
@@ -221,22 +198,22 @@ impl Spindles {
     }
 
     /// Watches what the machine's owner takes of it, from here on or until here.
-    pub fn watch_steal(&mut self, on: bool) {
+    pub(super) fn watch_steal(&mut self, on: bool) {
         self.steal.watch(on);
     }
 
     /// What a member's disk did while it counted; none if it is no modelled disk.
-    pub fn mechanics(&self, leaf: LeafId) -> Option<Mechanics> {
+    pub(super) fn mechanics(&self, leaf: LeafId) -> Option<Mechanics> {
         let flash = self.flash[leaf as usize].map(Flash::from);
         self.fresh[leaf as usize].as_ref().map(|_| Mechanics { flash, ..self.mechanics[leaf as usize] })
     }
 
     /// How late completions were delivered while it counted.
-    pub fn lateness(&self) -> Lateness {
+    pub(super) fn lateness(&self) -> Lateness {
         let count = self.late.count();
         Lateness {
             count,
-            mean_ns: self.late.mean_ns() as u64,
+            mean_ns: saturating_u64(self.late.mean_ns()),
             p50_ns: self.late.percentile_ns(50.0),
             p99_ns: self.late.percentile_ns(99.0),
             max_ns: self.late.percentile_ns(100.0),
@@ -254,7 +231,7 @@ impl Spindles {
         } else if leaf == self.next.1 {
             // The earliest was put off: dozens of disks at most, and a lower one goes first.
             let all = self.due.iter().enumerate();
-            self.next = all.map(|(leaf, &at)| (at, leaf as LeafId)).min().unwrap_or((Instant::MAX, 0));
+            self.next = all.map(|(leaf, &at)| (at, u32_from(leaf))).min().unwrap_or((Instant::MAX, 0));
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Reference: proc_stat(5), the line `cpu`: user, nice, system, idle, iowait, irq, softirq, steal, ...
 
+use raidlab_types::number::f64_from;
+
 /// Time of all processors in ticks: stolen, and in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
@@ -29,15 +31,15 @@ pub(super) struct Steal {
 
 impl Steal {
     /// The stretch begins (`on`) or ends.
-    pub fn watch(&mut self, on: bool) {
+    pub(super) fn watch(&mut self, on: bool) {
         *(if on { &mut self.begin } else { &mut self.end }) = read();
     }
 
     /// Of the time of all processors; none where the system does not say.
-    pub fn share(&self) -> Option<f64> {
+    pub(super) fn share(&self) -> Option<f64> {
         let (begin, end) = (self.begin?, self.end?);
         let all = end.all.saturating_sub(begin.all);
-        (all > 0).then(|| end.stolen.saturating_sub(begin.stolen) as f64 / all as f64)
+        (all > 0).then(|| f64_from(end.stolen.saturating_sub(begin.stolen)) / f64_from(all))
     }
 }
 

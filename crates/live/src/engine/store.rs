@@ -1,24 +1,25 @@
 //! Carrying out one operation on one member: in memory at once, on a file or device through the ring, on an emulated one
 //! by its disk, which says when, while its bytes move at once.
 //!
-//! What the system's errors mean is in [`crate::errno`]: unreadable sectors cost an extent, most others the member, and
+//! What the system's errors mean is in `io::errno`: unreadable sectors cost an extent, most others the member, and
 //! those that say "the run is set up wrongly" end it.
 
 use super::compute::Places;
 use super::faults::Verdict;
 use super::flight::{Flight, Progress};
-use super::ring::Ring;
 use super::Engine;
-use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
+use crate::io::{meaning, verb, Meaning, Ring};
 use crate::memory::Mapping;
 use crate::result::{FailedMember, TracedOperation};
 use crate::target::{Kept, Store};
 use raidlab_array::{Piece, Space};
+use raidlab_types::number::{u32_from, u64_from, usize_from};
 use raidlab_types::{LeafId, OpError, OpKind, Operation};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use tracing::debug;
 
 /// Length of the memory that what nobody wants is read to.
 pub(super) const SINK_BYTES: usize = 1 << 20;
@@ -39,6 +40,7 @@ impl Engine {
                 return self.finish(operation.id, Err(error));
             }
         }
+        self.assert_within(&operation);
         let Some(places) = self.places(operation.id, operation.tag) else { return };
         match self.targets[operation.leaf as usize].as_ref().map(|target| &target.store) {
             Some(Store::Fd(_)) => self.launch(operation, places),
@@ -51,6 +53,18 @@ impl Engine {
             Some(Store::Emulated(..)) => self.hand_over(operation, places),
             None => self.done(&operation, 0, Err(OpError::MemberGone)),
         }
+    }
+
+    /// The layout keeps every operation within its member; what lies beyond may be somebody else's.
+    fn assert_within(&self, operation: &Operation) {
+        let Some(target) = &self.targets[operation.leaf as usize] else { return };
+        let end = operation.extent.end() * self.sector_bytes as u64;
+        assert!(
+            end <= target.facts.size_bytes,
+            "byte {end} of {}, which has {}",
+            target.name(),
+            target.facts.size_bytes
+        );
     }
 
     /// Gives an operation to its emulated disk, and moves its bytes while that is at work, as a disk would.
@@ -101,7 +115,7 @@ impl Engine {
     /// Lists an operation of one of the first requests.
     fn note(&mut self, operation: &Operation) {
         let &Operation { leaf, kind, extent, .. } = operation;
-        let number = self.slots[operation.tag as usize].map(|slot| slot.number);
+        let number = self.slots[usize_from(operation.tag)].map(|slot| slot.number);
         if let Some(request) = number.filter(|&number| number < self.traced) {
             self.trace.push(TracedOperation { request, leaf, kind, extent });
         }
@@ -110,7 +124,7 @@ impl Engine {
     /// Sends an operation into the ring.
     fn launch(&mut self, operation: Operation, places: Places) {
         let id = self.flights.begin(operation, self.now, self.sector_bytes as u64);
-        let user = self.slots[operation.tag as usize].and_then(|slot| slot.block).and_then(|b| b.registered);
+        let user = self.slots[usize_from(operation.tag)].and_then(|slot| slot.block).and_then(|b| b.registered);
         let (part, _) = self.array.scratch_of(operation.id);
         let scratch = self.scratch[part as usize].and_then(|b| b.registered);
         let (flight, sink) = (self.flights.get(id), self.sink);
@@ -122,6 +136,7 @@ impl Engine {
                 Space::Discard => add_sink(flight, sink.as_ptr(), len, sink.registered),
             }
         }
+        flight.loaded();
         self.push(id);
     }
 
@@ -139,7 +154,7 @@ impl Engine {
     /// Takes all answers there are, and lets those into the ring that found it full.
     pub(super) fn reap(&mut self) {
         while let Some((id, result)) = self.ring.as_mut().and_then(Ring::reap) {
-            self.answered(id as u32, result);
+            self.answered(u32_from(id), result);
         }
         while self.ring.as_ref().is_some_and(|ring| !ring.is_full()) {
             let Some(id) = self.waiting.pop_front() else { return };
@@ -153,18 +168,25 @@ impl Engine {
         if result < 0 {
             return self.refused(id, operation, -result);
         }
-        match flight.advance(result as u64) {
+        match flight.advance(u64_from(result)) {
             Progress::Done => {
                 let age = flight.age(self.now).as_ns();
                 self.flights.end(id);
                 self.done(&operation, age, Ok(()));
             }
-            Progress::More => self.push(id),
+            Progress::More => self.go_on(id, &operation),
             Progress::EndOfTarget => {
                 self.flights.end(id);
                 self.cut_short(&operation);
             }
         }
+    }
+
+    /// The kernel has moved a part: the rest is asked for.
+    #[cold]
+    fn go_on(&mut self, id: u32, operation: &Operation) {
+        debug!(leaf = operation.leaf, kind = ?operation.kind, extent = %operation.extent, "short transfer, asking for the rest");
+        self.push(id);
     }
 
     /// The target ends within the operation, which ends the run.
@@ -176,6 +198,7 @@ impl Engine {
 
     fn refused(&mut self, id: u32, operation: Operation, errno: i32) {
         if meaning(operation.kind, errno) == Meaning::Again {
+            debug!(leaf = operation.leaf, kind = ?operation.kind, errno, "interrupted, trying again");
             return self.push(id);
         }
         let age = self.flights.get(id).age(self.now).as_ns();
@@ -189,7 +212,10 @@ impl Engine {
     fn blame(&mut self, operation: &Operation, errno: i32) -> Option<OpError> {
         let error = io::Error::from_raw_os_error(errno);
         match meaning(operation.kind, errno) {
-            Meaning::Unreadable => Some(OpError::Media(operation.extent)),
+            Meaning::Unreadable => {
+                debug!(leaf = operation.leaf, extent = %operation.extent, errno, "unreadable sectors");
+                Some(OpError::Media(operation.extent))
+            }
             Meaning::Fatal => {
                 let what = format!("{} at {}: {}", verb(operation.kind), self.bytes_of(operation), plain(&error));
                 self.fail_on(operation.leaf, errno, &what);
@@ -198,6 +224,7 @@ impl Engine {
             _ => {
                 if !self.failed_members.iter().any(|m| m.leaf == operation.leaf) {
                     let reason = format!("{}: {}", verb(operation.kind), plain(&error));
+                    debug!(leaf = operation.leaf, reason, "member is gone");
                     self.failed_members.push(FailedMember { leaf: operation.leaf, reason });
                 }
                 Some(OpError::MemberGone)
@@ -245,7 +272,7 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
         return;
     }
     let sector_bytes = places.sector_bytes;
-    let mut left = operation.extent.sectors as usize * sector_bytes;
+    let mut left = usize_from(operation.extent.sectors) * sector_bytes;
     let mut at = member.at(operation.extent.lba * sector_bytes as u64, left);
     if let OpKind::Discard | OpKind::WriteZeroes = operation.kind {
         // SAFETY: `left` bytes of the member begin there.
@@ -264,6 +291,7 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
         at = at.wrapping_add(len);
         left -= len;
     }
+    assert_eq!(left, 0, "the pieces of an operation are shorter than it");
 }
 
 /// As [`copy`], between memory and a file.
@@ -273,6 +301,7 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
 unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file: &File) -> io::Result<()> {
     let bytes = |sectors: u64| sectors * places.sector_bytes as u64;
     let (mut at, len) = (bytes(operation.extent.lba), bytes(operation.extent.sectors));
+    let end = at + len;
     match operation.kind {
         // The model has said what it costs; the file outlives nothing.
         OpKind::Flush => return Ok(()),
@@ -281,10 +310,15 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
     }
     for piece in pieces {
         let len = bytes(u64::from(piece.sectors));
+        assert!(
+            len <= end - at,
+            "the pieces of an operation are longer than it: {len} bytes where {} are left",
+            end - at
+        );
         if piece.space != Space::Discard {
             let memory = places.at(piece.space, piece.offset, piece.sectors);
             // SAFETY: so many bytes are there, and nothing else touches them.
-            let memory = unsafe { std::slice::from_raw_parts_mut(memory, len as usize) };
+            let memory = unsafe { std::slice::from_raw_parts_mut(memory, usize_from(len)) };
             match operation.kind {
                 OpKind::Read => file.read_exact_at(memory, at)?,
                 _ => file.write_all_at(memory, at)?,
@@ -292,6 +326,7 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
         }
         at += len;
     }
+    assert_eq!(at, end, "the pieces of an operation are shorter than it");
     Ok(())
 }
 
@@ -299,7 +334,7 @@ fn write_zeroes(file: &File, mut at: u64, len: u64) -> io::Result<()> {
     const ZEROES: [u8; 4096] = [0; 4096];
     let end = at + len;
     while at < end {
-        let step = ZEROES.len().min((end - at) as usize);
+        let step = ZEROES.len().min(usize_from(end - at));
         file.write_all_at(&ZEROES[..step], at)?;
         at += step as u64;
     }

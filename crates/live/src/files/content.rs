@@ -11,6 +11,7 @@
 
 use super::fill::SECTOR_BYTES;
 use crate::content::{ContentReport, Found, Stamper, Verify, Wrong, WrongKind};
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{CounterRng, Seed};
 
 /// A sample has one sector of so many bytes of a file,
@@ -33,20 +34,20 @@ pub(super) struct FileCheck<'a> {
 
 impl<'a> FileCheck<'a> {
     /// Nothing if nothing is to be compared, or nothing is known of the files.
-    pub fn new(verify: Verify, seed: u64, reader: u32, first_sectors: &'a [u64]) -> Option<FileCheck<'a>> {
+    pub(crate) fn new(verify: Verify, seed: u64, reader: u32, first_sectors: &'a [u64]) -> Option<FileCheck<'a>> {
         (verify != Verify::Off && !first_sectors.is_empty()).then(|| FileCheck {
             verify,
-            stamper: Stamper::new(seed, SECTOR_BYTES as u32),
+            stamper: Stamper::new(seed, u32_from(SECTOR_BYTES)),
             first_sectors,
             draws: Seed::new(seed).named("file contents").child(u64::from(reader)).draws(),
-            chosen: Vec::with_capacity(MOST_OF_A_FILE as usize),
-            expected: vec![0; SECTOR_BYTES as usize].into_boxed_slice(),
-            report: ContentReport::of_sectors(SECTOR_BYTES as usize),
+            chosen: Vec::with_capacity(usize_from(MOST_OF_A_FILE)),
+            expected: vec![0; usize_from(SECTOR_BYTES)].into_boxed_slice(),
+            report: ContentReport::of_sectors(usize_from(SECTOR_BYTES)),
         })
     }
 
     /// A file of so many bytes is about to be read.
-    pub fn begin(&mut self, size_bytes: u64) {
+    pub(crate) fn begin(&mut self, size_bytes: u64) {
         self.report.reads += 1;
         self.chosen.clear();
         if self.verify == Verify::Sample && size_bytes > 0 {
@@ -59,18 +60,18 @@ impl<'a> FileCheck<'a> {
     }
 
     /// Whether any of these bytes of the file is to be compared.
-    pub fn wants(&self, at: u64, len: u64) -> bool {
+    pub(crate) fn wants(&self, at: u64, len: u64) -> bool {
         self.verify == Verify::Full || self.chosen.iter().any(|&sector| overlap(sector, at, len).is_some())
     }
 
     /// Compares what a call brought of `file`, from its byte `at` on.
-    pub fn compare(&mut self, file: u32, at: u64, bytes: &[u8]) {
+    pub(crate) fn compare(&mut self, file: u32, at: u64, bytes: &[u8]) {
         let len = bytes.len() as u64;
         for sector in at / SECTOR_BYTES..(at + len).div_ceil(SECTOR_BYTES) {
             let is_chosen = self.verify == Verify::Full || self.chosen.binary_search(&sector).is_ok();
             if let (true, Some((from, to))) = (is_chosen, overlap(sector, at, len)) {
-                let part = &bytes[(from - at) as usize..(to - at) as usize];
-                self.compare_part(file, sector, (from - sector * SECTOR_BYTES) as usize, part);
+                let part = &bytes[usize_from(from - at)..usize_from(to - at)];
+                self.compare_part(file, sector, usize_from(from - sector * SECTOR_BYTES), part);
             }
         }
     }
@@ -101,11 +102,11 @@ impl<'a> FileCheck<'a> {
     /// The file and its sector that have a place in the row of all files.
     fn file_of(&self, place: u64) -> (u32, u64) {
         let file = self.first_sectors.partition_point(|&first| first <= place).saturating_sub(1);
-        (file as u32, place - self.first_sectors[file])
+        (u32_from(file), place - self.first_sectors[file])
     }
 
     /// What was found.
-    pub fn into_report(self) -> ContentReport {
+    pub(crate) fn into_report(self) -> ContentReport {
         self.report
     }
 }

@@ -14,9 +14,10 @@ use super::content::WRITTEN_ONCE;
 use super::result::{FillRecord, FillResult};
 use super::set::Set;
 use crate::content::Stamper;
-use crate::engine::Clock;
 use crate::error::LiveError;
+use crate::io::Clock;
 use crate::memory::{Mapping, PAGE_BYTES};
+use raidlab_types::number::{u32_from, usize_from};
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
@@ -54,7 +55,7 @@ pub(super) struct Filler<'a> {
 
 impl Filler<'_> {
     /// Writes them all, unless `progress` (told the bytes of each block) stops it. What was done is in the result.
-    pub fn run(
+    pub(super) fn run(
         &mut self,
         files: &[Planned],
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -138,8 +139,8 @@ impl Filler<'_> {
     }
 
     fn make(&mut self, first_sector: u64, bytes: u64) {
-        let len = bytes.next_multiple_of(SECTOR_BYTES) as usize;
-        let stamper = Stamper::new(self.seed, SECTOR_BYTES as u32);
+        let len = usize_from(bytes.next_multiple_of(SECTOR_BYTES));
+        let stamper = Stamper::new(self.seed, u32_from(SECTOR_BYTES));
         stamper.stamp_whole(&mut self.buffer.bytes_mut()[..len], 0, first_sector, WRITTEN_ONCE);
     }
 }
@@ -147,5 +148,5 @@ impl Filler<'_> {
 /// Past the page cache only whole sectors can be written: the last goes beyond the end, which is cut off afterwards.
 fn write_block(file: &File, buffer: &[u8], at: u64, bytes: u64, direct: bool) -> io::Result<()> {
     let len = if direct { bytes.next_multiple_of(SECTOR_BYTES) } else { bytes };
-    file.write_all_at(&buffer[..len as usize], at)
+    file.write_all_at(&buffer[..usize_from(len)], at)
 }

@@ -33,8 +33,8 @@ pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord
 
 use crate::config::{Progress, Stage, PULSE};
 use crate::content::{not_compared, Verify};
-use crate::engine::Clock;
 use crate::error::{plain, LiveError};
+use crate::io::Clock;
 use crate::memory::Mapping;
 use crate::page_cache;
 use crate::regular::open_regular;
@@ -43,6 +43,7 @@ use content::FileCheck;
 use fill::{sectors_of, Filler, Planned};
 use place::{buffers, check_room, choose, empty_cache, facts_of};
 use raidlab_load::files::plan::{self, Sequence, Wanted};
+use raidlab_types::number::{f64_from, u32_from};
 use raidlab_types::{Duration, Seed};
 use readers::{Extent, Readable, Reader};
 use set::Set;
@@ -184,7 +185,7 @@ fn run_list(config: &FilesConfig, paths: &[PathBuf], observer: Observer<'_>) -> 
             }
         };
         result.size_bytes.push(status.len());
-        result.directory.push(at as u32);
+        result.directory.push(u32_from(at));
         readables.push(Readable { path: path.clone(), size_bytes: status.len(), direct: known[at].1, key });
     }
     let buffers = buffers(config, &result.size_bytes)?;
@@ -202,7 +203,7 @@ fn planned(sizes: &[u64], directory: &[u32]) -> Vec<Planned> {
     let one = |(number, (&size_bytes, &set)): (usize, (&u64, &u32))| {
         let first_sector = next;
         next += sectors_of(size_bytes);
-        Planned { number: number as u32, size_bytes, set, first_sector }
+        Planned { number: u32_from(number), size_bytes, set, first_sector }
     };
     sizes.iter().zip(directory).enumerate().map(one).collect()
 }
@@ -245,7 +246,7 @@ fn fill(
             return ControlFlow::Continue(());
         }
         told = elapsed;
-        let (fraction, elapsed) = ((done as f64 / total as f64).min(1.0), Duration::from_ns(elapsed));
+        let (fraction, elapsed) = ((f64_from(done) / f64_from(total)).min(1.0), Duration::from_ns(elapsed));
         observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
     };
     let mut filler = Filler { sets, direct, seed, sync, buffer, clock };
@@ -293,7 +294,7 @@ fn read(
     let reader = |(i, buffer): (usize, Mapping)| Reader {
         sequence: sequence(i),
         buffer,
-        check: FileCheck::new(config.verify, config.seed, i as u32, first_sectors),
+        check: FileCheck::new(config.verify, config.seed, u32_from(i), first_sectors),
     };
     let readers = buffers.into_iter().skip(1).enumerate().map(reader).collect();
     let (found, compared, outcome) = readers::run(files, readers, extent, observer);

@@ -9,14 +9,15 @@ use super::readers::Readable;
 use super::result::DirectoryFacts;
 use super::LONGEST_CALL;
 use crate::config::{Progress, Stage, PULSE};
-use crate::engine::Clock;
 use crate::error::LiveError;
+use crate::io::Clock;
 use crate::memory::{available_bytes, Mapping, PAGE_BYTES};
 use crate::page_cache;
 use crate::safety::mounts;
 use crate::safety::numbers::DevNumbers;
 use crate::target::direct::Access;
 use crate::target::{facts, DeviceFacts, FilesystemFacts};
+use raidlab_types::number::usize_from;
 use raidlab_types::Duration;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -70,7 +71,7 @@ pub(super) fn buffers(config: &FilesConfig, sizes: &[u64]) -> Result<Vec<Mapping
     let take = |i: u64| {
         // Content is made in whole sectors.
         let bytes = if i == 0 { wanted.next_multiple_of(PAGE_BYTES as u64) } else { wanted };
-        let mut buffer = Mapping::new(bytes as usize)?;
+        let mut buffer = Mapping::new(usize_from(bytes))?;
         // Touched here, so that no page fault falls into a measurement.
         buffer.bytes_mut().chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1);
         Ok(buffer)

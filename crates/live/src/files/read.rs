@@ -9,8 +9,8 @@
 
 use super::content::FileCheck;
 use super::result::{ReadRecord, CACHE_UNKNOWN};
-use crate::engine::Clock;
 use crate::error::plain;
+use crate::io::Clock;
 use crate::memory::Mapping;
 use crate::page_cache;
 use std::fs::{File, OpenOptions};
@@ -109,7 +109,10 @@ fn read(file: &File, buffer: &mut Mapping) -> io::Result<u64> {
         // SAFETY: the mapping is as long as is said, and ours alone.
         let n = unsafe { libc::read(file.as_raw_fd(), buffer.as_ptr().cast(), buffer.len()) };
         match u64::try_from(n) {
-            Ok(n) => return Ok(n),
+            Ok(n) => {
+                assert!(n <= buffer.len() as u64, "the kernel has read {n} bytes into {}", buffer.len());
+                return Ok(n);
+            }
             Err(_) => match io::Error::last_os_error() {
                 e if e.kind() == io::ErrorKind::Interrupted => {}
                 e => return Err(e),

@@ -15,11 +15,12 @@ use super::read::{read_file, Wanted};
 use super::result::{ReadRecord, ReadResult};
 use crate::config::{Progress, Stage};
 use crate::content::ContentReport;
-use crate::engine::Clock;
 use crate::error::LiveError;
+use crate::io::Clock;
 use crate::memory::Mapping;
 use crate::workers::run_watched;
 use raidlab_load::files::plan::Sequence;
+use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::Duration;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -81,7 +82,7 @@ pub(super) fn run(
         tickets: AtomicU64::new(0),
         warmup: extent.warmup_files,
         last_ticket: extent.measure.files.map_or(u64::MAX, |n| extent.warmup_files.saturating_add(n)),
-        limit_ns: extent.measure.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
+        limit_ns: extent.measure.duration_s.map_or(u64::MAX, |s| saturating_u64(s * 1e9)),
         opened_ns: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         failure: Mutex::new(None),
@@ -90,14 +91,14 @@ pub(super) fn run(
     let mut outcome = ControlFlow::Continue(());
     let shared_ref = &shared;
     let numbered = readers.into_iter().enumerate();
-    let works = numbered.map(|(number, reader)| move || shared_ref.read(number as u32, reader)).collect();
+    let works = numbered.map(|(number, reader)| move || shared_ref.read(u32_from(number), reader)).collect();
     let done = run_watched(works, &mut || {
         if outcome.is_continue() && observer(shared.progress(&extent)).is_break() {
             outcome = ControlFlow::Break(());
             shared.stop.store(true, Ordering::Relaxed);
         }
     });
-    let mut content = ContentReport::of_sectors(SECTOR_BYTES as usize);
+    let mut content = ContentReport::of_sectors(usize_from(SECTOR_BYTES));
     let mut records = Vec::new();
     for (of_reader, report) in done {
         records.extend(of_reader);
@@ -166,10 +167,10 @@ impl Shared<'_> {
         let begun = self.tickets.load(Ordering::Relaxed);
         let now = self.clock.now();
         let wanted = extent.measure.files.map(|n| n + extent.warmup_files).into_iter().chain(extent.available).min();
-        let by_count = wanted.map_or(0.0, |n| begun as f64 / n.max(1) as f64);
+        let by_count = wanted.map_or(0.0, |n| f64_from(begun) / f64_from(n.max(1)));
         let opened = self.opened_ns.load(Ordering::Relaxed);
         let measured = if opened > 0 { now.as_ns().saturating_sub(opened - 1) } else { 0 };
-        let by_time = if self.limit_ns < u64::MAX { measured as f64 / self.limit_ns.max(1) as f64 } else { 0.0 };
+        let by_time = if self.limit_ns < u64::MAX { f64_from(measured) / f64_from(self.limit_ns.max(1)) } else { 0.0 };
         let fraction = by_count.max(by_time).min(1.0);
         let elapsed = Duration::from_ns(now.as_ns());
         Progress { stage: Stage::Running, fraction, requests: begun, elapsed }

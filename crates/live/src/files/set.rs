@@ -46,7 +46,7 @@ pub(super) struct Set {
 
 impl Set {
     /// Claims the subdirectory of `directory`, made now if it is not there.
-    pub fn claim(directory: &Path, key: &str, keep: bool) -> Result<Set, LiveError> {
+    pub(super) fn claim(directory: &Path, key: &str, keep: bool) -> Result<Set, LiveError> {
         let around = Directory::open(directory)
             .map_err(|e| LiveError::bad(key, format!("{}: {}", directory.display(), plain(&e))))?;
         let path = directory.join(SUBDIRECTORY);
@@ -77,7 +77,7 @@ impl Set {
     }
 
     /// Makes the set be that of `identity`: what else is there is removed, unless it is that very set.
-    pub fn prepare(&mut self, identity: u64) -> Result<(), LiveError> {
+    pub(super) fn prepare(&mut self, identity: u64) -> Result<(), LiveError> {
         if self.complete && self.identity == identity {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl Set {
     }
 
     /// A file of a set that was complete is to be written once more; it may be there with another length.
-    pub fn begin_again(&mut self, number: u32) -> Result<(), LiveError> {
+    pub(super) fn begin_again(&mut self, number: u32) -> Result<(), LiveError> {
         if self.complete {
             self.mark(false)?;
         }
@@ -98,7 +98,7 @@ impl Set {
     }
 
     /// Notes that every file is there.
-    pub fn finish(&mut self) -> Result<(), LiveError> {
+    pub(super) fn finish(&mut self) -> Result<(), LiveError> {
         self.mark(true)
     }
 
@@ -112,17 +112,17 @@ impl Set {
     }
 
     /// Where file `number` is.
-    pub fn file(&self, number: u32) -> PathBuf {
+    pub(super) fn file(&self, number: u32) -> PathBuf {
         self.path.join(name(number))
     }
 
     /// A new file to be written.
-    pub fn create(&self, number: u32, direct: bool) -> io::Result<File> {
+    pub(super) fn create(&self, number: u32, direct: bool) -> io::Result<File> {
         self.directory.create_file(&name(number), if direct { libc::O_DIRECT } else { 0 })
     }
 
     /// Writes back all of the file system.
-    pub fn sync_filesystem(&self) -> io::Result<()> {
+    pub(super) fn sync_filesystem(&self) -> io::Result<()> {
         // SAFETY: no memory is involved.
         match unsafe { libc::syncfs(self.marker.as_raw_fd()) } {
             0 => Ok(()),

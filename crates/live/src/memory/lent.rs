@@ -12,25 +12,25 @@ unsafe impl Send for Lent {}
 
 impl Lent {
     /// No memory, for requests that move none.
-    pub const NONE: Lent = Lent { start: std::ptr::null_mut(), bytes: 0 };
+    pub(crate) const NONE: Lent = Lent { start: std::ptr::null_mut(), bytes: 0 };
 
     /// Lends `bytes` bytes from `start` on.
     ///
     /// # Safety
     /// Until the thread that it is sent to has answered, or has ended, the memory stays valid and nobody else touches it;
     /// if the request only reads it (a write to a disk), others may read it too.
-    pub unsafe fn new(start: *mut u8, bytes: usize) -> Lent {
-        debug_assert!(!start.is_null() || bytes == 0);
+    pub(crate) unsafe fn new(start: *mut u8, bytes: usize) -> Lent {
+        assert!(!start.is_null() || bytes == 0, "{bytes} bytes at no address");
         Lent { start, bytes }
     }
 
     /// First byte.
-    pub fn as_ptr(&self) -> *mut u8 {
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.start
     }
 
     /// Length in bytes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes
     }
 }

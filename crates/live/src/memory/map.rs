@@ -1,5 +1,6 @@
 //! Anonymous memory straight from the kernel: page-aligned, zeroed, returned on drop.
 
+use raidlab_types::number::usize_from;
 use std::io;
 use std::ptr::NonNull;
 
@@ -17,7 +18,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// `len` bytes of zeroes, in huge pages where the kernel likes.
-    pub fn new(len: usize) -> io::Result<Mapping> {
+    pub(crate) fn new(len: usize) -> io::Result<Mapping> {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new anonymous mapping touches no memory that exists.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
@@ -26,12 +27,14 @@ impl Mapping {
         }
         // SAFETY: the range was just mapped. Advice may be refused without harm.
         unsafe { libc::madvise(start, len, libc::MADV_HUGEPAGE) };
-        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let start: NonNull<u8> =
+            NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        assert!(start.as_ptr().addr().is_multiple_of(super::PAGE_BYTES), "the kernel maps whole pages");
         Ok(Mapping { start, len })
     }
 
     /// First byte.
-    pub fn as_ptr(&self) -> *mut u8 {
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
@@ -40,19 +43,19 @@ impl Mapping {
     /// # Panics
     /// When they do not lie within the mapping.
     #[inline]
-    pub fn at(&self, offset: u64, bytes: usize) -> *mut u8 {
+    pub(crate) fn at(&self, offset: u64, bytes: usize) -> *mut u8 {
         let fits = usize::try_from(offset).is_ok_and(|offset| offset <= self.len && bytes <= self.len - offset);
         assert!(fits, "{bytes} bytes from byte {offset} on lie beyond a mapping of {} bytes", self.len);
-        self.as_ptr().wrapping_add(offset as usize)
+        self.as_ptr().wrapping_add(usize_from(offset))
     }
 
     /// Length in bytes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The whole of it.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: mapped, initialised (zeroes), and borrowed exclusively through `self`.
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
     }
@@ -61,7 +64,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new` and is unmapped once.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        let result = unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        debug_assert_eq!(result, 0, "what was mapped can be unmapped");
     }
 }
 

@@ -9,6 +9,7 @@
 
 use super::{Lent, Mapping, PAGE_BYTES};
 use crate::content::seal;
+use raidlab_types::number::u8_from;
 use raidlab_types::{CounterRng, Seed};
 use std::io;
 
@@ -39,19 +40,22 @@ pub(crate) struct Block {
 
 impl Block {
     /// Memory of somebody else's, aligned as members need it, that no pool ever takes back.
-    pub fn lent(lent: Lent) -> Block {
-        // The longest class that is certainly there, if that is a page.
-        let class = (lent.len() / PAGE_BYTES).max(1).ilog2() as u8;
-        Block { start: lent.as_ptr(), class, purpose: Use::Any, is_lent: true, registered: None }
+    pub(crate) fn lent(lent: Lent) -> Block {
+        Block { start: lent.as_ptr(), class: 0, purpose: Use::Any, is_lent: true, registered: None }
     }
 
     /// First byte.
-    pub fn as_ptr(&self) -> *mut u8 {
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.start
     }
 
     /// Length in bytes.
-    pub fn len(&self) -> usize {
+    ///
+    /// # Panics
+    /// If it is lent: it has no class, and may be shorter than a page. Who lent it knows its length.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        assert!(!self.is_lent, "the length of lent memory is not that of a block");
         PAGE_BYTES << self.class
     }
 }
@@ -74,7 +78,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// An empty pool that will never take more than `most` bytes.
-    pub fn new(seed: Seed, most: u64) -> Pool {
+    pub(crate) fn new(seed: Seed, most: u64) -> Pool {
         let lists = || vec![Vec::new(); CLASSES];
         let made = || vec![0; CLASSES];
         Pool {
@@ -90,7 +94,7 @@ impl Pool {
 
     /// What is written consists of sectors that can be told whole from torn ([`seal`]), of which so many hundredths compress
     /// away: their ends are zeroes.
-    pub fn of_sectors(mut self, sector_bytes: u32, compressible_percent: u32) -> Pool {
+    pub(crate) fn of_sectors(mut self, sector_bytes: u32, compressible_percent: u32) -> Pool {
         assert!(compressible_percent <= 100);
         self.sector = Some(sector_bytes as usize);
         self.zeroes = (u64::from(sector_bytes) * u64::from(compressible_percent) / 100) as usize;
@@ -98,30 +102,50 @@ impl Pool {
     }
 
     /// A block of at least `bytes`. `register` is called with new memory, and says under which index the kernel knows it.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         bytes: usize,
         purpose: Use,
         register: impl FnOnce(*mut u8, usize) -> Option<u16>,
     ) -> io::Result<Block> {
         let class = class_of(bytes);
+        assert!(class < CLASSES, "{bytes} bytes at once are more than any block has");
         if self.free[purpose as usize][class].is_empty() {
             self.grow(class, purpose, register)?;
         }
-        self.free[purpose as usize][class].pop().ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
+        let taken = self.free[purpose as usize][class].pop();
+        let block = taken.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        assert!(block.len() >= bytes && block.purpose == purpose && !block.start.is_null());
+        Ok(block)
     }
 
     /// Gives a block back; one that was lent goes nowhere.
-    pub fn give_back(&mut self, block: Block) {
+    pub(crate) fn give_back(&mut self, block: Block) {
         if block.is_lent {
             return;
         }
-        self.free[block.purpose as usize][block.class as usize].push(block);
+        let (purpose, class) = (block.purpose as usize, usize::from(block.class));
+        debug_assert!(self.owns(&block), "a block goes back to the pool that it is from");
+        assert!(self.free[purpose][class].len() < self.made[purpose][class], "a block was given back twice");
+        self.free[purpose][class].push(block);
+    }
+
+    /// Whether the block lies in memory of this pool.
+    fn owns(&self, block: &Block) -> bool {
+        let start = block.start.addr();
+        self.slabs.iter().any(|slab| {
+            let first = slab.as_ptr().addr();
+            first <= start && start + block.len() <= first + slab.len()
+        })
     }
 
     /// Takes as many blocks as were in use together at the peak, and an eighth more, from the system now; no more than a
     /// quarter of what may be taken, lest what only seems to be needed displaces what is.
-    pub fn foresee(&mut self, peak: &InUse, mut register: impl FnMut(*mut u8, usize) -> Option<u16>) -> io::Result<()> {
+    pub(crate) fn foresee(
+        &mut self,
+        peak: &InUse,
+        mut register: impl FnMut(*mut u8, usize) -> Option<u16>,
+    ) -> io::Result<()> {
         let least_left = self.left - self.left / 4;
         for purpose in [Use::Write, Use::Any] {
             for class in 0..CLASSES {
@@ -158,6 +182,7 @@ impl Pool {
             // Touched here, so that no page fault falls into a measurement.
             Use::Any => slab.bytes_mut().chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1),
         }
+        assert!(slab.len().is_multiple_of(size), "a slab is cut into blocks without a rest");
         let registered = register(slab.as_ptr(), slab.len());
         let list = &mut self.free[purpose as usize][class];
         let blocks = slab.len() / size;
@@ -166,9 +191,8 @@ impl Pool {
         // Room for those that are out as well: giving back must not allocate.
         list.reserve(*made - list.len());
         for i in (0..blocks).rev() {
-            // SAFETY: `i * size` lies within the slab.
-            let start = unsafe { slab.as_ptr().add(i * size) };
-            list.push(Block { start, class: class as u8, purpose, is_lent: false, registered });
+            let start = slab.at((i * size) as u64, size);
+            list.push(Block { start, class: u8_from(class), purpose, is_lent: false, registered });
         }
         self.slabs.push(slab);
         Ok(())
@@ -183,20 +207,22 @@ pub(crate) struct InUse {
 }
 
 impl InUse {
-    pub fn none() -> InUse {
+    pub(crate) fn none() -> InUse {
         InUse { now: [[0; CLASSES]; 2], most: [[0; CLASSES]; 2] }
     }
 
     /// A block of at least so many bytes is taken.
-    pub fn take(&mut self, bytes: usize, purpose: Use) {
+    pub(crate) fn take(&mut self, bytes: usize, purpose: Use) {
         let (at, class) = (purpose as usize, class_of(bytes));
         self.now[at][class] += 1;
         self.most[at][class] = self.most[at][class].max(self.now[at][class]);
     }
 
     /// It is given back.
-    pub fn give_back(&mut self, bytes: usize, purpose: Use) {
-        self.now[purpose as usize][class_of(bytes)] -= 1;
+    pub(crate) fn give_back(&mut self, bytes: usize, purpose: Use) {
+        let now = &mut self.now[purpose as usize][class_of(bytes)];
+        assert!(*now > 0, "a block of {bytes} bytes is given back that was not taken");
+        *now -= 1;
     }
 }
 
@@ -278,8 +304,17 @@ mod tests {
         let mut theirs = Mapping::new(3 * PAGE_BYTES).expect("memory");
         // SAFETY: it is there until the end of this test, and nobody touches it.
         let lent = Block::lent(unsafe { Lent::new(theirs.bytes_mut().as_mut_ptr(), theirs.len()) });
-        assert_eq!(lent.len(), 2 * PAGE_BYTES, "never more than there is");
+        assert!(std::panic::catch_unwind(|| lent.len()).is_err(), "only who lent it knows how long it is");
         pool.give_back(lent);
         assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "and never the pool's");
+    }
+
+    #[test]
+    #[should_panic(expected = "given back twice")]
+    fn a_block_is_given_back_once() {
+        let mut pool = Pool::new(Seed::new(1), 2 << 20);
+        let block = pool.take(1 << 20, Use::Any, |_, _| None).expect("memory");
+        pool.give_back(block);
+        pool.give_back(block);
     }
 }

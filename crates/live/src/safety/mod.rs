@@ -22,6 +22,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use tracing::debug;
 
 /// A device that may be overwritten, open and claimed.
 #[derive(Debug)]
@@ -70,6 +71,7 @@ pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: 
     if let Some(user) = in_use::user_of(numbers) {
         return refuse(format!("{} is {user}: it is never written, whatever is said", path.display()));
     }
+    debug!(path = %path.display(), signature, "block device claimed for overwriting");
     Ok(Claimed { device, signature })
 }
 
@@ -103,6 +105,7 @@ fn claim(path: &Path) -> std::io::Result<File> {
         let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path);
         match opened {
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) && tries > 0 => {
+                debug!(path = %path.display(), tries, "block device is busy, trying again");
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             other => return other,

@@ -19,23 +19,23 @@ impl fmt::Display for DevNumbers {
 
 impl DevNumbers {
     /// From the word that `stat` gives.
-    pub fn of(word: u64) -> DevNumbers {
+    pub(crate) fn of(word: u64) -> DevNumbers {
         DevNumbers { major: libc::major(word), minor: libc::minor(word) }
     }
 
     /// From `254:1`.
-    pub fn parse(text: &str) -> Option<DevNumbers> {
+    pub(crate) fn parse(text: &str) -> Option<DevNumbers> {
         let (major, minor) = text.trim().split_once(':')?;
         Some(DevNumbers { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
     /// Where sysfs describes the device.
-    pub fn sysfs(self) -> PathBuf {
+    pub(crate) fn sysfs(self) -> PathBuf {
         PathBuf::from(format!("/sys/dev/block/{self}"))
     }
 
     /// Whether `name` (a path, or `major:minor`) names this very device.
-    pub fn is_named_by(self, name: &Path) -> bool {
+    pub(crate) fn is_named_by(self, name: &Path) -> bool {
         if name.to_str().and_then(DevNumbers::parse) == Some(self) {
             return true;
         }
@@ -44,7 +44,7 @@ impl DevNumbers {
     }
 
     /// The device itself, its partitions, and the disk it is a partition of: writing one changes, or may change, these.
-    pub fn related(self) -> Vec<DevNumbers> {
+    pub(crate) fn related(self) -> Vec<DevNumbers> {
         let mut all = vec![self];
         let Ok(here) = std::fs::canonicalize(self.sysfs()) else { return all };
         let numbers_in = |dir: &Path| DevNumbers::parse(&std::fs::read_to_string(dir.join("dev")).ok()?);

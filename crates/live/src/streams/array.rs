@@ -22,6 +22,7 @@ use crate::run::open_array;
 use crate::target::{Target, TargetSpec};
 use raidlab_array::{Array, Layout, MemberState};
 use raidlab_load::{AddressSpec, Align, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag};
 use std::io;
 use std::ops::ControlFlow;
@@ -44,14 +45,14 @@ pub(super) struct OpenArray {
 
 impl OpenArray {
     /// Opens array `number` of the cell.
-    pub fn new(cell: &StreamsConfig, number: usize, writes: bool) -> Result<OpenArray, LiveError> {
+    pub(super) fn new(cell: &StreamsConfig, number: usize, writes: bool) -> Result<OpenArray, LiveError> {
         let config = config_of(cell, &cell.arrays[number]);
         let (targets, layout) = open_array(&config, writes).map_err(|e| e.below(&format!("arrays[{number}]")))?;
         Ok(OpenArray { config, layout, writes, targets })
     }
 
     /// Bytes of a volume; none if there is no such volume.
-    pub fn volume_bytes(&self, volume: u32) -> Option<u64> {
+    pub(super) fn volume_bytes(&self, volume: u32) -> Option<u64> {
         let volume = self.layout.volumes().get(volume as usize)?;
         Some(volume.capacity_sectors * u64::from(self.layout.sector_bytes()))
     }
@@ -76,6 +77,7 @@ fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
             volumes: VolumeSpec::Uniform,
             task: None,
         },
+        files: None,
         limits: Limits::default(),
         seed: cell.seed,
         sector_bytes: spec.sector_bytes,
@@ -110,17 +112,17 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub fn read(&self, block: Block, bytes: &mut [u8]) -> io::Result<()> {
+    pub(super) fn read(&self, block: Block, bytes: &mut [u8]) -> io::Result<()> {
         // SAFETY: the caller's own for as long as this call lasts.
         self.call(RequestKind::Read, block.offset, unsafe { Lent::new(bytes.as_mut_ptr(), bytes.len()) })
     }
 
-    pub fn write(&self, block: Block, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&self, block: Block, bytes: &[u8]) -> io::Result<()> {
         // SAFETY: borrowed by the caller for as long as this call lasts; a write reads it, and never writes to it.
         self.call(RequestKind::Write, block.offset, unsafe { Lent::new(bytes.as_ptr().cast_mut(), bytes.len()) })
     }
 
-    pub fn flush(&self) -> io::Result<()> {
+    pub(super) fn flush(&self) -> io::Result<()> {
         self.call(RequestKind::Flush, 0, Lent::NONE)
     }
 
@@ -151,22 +153,22 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    pub fn new(array: OpenArray) -> Hub {
+    pub(super) fn new(array: OpenArray) -> Hub {
         let (sender, jobs) = channel();
         Hub { array, sender, jobs, answers: Vec::new() }
     }
 
     /// One more port, at this place of a volume.
-    pub fn port(&mut self, volume: u32, offset_bytes: u64) -> Port {
+    pub(super) fn port(&mut self, volume: u32, offset_bytes: u64) -> Port {
         let (answer, answers) = channel();
-        let number = self.answers.len() as u32;
+        let number = u32_from(self.answers.len());
         self.answers.push(answer);
         let sector_bytes = u64::from(self.array.layout.sector_bytes());
         Port { number, volume, offset_bytes, sector_bytes, jobs: self.sender.clone(), answers }
     }
 
     /// Serves until the last port is gone. `ready` is told when it can, or why not.
-    pub fn serve(self, ready: Sender<Result<(), LiveError>>) -> ArrayResult {
+    pub(super) fn serve(self, ready: Sender<Result<(), LiveError>>) -> ArrayResult {
         let Hub { array: OpenArray { config, layout, targets, .. }, sender, jobs, answers } = self;
         // Ports have senders of their own; when the last is gone, there is nothing more to do.
         drop(sender);
@@ -261,15 +263,15 @@ impl Source for Exchange {
     }
 
     fn lent(&self, tag: RequestTag) -> Option<Lent> {
-        self.outstanding[tag as usize].filter(|lent| lent.len() > 0)
+        self.outstanding[usize_from(tag)].filter(|lent| lent.len() > 0)
     }
 
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        self.outstanding[tag as usize] = None;
+        self.outstanding[usize_from(tag)] = None;
         self.under_way -= 1;
         self.active = now;
         // A port that is gone waits for nothing.
-        let _ = self.answers[tag as usize].send(ok);
+        let _ = self.answers[usize_from(tag)].send(ok);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

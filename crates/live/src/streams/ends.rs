@@ -11,6 +11,7 @@ use super::pace::Time;
 use crate::content::Stamper;
 use crate::memory::Mapping;
 use raidlab_load::streams::tape::{Playing, Recording};
+use raidlab_types::number::{u32_from, usize_from};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -32,14 +33,14 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.bytes.div_ceil(self.block_bytes)
     }
 
-    pub fn iter(self) -> impl Iterator<Item = Block> {
+    pub(super) fn iter(self) -> impl Iterator<Item = Block> {
         (0..self.count()).map(move |index| {
             let offset = index * self.block_bytes;
-            Block { index, offset, len: (self.bytes - offset).min(self.block_bytes) as usize }
+            Block { index, offset, len: usize_from((self.bytes - offset).min(self.block_bytes)) }
         })
     }
 }
@@ -54,7 +55,7 @@ pub(super) struct Region {
 impl Region {
     fn block(&mut self, block: Block) -> &mut [u8] {
         let places = (self.memory.len() as u64 / self.block_bytes).max(1);
-        let start = (block.index % places * self.block_bytes) as usize;
+        let start = usize_from(block.index % places * self.block_bytes);
         &mut self.memory.bytes_mut()[start..start + block.len]
     }
 }
@@ -82,9 +83,9 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    pub fn new(seed: u64, stream: u32, block_bytes: u64) -> Maker {
+    pub(super) fn new(seed: u64, stream: u32, block_bytes: u64) -> Maker {
         let sector_bytes = if block_bytes.is_multiple_of(4096) { 4096 } else { 512 };
-        Maker { stamper: Stamper::new(seed, sector_bytes as u32), sector_bytes, stream }
+        Maker { stamper: Stamper::new(seed, u32_from(sector_bytes)), sector_bytes, stream }
     }
 
     fn stamp(&self, bytes: &mut [u8], block: Block) {
@@ -104,7 +105,12 @@ pub(super) enum Source<'a> {
 
 impl Source<'_> {
     /// The bytes of a block: in `buffer`, or where the source has them.
-    pub fn get<'b>(&'b mut self, block: Block, buffer: &'b mut Mapping, time: Time<'_>) -> io::Result<&'b mut [u8]> {
+    pub(super) fn get<'b>(
+        &'b mut self,
+        block: Block,
+        buffer: &'b mut Mapping,
+        time: Time<'_>,
+    ) -> io::Result<&'b mut [u8]> {
         match self {
             Source::Null => Ok(&mut buffer.bytes_mut()[..block.len]),
             Source::Memory(region, maker) => {
@@ -137,7 +143,7 @@ impl Source<'_> {
     }
 
     /// How often a tape stopped.
-    pub fn stops(&self) -> u64 {
+    pub(super) fn stops(&self) -> u64 {
         if let Source::Tape(tape, _) = self {
             tape.stops
         } else {
@@ -158,7 +164,7 @@ pub(super) enum Sink<'a> {
 
 impl Sink<'_> {
     /// Takes a block.
-    pub fn put(&mut self, block: Block, bytes: &[u8], time: Time<'_>) -> io::Result<()> {
+    pub(super) fn put(&mut self, block: Block, bytes: &[u8], time: Time<'_>) -> io::Result<()> {
         match self {
             Sink::Null => {}
             Sink::Memory(region) => region.block(block).copy_from_slice(bytes),
@@ -173,7 +179,7 @@ impl Sink<'_> {
     }
 
     /// Has everything for good: on the medium, on the tape.
-    pub fn finish(&mut self, time: Time<'_>) -> io::Result<()> {
+    pub(super) fn finish(&mut self, time: Time<'_>) -> io::Result<()> {
         match self {
             Sink::Null | Sink::Memory(_) => {}
             Sink::Part(part) => part.file.sync_data()?,
@@ -187,7 +193,7 @@ impl Sink<'_> {
     }
 
     /// What has just been put, where it can be looked at at once.
-    pub fn arrived(&mut self, block: Block) -> Option<&[u8]> {
+    pub(super) fn arrived(&mut self, block: Block) -> Option<&[u8]> {
         match self {
             Sink::Memory(region) => Some(region.block(block)),
             _ => None,
@@ -195,7 +201,7 @@ impl Sink<'_> {
     }
 
     /// How often a tape stopped.
-    pub fn stops(&self) -> u64 {
+    pub(super) fn stops(&self) -> u64 {
         if let Sink::Tape(tape) = self {
             tape.stops
         } else {
@@ -247,7 +253,7 @@ mod tests {
         let mut memory = Mapping::new(8192).expect("memory");
         memory.bytes_mut().fill(7);
         let mut source = Source::Memory(Region { memory, block_bytes: 4096 }, Some(Maker::new(1, 0, 4096)));
-        let (stop, clock) = (std::sync::atomic::AtomicBool::new(false), crate::engine::Clock::start());
+        let (stop, clock) = (std::sync::atomic::AtomicBool::new(false), crate::io::Clock::start());
         let mut buffer = Mapping::new(4096).expect("memory");
         let mut seen: Vec<Vec<u8>> = Blocks { bytes: 5 * 4096, block_bytes: 4096 }
             .iter()

@@ -9,6 +9,7 @@
 //! - A far end that takes or says nothing ends the stream, and does not keep the run from being stopped.
 
 use super::pace::Time;
+use raidlab_types::number::u32_from;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -29,7 +30,7 @@ pub(super) struct Connection {
 impl Connection {
     /// Takes a copy of a connected descriptor. A cell names it by a number, which may be that of anything or of nothing:
     /// what is no TCP connection is refused, and left as it was.
-    pub fn new(descriptor: RawFd) -> io::Result<Connection> {
+    pub(super) fn new(descriptor: RawFd) -> io::Result<Connection> {
         // SAFETY: a number that is no open descriptor is an error of this call, and no memory is involved.
         let copy = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0) };
         if copy < 0 {
@@ -50,7 +51,7 @@ impl Connection {
     }
 
     /// Sends a block.
-    pub fn send(&mut self, mut bytes: &[u8], time: Time<'_>) -> io::Result<()> {
+    pub(super) fn send(&mut self, mut bytes: &[u8], time: Time<'_>) -> io::Result<()> {
         let mut moved_ns = time.now_ns();
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
@@ -67,7 +68,7 @@ impl Connection {
     }
 
     /// Says that this was all, and waits until the far end has it.
-    pub fn finish(&mut self, time: Time<'_>) -> io::Result<()> {
+    pub(super) fn finish(&mut self, time: Time<'_>) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)?;
         let (mut answer, mut known, begun_ns) = ([0; 8], 0, time.now_ns());
         while known < answer.len() {
@@ -88,7 +89,7 @@ impl Connection {
 /// SOCK_STREAM or another; what is no socket is an error.
 fn kind_of_socket(descriptor: BorrowedFd<'_>) -> io::Result<libc::c_int> {
     let mut kind: libc::c_int = 0;
-    let mut bytes = std::mem::size_of_val(&kind) as libc::socklen_t;
+    let mut bytes = u32_from(std::mem::size_of_val(&kind));
     // SAFETY: `kind` takes an integer, which is what the system gives, and `bytes` says how long it is.
     let result = unsafe {
         let at = (&raw mut kind).cast();
@@ -115,7 +116,7 @@ fn go_on(error: io::Error, since_ns: u64, time: Time<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Clock;
+    use crate::io::Clock;
     use std::net::{TcpListener, UdpSocket};
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -12,8 +12,9 @@
 use super::ends::{digest, Block, Blocks, Sink, Source};
 use super::pace::{Pace, Time};
 use super::result::{EndResult, LateResult, StreamResult, StreamVerify};
-use crate::engine::PromptWakes;
+use crate::io::PromptWakes;
 use crate::memory::Mapping;
+use raidlab_types::number::usize_from;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender};
@@ -160,7 +161,7 @@ impl Taker<'_> {
 
 impl Flow<'_> {
     /// Runs it to its end.
-    pub fn run(self) -> Flown {
+    pub(super) fn run(self) -> Flown {
         let result = StreamResult {
             name: self.name,
             overlapped: self.overlapped,
@@ -168,7 +169,7 @@ impl Flow<'_> {
             verify: self.verify.then(StreamVerify::default),
             ..StreamResult::default()
         };
-        let sent = if self.verify { Vec::with_capacity(self.blocks.count() as usize) } else { Vec::new() };
+        let sent = if self.verify { Vec::with_capacity(usize_from(self.blocks.count())) } else { Vec::new() };
         let time = self.time;
         let giver =
             Giver { source: self.source, time, limit_ns: self.limit_ns, start_ns: 0, record: EndResult::default() };

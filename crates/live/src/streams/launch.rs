@@ -17,11 +17,12 @@ use super::sample::{self, Sample};
 use super::verify::compare;
 use super::Observer;
 use crate::config::{Content, Progress, Stage};
-use crate::engine::Clock;
 use crate::error::{plain, LiveError};
+use crate::io::Clock;
 use crate::memory::{fill_random, Mapping};
 use crate::workers::run_watched;
 use raidlab_load::streams::tape::{Drive, Playing, Recording};
+use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::{Duration, Seed};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -109,7 +110,7 @@ fn fly(
             buffers: one.buffers,
             overlapped: is_overlapped(spec),
             rate_mb_s: spec.rate_mb_s,
-            limit_ns: config.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
+            limit_ns: config.duration_s.map_or(u64::MAX, |s| saturating_u64(s * 1e9)),
             verify: config.content == Content::Verify,
             time,
             start: &start,
@@ -122,7 +123,7 @@ fn fly(
         let bytes = arrived.load(Ordering::Relaxed);
         let elapsed = Duration::from_ns(time.now_ns());
         let by_time = config.duration_s.map_or(0.0, |s| elapsed.as_s_f64() / s);
-        let fraction = (bytes as f64 / total as f64).max(by_time).min(1.0);
+        let fraction = (f64_from(bytes) / f64_from(total)).max(by_time).min(1.0);
         Progress { stage: Stage::Running, fraction, requests: bytes, elapsed }
     };
     let work = |flow: Flow<'_>| {
@@ -157,15 +158,15 @@ fn make<'a>(
     let block_bytes = spec.block_bytes;
     let mut random = Seed::new(config.seed).named("content").child(stream as u64).draws();
     let mut filled = |bytes: u64| -> io::Result<Mapping> {
-        let mut memory = Mapping::new(bytes as usize)?;
+        let mut memory = Mapping::new(usize_from(bytes))?;
         fill_random(memory.bytes_mut(), &mut random);
         Ok(memory)
     };
-    let maker = Maker::new(config.seed, stream as u32, block_bytes);
+    let maker = Maker::new(config.seed, u32_from(stream), block_bytes);
     let drive = |mb_s: f64, buffer_bytes, start_stop_ms: f64| Drive {
         ns_per_byte: 1000.0 / mb_s,
         buffer_bytes,
-        start_stop_ns: (start_stop_ms * 1e6) as u64,
+        start_stop_ns: saturating_u64(start_stop_ms * 1e6),
     };
     let missing = || io::Error::other("it is not open");
     let source = match &spec.source {

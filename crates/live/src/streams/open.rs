@@ -16,6 +16,7 @@ use crate::content::{Known, Stamper};
 use crate::error::LiveError;
 use crate::page_cache;
 use crate::target::{self, direct, fill_all, Filling, Intent, Store, Target, TargetSpec};
+use raidlab_types::number::u32_from;
 use raidlab_types::Seed;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -143,7 +144,7 @@ fn end_of(config: &StreamsConfig, stream: usize, is_source: bool) -> &EndpointSp
 
 impl Opened {
     /// Opens all files, devices and arrays that the streams name.
-    pub fn new(config: &StreamsConfig, blocks: &[Blocks]) -> Result<Opened, LiveError> {
+    pub(super) fn new(config: &StreamsConfig, blocks: &[Blocks]) -> Result<Opened, LiveError> {
         let mut shared: Vec<Shared> = Vec::new();
         for (stream, spec) in config.streams.iter().enumerate() {
             for (is_source, end) in [(true, &spec.source), (false, &spec.sink)] {
@@ -177,12 +178,12 @@ impl Opened {
     }
 
     /// The arrays, to serve those who have ports; they are here no longer.
-    pub fn take_arrays(&mut self) -> Vec<OpenArray> {
+    pub(super) fn take_arrays(&mut self) -> Vec<OpenArray> {
         std::mem::take(&mut self.arrays)
     }
 
     /// Fills what raidlab has made and streams read.
-    pub fn fill(
+    pub(super) fn fill(
         &mut self,
         seed: u64,
         observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
@@ -203,7 +204,7 @@ impl Opened {
     }
 
     /// Puts the sources out of the page cache; then says what every end is, and what of it is still there.
-    pub fn facts(&self, config: &StreamsConfig) -> Result<Vec<EndpointFacts>, LiveError> {
+    pub(super) fn facts(&self, config: &StreamsConfig) -> Result<Vec<EndpointFacts>, LiveError> {
         let mut facts = Vec::new();
         for (stream, spec) in config.streams.iter().enumerate() {
             for (is_source, end) in [(true, &spec.source), (false, &spec.sink)] {
@@ -216,7 +217,7 @@ impl Opened {
                     cached_bytes = page_cache::cached_bytes(file, facts.size_bytes);
                 }
                 facts.push(EndpointFacts {
-                    stream: stream as u32,
+                    stream: u32_from(stream),
                     side: side(is_source),
                     kind: end.kind(),
                     target: target.map(|target| target.facts.clone()),
@@ -229,7 +230,7 @@ impl Opened {
     }
 
     /// The part of a file or device that this end is.
-    pub fn part(&self, stream: usize, is_source: bool) -> Option<Part<'_>> {
+    pub(super) fn part(&self, stream: usize, is_source: bool) -> Option<Part<'_>> {
         let shared = self.shared(stream, is_source)?;
         let used = shared.uses.iter().find(|u| u.stream == stream && u.is_source == is_source)?;
         match shared.target.as_ref().map(|target| &target.store) {

@@ -5,7 +5,8 @@
 //!   end, bytes over time is at most the rate. One that has fallen behind catches up.
 //! - Waiting ends early only if the run is stopped.
 
-use crate::engine::Clock;
+use crate::io::Clock;
+use raidlab_types::number::{f64_from, saturating_u64};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -22,16 +23,16 @@ pub(super) struct Time<'a> {
 }
 
 impl Time<'_> {
-    pub fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         self.clock.now().as_ns()
     }
 
-    pub fn stopped(&self) -> bool {
+    pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Waits until then; the time it has become.
-    pub fn wait_until(&self, due_ns: u64) -> u64 {
+    pub(super) fn wait_until(&self, due_ns: u64) -> u64 {
         loop {
             let now = self.now_ns();
             let left = due_ns.saturating_sub(now);
@@ -54,13 +55,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub fn new(start_ns: u64, rate_mb_s: f64) -> Pace {
+    pub(super) fn new(start_ns: u64, rate_mb_s: f64) -> Pace {
         Pace { start_ns, ns_per_byte: 1000.0 / rate_mb_s }
     }
 
     /// When so many bytes are due.
-    pub fn due_ns(&self, bytes: u64) -> u64 {
-        self.start_ns + (bytes as f64 * self.ns_per_byte).ceil() as u64
+    pub(super) fn due_ns(&self, bytes: u64) -> u64 {
+        self.start_ns + saturating_u64((f64_from(bytes) * self.ns_per_byte).ceil())
     }
 }
 

@@ -10,6 +10,7 @@ use super::config::StreamsConfig;
 use crate::error::LiveError;
 use crate::memory::Mapping;
 use crate::regular::open_regular;
+use raidlab_types::number::usize_from;
 use serde::Serialize;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub(super) struct Sample {
 
 impl Sample {
     /// Reads the cell's sample; none if it has none.
-    pub fn of(config: &StreamsConfig) -> Result<Option<Sample>, LiveError> {
+    pub(super) fn of(config: &StreamsConfig) -> Result<Option<Sample>, LiveError> {
         let Some(path) = &config.data else { return Ok(None) };
         let fail = |e: io::Error| LiveError::io("data", path.display().to_string(), "reading it", &e);
         let mut bytes = Vec::new();
@@ -50,16 +51,16 @@ impl Sample {
     }
 
     /// Whole blocks of it, at most so much.
-    pub fn region(&self, most_bytes: u64, block_bytes: u64) -> io::Result<Mapping> {
+    pub(super) fn region(&self, most_bytes: u64, block_bytes: u64) -> io::Result<Mapping> {
         let blocks = (most_bytes.min(self.bytes.len() as u64) / block_bytes).max(1);
-        let mut memory = Mapping::new((blocks * block_bytes) as usize)?;
+        let mut memory = Mapping::new(usize_from(blocks * block_bytes))?;
         let bytes = memory.bytes_mut();
         let len = bytes.len();
         bytes.copy_from_slice(&self.bytes[..len]);
         Ok(memory)
     }
 
-    pub fn facts(&self) -> SampleFacts {
+    pub(super) fn facts(&self) -> SampleFacts {
         SampleFacts { path: self.path.clone(), used_bytes: self.bytes.len() as u64 }
     }
 }

@@ -9,10 +9,11 @@ use super::open::{name, place_of};
 use super::result::{StreamVerify, StreamsResult};
 use super::Observer;
 use crate::config::{Progress, Stage, PULSE};
-use crate::engine::Clock;
 use crate::error::LiveError;
+use crate::io::Clock;
 use crate::memory::Mapping;
 use crate::page_cache;
+use raidlab_types::number::{f64_from, usize_from};
 use raidlab_types::Duration;
 use std::io;
 use std::ops::ControlFlow;
@@ -43,7 +44,7 @@ fn read_back(
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> io::Result<ControlFlow<()>> {
     written.prepare()?;
-    let mut buffer = Mapping::new(blocks.block_bytes as usize)?;
+    let mut buffer = Mapping::new(usize_from(blocks.block_bytes))?;
     for (block, &sent) in blocks.iter().zip(sent) {
         let bytes = &mut buffer.bytes_mut()[..block.len];
         written.read(block, bytes)?;
@@ -74,7 +75,7 @@ pub(super) fn compare(
             return ControlFlow::Continue(());
         }
         told = now;
-        let fraction = (done as f64 / total as f64).min(1.0);
+        let fraction = (f64_from(done) / f64_from(total)).min(1.0);
         observer(Progress { stage: Stage::Checking, fraction, requests: done, elapsed: Duration::from_ns(now) })
     };
     for (i, written) in written.iter().enumerate() {

@@ -4,6 +4,7 @@ use super::direct::{self, Access};
 use super::{Intent, Store, Target, TargetFacts};
 use crate::error::{plain, LiveError};
 use crate::safety::{self, numbers::DevNumbers};
+use raidlab_types::number::u32_from;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -73,7 +74,7 @@ fn logical_block(file: &File) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the call writes one int.
     match unsafe { libc::ioctl(file.as_raw_fd(), BLKSSZGET as libc::Ioctl, &mut bytes) } {
-        0 => Ok(bytes as u32),
+        0 => Ok(u32_from(bytes)),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -1,8 +1,10 @@
 //! O_DIRECT where the target allows it: asked of the kernel, then tried.
 
 use crate::memory::{Mapping, PAGE_BYTES};
+use raidlab_types::number::u32_from;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use tracing::debug;
 
 /// How a target is read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,15 +24,20 @@ pub(crate) fn enable(file: &File, buffered: bool) -> Access {
         return Access::Buffered;
     }
     let align_bytes = match statx_alignment(file) {
-        Some(0) => return Access::Buffered,
+        Some(0) => {
+            debug!("the file system has no direct I/O on this file, falling back to the page cache");
+            return Access::Buffered;
+        }
         Some(align) if align as usize <= PAGE_BYTES => align,
         // Unknown, or larger than any buffer's alignment: a page is tried.
-        _ => PAGE_BYTES as u32,
+        _ => u32_from(PAGE_BYTES),
     };
     if !set_direct(file, true) {
+        debug!("O_DIRECT is refused, falling back to the page cache");
         return Access::Buffered;
     }
     if !can_read(file) {
+        debug!("a page cannot be read with O_DIRECT, falling back to the page cache");
         set_direct(file, false);
         return Access::Buffered;
     }
@@ -54,7 +61,7 @@ fn statx_alignment(file: &File) -> Option<u32> {
 
 /// Least multiple of offsets, lengths and addresses with O_DIRECT: what the file system says, or a page.
 pub(crate) fn alignment(file: &File) -> u32 {
-    statx_alignment(file).filter(|&align| align > 0).unwrap_or(PAGE_BYTES as u32)
+    statx_alignment(file).filter(|&align| align > 0).unwrap_or(u32_from(PAGE_BYTES))
 }
 
 /// Switches O_DIRECT on or off; whether the file system took it.

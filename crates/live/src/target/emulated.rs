@@ -14,6 +14,7 @@ use super::{file, Intent, Store, Target, TargetFacts};
 use crate::error::LiveError;
 use crate::memory::Mapping;
 use raidlab_device::{Device, DeviceError, DeviceSpec, PairPricing};
+use raidlab_types::number::usize_from;
 use raidlab_types::Seed;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -53,7 +54,7 @@ pub(super) fn open(
         EmulatedContent::None => (Kept::Nothing, false, "none"),
         EmulatedContent::Memory => {
             let doing = format!("taking {size_bytes} bytes");
-            let mapping = Mapping::new(size_bytes as usize)
+            let mapping = Mapping::new(usize_from(size_bytes))
                 .map_err(|e| LiveError::io(format!("{key}.content"), "memory", &doing, &e))?;
             (Kept::Memory(mapping), true, "memory")
         }

@@ -11,6 +11,7 @@ use crate::directory::Directory;
 use crate::error::{plain, LiveError};
 use crate::memory::PAGE_BYTES;
 use crate::safety::in_use;
+use raidlab_types::number::i64_from;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -166,12 +167,15 @@ fn allocate(file: &File, size_bytes: u64, path: &Path, key: &str) -> Result<(), 
 
 fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     // SAFETY: no memory is involved.
-    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } == 0 {
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, i64_from(bytes)) } == 0 {
         return Ok(());
     }
     match io::Error::last_os_error() {
         // Filling writes every block anyhow.
-        e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            tracing::debug!(bytes, "the file system cannot preallocate, falling back to filling");
+            Ok(())
+        }
         e => Err(e),
     }
 }

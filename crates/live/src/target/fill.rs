@@ -14,6 +14,7 @@ use crate::config::{Progress, Stage, PULSE};
 use crate::content::{seal, Known, Stamper};
 use crate::error::LiveError;
 use crate::memory::{fill_random, Mapping, PAGE_BYTES};
+use raidlab_types::number::{f64_from, u32_from, u64_from, usize_from};
 use raidlab_types::{CounterRng, Duration};
 use std::fs::File;
 use std::io;
@@ -34,7 +35,7 @@ pub(crate) enum Filling {
 
 impl Target {
     /// Bytes that [`Target::fill`] would write.
-    pub fn bytes_to_fill(&self, filling: &Filling) -> u64 {
+    pub(crate) fn bytes_to_fill(&self, filling: &Filling) -> u64 {
         match filling {
             Filling::Random(..) if !self.needs_fill => 0,
             _ if matches!(self.store, Store::Emulated(_, Kept::Nothing)) => 0,
@@ -43,7 +44,7 @@ impl Target {
     }
 
     /// Fills it. `progress` is told every byte written, and may stop it.
-    pub fn fill(
+    pub(crate) fn fill(
         &mut self,
         filling: &mut Filling,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -69,7 +70,7 @@ impl Target {
     }
 
     /// What is known of its sectors, if they are of this size.
-    pub fn known(&self, sector_bytes: u32) -> Known {
+    pub(crate) fn known(&self, sector_bytes: u32) -> Known {
         match self.stamped {
             Some(stamped) if stamped.sector_bytes != sector_bytes => Known::Nothing,
             Some(Stamped { placed: true, .. }) => Known::Placed,
@@ -80,7 +81,7 @@ impl Target {
 
     /// Takes back what is said of all its sectors, as far as this no longer holds of what is going to be written. To be
     /// called before anything is.
-    pub fn will_be_written(&mut self, sector_bytes: u32, known: Known) -> Result<(), LiveError> {
+    pub(crate) fn will_be_written(&mut self, sector_bytes: u32, known: Known) -> Result<(), LiveError> {
         let before = self.stamped;
         self.stamped = match (self.known(sector_bytes), known) {
             (Known::Nothing, _) | (_, Known::Nothing) => None,
@@ -103,7 +104,9 @@ impl Target {
 impl Filling {
     fn stamped(&self) -> Option<Stamped> {
         match self {
-            Filling::Random(_, stamper) => Some(Stamped { sector_bytes: stamper.sector_bytes() as u32, placed: true }),
+            Filling::Random(_, stamper) => {
+                Some(Stamped { sector_bytes: u32_from(stamper.sector_bytes()), placed: true })
+            }
             Filling::Zeroes => None,
         }
     }
@@ -121,12 +124,12 @@ pub(crate) fn fill_all<'a>(
     let (mut done, mut told) = (0, Duration::ZERO);
     let mut progress = |bytes: u64| {
         done += bytes;
-        let elapsed = Duration::from_ns(started.elapsed().as_nanos() as u64);
+        let elapsed = Duration::from_ns(u64_from(started.elapsed().as_nanos()));
         if elapsed.as_ns() < told.as_ns() + PULSE.as_ns() {
             return ControlFlow::Continue(());
         }
         told = elapsed;
-        let fraction = (done as f64 / total.max(1) as f64).min(1.0);
+        let fraction = (f64_from(done) / f64_from(total.max(1))).min(1.0);
         observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
     };
     for (number, target) in targets {
@@ -177,7 +180,7 @@ fn fill_file(
     }
     let mut at = 0;
     while at < length {
-        let step = (length - at).min(STEP_BYTES as u64) as usize;
+        let step = usize_from((length - at).min(STEP_BYTES as u64));
         make(&mut buffer.bytes_mut()[..step], at, filling);
         file.write_all_at(&buffer.bytes_mut()[..step], at)?;
         at += step as u64;

@@ -3,6 +3,7 @@
 use super::{emulated, EmulatedContent, Store, Target, TargetFacts, TargetSpec};
 use crate::error::LiveError;
 use crate::memory::{available_bytes, Mapping};
+use raidlab_types::number::usize_from;
 
 /// What the smallest sector of memory is.
 const SECTOR_BYTES: u32 = 512;
@@ -12,7 +13,7 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
     if size_bytes < u64::from(SECTOR_BYTES) {
         return Err(LiveError::bad(size_key, format!("{size_bytes} must be at least {SECTOR_BYTES}")));
     }
-    let mapping = Mapping::new(size_bytes as usize)
+    let mapping = Mapping::new(usize_from(size_bytes))
         .map_err(|e| LiveError::io(size_key, "memory", &format!("taking {size_bytes} bytes"), &e))?;
     let facts = TargetFacts::of_memory(size_bytes, SECTOR_BYTES);
     let store = Store::Memory(mapping);

@@ -33,6 +33,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use tracing::debug;
 
 /// The kinds there are, as a cell names them.
 pub const TARGETS: [&str; 5] = ["file", "block", "memory", "null", "emulated"];
@@ -152,6 +153,24 @@ pub(crate) struct Target {
 
 /// Opens the target that `spec` describes; `key` is where that stands in the cell.
 pub(crate) fn open(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
+    let opened = open_kind(spec, key, intent);
+    match &opened {
+        Ok(Target { facts, needs_fill, .. }) => debug!(
+            key,
+            kind = facts.kind,
+            path = facts.path,
+            size_bytes = facts.size_bytes,
+            sector_bytes = facts.sector_bytes,
+            io = facts.io,
+            needs_fill,
+            "target opened"
+        ),
+        Err(error) => debug!(%error, "target refused"),
+    }
+    opened
+}
+
+fn open_kind(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
     match spec {
         TargetSpec::File { path, size_bytes, existing: true } => file::open_again(path, *size_bytes, key, intent),
         TargetSpec::File { path, size_bytes, existing: false } => file::open(path, *size_bytes, key, intent),
@@ -209,7 +228,7 @@ pub(crate) fn sector_at_least(asked: Option<u32>, targets: &[Option<Target>]) ->
 
 impl Target {
     /// How a sentence names it.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.facts.path.clone().unwrap_or_else(|| format!("{} ({})", self.key, self.facts.kind))
     }
 }

@@ -36,20 +36,20 @@ pub(crate) struct Stamped {
 }
 
 impl Trailer {
-    pub fn encode(self) -> [u8; PAGE_BYTES] {
+    pub(super) fn encode(self) -> [u8; PAGE_BYTES] {
         let mut page = [0; PAGE_BYTES];
         page[..32].copy_from_slice(MAGIC);
         page[32..40].copy_from_slice(&self.data_bytes.to_le_bytes());
-        page[40] = self.filled as u8;
+        page[40] = u8::from(self.filled);
         if let Some(stamped) = self.stamped {
-            page[41] = stamped.placed as u8;
+            page[41] = u8::from(stamped.placed);
             page[44..48].copy_from_slice(&stamped.sector_bytes.to_le_bytes());
         }
         page
     }
 
     /// The trailer of a file of `file_bytes`, if this is one.
-    pub fn decode(page: &[u8], file_bytes: u64) -> Option<Trailer> {
+    pub(super) fn decode(page: &[u8], file_bytes: u64) -> Option<Trailer> {
         if page.len() < PAGE_BYTES || &page[..32] != MAGIC {
             return None;
         }

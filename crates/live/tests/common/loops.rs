@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Why loop devices cannot be had here, if so.
-pub fn unavailable() -> Option<String> {
+pub(crate) fn unavailable() -> Option<String> {
     let id = Command::new("id").arg("-u").output().ok()?;
     if id.stdout.trim_ascii() != b"0" {
         return Some("it needs root for loop devices".to_string());
@@ -30,7 +30,7 @@ macro_rules! need_loops {
 }
 
 /// A loop device over a file of zeroes, and perhaps a mount of it.
-pub struct Loop {
+pub(crate) struct Loop {
     device: PathBuf,
     mounted: Option<PathBuf>,
     swapped_on: bool,
@@ -44,14 +44,14 @@ fn must(command: &mut Command) -> String {
 
 impl Loop {
     /// Over `name` in `place`, with this logical block.
-    pub fn new(place: &Place, name: &str, bytes: u64, block: u32) -> Loop {
+    pub(crate) fn new(place: &Place, name: &str, bytes: u64, block: u32) -> Loop {
         let path = place.path(name);
         std::fs::File::create(&path).and_then(|f| f.set_len(bytes)).expect("a file behind the loop device");
         Loop::over(path, block)
     }
 
     /// Over a file that exists.
-    pub fn over(path: PathBuf, block: u32) -> Loop {
+    pub(crate) fn over(path: PathBuf, block: u32) -> Loop {
         let block = block.to_string();
         let device = must(Command::new("losetup").args(["-f", "-P", "--show", "-b", &block]).arg(&path));
         // A loop device that somebody made read-only stays so for whoever gets it next.
@@ -59,15 +59,15 @@ impl Loop {
         Loop { device: device.into(), mounted: None, swapped_on: false }
     }
 
-    pub fn device(&self) -> &Path {
+    pub(crate) fn device(&self) -> &Path {
         &self.device
     }
 
-    pub fn make_ext4(&self) {
+    pub(crate) fn make_ext4(&self) {
         must(Command::new("mkfs.ext4").args(["-q", "-F", "-L", "precious"]).arg(&self.device));
     }
 
-    pub fn mount(&mut self, at: PathBuf) {
+    pub(crate) fn mount(&mut self, at: PathBuf) {
         self.mount_device(self.device.clone(), at);
     }
 
@@ -78,7 +78,7 @@ impl Loop {
     }
 
     /// Cuts it in two halves; returns the partitions. The kernel is told directly: it may know no partition tables.
-    pub fn partition(&self) -> Option<[PathBuf; 2]> {
+    pub(crate) fn partition(&self) -> Option<[PathBuf; 2]> {
         let sectors = self.head_and_size().1 / 512;
         for (number, start) in [(1, 2048), (2, sectors / 2)] {
             let (number, start, length) = (number.to_string(), start.to_string(), (sectors / 4).to_string());
@@ -89,20 +89,20 @@ impl Loop {
         Some([part(1), part(2)])
     }
 
-    pub fn mount_partition(&mut self, partition: &Path, at: PathBuf) {
+    pub(crate) fn mount_partition(&mut self, partition: &Path, at: PathBuf) {
         must(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(partition));
         self.mount_device(partition.to_path_buf(), at);
     }
 
     /// Whether the kernel took it as swap.
-    pub fn swap_on(&mut self) -> bool {
+    pub(crate) fn swap_on(&mut self) -> bool {
         must(Command::new("mkswap").arg(&self.device));
         self.swapped_on = Command::new("swapon").arg(&self.device).status().is_ok_and(|status| status.success());
         self.swapped_on
     }
 
     /// The first bytes of the device.
-    pub fn head(&self) -> Vec<u8> {
+    pub(crate) fn head(&self) -> Vec<u8> {
         self.head_and_size().0
     }
 
@@ -128,13 +128,13 @@ impl Drop for Loop {
 }
 
 /// A compressed disk in memory that fails writes (EIO) once it is full: a disk that really breaks.
-pub struct Zram {
+pub(crate) struct Zram {
     number: String,
 }
 
 impl Zram {
     /// Of `bytes`, of which it can hold `limit`; none where the kernel has no such thing.
-    pub fn new(bytes: u64, limit: u64) -> Option<Zram> {
+    pub(crate) fn new(bytes: u64, limit: u64) -> Option<Zram> {
         let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_string();
         let zram = Zram { number };
         zram.set("disksize", bytes)?;
@@ -142,7 +142,7 @@ impl Zram {
         Some(zram)
     }
 
-    pub fn device(&self) -> PathBuf {
+    pub(crate) fn device(&self) -> PathBuf {
         PathBuf::from(format!("/dev/zram{}", self.number))
     }
 

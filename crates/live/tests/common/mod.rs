@@ -1,7 +1,7 @@
 //! Cells to run and places to run them in.
 #![allow(dead_code)] // Each test binary uses its own part.
 
-pub mod loops;
+pub(crate) mod loops;
 
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_live::direct::{DirectConfig, DirectResult, Interface};
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that is removed at the end, panic or not.
-pub struct Place(PathBuf);
+pub(crate) struct Place(PathBuf);
 
 impl Place {
     /// In the build's own directory, which lies on a disk as a rule (a tmpfs has no O_DIRECT of its own).
-    pub fn new() -> Place {
+    pub(crate) fn new() -> Place {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("live-{}-{number}", std::process::id()));
@@ -25,12 +25,12 @@ impl Place {
         Place(path)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
     /// `n` file members.
-    pub fn files(&self, n: usize, size_bytes: u64) -> Vec<TargetSpec> {
+    pub(crate) fn files(&self, n: usize, size_bytes: u64) -> Vec<TargetSpec> {
         (0..n)
             .map(|i| TargetSpec::File { path: self.path(&format!("member{i}")), size_bytes, existing: false })
             .collect()
@@ -44,7 +44,7 @@ impl Drop for Place {
 }
 
 /// 4 KiB random reads at depth 16 over memory, briefly.
-pub fn config(tree: Tree) -> LiveConfig {
+pub(crate) fn config(tree: Tree) -> LiveConfig {
     LiveConfig {
         tree,
         policy: Policy::default(),
@@ -52,6 +52,7 @@ pub fn config(tree: Tree) -> LiveConfig {
         missing: Vec::new(),
         load: LoadSpec::Closed { depth: 16 },
         workload: workload(1.0, SizeSpec::Fixed { bytes: 4 * KIB }),
+        files: None,
         limits: requests(2000),
         seed: 1,
         sector_bytes: None,
@@ -64,7 +65,7 @@ pub fn config(tree: Tree) -> LiveConfig {
     }
 }
 
-pub fn workload(read_fraction: f64, size: SizeSpec) -> WorkloadSpec {
+pub(crate) fn workload(read_fraction: f64, size: SizeSpec) -> WorkloadSpec {
     let address = AddressSpec::Uniform {};
     WorkloadSpec {
         read_fraction,
@@ -77,17 +78,17 @@ pub fn workload(read_fraction: f64, size: SizeSpec) -> WorkloadSpec {
     }
 }
 
-pub fn requests(n: u64) -> Limits {
+pub(crate) fn requests(n: u64) -> Limits {
     Limits { warmup: Limit::default(), measure: Limit { requests: Some(n), duration_s: None } }
 }
 
 /// Runs without watching.
-pub fn run(config: &LiveConfig) -> LiveResult {
-    raidlab_live::run(config, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"))
+pub(crate) fn run(config: &LiveConfig) -> LiveResult {
+    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Every level, with a name; parity in all six rotations.
-pub fn every_level(chunk: u64) -> Vec<(String, Tree)> {
+pub(crate) fn every_level(chunk: u64) -> Vec<(String, Tree)> {
     let mut all = vec![
         ("raid0".to_string(), Tree::raid0(4, chunk)),
         ("raid1".to_string(), Tree::raid1(3)),
@@ -106,7 +107,7 @@ pub fn every_level(chunk: u64) -> Vec<(String, Tree)> {
 }
 
 /// Asserts that a verifying run found every sector as it should be.
-pub fn assert_verified(name: &str, result: &LiveResult) {
+pub(crate) fn assert_verified(name: &str, result: &LiveResult) {
     let report = result.verify.as_ref().expect("a verifying run reports");
     assert_eq!(result.stopped_by, None, "{name}");
     assert_eq!(report.mismatch_count, 0, "{name}: {:#?}", report.mismatches);
@@ -115,7 +116,7 @@ pub fn assert_verified(name: &str, result: &LiveResult) {
 }
 
 /// 4 KiB random requests, half of them reads, at depth 16 straight to these targets, briefly.
-pub fn direct(targets: Vec<TargetSpec>) -> DirectConfig {
+pub(crate) fn direct(targets: Vec<TargetSpec>) -> DirectConfig {
     DirectConfig {
         spans: Vec::new(),
         targets,
@@ -138,6 +139,6 @@ pub fn direct(targets: Vec<TargetSpec>) -> DirectConfig {
 }
 
 /// Runs it; it must start.
-pub fn run_direct(config: &DirectConfig) -> DirectResult {
+pub(crate) fn run_direct(config: &DirectConfig) -> DirectResult {
     raidlab_live::direct::run(config, &mut |_| ControlFlow::Continue(())).expect("the cell runs")
 }

@@ -14,6 +14,7 @@
 use super::Site;
 use crate::draw;
 use crate::error::{join, positive, LoadError};
+use raidlab_types::number::{f64_from, i64_from, saturating_i64};
 use raidlab_types::{CounterRng, Lba};
 
 /// Distances drawn before a request is placed anywhere instead: at the very end of a volume one in two stays within it, and
@@ -57,7 +58,7 @@ impl Mixed {
             }
         }
         let align_sectors = site.align()?;
-        let place_bytes = align_sectors as f64 * f64::from(site.sector_bytes);
+        let place_bytes = f64_from(align_sectors) * f64::from(site.sector_bytes);
         Ok(Mixed {
             capacity_sectors: site.capacity_sectors,
             align_sectors,
@@ -94,9 +95,9 @@ impl Mixed {
         for _ in 0..MOST_TRIES {
             let places = draw::normal(rng) * self.spread_places;
             // Rounded to the nearest place; `as` saturates, and so do the sums, so that what is too far leaves the volume.
-            let places = (places + 0.5f64.copysign(places)) as i64;
-            let distance = places.saturating_mul(self.align_sectors as i64);
-            let start = last_start as i64;
+            let places = saturating_i64(places + 0.5f64.copysign(places));
+            let distance = places.saturating_mul(i64_from(self.align_sectors));
+            let start = i64_from(last_start);
             if let Ok(start) = u64::try_from(start.saturating_add(distance)) {
                 if start <= room {
                     return start;

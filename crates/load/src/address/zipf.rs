@@ -15,6 +15,7 @@
 
 use super::Site;
 use crate::error::{positive, LoadError};
+use raidlab_types::number::{f64_from, saturating_u64, u64_from};
 use raidlab_types::{CounterRng, Lba};
 
 /// Zipf-distributed starts.
@@ -43,7 +44,7 @@ impl Zipf {
     #[inline]
     pub(crate) fn draw(&self, rng: &mut CounterRng, sectors: u64) -> Lba {
         let rank = self.ranks.draw(rng) - 1;
-        let place = (u128::from(rank) * u128::from(self.scatter) % u128::from(self.places)) as u64;
+        let place = u64_from(u128::from(rank) * u128::from(self.scatter) % u128::from(self.places));
         let start = place * self.align_sectors;
         let last = self.capacity_sectors - sectors;
         if start <= last {
@@ -56,7 +57,7 @@ impl Zipf {
 
 /// A multiplier coprime to `places`, near the golden section of it.
 fn scatter(places: u64) -> u64 {
-    let golden = (places as f64 * 0.618_033_988_749_894_9) as u64;
+    let golden = saturating_u64(f64_from(places) * 0.618_033_988_749_894_9);
     (golden.max(1)..).find(|&k| gcd(k, places) == 1).unwrap_or(1)
 }
 
@@ -81,7 +82,7 @@ struct Ranks {
 
 impl Ranks {
     fn new(theta: f64, n: u64) -> Self {
-        let n = n as f64;
+        let n = f64_from(n);
         let mut ranks = Ranks { theta, n, area_first: 0.0, area_last: 0.0, squeeze: 0.0 };
         ranks.area_first = ranks.area(1.5) - 1.0;
         ranks.area_last = ranks.area(n + 0.5);
@@ -111,9 +112,9 @@ impl Ranks {
             let area = self.area_last + rng.unit() * (self.area_first - self.area_last);
             let x = self.area_inverse(area);
             // The nearest whole number; by way of an integer, since `f64::floor` is a slow call on the baseline x86-64.
-            let rank = (((x + 0.5) as u64) as f64).clamp(1.0, self.n);
+            let rank = f64_from(saturating_u64(x + 0.5)).clamp(1.0, self.n);
             if rank - x <= self.squeeze || area >= self.area(rank + 0.5) - self.density(rank) {
-                return rank as u64;
+                return saturating_u64(rank);
             }
         }
     }

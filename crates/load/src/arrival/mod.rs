@@ -14,6 +14,7 @@ mod uniform;
 
 use crate::error::{join, LoadError};
 use crate::spec::ArrivalSpec;
+use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::{CounterRng, Duration, Instant, Seed};
 
 /// A gap between two arrivals: whole nanoseconds and a fraction in `[0, 1)`.
@@ -27,8 +28,8 @@ impl Gap {
     /// Splits a gap given in nanoseconds. The difference is exact, so nothing is lost.
     #[inline]
     fn from_ns(ns: f64) -> Self {
-        let whole_ns = ns as u64;
-        Gap { whole_ns, fraction_ns: ns - whole_ns as f64 }
+        let whole_ns = saturating_u64(ns);
+        Gap { whole_ns, fraction_ns: ns - f64_from(whole_ns) }
     }
 }
 
@@ -107,7 +108,7 @@ impl Arrivals {
     pub(crate) fn expected_by(&self, now: Instant) -> u64 {
         match now.as_ns().checked_sub(self.at_ns) {
             None => 0,
-            Some(since_ns) => 1 + (since_ns as f64 / self.mean_gap_ns) as u64,
+            Some(since_ns) => 1 + saturating_u64(f64_from(since_ns) / self.mean_gap_ns),
         }
     }
 
@@ -123,7 +124,7 @@ impl Arrivals {
         let gap = self.gaps.draw(&mut self.seed.child(self.index).draws());
         let fraction = self.fraction_ns + gap.fraction_ns;
         let carry = u64::from(fraction >= 1.0);
-        self.fraction_ns = fraction - carry as f64;
+        self.fraction_ns = fraction - f64_from(carry);
         self.at_ns = self.at_ns.saturating_add(gap.whole_ns).saturating_add(carry);
     }
 }

@@ -5,6 +5,7 @@
 
 use super::Gap;
 use crate::error::{positive, LoadError};
+use raidlab_types::number::f64_from;
 
 /// Evenly spaced arrivals.
 #[derive(Debug, Clone)]
@@ -17,7 +18,7 @@ impl Uniform {
         let rate = positive(key, "rate_per_s", rate_per_s)?;
         let mut gap = Gap::from_ns(1e9 / rate);
         // The fraction anew from the remainder: the quotient above has lost the bits its whole part took.
-        let remainder = libm::fma(-(gap.whole_ns as f64), rate, 1e9);
+        let remainder = libm::fma(-f64_from(gap.whole_ns), rate, 1e9);
         gap.fraction_ns = (remainder / rate).clamp(0.0, 1.0 - f64::EPSILON);
         Ok(Uniform { gap })
     }

@@ -27,6 +27,7 @@
 
 use super::search::check_percentile;
 use crate::error::{at_least_one, positive, LoadError};
+use raidlab_types::number::{f64_from, saturating_u32};
 use raidlab_types::{Duration, Instant};
 
 /// Turns with the smallest step, or pushes against a bound, that end the search.
@@ -134,7 +135,7 @@ impl Adjust {
 
     /// Completions of a period: enough to see the share, and each slot of the queue once or more.
     fn period(&self) -> u32 {
-        ((EXPECTED_BEYOND / (1.0 - self.wanted_share)) as u32).max(self.depth.saturating_mul(2))
+        saturating_u32(EXPECTED_BEYOND / (1.0 - self.wanted_share)).max(self.depth.saturating_mul(2))
     }
 
     /// A task completed, `response` after its intended arrival (none: it failed). The depth may change.
@@ -174,7 +175,7 @@ impl Adjust {
         let gain = (GAIN_PER_BEYOND / (1.0 - self.wanted_share)).min(GREATEST_GAIN);
         let moved = self.exact_depth * libm::exp(gain * (share - self.wanted_share));
         self.exact_depth = moved.clamp(1.0, f64::from(self.max_depth));
-        self.depth = (self.exact_depth + 0.5) as u32;
+        self.depth = saturating_u32(self.exact_depth + 0.5);
         self.tracked = Some(periods.saturating_add(1));
     }
 
@@ -211,13 +212,13 @@ impl Adjust {
         // At least one task either way, so that low depths move at all.
         let moved =
             if raise { (depth * factor).floor().max(depth + 1.0) } else { (depth / factor).ceil().min(depth - 1.0) };
-        (moved.max(1.0) as u32).min(self.max_depth)
+        saturating_u32(moved.max(1.0)).min(self.max_depth)
     }
 
     pub(crate) fn report(&self) -> HoldReport {
         let span = self.integrated_to.map_or(0, |to| to.since(self.integrated_from).as_ns());
-        let depth_mean = if span == 0 { f64::from(self.depth) } else { self.depth_integral as f64 / span as f64 };
-        let share = if self.measured == 0 { 0.0 } else { self.measured_within as f64 / self.measured as f64 };
+        let depth_mean = if span == 0 { f64::from(self.depth) } else { f64_from(self.depth_integral) / f64_from(span) };
+        let share = if self.measured == 0 { 0.0 } else { f64_from(self.measured_within) / f64_from(self.measured) };
         HoldReport { depth_mean, depth_final: self.depth, share_within_target: share, settled: self.settled() }
     }
 }

@@ -13,6 +13,7 @@
 //! Reference: Chen et al., *An Evaluation of Redundant Arrays of Disks Using an Amdahl 5890*, SIGMETRICS 1990.
 
 use crate::error::{depth, LoadError};
+use raidlab_types::number::f64_from;
 use std::collections::BTreeMap;
 
 /// One run of the search.
@@ -125,8 +126,8 @@ impl DepthSearch {
 
     fn interpolate(&self, lower: Point, upper: Point) -> Answer {
         // The upper percentile lies above the target and the lower does not, so the difference is not zero.
-        let rise = (upper.percentile_ns - lower.percentile_ns) as f64;
-        let share = (self.target_ns - lower.percentile_ns) as f64 / rise;
+        let rise = f64_from(upper.percentile_ns - lower.percentile_ns);
+        let share = f64_from(self.target_ns - lower.percentile_ns) / rise;
         let depth = f64::from(lower.depth) + share * f64::from(upper.depth - lower.depth);
         let throughput = lower.throughput + share * (upper.throughput - lower.throughput);
         Answer::Between { depth, throughput, lower, upper }

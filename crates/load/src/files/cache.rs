@@ -22,12 +22,12 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    pub fn new(room: u64) -> Cache {
+    pub(super) fn new(room: u64) -> Cache {
         Cache { room: usize::try_from(room).unwrap_or(usize::MAX), ..Cache::default() }
     }
 
     /// Whether the block is there; if so, it is used now.
-    pub fn find(&mut self, key: Key) -> bool {
+    pub(super) fn find(&mut self, key: Key) -> bool {
         let Some(last) = self.used.get_mut(&key) else { return false };
         self.order.remove(last);
         self.clock += 1;
@@ -37,7 +37,7 @@ impl Cache {
     }
 
     /// The block is there from now on.
-    pub fn keep(&mut self, key: Key) {
+    pub(super) fn keep(&mut self, key: Key) {
         if self.room == 0 || self.find(key) {
             return;
         }

@@ -13,6 +13,7 @@
 
 use super::spec::FileSystemSpec;
 use crate::LoadError;
+use raidlab_types::number::{f64_from, u32_from, usize_from};
 use raidlab_types::Seed;
 
 /// Blocks of a file that lie side by side.
@@ -61,7 +62,7 @@ impl Groups<'_> {
     /// the one with most. The blocks put away: 0 where all is full.
     fn hold(&mut self, group: u64, part: Part) -> u64 {
         let groups = self.room.len();
-        let in_turn = || (0..groups).map(|i| (group as usize + i) % groups);
+        let in_turn = || (0..groups).map(|i| (usize_from(group) + i) % groups);
         let fits = in_turn().find(|&g| self.room[g] >= part.blocks);
         let found = fits.or_else(|| in_turn().max_by_key(|&g| self.room[g])).expect("there is a group");
         let blocks = part.blocks.min(self.room[found]);
@@ -110,24 +111,24 @@ pub fn place(
     }
     let group_of = |file: usize| file as u64 * groups / sizes.len() as u64;
     let mut places = vec![Place::default(); sizes.len()];
-    let mut inodes = vec![0u64; groups as usize];
+    let mut inodes = vec![0u64; usize_from(groups)];
     for (file, place) in places.iter_mut().enumerate() {
         let group = group_of(file);
-        let block = fs.group_header_blocks + inodes[group as usize] / fs.inodes_per_block;
-        inodes[group as usize] += 1;
+        let block = fs.group_header_blocks + inodes[usize_from(group)] / fs.inodes_per_block;
+        inodes[usize_from(group)] += 1;
         place.inode = (group * fs.group_bytes + block * fs.block_bytes) / sector_bytes;
     }
     let first: Vec<u64> = inodes.iter().map(|&n| fs.group_header_blocks + n.div_ceil(fs.inodes_per_block)).collect();
     let room = first.iter().map(|&first| (fs.group_bytes / fs.block_bytes).saturating_sub(first)).collect();
-    let mut all = Groups { fs, first, room, held: vec![Vec::new(); groups as usize] };
+    let mut all = Groups { fs, first, room, held: vec![Vec::new(); usize_from(groups)] };
     for (number, &size) in sizes.iter().enumerate() {
-        let (file, group) = (number as u32, group_of(number));
+        let (file, group) = (u32_from(number), group_of(number));
         for (run, mut blocks) in broken(fs, size, seed.named("runs").child(number as u64)).into_iter().enumerate() {
             // The runs of a broken file are strewn over its group, the parts of a whole one lie a group apart.
             let group = if fs.run_bytes.is_none() { group + run as u64 } else { group };
             while blocks > 0 {
                 let runs = &mut places[number].runs;
-                let held = all.hold(group, Part { file, run: runs.len() as u32, blocks });
+                let held = all.hold(group, Part { file, run: u32_from(runs.len()), blocks });
                 if held == 0 {
                     return Err(does_not_fit(sizes, volume_bytes));
                 }
@@ -144,7 +145,7 @@ pub fn place(
 fn broken(fs: &FileSystemSpec, size_bytes: u64, seed: Seed) -> Vec<u64> {
     let blocks = blocks_of(fs, size_bytes);
     let Some(mean) = fs.run_bytes else { return parts(blocks, most_in_group(fs)) };
-    let chance = fs.block_bytes as f64 / mean;
+    let chance = f64_from(fs.block_bytes) / mean;
     let (mut random, mut runs, mut length) = (seed.draws(), Vec::new(), 0);
     for block in 1..=blocks {
         length += 1;

@@ -22,7 +22,9 @@ use super::record::FilesRecord;
 use super::spec::{FileSystemSpec, FilesSpec};
 use crate::recorder::{Done, Recorder};
 use crate::{Limits, LoadError, LoadSpec, SizeSpec, Volume};
+use raidlab_types::number::{f64_from, u32_from, usize_from};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag, Seed};
+use slab::Slab;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Shortest and longest parts of a file system that make sense, in bytes.
@@ -84,8 +86,7 @@ pub struct FileLoad {
     places: Vec<Place>,
     readers: Vec<Reader>,
     cache: Cache,
-    pending: Vec<Pending>,
-    free_tags: Vec<u32>,
+    pending: Slab<Pending>,
     requests: VecDeque<Request>,
     work: VecDeque<(u32, Duration)>,
     /// Time between two writings of changed inode blocks, these in the order in which they changed, and when they are due.
@@ -151,8 +152,7 @@ impl FileLoad {
             places,
             readers: (0..readers).map(reader).collect(),
             cache: Cache::new(spec.file_system.inode_cache_bytes / spec.file_system.block_bytes),
-            pending: Vec::new(),
-            free_tags: Vec::new(),
+            pending: Slab::new(),
             requests: VecDeque::new(),
             work: VecDeque::new(),
             update_every: spec.file_system.inode_update_s.map(Duration::from_s_f64),
@@ -191,7 +191,7 @@ impl FileLoad {
         }
         if !self.begun {
             self.begun = true;
-            (0..self.readers.len() as u32).for_each(|reader| self.next_file(reader, now));
+            (0..u32_from(self.readers.len())).for_each(|reader| self.next_file(reader, now));
         }
         if self.update_at <= now {
             self.update_at = Instant::MAX;
@@ -216,8 +216,7 @@ impl FileLoad {
     /// A request completed at `now`.
     pub fn handle_done(&mut self, now: Instant, tag: RequestTag) {
         self.recorder.observe(now);
-        let Pending { reader, name, cluster, asked } = self.pending[tag as usize];
-        self.free_tags.push(tag as u32);
+        let Pending { reader, name, cluster, asked } = self.pending.remove(usize_from(tag));
         if self.recorder.is_measuring() {
             let totals = self.record.accesses_mut(name);
             totals.answered += 1;
@@ -342,7 +341,7 @@ impl FileLoad {
             else {
                 break;
             };
-            let (volume, number) = (self.volume[r.file as usize], r.asked as u32);
+            let (volume, number) = (self.volume[r.file as usize], u32_from(r.asked));
             if let Some(block) = indirect.filter(|_| indirect != r.indirect) {
                 let r = &mut self.readers[reader as usize];
                 (r.indirect, r.stage) = (indirect, Stage::Indirect);
@@ -361,7 +360,7 @@ impl FileLoad {
     fn take(&mut self, reader: u32) {
         let r = &mut self.readers[reader as usize];
         r.stage = Stage::Taking;
-        let us = r.clusters[r.at].bytes as f64 / 1024.0 * self.us_per_kib;
+        let us = f64_from(r.clusters[r.at].bytes) / 1024.0 * self.us_per_kib;
         self.work.push_back((reader, Duration::from_s_f64(us / 1e6)));
     }
 
@@ -403,20 +402,10 @@ impl FileLoad {
             totals.count += 1;
             totals.bytes += bytes;
         }
-        let pending = Pending { reader, name, cluster, asked: now };
-        let tag = match self.free_tags.pop() {
-            Some(tag) => {
-                self.pending[tag as usize] = pending;
-                tag
-            }
-            None => {
-                self.pending.push(pending);
-                self.pending.len() as u32 - 1
-            }
-        };
+        let tag = self.pending.insert(Pending { reader, name, cluster, asked: now }) as RequestTag;
         let kind = if name == AccessName::InodeUpdate { RequestKind::Write } else { RequestKind::Read };
         let extent = Extent::new(lba, bytes / self.sector_bytes);
-        self.requests.push_back(Request { tag: RequestTag::from(tag), volume, kind, extent, force_unit_access: false });
+        self.requests.push_back(Request { tag, volume, kind, extent, force_unit_access: false });
     }
 }
 
@@ -475,7 +464,7 @@ fn check(spec: &FilesSpec, readers: u32, sector_bytes: u32) -> Result<(), LoadEr
             ));
         }
     }
-    if let Some(run) = fs.run_bytes.filter(|&run| !(run.is_finite() && run >= block as f64)) {
+    if let Some(run) = fs.run_bytes.filter(|&run| !(run.is_finite() && run >= f64_from(block))) {
         let message = format!("{run}; accepted: at least a block's {block} bytes");
         return Err(LoadError::new("files.file_system.run", message));
     }

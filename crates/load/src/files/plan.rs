@@ -11,6 +11,7 @@
 
 use super::spec::{Numbers, Order};
 use crate::{LoadError, SizeSpec, Sizes};
+use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::{CounterRng, Seed};
 
 /// Longest file.
@@ -93,10 +94,10 @@ fn draw(sizes: &Sizes, wanted: Wanted) -> Vec<u64> {
 /// Every size as often as its weight says, to within one: the largest remainders get what is left.
 fn even(bytes: &[u64], weights: &[f64], wanted: Wanted) -> Vec<u64> {
     let total_weight: f64 = weights.iter().sum();
-    let mean = bytes.iter().zip(weights).map(|(&b, w)| b as f64 * w / total_weight).sum::<f64>();
+    let mean = bytes.iter().zip(weights).map(|(&b, w)| f64_from(b) * w / total_weight).sum::<f64>();
     let mut count = match wanted {
         Wanted::Count(n) => n,
-        Wanted::Bytes(total) => ((total as f64 / mean) as u64).min(MOST_FILES + 1),
+        Wanted::Bytes(total) => saturating_u64(f64_from(total) / mean).min(MOST_FILES + 1),
     };
     loop {
         let numbers = apportion(weights, total_weight, count);
@@ -104,29 +105,29 @@ fn even(bytes: &[u64], weights: &[f64], wanted: Wanted) -> Vec<u64> {
         match wanted {
             // Rounding to whole files may have gone a little beyond.
             Wanted::Bytes(total) if sum > total && count > 0 => count -= 1,
-            _ => return numbers.iter().zip(bytes).flat_map(|(&n, &b)| std::iter::repeat_n(b, n as usize)).collect(),
+            _ => return numbers.iter().zip(bytes).flat_map(|(&n, &b)| std::iter::repeat_n(b, usize_from(n))).collect(),
         }
     }
 }
 
 fn apportion(weights: &[f64], total_weight: f64, count: u64) -> Vec<u64> {
-    let exact: Vec<f64> = weights.iter().map(|w| w / total_weight * count as f64).collect();
-    let mut numbers: Vec<u64> = exact.iter().map(|share| share.floor() as u64).collect();
+    let exact: Vec<f64> = weights.iter().map(|w| w / total_weight * f64_from(count)).collect();
+    let mut numbers: Vec<u64> = exact.iter().map(|share| saturating_u64(share.floor())).collect();
     let mut by_remainder: Vec<usize> = (0..weights.len()).collect();
     by_remainder.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()));
     let left = count - numbers.iter().sum::<u64>().min(count);
-    by_remainder.iter().cycle().take(left as usize).for_each(|&i| numbers[i] += 1);
+    by_remainder.iter().cycle().take(usize_from(left)).for_each(|&i| numbers[i] += 1);
     numbers
 }
 
 /// One of `n` hands for each file: of every `n` next to each other in size, each hand gets one, at random.
 pub fn deal(sizes: &[u64], n: usize, seed: Seed) -> Vec<u32> {
     let mut random = seed.draws();
-    let mut by_size: Vec<u32> = (0..sizes.len() as u32).collect();
+    let mut by_size: Vec<u32> = (0..u32_from(sizes.len())).collect();
     // Equal sizes in random order: which of them go where must not follow from when they were made.
     shuffle(&mut by_size, &mut random);
     by_size.sort_by_key(|&file| sizes[file as usize]);
-    let mut hands: Vec<u32> = (0..n as u32).collect();
+    let mut hands: Vec<u32> = (0..u32_from(n)).collect();
     let mut dealt = vec![0; sizes.len()];
     for round in by_size.chunks(n) {
         shuffle(&mut hands, &mut random);
@@ -139,7 +140,7 @@ pub fn deal(sizes: &[u64], n: usize, seed: Seed) -> Vec<u32> {
 pub fn lists(sizes: &[u64], n: usize, seed: Seed) -> Vec<Vec<u32>> {
     let mut lists = vec![Vec::new(); n];
     for (file, &list) in deal(sizes, n, seed.named("lists")).iter().enumerate() {
-        lists[list as usize].push(file as u32);
+        lists[list as usize].push(u32_from(file));
     }
     lists
 }
@@ -170,7 +171,7 @@ impl Iterator for Sequence {
             return None;
         }
         if self.order == Order::Random {
-            return Some(self.list[self.random.below(self.list.len() as u64) as usize]);
+            return Some(self.list[usize_from(self.random.below(self.list.len() as u64))]);
         }
         if self.at == self.list.len() {
             if self.order == Order::Once {
@@ -186,7 +187,7 @@ impl Iterator for Sequence {
 
 pub(super) fn shuffle<T>(items: &mut [T], random: &mut CounterRng) {
     for i in (1..items.len()).rev() {
-        items.swap(i, random.below(i as u64 + 1) as usize);
+        items.swap(i, usize_from(random.below(i as u64 + 1)));
     }
 }
 

@@ -4,7 +4,7 @@
 //! failures, the mean number in flight, and completions a second. It answers every figure of a run; no list of requests is kept.
 //!
 //! Words: *response time* counts from the intended arrival (so a stalled array is charged for those it made wait),
-//! *service time* from the moment the request entered the array.
+//! *service time* from the moment the request was issued. Where the way to the array takes time, that is part of both.
 //!
 //! Invariants:
 //! - Counted is what *completes* in the window, whenever it was issued; failed requests are counted apart, have no
@@ -25,6 +25,7 @@ pub use times::{Times, LONGEST_NS, SIGNIFICANT_DIGITS};
 use crate::error::LoadError;
 use crate::spec::Limits;
 use gaps::Gaps;
+use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Instant, RequestKind};
 use snapshots::Snapshots;
 use window::{Change, Window};
@@ -40,7 +41,7 @@ pub struct Tally {
     pub failed: u64,
     /// Times from the intended arrival.
     pub response: Times,
-    /// Times from entering the array.
+    /// Times from being issued.
     pub service: Times,
 }
 
@@ -261,7 +262,7 @@ impl Recorder {
         all
     }
 
-    /// Tasks; their times run from the intended arrival, or the entry of the first request, to the end of the last.
+    /// Tasks; their times run from the intended arrival, or the issue of the first request, to the end of the last.
     pub fn tasks(&self) -> Tally {
         self.tasks.clone().unwrap_or_else(|| self.all())
     }
@@ -300,7 +301,7 @@ impl Recorder {
         };
         match self.elapsed().as_ns() {
             0 => 0.0,
-            ns => within as f64 / ns as f64,
+            ns => f64_from(within) / f64_from(ns),
         }
     }
 

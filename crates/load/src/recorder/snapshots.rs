@@ -11,6 +11,7 @@
 //!   histograms have gained within the second, found once a second.
 
 use super::times::{upper_end, Times, BUCKETS};
+use raidlab_types::number::u16_from;
 
 /// Length of an interval.
 pub const SNAPSHOT_NS: u64 = 1_000_000_000;
@@ -72,7 +73,7 @@ impl Seconds {
     fn since_seen<'a>(&'a self, responses: [&'a Times; 2]) -> impl Iterator<Item = Gain> + 'a {
         let gains = now(responses).zip(&self.seen).enumerate().filter(|(_, (now, seen))| now != *seen);
         gains.map(|(bucket, (now, seen))| Gain {
-            bucket: bucket as u16,
+            bucket: u16_from(bucket),
             count: u32::try_from(now - seen).unwrap_or(u32::MAX),
         })
     }

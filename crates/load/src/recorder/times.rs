@@ -17,6 +17,7 @@
 //! Reference: G. Tene, HdrHistogram, <http://hdrhistogram.org>.
 
 use hdrhistogram::Histogram;
+use raidlab_types::number::{f64_from, saturating_u64};
 
 /// The longest time told apart: one hour.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -30,6 +31,10 @@ pub(super) const BUCKETS: usize = index_of(LONGEST_NS) + 1;
 
 /// The bucket that counts `ns`.
 #[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "in constants there is no other way, and what is left has eleven bits"
+)]
 const fn index_of(ns: u64) -> usize {
     let shift = (u64::BITS - SINGLE_BITS) - (ns | (2 * HALF as u64 - 1)).leading_zeros();
     shift as usize * HALF + (ns >> shift) as usize
@@ -119,14 +124,14 @@ impl Times {
     pub fn mean_ns(&self) -> f64 {
         match self.count() {
             0 => 0.0,
-            count => self.sum_ns as f64 / count as f64,
+            count => f64_from(self.sum_ns) / f64_from(count),
         }
     }
 
     /// The time that `percentile` per cent (0 to 100) did not exceed: the upper end of its bucket; 0 where there are none.
     pub fn percentile_ns(&self, percentile: f64) -> u64 {
         // The smallest number of values that is at least this share of them, and at least one.
-        let wanted = ((percentile.clamp(0.0, 100.0) / 100.0 * self.count() as f64).ceil() as u64).max(1);
+        let wanted = saturating_u64((percentile.clamp(0.0, 100.0) / 100.0 * f64_from(self.count())).ceil()).max(1);
         let mut seen = 0;
         let reached = self.columns().find(|&(_, count)| {
             seen += count;
@@ -140,7 +145,7 @@ impl Times {
         let within: u64 = self.counts[..=index_of(ns.min(LONGEST_NS))].iter().sum();
         match self.count() {
             0 => 0.0,
-            count => within as f64 / count as f64,
+            count => f64_from(within) / f64_from(count),
         }
     }
 

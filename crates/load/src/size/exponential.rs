@@ -13,6 +13,7 @@
 use super::Room;
 use crate::draw;
 use crate::error::{mean_sectors, LoadError};
+use raidlab_types::number::saturating_u64;
 use raidlab_types::CounterRng;
 
 /// Exponential sizes that keep their mean in whole sectors.
@@ -36,7 +37,7 @@ impl Exponential {
     pub(crate) fn draw(&self, rng: &mut CounterRng) -> u64 {
         // Rounded up by truncating to an integer and adding one: `f64::ceil` is a slow call on the baseline x86-64. It
         // differs on whole numbers only, where an exponential has no chance to fall.
-        ((draw::exponential(rng) * self.scale_sectors) as u64).saturating_add(1).min(self.longest_sectors)
+        saturating_u64(draw::exponential(rng) * self.scale_sectors).saturating_add(1).min(self.longest_sectors)
     }
 }
 

@@ -15,6 +15,7 @@ mod table;
 
 use crate::error::LoadError;
 use crate::spec::SizeSpec;
+use raidlab_types::number::saturating_u64;
 use raidlab_types::{CounterRng, Seed};
 
 /// What a size kind must know of the array.
@@ -31,7 +32,7 @@ impl Room {
     #[inline]
     fn nearest(self, sectors: f64) -> u64 {
         // `as` saturates: a negative size (possible for a normal) becomes 0, then one sector.
-        ((sectors + 0.5) as u64).clamp(1, self.longest_sectors)
+        saturating_u64(sectors + 0.5).clamp(1, self.longest_sectors)
     }
 }
 

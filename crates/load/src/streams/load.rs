@@ -18,7 +18,9 @@ use super::spec::{EndSpec, StreamSpec};
 use super::tape::{Playing, Recording};
 use crate::recorder::{Done, Recorder};
 use crate::{Limits, LoadError, Volume};
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag};
+use slab::Slab;
 use std::collections::VecDeque;
 
 /// A block that goes along one of the path's ways.
@@ -76,8 +78,7 @@ impl Running {
 pub struct StreamLoad {
     streams: Vec<Running>,
     sector_bytes: u64,
-    pending: Vec<Pending>,
-    free_tags: Vec<u32>,
+    pending: Slab<Pending>,
     requests: VecDeque<Request>,
     work: VecDeque<(u32, Duration)>,
     carries: VecDeque<Carry>,
@@ -123,8 +124,7 @@ impl StreamLoad {
         Ok(StreamLoad {
             streams: specs.iter().map(running).collect(),
             sector_bytes: sector,
-            pending: Vec::new(),
-            free_tags: Vec::new(),
+            pending: Slab::new(),
             requests: VecDeque::new(),
             work: VecDeque::new(),
             carries: VecDeque::new(),
@@ -175,8 +175,7 @@ impl StreamLoad {
     /// A request completed at `now`.
     pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
         self.observe(now);
-        let Pending { who, number, kind, bytes, asked } = self.pending[tag as usize];
-        self.free_tags.push(tag as u32);
+        let Pending { who, number, kind, bytes, asked } = self.pending.remove(usize_from(tag));
         self.recorder.left(now);
         self.recorder.request_done(now, &Done { kind, bytes, intended: asked, issued: asked, ok });
         self.recorder.advance(now, true);
@@ -221,6 +220,11 @@ impl StreamLoad {
         &self.recorder
     }
 
+    /// Keeps the response times of each second.
+    pub fn keep_histograms(&mut self) {
+        self.recorder.keep_histograms();
+    }
+
     /// What each stream did.
     pub fn record(&self) -> Vec<StreamRecord> {
         let one = |stream: &Running| {
@@ -262,7 +266,7 @@ impl StreamLoad {
     }
 
     fn begin(&mut self, stream: usize, side: usize) {
-        let (now, who) = (self.now, (stream * 2 + side) as u32);
+        let (now, who) = (self.now, u32_from(stream * 2 + side));
         let running = &mut self.streams[stream];
         let index = if side == SOURCE { running.taken } else { running.given };
         let bytes = running.block(index);
@@ -312,23 +316,10 @@ impl StreamLoad {
             let Some((number, extent)) = next else { return };
             let (volume, kind) = (file.volume, file.kind);
             let bytes = extent.sectors * self.sector_bytes;
-            let who = (stream * 2 + side) as u32;
-            let tag = self.tag(Pending { who, number, kind, bytes, asked: self.now });
+            let who = u32_from(stream * 2 + side);
+            let tag = self.pending.insert(Pending { who, number, kind, bytes, asked: self.now }) as RequestTag;
             self.recorder.issued(self.now);
             self.requests.push_back(Request { tag, volume, kind, extent, force_unit_access: false });
-        }
-    }
-
-    fn tag(&mut self, pending: Pending) -> RequestTag {
-        match self.free_tags.pop() {
-            Some(tag) => {
-                self.pending[tag as usize] = pending;
-                RequestTag::from(tag)
-            }
-            None => {
-                self.pending.push(pending);
-                self.pending.len() as RequestTag - 1
-            }
         }
     }
 
@@ -344,7 +335,7 @@ impl StreamLoad {
             Stage::Array if side == SOURCE && file.has(end) => {
                 let cost = file.work(bytes);
                 running.sides[side].stage = Stage::Host;
-                self.work.push_back(((stream * 2 + side) as u32, cost));
+                self.work.push_back((u32_from(stream * 2 + side), cost));
             }
             Stage::Array if side == SINK && file.has_room() => self.block_done(stream, side),
             _ => self.end_if_through(stream),

@@ -11,6 +11,7 @@
 use super::record::SideRecord;
 use super::spec::EndSpec;
 use super::tape::{Drive, Playing, Recording};
+use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::{Duration, Extent, Instant, RequestKind};
 use std::collections::BTreeSet;
 
@@ -44,7 +45,13 @@ pub(super) struct FileEnd {
 }
 
 impl FileEnd {
-    pub fn new(end: &EndSpec, kind: RequestKind, bytes: u64, block_bytes: u64, sector_bytes: u64) -> Option<FileEnd> {
+    pub(super) fn new(
+        end: &EndSpec,
+        kind: RequestKind,
+        bytes: u64,
+        block_bytes: u64,
+        sector_bytes: u64,
+    ) -> Option<FileEnd> {
         let &EndSpec::Array { volume, offset_bytes, request_bytes, ahead_bytes, file_us_per_kib } = end else {
             return None;
         };
@@ -65,22 +72,22 @@ impl FileEnd {
     }
 
     /// The host's work for so many bytes.
-    pub fn work(&self, bytes: u64) -> Duration {
-        Duration::from_s_f64(bytes as f64 / 1024.0 * self.us_per_kib / 1e6)
+    pub(super) fn work(&self, bytes: u64) -> Duration {
+        Duration::from_s_f64(f64_from(bytes) / 1024.0 * self.us_per_kib / 1e6)
     }
 
     /// The next request to issue so that all before `end` has been asked for.
-    pub fn ask_before(&mut self, end: u64) -> Option<(u64, Extent)> {
+    pub(super) fn ask_before(&mut self, end: u64) -> Option<(u64, Extent)> {
         (self.issued * self.request_bytes < end.min(self.bytes)).then(|| self.next())
     }
 
     /// The program has given so many bytes more.
-    pub fn give(&mut self, bytes: u64) {
+    pub(super) fn give(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
     /// The next request that is whole, or the last of the file.
-    pub fn ask_whole(&mut self) -> Option<(u64, Extent)> {
+    pub(super) fn ask_whole(&mut self) -> Option<(u64, Extent)> {
         let begin = self.issued * self.request_bytes;
         let is_due = begin + self.request_bytes <= self.written || self.written == self.bytes;
         (begin < self.written && is_due).then(|| self.next())
@@ -97,7 +104,7 @@ impl FileEnd {
     }
 
     /// A request is done.
-    pub fn done(&mut self, number: u64) {
+    pub(super) fn done(&mut self, number: u64) {
         self.beyond.insert(number);
         while self.beyond.remove(&self.landed) {
             self.landed += 1;
@@ -105,23 +112,23 @@ impl FileEnd {
     }
 
     /// Whether all before `end` is there.
-    pub fn has(&self, end: u64) -> bool {
+    pub(super) fn has(&self, end: u64) -> bool {
         self.landed * self.request_bytes >= end
     }
 
     /// How far to ask, for a block that ends here.
-    pub fn reach(&self, end: u64) -> u64 {
+    pub(super) fn reach(&self, end: u64) -> u64 {
         end + self.ahead_bytes
     }
 
     /// Whether what is on its way is little enough for the program to go on.
-    pub fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         let under_way = self.issued - self.landed - self.beyond.len() as u64;
         under_way * self.request_bytes <= self.ahead_bytes
     }
 
     /// Whether nothing is on its way.
-    pub fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         self.issued == self.landed
     }
 }
@@ -151,18 +158,18 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub fn new(end: End) -> Side {
+    pub(super) fn new(end: End) -> Side {
         Side { end, stage: Stage::Idle, since: Instant::ZERO, record: SideRecord::default() }
     }
 
     /// It begins a block.
-    pub fn begin(&mut self, now: Instant) {
+    pub(super) fn begin(&mut self, now: Instant) {
         self.record.waited_ns += now.since(self.since).as_ns();
         self.since = now;
     }
 
     /// It has done with it.
-    pub fn end(&mut self, now: Instant) {
+    pub(super) fn end(&mut self, now: Instant) {
         self.record.busy_ns += now.since(self.since).as_ns();
         self.since = now;
         self.stage = Stage::Idle;
@@ -174,7 +181,7 @@ impl Side {
     }
 
     /// When its tape is through; now, where it has none.
-    pub fn drained(&self, now: Instant) -> Instant {
+    pub(super) fn drained(&self, now: Instant) -> Instant {
         match &self.end {
             End::Recorder(tape) => now.max(Instant::from_ns(tape.drained_ns())),
             _ => now,
@@ -184,5 +191,5 @@ impl Side {
 
 /// A drive from its words.
 pub(super) fn drive(mb_s: f64, buffer_bytes: u64, start_stop_ms: f64) -> Drive {
-    Drive { ns_per_byte: 1000.0 / mb_s, buffer_bytes, start_stop_ns: (start_stop_ms * 1e6) as u64 }
+    Drive { ns_per_byte: 1000.0 / mb_s, buffer_bytes, start_stop_ns: saturating_u64(start_stop_ms * 1e6) }
 }

@@ -8,6 +8,8 @@
 //! Invariants: pure state machines, times are arguments in nanoseconds. Bytes never pass the head faster than the rate.
 //! The first start is no stop.
 
+use raidlab_types::number::{f64_from, saturating_u64};
+
 /// What a drive is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drive {
@@ -22,7 +24,7 @@ pub struct Drive {
 impl Drive {
     fn time_of(&self, bytes: u64) -> u64 {
         // Rounded up: never faster than the rate.
-        (bytes as f64 * self.ns_per_byte).ceil() as u64
+        saturating_u64((f64_from(bytes) * self.ns_per_byte).ceil())
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a number is read exactly or not at all; what does not fit 64 bits is no number.
 
+use raidlab_types::number::{u32_from, u64_from};
+
 /// The fields of a line that commas part, white space around them taken off.
 pub(crate) fn by_comma(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
@@ -51,10 +53,10 @@ pub(crate) fn decimal(field: &[u8], unit: u64) -> Option<u64> {
     }
     let whole = if whole.is_empty() { 0 } else { times(whole, unit)? };
     let digits = fraction.len().min(MOST_DIGITS);
-    let scale = 10u64.pow(digits as u32);
+    let scale = 10u64.pow(u32_from(digits));
     let part =
         (u128::from(number(&fraction[..digits])?) * u128::from(unit) + u128::from(scale / 2)) / u128::from(scale);
-    whole.checked_add(part as u64)
+    whole.checked_add(u64_from(part))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::recorder::{Done, Recorder};
 use crate::slab::{Slab, Task};
 use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
 use crate::LoadError;
+use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
 
 /// Slots taken in advance.
@@ -213,7 +214,7 @@ impl TraceLoad {
         }
         self.latest_ns = self.latest_ns.max(since_ns);
         let due_ns = match self.pace {
-            Pace::Stamps(speed) if speed != 1.0 => (self.latest_ns as f64 / speed) as u64,
+            Pace::Stamps(speed) if speed != 1.0 => saturating_u64(f64_from(self.latest_ns) / speed),
             _ => self.latest_ns,
         };
         Ok(Some(Next { due: Instant::from_ns(due_ns), volume, kind: record.kind, extent }))
@@ -252,7 +253,7 @@ impl TraceLoad {
         let Task { intended, issued, bytes, kind, .. } = *task;
         self.recorder.left(now);
         self.recorder.request_done(now, &Done { kind, bytes, intended, issued, ok });
-        self.slab.remove(tag as u32);
+        self.slab.remove(u32_from(tag));
         self.recorder.advance(now, true);
         if self.next.is_none() && self.slab.len() == 0 && !self.recorder.is_over() {
             self.end(now);

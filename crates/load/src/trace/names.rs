@@ -6,6 +6,8 @@
 //! Invariants: a name has one number for ever; numbers are dense from 0. The order is that of the trace, so nothing depends
 //! on the table's own.
 
+use raidlab_types::number::{u32_from, usize_from};
+
 const EMPTY: u32 = u32::MAX;
 
 /// The names met so far.
@@ -44,7 +46,7 @@ impl Names {
             }
             slot = (slot + 1) % self.slots.len();
         }
-        let number = self.keys.len() as u32;
+        let number = u32_from(self.keys.len());
         self.slots[slot] = number;
         self.keys.push(key.into());
         self.shown.push(String::from_utf8_lossy(key).replace(',', "."));
@@ -62,7 +64,7 @@ impl Names {
             while self.slots[slot] != EMPTY {
                 slot = (slot + 1) % self.slots.len();
             }
-            self.slots[slot] = number as u32;
+            self.slots[slot] = u32_from(number);
         }
     }
 
@@ -70,7 +72,7 @@ impl Names {
     fn slot_of(&self, key: &[u8]) -> usize {
         let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let hash = key.iter().fold(0xcbf2_9ce4_8422_2325, step);
-        (hash ^ (hash >> 32)) as usize % self.slots.len()
+        usize_from(hash ^ (hash >> 32)) % self.slots.len()
     }
 
     /// How many there are.

@@ -10,6 +10,7 @@
 
 use super::format::{Format, Line, State};
 use super::{Names, Record, TraceError};
+use raidlab_types::number::usize_from;
 
 /// A line is never as long as this; what is has no line ends.
 const LONGEST_LINE: usize = 1 << 16;
@@ -151,7 +152,7 @@ pub fn guess(beginning: &[u8]) -> Option<Format> {
     let of = |format: &&Format| {
         let mut state = State::default();
         let mut known = 0;
-        let whole = beginning.split(|&byte| byte == b'\n').take(GUESSED_BY as usize);
+        let whole = beginning.split(|&byte| byte == b'\n').take(usize_from(GUESSED_BY));
         let mut lines = whole.filter(|line| !line.trim_ascii().is_empty()).peekable();
         while let Some(line) = lines.next() {
             state.line += 1;

@@ -8,6 +8,7 @@
 
 use super::{Beyond, Names, Others, Record, Replayed, TraceSpec};
 use crate::load::Volume;
+use raidlab_types::number::u32_from;
 use raidlab_types::Extent;
 
 /// The longest request there is, as in every load.
@@ -134,8 +135,8 @@ impl Places {
     pub(super) fn met(&self, names: &Names) -> Vec<(String, Option<u32>)> {
         let row = |(number, &target): (usize, &Target)| match target {
             Target::Unmet => None,
-            Target::LeftOut => Some((names.name(number as u32).to_owned(), None)),
-            Target::Volume(volume) => Some((names.name(number as u32).to_owned(), Some(volume))),
+            Target::LeftOut => Some((names.name(u32_from(number)).to_owned(), None)),
+            Target::Volume(volume) => Some((names.name(u32_from(number)).to_owned(), Some(volume))),
         };
         self.targets.iter().enumerate().filter_map(row).collect()
     }

@@ -1,4 +1,6 @@
 //! A small simulator to drive a load: a heap of completions and a virtual clock.
+
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers here are small")]
 #![allow(dead_code)] // Each test file uses its own part of it.
 
 use raidlab_load::{
@@ -8,10 +10,10 @@ use raidlab_types::{Instant, Request, Seed};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-pub const VOLUME: Volume = Volume { capacity_sectors: 1 << 24 };
-pub const MS: u64 = 1_000_000;
+pub(crate) const VOLUME: Volume = Volume { capacity_sectors: 1 << 24 };
+pub(crate) const MS: u64 = 1_000_000;
 
-pub fn workload() -> WorkloadSpec {
+pub(crate) fn workload() -> WorkloadSpec {
     WorkloadSpec {
         read_fraction: 0.7,
         size: SizeSpec::Fixed { bytes: 8192 },
@@ -23,28 +25,28 @@ pub fn workload() -> WorkloadSpec {
     }
 }
 
-pub fn requests(warmup: u64, measure: u64) -> Limits {
+pub(crate) fn requests(warmup: u64, measure: u64) -> Limits {
     let limit = |requests| Limit { requests: Some(requests), duration_s: None };
     Limits { warmup: limit(warmup), measure: limit(measure) }
 }
 
-pub fn load(load: &LoadSpec, workload: &WorkloadSpec, limits: &Limits) -> Load {
+pub(crate) fn load(load: &LoadSpec, workload: &WorkloadSpec, limits: &Limits) -> Load {
     try_load(load, workload, limits).unwrap()
 }
 
-pub fn try_load(load: &LoadSpec, workload: &WorkloadSpec, limits: &Limits) -> Result<Load, LoadError> {
+pub(crate) fn try_load(load: &LoadSpec, workload: &WorkloadSpec, limits: &Limits) -> Result<Load, LoadError> {
     Load::new(load, workload, limits, &[VOLUME], 512, Seed::new(1))
 }
 
 /// A request as it was driven, in order of issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Driven {
+pub(crate) struct Driven {
     pub request: Request,
     pub issued_ns: u64,
 }
 
 /// What an array does with a request: when it completes, and whether it succeeds.
-pub trait Array {
+pub(crate) trait Array {
     fn serve(&mut self, now_ns: u64, request: &Request) -> (u64, bool);
 }
 
@@ -55,7 +57,7 @@ impl<F: FnMut(u64, &Request) -> u64> Array for F {
 }
 
 /// One server, first come first served, with a service time of `service_ns` drawn exponentially from `seed`.
-pub fn single_server(service_ns: f64, seed: u64) -> impl FnMut(u64, &Request) -> u64 {
+pub(crate) fn single_server(service_ns: f64, seed: u64) -> impl FnMut(u64, &Request) -> u64 {
     let (mut free_at, mut rng) = (0u64, Seed::new(seed).draws());
     move |now, _| {
         let service = (-libm_log(rng.unit_positive()) * service_ns) as u64;
@@ -71,7 +73,7 @@ fn libm_log(x: f64) -> f64 {
 }
 
 /// Drives `load` to its end, calling `watch` after every round of polling; what was issued.
-pub fn drive(load: &mut Load, array: &mut impl Array, mut watch: impl FnMut(&Load, u64)) -> Vec<Driven> {
+pub(crate) fn drive(load: &mut Load, array: &mut impl Array, mut watch: impl FnMut(&Load, u64)) -> Vec<Driven> {
     let mut completions = BinaryHeap::new();
     let (mut now, mut driven) = (0u64, Vec::new());
     loop {

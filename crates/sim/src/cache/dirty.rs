@@ -18,7 +18,7 @@ impl Runs {
     }
 
     /// Adds sectors; how many of them were not there.
-    pub fn add(&mut self, extent: Extent) -> u64 {
+    pub(super) fn add(&mut self, extent: Extent) -> u64 {
         let (mut start, mut end, mut covered) = (extent.lba, extent.end(), 0);
         // Runs that overlap or touch are swallowed, from the last backwards.
         while let Some((&s, &e)) = self.runs.range(..=end).next_back() {
@@ -34,12 +34,12 @@ impl Runs {
     }
 
     /// Whether all of it is there.
-    pub fn covers(&self, extent: Extent) -> bool {
+    pub(super) fn covers(&self, extent: Extent) -> bool {
         self.runs.range(..=extent.lba).next_back().is_some_and(|(_, &end)| end >= extent.end())
     }
 
     /// The first run within `within`, cut to it.
-    pub fn first_in(&self, within: Extent) -> Option<Extent> {
+    pub(super) fn first_in(&self, within: Extent) -> Option<Extent> {
         let before = self.runs.range(..within.lba).next_back().filter(|(_, &end)| end > within.lba);
         let (&start, &end) = before.or_else(|| self.runs.range(within.lba..within.end()).next())?;
         let from = start.max(within.lba);
@@ -47,7 +47,7 @@ impl Runs {
     }
 
     /// Takes sectors out, which are all there.
-    pub fn remove(&mut self, extent: Extent) {
+    pub(super) fn remove(&mut self, extent: Extent) {
         let Some((&start, &end)) = self.runs.range(..=extent.lba).next_back() else { return };
         debug_assert!(end >= extent.end(), "only what is there is taken out");
         self.runs.remove(&start);
@@ -60,7 +60,7 @@ impl Runs {
     }
 
     /// The first run at or behind a sector, else the first of all.
-    pub fn next_from(&self, lba: u64) -> Option<Extent> {
+    pub(super) fn next_from(&self, lba: u64) -> Option<Extent> {
         let found = self.runs.range(lba..).next().or_else(|| self.runs.iter().next());
         found.map(|(&start, &end)| Extent::new(start, end - start))
     }

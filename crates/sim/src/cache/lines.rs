@@ -2,6 +2,7 @@
 //!
 //! Invariant: a line on its way is never given up; one that is there is given up in the order of its last use.
 
+use raidlab_types::number::usize_from;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy)]
@@ -20,27 +21,27 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub fn new(most: u64) -> Lines {
-        Lines { lines: BTreeMap::new(), by_use: BTreeMap::new(), stamp: 0, most: most.max(1) as usize }
+    pub(super) fn new(most: u64) -> Lines {
+        Lines { lines: BTreeMap::new(), by_use: BTreeMap::new(), stamp: 0, most: usize_from(most.max(1)) }
     }
 
     /// Whether a line is there.
-    pub fn is_there(&self, line: u64) -> bool {
+    pub(super) fn is_there(&self, line: u64) -> bool {
         self.lines.get(&line).is_some_and(|l| l.is_there)
     }
 
     /// Whether a line is there or on its way.
-    pub fn is_known(&self, line: u64) -> bool {
+    pub(super) fn is_known(&self, line: u64) -> bool {
         self.lines.contains_key(&line)
     }
 
     /// A line is fetched.
-    pub fn begin(&mut self, line: u64) {
+    pub(super) fn begin(&mut self, line: u64) {
         self.lines.insert(line, Line { stamp: 0, is_there: false });
     }
 
     /// A line is used, if it is there.
-    pub fn touch(&mut self, line: u64) {
+    pub(super) fn touch(&mut self, line: u64) {
         let Some(found) = self.lines.get_mut(&line).filter(|l| l.is_there) else { return };
         self.by_use.remove(&found.stamp);
         self.stamp += 1;
@@ -49,7 +50,7 @@ impl Lines {
     }
 
     /// A line is there now; others may be given up for it.
-    pub fn arrive(&mut self, line: u64) {
+    pub(super) fn arrive(&mut self, line: u64) {
         if let Some(old) = self.lines.get(&line).filter(|l| l.is_there) {
             self.by_use.remove(&old.stamp);
         }
@@ -64,7 +65,7 @@ impl Lines {
 
     /// Lines that are there.
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.by_use.len()
     }
 }

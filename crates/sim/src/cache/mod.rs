@@ -60,7 +60,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// An empty cache over a volume of so many sectors, whose full stripes have so many.
-    pub fn new(spec: &CacheSpec, sector_bytes: u64, volume_sectors: u64, stripe_sectors: u64) -> Cache {
+    pub(crate) fn new(spec: &CacheSpec, sector_bytes: u64, volume_sectors: u64, stripe_sectors: u64) -> Cache {
         Cache {
             reads: Reads::new(spec, sector_bytes, volume_sectors),
             writes: Writes::new(spec, sector_bytes, stripe_sectors),
@@ -69,7 +69,7 @@ impl Cache {
     }
 
     /// A read or a write of the volume.
-    pub fn handle_request(&mut self, request: &Request) {
+    pub(crate) fn handle_request(&mut self, request: &Request) {
         match request.kind {
             RequestKind::Write => self.writes.request(request.tag, request.extent, &mut self.out),
             _ => self.reads.request(request.tag, request.extent, &self.writes, &mut self.out),
@@ -77,7 +77,7 @@ impl Cache {
     }
 
     /// The array has done a fetch or a destage.
-    pub fn handle_done(&mut self, id: u64) {
+    pub(crate) fn handle_done(&mut self, id: u64) {
         if let Some(extent) = self.writes.done(id, &mut self.out) {
             self.reads.keep(extent);
         } else {
@@ -86,7 +86,7 @@ impl Cache {
     }
 
     /// What the cache wants next.
-    pub fn poll(&mut self) -> Option<CacheOp> {
+    pub(crate) fn poll(&mut self) -> Option<CacheOp> {
         self.out.pop_front()
     }
 }

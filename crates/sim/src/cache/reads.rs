@@ -27,7 +27,7 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    pub fn new(spec: &CacheSpec, sector_bytes: u64, volume_sectors: u64) -> Reads {
+    pub(super) fn new(spec: &CacheSpec, sector_bytes: u64, volume_sectors: u64) -> Reads {
         Reads {
             lines: Lines::new(spec.read_room_bytes / spec.line_bytes),
             line_sectors: spec.line_bytes / sector_bytes,
@@ -42,7 +42,7 @@ impl Reads {
     }
 
     /// A read arrives.
-    pub fn request(&mut self, tag: RequestTag, extent: Extent, writes: &Writes, out: &mut VecDeque<CacheOp>) {
+    pub(super) fn request(&mut self, tag: RequestTag, extent: Extent, writes: &Writes, out: &mut VecDeque<CacheOp>) {
         let mut ready = 0;
         for line in self.lines_of(extent) {
             let part = self.part(line, extent);
@@ -95,7 +95,7 @@ impl Reads {
     }
 
     /// A fetch is done: its lines go to those who wait.
-    pub fn done(&mut self, id: u64, out: &mut VecDeque<CacheOp>) {
+    pub(super) fn done(&mut self, id: u64, out: &mut VecDeque<CacheOp>) {
         let Some((from, to)) = self.fetches.remove(&id) else { return };
         for line in from..to {
             self.lines.arrive(line);
@@ -110,7 +110,7 @@ impl Reads {
     }
 
     /// What was destaged is still there to be read.
-    pub fn keep(&mut self, extent: Extent) {
+    pub(super) fn keep(&mut self, extent: Extent) {
         let first = extent.lba.div_ceil(self.line_sectors);
         for line in first..extent.end() / self.line_sectors {
             if self.lines.is_there(line) || !self.lines.is_known(line) {
@@ -130,7 +130,7 @@ impl Reads {
     }
 
     #[cfg(test)]
-    pub fn lines_there(&self) -> usize {
+    pub(super) fn lines_there(&self) -> usize {
         self.lines.len()
     }
 }

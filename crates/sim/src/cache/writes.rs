@@ -42,7 +42,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub fn new(spec: &CacheSpec, sector_bytes: u64, stripe_sectors: u64) -> Writes {
+    pub(super) fn new(spec: &CacheSpec, sector_bytes: u64, stripe_sectors: u64) -> Writes {
         Writes {
             write_back_sectors: spec.write_back_up_to_bytes / sector_bytes,
             most_dirty: (spec.dirty_room_bytes / sector_bytes).max(1),
@@ -63,18 +63,18 @@ impl Writes {
     }
 
     /// Whether all of an extent is here.
-    pub fn holds(&self, extent: Extent) -> bool {
+    pub(super) fn holds(&self, extent: Extent) -> bool {
         self.here.covers(extent)
     }
 
     /// A write arrives.
-    pub fn request(&mut self, tag: RequestTag, extent: Extent, out: &mut VecDeque<CacheOp>) {
+    pub(super) fn request(&mut self, tag: RequestTag, extent: Extent, out: &mut VecDeque<CacheOp>) {
         self.queue.push_back((tag, extent));
         self.proceed(out);
     }
 
     /// A destage is done; what it wrote. None if it is no destage.
-    pub fn done(&mut self, id: u64, out: &mut VecDeque<CacheOp>) -> Option<Extent> {
+    pub(super) fn done(&mut self, id: u64, out: &mut VecDeque<CacheOp>) -> Option<Extent> {
         let Destage { extent, waiting } = self.destages.remove(&id)?;
         self.held -= extent.sectors;
         self.here.remove(extent);
@@ -193,7 +193,7 @@ impl Writes {
     }
 
     #[cfg(test)]
-    pub fn held(&self) -> u64 {
+    pub(super) fn held(&self) -> u64 {
         self.held
     }
 }

@@ -3,16 +3,17 @@
 
 use super::{Observer, Sim};
 use crate::cache::{Cache, CacheOp};
-use crate::offer::Offer;
 use crate::path::{Leg, Span};
 use crate::walks::Then;
+use raidlab_load::Generator;
+use raidlab_types::number::usize_from;
 use raidlab_types::{Request, RequestKind, RequestTag};
 
 /// Marks requests that caches make of the array; the volume stands above the cache's own number.
 pub(super) const OF_CACHE: u64 = 1 << 63;
 const VOLUME_SHIFT: u32 = 40;
 
-impl<L: Offer, O: Observer> Sim<'_, L, O> {
+impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// The array has done what a cache asked of it.
     pub(super) fn cache_served(&mut self, tag: RequestTag) {
         let (volume, id) = (((tag & !OF_CACHE) >> VOLUME_SHIFT) as u32, tag & ((1 << VOLUME_SHIFT) - 1));
@@ -48,7 +49,7 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
 
     /// Sectors of a read set out for the client.
     fn bring(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
-        let is_first = !std::mem::replace(&mut self.arriving[tag as usize].1, true);
+        let is_first = !std::mem::replace(&mut self.arriving[usize_from(tag)].1, true);
         let Some(walks) = &mut self.walks else { return self.arrived(tag, sectors) };
         // The status follows when all is there.
         let leg = Leg { after: Span::default(), ..walks.paths.request_up(volume, false) };
@@ -60,13 +61,13 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
 
     /// Sectors of a read have reached the client; after the last of them comes the status.
     pub(super) fn arrived(&mut self, tag: RequestTag, sectors: u64) {
-        let left = &mut self.arriving[tag as usize].0;
+        let left = &mut self.arriving[usize_from(tag)].0;
         *left -= sectors;
         if *left > 0 {
             return;
         }
         let Some(walks) = &mut self.walks else { return self.answer(tag, true) };
-        let volume = self.requests[tag as usize].volume;
+        let volume = self.requests[usize_from(tag)].volume;
         let leg = Leg { after: walks.paths.request_up(volume, false).after, ..Leg::default() };
         if let Some(then) = walks.walk(self.now, leg, 0, Then::Answer(tag, true)) {
             self.follow(then);

@@ -1,8 +1,9 @@
 //! A host that issues the operations of a request one after the other, where issuing costs time.
 
 use super::{Observer, Sim};
-use crate::offer::Offer;
 use crate::walks::Then;
+use raidlab_load::Generator;
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::Operation;
 use std::collections::VecDeque;
 
@@ -15,17 +16,17 @@ pub(super) struct Issuer {
     waiting: VecDeque<Operation>,
 }
 
-impl<L: Offer, O: Observer> Sim<'_, L, O> {
+impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// Issues the operation now if its request is not busy issuing another, else after those.
     pub(super) fn issue_in_turn(&mut self, op: Operation) {
-        let tag = op.tag as usize;
+        let tag = usize_from(op.tag);
         if self.issuers[tag].busy {
             self.issuers[tag].waiting.push_back(op);
             return;
         }
         self.issuers[tag].busy = true;
         self.send(op);
-        let then = Then::Next(tag as u32, self.issuers[tag].generation);
+        let then = Then::Next(u32_from(tag), self.issuers[tag].generation);
         let issued = self.walks.as_mut().and_then(|walks| walks.work(self.now, self.issue_cost, then));
         debug_assert!(issued.is_none(), "issuing costs time");
     }

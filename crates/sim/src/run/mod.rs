@@ -13,7 +13,6 @@ use crate::config::SimConfig;
 use crate::conserve::Ledger;
 use crate::error::SimError;
 use crate::events::Timers;
-use crate::offer::Offer;
 use crate::result::SimResult;
 use crate::walks::{Then, Walks};
 use cached::OF_CACHE;
@@ -22,6 +21,8 @@ use raidlab_array::{Array, ArrayOp, Event};
 use raidlab_device::Device;
 use raidlab_load::streams::Carry;
 use raidlab_load::trace::Replay;
+use raidlab_load::Generator;
+use raidlab_types::number::usize_from;
 use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag};
 use set_up::{files, replaying, requests, streams};
 use std::ops::ControlFlow;
@@ -54,7 +55,7 @@ pub trait Observer {
 
 impl Observer for () {}
 
-struct Sim<'o, L: Offer, O: Observer> {
+struct Sim<'o, L: Generator, O: Observer> {
     now: Instant,
     array: Array,
     load: L,
@@ -89,59 +90,48 @@ const PROGRESS_EVERY: u64 = 1 << 16;
 /// # Errors
 /// When the configuration makes no sense; the error names the key.
 pub fn run(config: &SimConfig) -> Result<SimResult, SimError> {
-    run_observed(config, &mut ())
+    run_observed(config, None, &mut ())
 }
 
-/// Runs a simulation that `observer` watches.
+/// Runs a simulation that `observer` watches; of the requests of a trace, if there is one, and then the workload of the
+/// configuration is not looked at.
 ///
 /// # Errors
-/// As [`run`].
-pub fn run_observed<O: Observer>(config: &SimConfig, observer: &mut O) -> Result<SimResult, SimError> {
-    match (&config.files, &config.streams) {
-        (None, None) => Ok(Sim::new(config, requests, observer)?.run_to_end()),
-        (Some(_), _) => Ok(Sim::new(config, files, observer)?.run_to_end()),
-        (None, Some(_)) => Ok(Sim::new(config, streams, observer)?.run_to_end()),
-    }
-}
-
-/// Whether this could be run: everything is built and nothing run.
-///
-/// # Errors
-/// As [`run`].
-pub fn check(config: &SimConfig) -> Result<(), SimError> {
-    match (&config.files, &config.streams) {
-        (None, None) => Sim::new(config, requests, &mut ()).map(drop),
-        (Some(_), _) => Sim::new(config, files, &mut ()).map(drop),
-        (None, Some(_)) => Sim::new(config, streams, &mut ()).map(drop),
-    }
-}
-
-/// Runs a simulation of a trace, which `observer` watches. The workload of the configuration is not looked at.
-///
-/// # Errors
-/// As [`run`], and where a line of the trace is wrong or a request cannot be offered: what was measured until then is
+/// As [`run`]; and where a line of the trace is wrong or a request cannot be offered: what was measured until then is
 /// worth nothing.
-pub fn run_trace<O: Observer>(config: &SimConfig, replay: Replay, observer: &mut O) -> Result<SimResult, SimError> {
-    let mut sim = Sim::new(config, replaying(replay), observer)?;
-    let interrupted = sim.run();
-    match sim.load.fault() {
-        Some(fault) => Err(fault.clone().into()),
-        None => Ok(sim.result(interrupted)),
+pub fn run_observed<O: Observer>(
+    config: &SimConfig,
+    trace: Option<Replay>,
+    observer: &mut O,
+) -> Result<SimResult, SimError> {
+    match (trace, &config.files, &config.streams) {
+        (Some(trace), _, _) => Sim::new(config, replaying(trace), observer)?.run_to_end(),
+        (None, None, None) => Sim::new(config, requests, observer)?.run_to_end(),
+        (None, Some(_), _) => Sim::new(config, files, observer)?.run_to_end(),
+        (None, None, Some(_)) => Sim::new(config, streams, observer)?.run_to_end(),
     }
 }
 
-/// Whether a trace could be replayed, as far as its beginning says: everything is built and nothing run.
+/// Whether this could be run, of a trace as far as its beginning says: everything is built and nothing run.
 ///
 /// # Errors
-/// As [`run_trace`].
-pub fn check_trace(config: &SimConfig, replay: Replay) -> Result<(), SimError> {
-    Sim::new(config, replaying(replay), &mut ()).map(drop)
+/// As [`run_observed`].
+pub fn check(config: &SimConfig, trace: Option<Replay>) -> Result<(), SimError> {
+    match (trace, &config.files, &config.streams) {
+        (Some(trace), _, _) => Sim::new(config, replaying(trace), &mut ()).map(drop),
+        (None, None, None) => Sim::new(config, requests, &mut ()).map(drop),
+        (None, Some(_), _) => Sim::new(config, files, &mut ()).map(drop),
+        (None, None, Some(_)) => Sim::new(config, streams, &mut ()).map(drop),
+    }
 }
 
-impl<L: Offer, O: Observer> Sim<'_, L, O> {
-    fn run_to_end(mut self) -> SimResult {
+impl<L: Generator, O: Observer> Sim<'_, L, O> {
+    fn run_to_end(mut self) -> Result<SimResult, SimError> {
         let interrupted = self.run();
-        self.result(interrupted)
+        match self.load.fault() {
+            Some(fault) => Err(fault.clone().into()),
+            None => Ok(self.result(interrupted)),
+        }
     }
 
     /// Runs to the end of the measurement; true if the observer stopped it.
@@ -276,7 +266,7 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
     fn admit(&mut self, request: Request) {
         self.ledger.enter(self.now, request.tag);
         let Some(walks) = &mut self.walks else { return self.enter(request) };
-        let tag = request.tag as usize;
+        let tag = usize_from(request.tag);
         if tag >= self.requests.len() {
             self.requests.resize(tag + 1, request);
         }
@@ -293,11 +283,11 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
     fn enter(&mut self, request: Request) {
         self.observer.request(self.now, &request);
         if self.issue_cost > Duration::ZERO {
-            self.new_issuer(request.tag as usize);
+            self.new_issuer(usize_from(request.tag));
         }
         match self.caches.get_mut(request.volume as usize) {
             Some(Some(cache)) if request.kind != RequestKind::Flush => {
-                let tag = request.tag as usize;
+                let tag = usize_from(request.tag);
                 if tag >= self.arriving.len() {
                     self.arriving.resize(tag + 1, (0, false));
                 }
@@ -313,7 +303,7 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
     #[inline]
     fn leave(&mut self, tag: RequestTag, ok: bool) {
         let Some(walks) = &mut self.walks else { return self.answer(tag, ok) };
-        let Request { volume, kind, extent, .. } = self.requests[tag as usize];
+        let Request { volume, kind, extent, .. } = self.requests[usize_from(tag)];
         let leg = walks.paths.request_up(volume, kind == RequestKind::Write);
         if let Some(then) = walks.walk(self.now, leg, extent.sectors * self.sector_bytes, Then::Answer(tag, ok)) {
             self.follow(then);

@@ -1,13 +1,14 @@
 //! What a run leaves.
 
 use super::{Observer, Sim};
-use crate::offer::Offer;
 use crate::result::{MemberResult, SimResult, StationResult};
 use crate::station::Station;
 use crate::walks::Walks;
 use raidlab_device::Device;
+use raidlab_load::Generator;
+use raidlab_types::number::u32_from;
 
-impl<L: Offer, O: Observer> Sim<'_, L, O> {
+impl<L: Generator, O: Observer> Sim<'_, L, O> {
     pub(super) fn result(mut self, interrupted: bool) -> SimResult {
         let layout = self.array.layout();
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
@@ -20,7 +21,7 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
         };
         let now = self.now;
         let member = |(leaf, d): (usize, &mut Device)| MemberResult {
-            leaf: leaf as u32,
+            leaf: u32_from(leaf),
             totals: *d.totals(),
             servers: d.servers(),
             flash: d.flash(now),
@@ -35,7 +36,7 @@ impl<L: Offer, O: Observer> Sim<'_, L, O> {
             streams: self.load.streams(),
             recorder: self.load.recorder().clone(),
             sector_bytes,
-            user_bytes: user_sectors * sector_bytes as u64,
+            user_bytes: user_sectors * u64::from(sector_bytes),
             events: self.handled,
             interrupted,
         }

@@ -6,14 +6,14 @@ use crate::config::{HostSpec, SimConfig};
 use crate::conserve::Ledger;
 use crate::error::SimError;
 use crate::events::Timers;
-use crate::offer::Offer;
 use crate::walks::Walks;
 use raidlab_array::{Array, Layout, MemberState};
 use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
 use raidlab_load::streams::StreamLoad;
 use raidlab_load::trace::{Replay, TraceLoad};
-use raidlab_load::{Load, LoadError, Volume};
+use raidlab_load::{Generator, Load, LoadError, Volume};
+use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, Seed};
 
 /// The load of a trace.
@@ -99,7 +99,7 @@ fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, Sim
         return Ok(Vec::new());
     }
     let of = |i: usize, capacity_sectors: u64| {
-        let spec = config.path.cache_of(i as u32)?;
+        let spec = config.path.cache_of(u32_from(i))?;
         // Where nothing is striped, what is gathered before it is destaged is as long as a fetch.
         let (stripe, fetch) = (layout.full_stripe_sectors(i).max(1), spec.fetch_bytes / sector_bytes);
         let gathered = if stripe < fetch { fetch / stripe * stripe } else { stripe };
@@ -108,7 +108,7 @@ fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, Sim
     Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
 }
 
-impl<'o, L: Offer, O: Observer> Sim<'o, L, O> {
+impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
     pub(super) fn new(
         config: &SimConfig,
         load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, LoadError>,

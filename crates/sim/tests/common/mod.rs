@@ -1,4 +1,6 @@
 //! Configurations the simulator's tests share.
+
+#![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
 #![allow(dead_code)] // Each test binary uses its own part.
 
 use raidlab_array::{Policy, Tree};
@@ -8,25 +10,25 @@ use raidlab_sim::{HostSpec, PathSpec, SimConfig, SimResult};
 
 /// A device file of the project. (Tests may read files; the simulator may not.)
 #[allow(clippy::disallowed_methods)]
-pub fn device(name: &str) -> DeviceSpec {
+pub(crate) fn device(name: &str) -> DeviceSpec {
     let path = format!("{}/../../devices/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).expect("the device file is there");
     toml::from_str(&text).expect("a device")
 }
 
 /// A serial device with a constant service time.
-pub fn fixed(us: f64) -> DeviceSpec {
+pub(crate) fn fixed(us: f64) -> DeviceSpec {
     let text = format!(r#"{{"kind": "fixed", "capacity_bytes": 1073741824, "read_us": {us}, "write_us": {us}}}"#);
     serde_json::from_str(&text).expect("a device")
 }
 
 /// A workload from its JSON text.
-pub fn workload(text: &str) -> WorkloadSpec {
+pub(crate) fn workload(text: &str) -> WorkloadSpec {
     serde_json::from_str(text).expect("a workload")
 }
 
 /// Uniform aligned requests of a fixed size.
-pub fn random(read_fraction: f64, bytes: u64) -> WorkloadSpec {
+pub(crate) fn random(read_fraction: f64, bytes: u64) -> WorkloadSpec {
     workload(&format!(
         r#"{{"read": {read_fraction}, "size": {{"kind": "fixed", "bytes": {bytes}}},
             "address": {{"kind": "uniform"}}}}"#
@@ -34,13 +36,13 @@ pub fn random(read_fraction: f64, bytes: u64) -> WorkloadSpec {
 }
 
 /// So many requests after so many of warm-up.
-pub fn requests(warmup: u64, measure: u64) -> Limits {
+pub(crate) fn requests(warmup: u64, measure: u64) -> Limits {
     let limit = |n| Limit { requests: Some(n), duration_s: None };
     Limits { warmup: limit(warmup), measure: limit(measure) }
 }
 
 /// A closed loop over one kind of device, everything else at its default.
-pub fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, depth: u32) -> SimConfig {
+pub(crate) fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, depth: u32) -> SimConfig {
     SimConfig {
         tree,
         policy: Policy::default(),
@@ -60,6 +62,6 @@ pub fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, depth: u32
 }
 
 /// Requests a second.
-pub fn rate(result: &SimResult) -> f64 {
+pub(crate) fn rate(result: &SimResult) -> f64 {
     result.recorder.all().requests as f64 / result.recorder.elapsed().as_s_f64()
 }

@@ -23,18 +23,18 @@ pub(crate) struct Ahead {
 
 impl Ahead {
     /// Goes on with the last pass of a command.
-    pub fn new(segment: usize, pass: Pass, limit: u64, minimum: u64, within: ReadAhead) -> Self {
+    pub(super) fn new(segment: usize, pass: Pass, limit: u64, minimum: u64, within: ReadAhead) -> Self {
         Ahead { segment, limit, minimum, within, pass, stuck: false }
     }
 
     /// One past the last address read at `now`.
-    pub fn visible(&mut self, media: Media, now: u64) -> u64 {
+    pub(super) fn visible(&mut self, media: Media, now: u64) -> u64 {
         self.walk(media, now);
         self.pass.visible(now).min(self.limit)
     }
 
     /// When it has read up to `to` (or as far as it goes).
-    pub fn reached(&mut self, media: Media, to: u64) -> u64 {
+    pub(super) fn reached(&mut self, media: Media, to: u64) -> u64 {
         let to = to.min(self.limit);
         while self.pass.visible_end() < to && self.step(media) {}
         if to <= self.pass.first {
@@ -45,7 +45,7 @@ impl Ahead {
     }
 
     /// When it comes to its end, if that is no later than `now`.
-    pub fn ended(&mut self, media: Media, now: u64) -> Option<u64> {
+    pub(super) fn ended(&mut self, media: Media, now: u64) -> Option<u64> {
         self.walk(media, now);
         if self.pass.visible_end() >= self.limit {
             let end = self.pass.ready(self.limit.max(self.pass.first + 1) - 1);
@@ -56,12 +56,12 @@ impl Ahead {
     }
 
     /// Where the arm is, at the end or when it is stopped.
-    pub fn arm(&self, free_at: u64) -> Arm {
+    pub(super) fn arm(&self, free_at: u64) -> Arm {
         Arm { cylinder: self.pass.cylinder, head: self.pass.head, free_at }
     }
 
     /// When the arm can leave, told to stop at `now`: a movement is finished first, and a sector, unless it may be dropped.
-    pub fn stop(&mut self, media: Media, now: u64, within_sector: bool) -> u64 {
+    pub(super) fn stop(&mut self, media: Media, now: u64, within_sector: bool) -> u64 {
         self.walk(media, now);
         if now < self.pass.arrival() {
             self.pass.arrival()
@@ -73,7 +73,7 @@ impl Ahead {
     }
 
     /// The pass that is going on at the last moment asked for.
-    pub fn pass(&self) -> &Pass {
+    pub(super) fn pass(&self) -> &Pass {
         &self.pass
     }
 

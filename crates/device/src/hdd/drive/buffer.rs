@@ -53,18 +53,18 @@ pub(crate) struct Moment {
 }
 
 impl Buffer {
-    pub fn new(segments: usize) -> Self {
+    pub(super) fn new(segments: usize) -> Self {
         Buffer { segments: vec![Segment::default(); segments].into(), used: 0 }
     }
 
     /// Marks a segment as used last.
-    pub fn touch(&mut self, segment: usize) {
+    pub(super) fn touch(&mut self, segment: usize) {
         self.used += 1;
         self.segments[segment].stamp = self.used;
     }
 
     /// Whether the segment was used by the last command.
-    pub fn used_last(&self, segment: usize) -> bool {
+    pub(super) fn used_last(&self, segment: usize) -> bool {
         self.segments[segment].stamp == self.used && self.used > 0
     }
 
@@ -74,7 +74,7 @@ impl Buffer {
     }
 
     /// The segment for a read of `lba..end`; `None` while every one is taken.
-    pub fn for_read(&self, rules: &Rules, lba: u64, end: u64, at: Moment) -> Option<(usize, Hit)> {
+    pub(super) fn for_read(&self, rules: &Rules, lba: u64, end: u64, at: Moment) -> Option<(usize, Hit)> {
         self.best(usize::from(rules.separate_write_segment), |i, segment| {
             let dirty = segment.written_at > at.now;
             let reading = at.reading.filter(|reading| reading.0 == i);
@@ -100,7 +100,7 @@ impl Buffer {
     }
 
     /// The segment for a write of `lba..end`; `None` while every one is taken.
-    pub fn for_write(&self, rules: &Rules, lba: u64, end: u64, at: Moment) -> Option<(usize, Hit)> {
+    pub(super) fn for_write(&self, rules: &Rules, lba: u64, end: u64, at: Moment) -> Option<(usize, Hit)> {
         let room = self.dirty(at.now) < rules.write_segments;
         let first = 0;
         self.best(first, |i, segment| {
@@ -146,7 +146,7 @@ impl Buffer {
     }
 
     /// Forgets what overlaps `lba..end` in all segments but `except`, for a write makes it stale.
-    pub fn forget(&mut self, lba: u64, end: u64, except: usize) {
+    pub(super) fn forget(&mut self, lba: u64, end: u64, except: usize) {
         for (i, segment) in self.segments.iter_mut().enumerate() {
             if i != except && segment.first < end && lba < segment.end {
                 segment.end = segment.first;

@@ -64,7 +64,7 @@ pub(crate) enum Contact {
 
 impl Link {
     /// When the last sector of `lba..end` has been sent.
-    pub fn deliver(&self, arrivals: &Arrivals, lba: u64, end: u64, contact: Contact) -> u64 {
+    pub(super) fn deliver(&self, arrivals: &Arrivals, lba: u64, end: u64, contact: Contact) -> u64 {
         let mut now = match contact {
             Contact::Held(at) => at,
             Contact::Away(from) => self.reconnect(arrivals, from, lba, end, self.first_reselect),

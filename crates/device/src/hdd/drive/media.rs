@@ -25,7 +25,7 @@ pub(crate) struct Arm {
 }
 
 impl Arm {
-    pub fn track(&self) -> (u32, u32) {
+    pub(super) fn track(&self) -> (u32, u32) {
         (self.cylinder, self.head)
     }
 }
@@ -52,13 +52,13 @@ pub(crate) struct Pass {
 impl Pass {
     /// One past the last address that this pass makes visible.
     #[inline]
-    pub fn visible_end(&self) -> u64 {
+    pub(super) fn visible_end(&self) -> u64 {
         self.first + self.sectors + self.bonus
     }
 
     /// When `lba`, one of this pass, is complete.
     #[inline]
-    pub fn ready(&self, lba: u64) -> u64 {
+    pub(super) fn ready(&self, lba: u64) -> u64 {
         let index = lba - self.first;
         if index + 1 >= self.sectors {
             self.end
@@ -69,7 +69,7 @@ impl Pass {
 
     /// One past the last address visible at `now`; `first` if none is.
     #[inline]
-    pub fn visible(&self, now: u64) -> u64 {
+    pub(super) fn visible(&self, now: u64) -> u64 {
         if now >= self.end {
             self.visible_end()
         } else if now <= self.start {
@@ -80,7 +80,7 @@ impl Pass {
     }
 
     /// When `lba`, one of this pass, begins to go by.
-    pub fn begins(&self, lba: u64) -> u64 {
+    pub(super) fn begins(&self, lba: u64) -> u64 {
         if lba < self.first + self.sectors {
             self.start + self.stretch.length_ns(lba - self.first)
         } else {
@@ -89,17 +89,17 @@ impl Pass {
     }
 
     /// The part of the pass before `lba`.
-    pub fn cut(&self, lba: u64) -> Pass {
+    pub(super) fn cut(&self, lba: u64) -> Pass {
         Pass { sectors: lba - self.first, bonus: 0, end: self.begins(lba), ..*self }
     }
 
     /// When the movement before it ends.
-    pub fn arrival(&self) -> u64 {
+    pub(super) fn arrival(&self) -> u64 {
         self.start - self.rotation
     }
 
     /// The first boundary between sectors at or after `now`; the start, if that is later.
-    pub fn boundary(&self, now: u64) -> u64 {
+    pub(super) fn boundary(&self, now: u64) -> u64 {
         if now <= self.start {
             return self.start;
         }
@@ -115,7 +115,7 @@ impl Pass {
         }
     }
 
-    pub fn track(&self) -> (u32, u32) {
+    pub(super) fn track(&self) -> (u32, u32) {
         (self.cylinder, self.head)
     }
 }
@@ -159,13 +159,13 @@ impl Media<'_> {
 
     /// Moves the arm from `track`, not before `from`, and waits for `lba`.
     #[inline]
-    pub fn approach(&self, track: (u32, u32), from: u64, lba: u64, write: bool) -> Approach {
+    pub(super) fn approach(&self, track: (u32, u32), from: u64, lba: u64, write: bool) -> Approach {
         self.approach_slowly(track, from, lba, write, 0)
     }
 
     /// The same with a least time for the movement.
     #[inline]
-    pub fn approach_slowly(&self, track: (u32, u32), from: u64, lba: u64, write: bool, least: u64) -> Approach {
+    pub(super) fn approach_slowly(&self, track: (u32, u32), from: u64, lba: u64, write: bool, least: u64) -> Approach {
         let stretch = self.works.layout.stretch(lba);
         let seek = self.works.movement(track, (stretch.cylinder, stretch.head), write).max(least);
         let arrived = from + seek;
@@ -178,7 +178,7 @@ impl Media<'_> {
 
     /// The pass that reads `lba` and what follows on its stretch; `wanted` is one past the last address of use.
     #[inline]
-    pub fn read(&self, track: (u32, u32), from: u64, lba: u64, wanted: u64, first_of_command: bool) -> Pass {
+    pub(super) fn read(&self, track: (u32, u32), from: u64, lba: u64, wanted: u64, first_of_command: bool) -> Pass {
         let approach = self.approach(track, from, lba, false);
         let rules = &self.works.rules;
         let out_of_order = rules.zero_latency_read || (rules.read_free_sectors && first_of_command);
@@ -191,7 +191,7 @@ impl Media<'_> {
     }
 
     /// The same in order of address, whatever the rules say.
-    pub fn read_plainly(&self, track: (u32, u32), from: u64, lba: u64) -> Pass {
+    pub(super) fn read_plainly(&self, track: (u32, u32), from: u64, lba: u64) -> Pass {
         plain(&self.approach(track, from, lba, false), lba)
     }
 
@@ -221,7 +221,7 @@ impl Media<'_> {
 
     /// When sectors `lba..stop` of one stretch are on the medium, if they are written in the order in which they come and the
     /// head lands among them.
-    pub fn written_from_the_middle(&self, approach: &Approach, lba: u64, stop: u64) -> Option<u64> {
+    pub(super) fn written_from_the_middle(&self, approach: &Approach, lba: u64, stop: u64) -> Option<u64> {
         let landed = self.landing(approach, lba)?.0;
         let stretch = &approach.stretch;
         // A whole turn from there to there.
@@ -263,7 +263,7 @@ impl Media<'_> {
     }
 
     /// The pass that goes on after `pass`, if reading ahead in this way may go there.
-    pub fn read_on(&self, pass: &Pass, wanted: u64, within: ReadAhead) -> Option<Pass> {
+    pub(super) fn read_on(&self, pass: &Pass, wanted: u64, within: ReadAhead) -> Option<Pass> {
         let lba = pass.visible_end();
         if lba >= self.works.capacity {
             return None;

@@ -85,7 +85,7 @@ struct Way {
 
 impl Drive {
     /// A disk of this spec; each of inexact speed is compiled for itself.
-    pub fn new(spec: &HddSpec, seed: Seed) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &HddSpec, seed: Seed) -> Result<Self, DeviceError> {
         let works = spec.compile_works(deviation(spec.rpm_error_percent, seed))?;
         let inexact = (spec.rpm_error_percent > 0.0).then(|| Arc::new(spec.clone()));
         Ok(Drive::of(Arc::new(works), inexact, seed))
@@ -109,7 +109,7 @@ impl Drive {
     }
 
     /// Another disk of the same model, with an angle of its own and nothing in its buffer.
-    pub fn twin(&self, seed: Seed) -> Self {
+    pub(crate) fn twin(&self, seed: Seed) -> Self {
         let of_its_own = self.inexact.as_ref().and_then(|spec| {
             let works = spec.compile_works(deviation(spec.rpm_error_percent, seed)).ok()?;
             Some(Arc::new(works))
@@ -117,12 +117,12 @@ impl Drive {
         Drive::of(of_its_own.unwrap_or_else(|| Arc::clone(&self.works)), self.inexact.clone(), seed)
     }
 
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.works.capacity
     }
 
     /// The visit of a command.
-    pub fn serve(&mut self, command: Command) -> Visit {
+    pub(crate) fn serve(&mut self, command: Command) -> Visit {
         let command = Command { entered: command.entered + self.works.timings.every, ..command };
         match command.kind {
             OpKind::Read => self.read(command),
@@ -133,7 +133,7 @@ impl Drive {
 
     /// The write of a pair directly after its read ended at `now`: the turnaround, then the same extent again, with the data
     /// in the buffer.
-    pub fn serve_pair_write(&mut self, now: u64, lba: u64, sectors: u64) -> Service {
+    pub(crate) fn serve_pair_write(&mut self, now: u64, lba: u64, sectors: u64) -> Service {
         let turnaround = self.works.turnaround;
         self.settle_ahead(now);
         let media = Media { works: &self.works, phase: self.phase };
@@ -151,7 +151,7 @@ impl Drive {
 
     /// Movement and wait of a command that the disk turns to at `now`, as far as it can tell: what the buffer holds and what
     /// ends of reading ahead cost is left out.
-    pub fn positioning_ns(&self, now: u64, kind: OpKind, lba: u64) -> u64 {
+    pub(crate) fn positioning_ns(&self, now: u64, kind: OpKind, lba: u64) -> u64 {
         let timings = &self.works.timings;
         let (overhead, write) = match kind {
             OpKind::Read => (timings.read_miss[self.last], false),

@@ -7,6 +7,7 @@ use super::media::Media;
 use super::{Command, Drive, Way};
 use crate::hdd::buffer_spec::{KeepRequested, Preseek, ReadAhead};
 use crate::service::{Service, Visit};
+use raidlab_types::number::usize_from;
 
 /// How a read goes about it.
 #[derive(Debug, Clone, Copy)]
@@ -145,7 +146,7 @@ impl Drive {
     /// comes round again. Sector by sector; the passes are made anew.
     fn send_throttled(&mut self, command: &Command, link: &Link, contact: Contact) -> u64 {
         let media = Media { works: &self.works, phase: self.phase };
-        let (end, size) = (command.end(), self.works.rules.segment_sectors as usize);
+        let (end, size) = (command.end(), usize_from(self.works.rules.segment_sectors));
         let mut pass = self.passes[0];
         let mut free = match contact {
             Contact::Held(at) => at,

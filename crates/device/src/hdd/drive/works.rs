@@ -4,6 +4,7 @@ use crate::hdd::buffer_spec::{KeepRequested, Preseek, ReadAhead, WriteBack};
 use crate::hdd::layout::Layout;
 use crate::hdd::reciprocal::Reciprocal;
 use crate::hdd::seek::SeekTable;
+use raidlab_types::number::{f64_from, saturating_u64};
 
 /// A time that depends on whether the command before was a read (index 0) or a write (1).
 pub(crate) type AfterReadOrWrite = [u64; 2];
@@ -81,11 +82,11 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// The watermark of a command of `sectors` sectors, in sectors.
-    pub fn watermark(&self, share: f64, sectors: u64) -> u64 {
+    pub(crate) fn watermark(&self, share: f64, sectors: u64) -> u64 {
         if self.watermark_of_command {
-            ((self.segment_sectors.min(sectors) as f64 * share) as u64).max(1)
+            saturating_u64(f64_from(self.segment_sectors.min(sectors)) * share).max(1)
         } else {
-            libm::ceil(self.segment_sectors as f64 * share) as u64
+            saturating_u64(libm::ceil(f64_from(self.segment_sectors) * share))
         }
     }
 }
@@ -109,11 +110,11 @@ pub(crate) struct Works {
 impl Works {
     /// Movement from one track to another, in ns.
     #[inline]
-    pub fn movement(&self, from: (u32, u32), to: (u32, u32), write: bool) -> u64 {
+    pub(crate) fn movement(&self, from: (u32, u32), to: (u32, u32), write: bool) -> u64 {
         if from == to {
             return 0;
         }
-        let seek = self.seek.ns(from.0.abs_diff(to.0)) as u64;
+        let seek = u64::from(self.seek.ns(from.0.abs_diff(to.0)));
         let moved = if from.1 == to.1 { seek } else { seek.max(self.head_switch) };
         if write {
             moved.saturating_add_signed(self.write_settle)
@@ -124,7 +125,7 @@ impl Works {
 
     /// Length of a revolution in ns.
     #[inline]
-    pub fn revolution_ns(&self) -> u64 {
+    pub(crate) fn revolution_ns(&self) -> u64 {
         self.revolution.divisor()
     }
 }

@@ -6,6 +6,7 @@ use super::{Command, Drive};
 use crate::hdd::buffer_spec::{Preseek, WriteBack};
 use crate::hdd::layout::Stretch;
 use crate::service::{Service, Visit};
+use raidlab_types::number::usize_from;
 
 /// When the sectors of a write are in the buffer.
 #[derive(Debug, Clone, Copy)]
@@ -160,9 +161,9 @@ impl Drive {
         let works = &*self.works;
         let media = Media { works, phase: self.phase };
         let (rules, timings, revolution) = (&works.rules, &works.timings, works.revolution_ns());
-        let size = rules.segment_sectors as usize;
+        let size = usize_from(rules.segment_sectors);
         let keeps_bus = works.bus.hold_for_write || works.bus.never_disconnect;
-        let low = rules.watermark(rules.write_watermark, command.sectors).min(rules.segment_sectors) as usize;
+        let low = usize_from(rules.watermark(rules.write_watermark, command.sectors).min(rules.segment_sectors));
         let away = timings.write_disconnect + timings.other_reselect + timings.preparation;
         let mut written = Written { end: plan.arm_from, ..Written::default() };
         let (mut taken, mut least) = (bus_from, least);

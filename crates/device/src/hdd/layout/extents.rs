@@ -42,10 +42,10 @@ pub(crate) fn build(
         let found = bands.iter().position(|band| (band.first_cylinder..=band.last_cylinder).contains(&cylinder));
         let band_index = found.ok_or_else(|| wrong(format!("cylinder {cylinder} lies in no band")))?;
         let band = &bands[band_index];
-        if head >= heads || sectors == 0 || sector as u64 + sectors > band.sectors_per_track as u64 {
+        if head >= heads || sectors == 0 || u64::from(sector) + sectors > u64::from(band.sectors_per_track) {
             let message = format!(
                 "head {head}, sectors {sector} to {}; accepted: heads below {heads}, {} sectors a track",
-                sector as u64 + sectors,
+                u64::from(sector) + sectors,
                 band.sectors_per_track
             );
             return Err(wrong(message));
@@ -57,16 +57,16 @@ pub(crate) fn build(
         let angle_fixed = *angles[track].get_or_insert_with(|| {
             last_fixed = match before {
                 Some((same, c, _)) if same == band_index && c != cylinder => {
-                    last_fixed + band.cylinder_skew_fixed as u128
+                    last_fixed + u128::from(band.cylinder_skew_fixed)
                 }
-                Some((same, _, _)) if same == band_index => last_fixed + band.track_skew_fixed as u128,
-                _ => band.start_fixed as u128,
+                Some((same, _, _)) if same == band_index => last_fixed + u128::from(band.track_skew_fixed),
+                _ => u128::from(band.start_fixed),
             };
             before = Some((band_index, cylinder, head));
             last_fixed
         });
         let length = builder.length(band.sectors_per_track, revolution_ns);
-        let offset = sector as u128 * builder.length_fixed(length) as u128;
+        let offset = u128::from(sector) * u128::from(builder.length_fixed(length));
         builder.push(sectors, (cylinder, head), angle_fixed + offset, length)?;
     }
     builder.finish(cylinders)

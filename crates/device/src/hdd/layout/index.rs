@@ -10,6 +10,7 @@
 use super::{Table, TableBuilder, FRACTION};
 use crate::hdd::layout_spec::{ChildSpec, NodeSpec};
 use crate::DeviceError;
+use raidlab_types::number::{f64_from, saturating_u128};
 
 /// What a device file says of an index.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +47,7 @@ struct Origin {
 
 impl Index<'_> {
     /// Writes the index out.
-    pub fn build(&self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
+    pub(crate) fn build(&self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
         self.check()?;
         let mut pieces = Vec::new();
         let origin = Origin { position: 0, end: u64::MAX, cylinder: 0, angle: 0.0 };
@@ -105,7 +106,7 @@ impl Index<'_> {
                     position,
                     end: at.end.min(position.saturating_add(here)),
                     cylinder: at.cylinder + entry.cylinder + step * entry.cylinders,
-                    angle: at.angle + entry.angle + repetition as f64 * entry.turn,
+                    angle: at.angle + entry.angle + f64_from(repetition) * entry.turn,
                 };
                 match entry.child {
                     ChildSpec::Node(child) => self.lay(child as usize, origin, pieces)?,
@@ -125,8 +126,8 @@ impl Index<'_> {
             DeviceError::new("layout.nodes", format!("address {} lies on cylinder {}", at.position, at.cylinder))
         })?;
         let angle = at.angle - libm::floor(at.angle);
-        let angle_fixed = (angle * (self.revolution_ns << FRACTION) as f64) as u128;
-        let sectors = (high - low + 1) as u64;
+        let angle_fixed = saturating_u128(angle * f64_from(self.revolution_ns << FRACTION));
+        let sectors = u64::from(high - low + 1);
         let sectors = sectors.min(at.end - at.position);
         Ok(Piece { position: at.position, sectors, cylinder, head, angle_fixed, sectors_per_track: per_track })
     }
@@ -168,7 +169,7 @@ impl Index<'_> {
                     let here = (from + count).min(end) - lba;
                     let angle = track_angle(cylinder, head, pieces);
                     let length = builder.length(per_track, self.revolution_ns);
-                    let offset = (sector as u64 + lba - from) as u128 * builder.length_fixed(length) as u128;
+                    let offset = u128::from(u64::from(sector) + lba - from) * u128::from(builder.length_fixed(length));
                     builder.push(here, (cylinder, head), angle + offset, length)?;
                     lba += here;
                     continue;
@@ -183,7 +184,7 @@ impl Index<'_> {
             let skipped = at - piece.position;
             let here = (piece.sectors - skipped).min(stop - lba);
             let length = builder.length(piece.sectors_per_track, self.revolution_ns);
-            let offset = skipped as u128 * builder.length_fixed(length) as u128;
+            let offset = u128::from(skipped) * u128::from(builder.length_fixed(length));
             builder.push(here, (piece.cylinder, piece.head), piece.angle_fixed + offset, length)?;
             lba += here;
         }

@@ -51,26 +51,26 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// Length of `sectors` sectors, in ns.
     #[inline]
-    pub fn length_ns(&self, sectors: u64) -> u64 {
+    pub(crate) fn length_ns(&self, sectors: u64) -> u64 {
         (sectors * self.sector_fixed) >> FRACTION
     }
 
     /// Angle at which `lba`, which lies here, begins; may exceed a revolution.
     #[inline]
-    pub fn angle_ns(&self, lba: u64) -> u64 {
+    pub(crate) fn angle_ns(&self, lba: u64) -> u64 {
         self.angle_ns + self.length_ns(lba - self.first)
     }
 
     /// How many sectors have passed completely after `ns`, counted from the first.
     #[inline]
-    pub fn sectors_in(&self, ns: u64) -> u64 {
+    pub(crate) fn sectors_in(&self, ns: u64) -> u64 {
         // Boundaries are rounded down: sector k is complete at floor(k w), that is as soon as ns + 1 > k w.
         (((ns + 1) << FRACTION) - 1) / self.sector_fixed
     }
 
     /// Whether both lie on one track.
     #[inline]
-    pub fn same_track(&self, other: &Stretch) -> bool {
+    pub(crate) fn same_track(&self, other: &Stretch) -> bool {
         (self.cylinder, self.head) == (other.cylinder, other.head)
     }
 }
@@ -86,7 +86,7 @@ pub(crate) enum Layout {
 
 impl Layout {
     /// Number of addresses.
-    pub fn capacity(&self) -> u64 {
+    pub(crate) fn capacity(&self) -> u64 {
         match self {
             Layout::Regular(geometry) => geometry.capacity,
             Layout::Table(table) => table.capacity,
@@ -94,7 +94,7 @@ impl Layout {
     }
 
     /// Cylinders that hold data or lie between those that do.
-    pub fn cylinders(&self) -> u32 {
+    pub(crate) fn cylinders(&self) -> u32 {
         match self {
             Layout::Regular(geometry) => geometry.cylinders,
             Layout::Table(table) => table.cylinders,
@@ -103,7 +103,7 @@ impl Layout {
 
     /// The stretch that holds `lba`, which must lie on the disk.
     #[inline]
-    pub fn stretch(&self, lba: u64) -> Stretch {
+    pub(crate) fn stretch(&self, lba: u64) -> Stretch {
         match self {
             Layout::Regular(geometry) => regular(geometry, lba),
             Layout::Table(table) => table.stretch(table.position(lba)),
@@ -112,7 +112,7 @@ impl Layout {
 
     /// The stretch that follows, if the disk does not end.
     #[inline]
-    pub fn after(&self, stretch: &Stretch) -> Option<Stretch> {
+    pub(crate) fn after(&self, stretch: &Stretch) -> Option<Stretch> {
         if stretch.end >= self.capacity() {
             return None;
         }
@@ -133,7 +133,7 @@ impl Layout {
     }
 
     /// The first address on the track that holds this stretch.
-    pub fn track_first(&self, stretch: &Stretch) -> u64 {
+    pub(crate) fn track_first(&self, stretch: &Stretch) -> u64 {
         let mut first = *stretch;
         while let Some(before) = self.before(&first).filter(|before| before.same_track(stretch)) {
             first = before;
@@ -142,7 +142,7 @@ impl Layout {
     }
 
     /// One past the last address on the track that holds this stretch.
-    pub fn track_end(&self, stretch: &Stretch) -> u64 {
+    pub(crate) fn track_end(&self, stretch: &Stretch) -> u64 {
         let mut last = *stretch;
         while let Some(after) = self.after(&last).filter(|after| after.same_track(stretch)) {
             last = after;
@@ -151,7 +151,7 @@ impl Layout {
     }
 
     /// Sectors that fit a whole revolution where this stretch lies, holes counted.
-    pub fn sectors_per_track(&self, stretch: &Stretch, revolution_ns: u64) -> u64 {
+    pub(crate) fn sectors_per_track(&self, stretch: &Stretch, revolution_ns: u64) -> u64 {
         (revolution_ns << FRACTION) / stretch.sector_fixed
     }
 }

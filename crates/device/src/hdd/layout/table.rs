@@ -4,6 +4,7 @@
 
 use super::{Stretch, FRACTION};
 use crate::DeviceError;
+use raidlab_types::number::{u16_from, u32_from, usize_from};
 
 /// Buckets of the index from address to run, about four for each thousand runs of the disks met so far.
 const BUCKETS: u64 = 1 << 16;
@@ -39,8 +40,8 @@ pub(crate) struct Table {
 impl Table {
     /// The run that holds `lba`.
     #[inline]
-    pub fn position(&self, lba: u64) -> usize {
-        let bucket = (lba >> self.index_shift) as usize;
+    pub(crate) fn position(&self, lba: u64) -> usize {
+        let bucket = usize_from(lba >> self.index_shift);
         let (low, high) = (self.index[bucket] as usize, self.index[bucket + 1] as usize);
         // Usually a handful: a search by halves only pays off where tracks are cut to pieces.
         if high - low > 16 {
@@ -54,7 +55,7 @@ impl Table {
     }
 
     /// The same disk, giving out only the addresses below `sectors`.
-    pub fn offering(self, sectors: u64) -> Result<Table, DeviceError> {
+    pub(crate) fn offering(self, sectors: u64) -> Result<Table, DeviceError> {
         if !(1..=self.capacity).contains(&sectors) {
             let message = format!("{sectors} must lie between 1 and the {} that the layout holds", self.capacity);
             return Err(DeviceError::new("sectors", message));
@@ -70,28 +71,28 @@ impl Table {
         let index_shift = capacity.div_ceil(BUCKETS).next_power_of_two().trailing_zeros();
         let buckets = (capacity - 1) >> index_shift;
         let runs = runs.into_boxed_slice();
-        let holder = |address: u64| (runs.partition_point(|run| run.first <= address) - 1) as u32;
+        let holder = |address: u64| u32_from(runs.partition_point(|run| run.first <= address) - 1);
         let index = (0..=buckets).map(|bucket| holder(bucket << index_shift)).chain([holder(capacity - 1)]).collect();
         Table { runs, lengths, index, index_shift, capacity, cylinders }
     }
 
     /// The run at a position, which is not the sentinel's.
     #[inline]
-    pub fn stretch(&self, at: usize) -> Stretch {
+    pub(crate) fn stretch(&self, at: usize) -> Stretch {
         let run = &self.runs[at];
         Stretch {
             first: run.first,
             end: self.runs[at + 1].first,
             cylinder: run.cylinder,
-            head: run.head as u32,
-            angle_ns: run.angle_ns as u64,
+            head: u32::from(run.head),
+            angle_ns: u64::from(run.angle_ns),
             sector_fixed: self.lengths[run.length as usize],
-            at: at as u32,
+            at: u32_from(at),
         }
     }
 
     /// All runs, without the sentinel.
-    pub fn runs(&self) -> impl Iterator<Item = Stretch> + '_ {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Stretch> + '_ {
         (0..self.runs.len() - 1).map(|at| self.stretch(at))
     }
 }
@@ -108,45 +109,51 @@ pub(crate) struct TableBuilder {
 
 impl TableBuilder {
     /// For a disk that turns once in `revolution_ns`.
-    pub fn new(revolution_ns: u64) -> Self {
+    pub(super) fn new(revolution_ns: u64) -> Self {
         TableBuilder { revolution_ns, runs: Vec::new(), lengths: Vec::new(), next: 0, cylinders: 0 }
     }
 
     /// The length of a sector where a track has `sectors_per_track`, as a number to be named by [`Run::length`].
-    pub fn length(&mut self, sectors_per_track: u32, usable_ns: u64) -> u16 {
-        let fixed = (usable_ns << FRACTION).div_ceil(sectors_per_track as u64);
+    pub(super) fn length(&mut self, sectors_per_track: u32, usable_ns: u64) -> u16 {
+        let fixed = (usable_ns << FRACTION).div_ceil(u64::from(sectors_per_track));
         let found = self.lengths.iter().rposition(|&length| length == fixed);
-        found.unwrap_or_else(|| {
+        u16_from(found.unwrap_or_else(|| {
             self.lengths.push(fixed);
             self.lengths.len() - 1
-        }) as u16
+        }))
     }
 
     /// A length by its number, in 2^-20 ns.
-    pub fn length_fixed(&self, length: u16) -> u64 {
+    pub(super) fn length_fixed(&self, length: u16) -> u64 {
         self.lengths[length as usize]
     }
 
     /// The next address to be placed.
-    pub fn next(&self) -> u64 {
+    pub(super) fn next(&self) -> u64 {
         self.next
     }
 
     /// Places the next `sectors` addresses from `angle_fixed` (2^-20 ns, any multiple of revolutions) on.
-    pub fn push(&mut self, sectors: u64, place: (u32, u32), angle_fixed: u128, length: u16) -> Result<(), DeviceError> {
+    pub(super) fn push(
+        &mut self,
+        sectors: u64,
+        place: (u32, u32),
+        angle_fixed: u128,
+        length: u16,
+    ) -> Result<(), DeviceError> {
         if self.runs.len() >= MAX_RUNS {
             return Err(DeviceError::new("layout", format!("more than {MAX_RUNS} stretches of sectors")));
         }
         let (cylinder, head) = place;
-        let angle_ns = ((angle_fixed >> FRACTION) % self.revolution_ns as u128) as u32;
-        self.runs.push(Run { first: self.next, angle_ns, cylinder, head: head as u16, length });
+        let angle_ns = u32_from((angle_fixed >> FRACTION) % u128::from(self.revolution_ns));
+        self.runs.push(Run { first: self.next, angle_ns, cylinder, head: u16_from(head), length });
         self.next += sectors;
         self.cylinders = self.cylinders.max(cylinder + 1);
         Ok(())
     }
 
     /// The table; `cylinders` where the arm can go further than the data.
-    pub fn finish(self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
+    pub(super) fn finish(self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
         if self.next == 0 {
             return Err(DeviceError::new("zones", "the disk holds no sector"));
         }

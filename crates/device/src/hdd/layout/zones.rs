@@ -17,6 +17,7 @@
 use super::{Table, TableBuilder, FRACTION};
 use crate::hdd::zone_spec::{Mapping, Sparing};
 use crate::DeviceError;
+use raidlab_types::number::{u32_from, usize_from};
 
 /// One zone, checked for itself; angles in 2^-20 ns of rotation.
 #[derive(Debug, Clone)]
@@ -52,7 +53,7 @@ type Interval = (u64, u64);
 
 impl ZoneTable {
     /// Writes all zones out.
-    pub fn build(&self) -> Result<Table, DeviceError> {
+    pub(crate) fn build(&self) -> Result<Table, DeviceError> {
         let mut builder = TableBuilder::new(self.revolution_ns);
         let mut start_fixed = 0;
         for (i, zone) in self.zones.iter().enumerate() {
@@ -67,34 +68,34 @@ impl ZoneTable {
             let length = builder.length(zone.sectors_per_track, self.usable_ns);
             let writer = Writer { table: self, zone, start_fixed, length, pushed: self.pushed_by_slips(zone) };
             writer.write(&intervals, &mut builder)?;
-            start_fixed += self.per_cylinder_fixed(zone) * zone.cylinders as u128;
+            start_fixed += self.per_cylinder_fixed(zone) * u128::from(zone.cylinders);
         }
         builder.finish(self.cylinders)
     }
 
     fn per_cylinder_fixed(&self, zone: &ZoneTrack) -> u128 {
-        (self.heads as u128 - 1) * zone.track_skew_fixed as u128 + zone.cylinder_skew_fixed as u128
+        (u128::from(self.heads) - 1) * u128::from(zone.track_skew_fixed) + u128::from(zone.cylinder_skew_fixed)
     }
 
     /// Whether slips also turn the tracks after them: where spares lie in every track or cylinder, the start of the next
     /// one follows the sectors, not the numbering.
     fn pushed_by_slips(&self, zone: &ZoneTrack) -> Option<u64> {
-        let per_track = zone.sectors_per_track as u64;
+        let per_track = u64::from(zone.sectors_per_track);
         match self.sparing {
             Sparing::SectorsPerTrack => Some(per_track),
             Sparing::SectorsPerCylinder
             | Sparing::SectorsPerCylinderSlipToEnd
             | Sparing::SectorsAtCylinderFront
-            | Sparing::SectorsAtCylinderFrontSlipToEnd => Some(per_track * self.heads as u64),
+            | Sparing::SectorsAtCylinderFrontSlipToEnd => Some(per_track * u64::from(self.heads)),
             _ => None,
         }
     }
 
     /// The physical sectors that hold addresses or belong to the disk, in order of address.
     fn taken(&self, zone: &ZoneTrack) -> Result<Vec<Interval>, String> {
-        let per_track = zone.sectors_per_track as u64;
-        let per_cylinder = per_track * self.heads as u64;
-        let all = per_cylinder * zone.cylinders as u64;
+        let per_track = u64::from(zone.sectors_per_track);
+        let per_cylinder = per_track * u64::from(self.heads);
+        let all = per_cylinder * u64::from(zone.cylinders);
         let good = match self.sparing {
             Sparing::None => keep(&[(0, all)], &zone.slips, 0, false)?,
             Sparing::TracksPerZone => {
@@ -114,7 +115,7 @@ impl ZoneTable {
             }
             Sparing::EndOfDisk => keep(&[(0, all)], &zone.slips, 0, false)?,
             Sparing::SectorsPerRange { cylinders } => {
-                regions(all, per_cylinder * cylinders as u64, &zone.slips, zone.spares, false)?
+                regions(all, per_cylinder * u64::from(cylinders), &zone.slips, zone.spares, false)?
             }
             Sparing::SectorsPerZone => keep(&[(0, all)], &zone.slips, zone.spares, false)?,
             Sparing::SectorsPerZoneSlipToEnd => keep(&[(0, all - zone.spares.min(all))], &zone.slips, 0, false)?,
@@ -125,9 +126,9 @@ impl ZoneTable {
 
 /// What is left of each region of `size` sectors; a region that `all` cuts short has no reserve.
 fn regions(all: u64, size: u64, slips: &[u64], spares: u64, front: bool) -> Result<Vec<Interval>, String> {
-    let mut good = Vec::with_capacity((all / size + 1) as usize);
+    let mut good = Vec::with_capacity(usize_from(all / size + 1));
     let mut slips = slips;
-    for first in (0..all).step_by(size as usize) {
+    for first in (0..all).step_by(usize_from(size)) {
         let length = size.min(all - first);
         let here = slips.partition_point(|&slip| slip < first + length);
         let reserve = if length == size { spares } else { 0 };
@@ -213,7 +214,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write(&self, intervals: &[Interval], builder: &mut TableBuilder) -> Result<(), DeviceError> {
-        let per_track = self.zone.sectors_per_track as u64;
+        let per_track = u64::from(self.zone.sectors_per_track);
         let mut remaps: Vec<(u64, u64)> = self.sector_remaps();
         remaps.sort_unstable();
         for &(first, length) in intervals {
@@ -239,7 +240,7 @@ impl Writer<'_> {
 
     /// Remapped sectors, also where whole tracks are; one that stays where it is is none.
     fn sector_remaps(&self) -> Vec<(u64, u64)> {
-        let per_track = self.zone.sectors_per_track as u64;
+        let per_track = u64::from(self.zone.sectors_per_track);
         let moved = self.zone.remaps.iter().filter(|remap| remap.0 != remap.1);
         match self.table.sparing {
             Sparing::TracksPerZone => moved
@@ -251,23 +252,23 @@ impl Writer<'_> {
 
     /// Places the next addresses on physical sectors of one track.
     fn place(&self, sector: u64, sectors: u64, builder: &mut TableBuilder) -> Result<(), DeviceError> {
-        let per_track = self.zone.sectors_per_track as u64;
-        let heads = self.table.heads as u64;
+        let per_track = u64::from(self.zone.sectors_per_track);
+        let heads = u64::from(self.table.heads);
         let (track, on_track) = (sector / per_track, sector % per_track);
         let (cylinder, turn) = (track / heads, track % heads);
-        let absolute = self.zone.first_cylinder + cylinder as u32;
+        let absolute = self.zone.first_cylinder + u32_from(cylinder);
         let reversed = match self.table.mapping {
             Mapping::Normal => false,
             Mapping::SerpentineByZone => cylinder % 2 == 1,
             Mapping::Serpentine => absolute % 2 == 1,
         };
         let head = if reversed { heads - 1 - turn } else { turn };
-        let switches = (turn + (heads - 1) * cylinder) as u128;
-        let skew =
-            switches * self.zone.track_skew_fixed as u128 + cylinder as u128 * self.zone.cylinder_skew_fixed as u128;
+        let switches = u128::from(turn + (heads - 1) * cylinder);
+        let skew = switches * u128::from(self.zone.track_skew_fixed)
+            + u128::from(cylinder) * u128::from(self.zone.cylinder_skew_fixed);
         let shift = self.slips_before(track * per_track) + on_track;
-        let angle_fixed = self.start_fixed + skew + shift as u128 * builder.length_fixed(self.length) as u128;
-        builder.push(sectors, (absolute, head as u32), angle_fixed, self.length)
+        let angle_fixed = self.start_fixed + skew + u128::from(shift) * u128::from(builder.length_fixed(self.length));
+        builder.push(sectors, (absolute, u32_from(head)), angle_fixed, self.length)
     }
 
     /// Slips that turn the track that starts at this sector.
@@ -280,5 +281,5 @@ impl Writer<'_> {
 
 /// A length in sectors of a track, as an angle in 2^-20 ns.
 pub(crate) fn sectors_fixed(sectors: u64, sectors_per_track: u32, usable_ns: u64) -> u64 {
-    sectors * (usable_ns << FRACTION).div_ceil(sectors_per_track as u64)
+    sectors * (usable_ns << FRACTION).div_ceil(u64::from(sectors_per_track))
 }

@@ -6,11 +6,13 @@
 
 use super::{Gate, Transport, Worker};
 use crate::direct::shared::Counted;
-use crate::errno::{meaning, verb, Meaning};
 use crate::error::{plain, LiveError};
+use crate::io::{meaning, verb, Meaning};
 use crate::memory::Use;
+use raidlab_types::number::{i32_from, u64_from, usize_from};
 use raidlab_types::{Extent, Instant};
 use std::io;
+use tracing::debug;
 
 impl Worker<'_> {
     /// Tells the load of all that has come back, each with a time of its own.
@@ -31,12 +33,12 @@ impl Worker<'_> {
     #[inline]
     fn came_back(&mut self, tag: u32, result: i64) {
         if result < 0 {
-            return self.refused(tag, -result as i32);
+            return self.refused(tag, i32_from(-result));
         }
-        if self.slots.get(tag).advance(result as u64) {
+        if self.slots.get(tag).advance(u64_from(result)) {
             self.finish(tag, true);
         } else {
-            self.short(tag, result as u64);
+            self.short(tag, u64_from(result));
         }
     }
 
@@ -44,6 +46,7 @@ impl Worker<'_> {
     #[cold]
     fn short(&mut self, tag: u32, moved: u64) {
         if moved > 0 {
+            debug!(moved, rest = self.bytes_of(tag), "short transfer, asking for the rest");
             return self.launch(tag);
         }
         let what = format!("it ends within {}: was it truncated?", self.bytes_of(tag));
@@ -54,6 +57,7 @@ impl Worker<'_> {
     fn refused(&mut self, tag: u32, errno: i32) {
         let kind = self.slots.get(tag).kind();
         if meaning(kind, errno) == Meaning::Again {
+            debug!(errno, ?kind, "interrupted, trying again");
             return self.launch(tag);
         }
         let error = io::Error::from_raw_os_error(errno);
@@ -70,6 +74,7 @@ impl Worker<'_> {
     fn fail(&mut self, tag: u32, errno: i32, message: String) {
         let site = &self.sites[self.slots.get(tag).site as usize];
         let error = LiveError::Io { key: site.key.clone(), target: site.name.clone(), errno, message };
+        debug!(%error, "the run cannot go on");
         self.failure.get_or_insert(error);
         self.finish(tag, false);
         self.stop();
@@ -111,7 +116,7 @@ impl Worker<'_> {
         if slot.writes {
             check.write_ends(site.target, sectors, slot.sequence, slot.mark != 0, ok);
         } else if ok {
-            let (mark, bytes) = (slot.mark, slot.bytes as usize);
+            let (mark, bytes) = (slot.mark, usize_from(slot.bytes));
             let Some(block) = *slot.block(Use::Any) else { return };
             assert!(bytes <= block.len());
             // SAFETY: the block is this slot's and at least that long, and its request has come back.

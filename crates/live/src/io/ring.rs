@@ -11,10 +11,12 @@
 use crate::error::{plain, LiveError};
 use crate::memory::Mapping;
 use io_uring::{opcode, squeue, types, IoUring};
+use raidlab_types::number::u32_from;
 use raidlab_types::Duration;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
+use tracing::debug;
 
 /// Entries of the submission queue: more are pushed in several batches.
 const ENTRIES: u32 = 1024;
@@ -47,7 +49,7 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring that knows `files` by their position (-1 for none). With `poll_completions` the devices are asked for
     /// completions and raise no interrupts; that needs O_DIRECT and a driver that can.
-    pub fn new(files: &[RawFd], poll_completions: bool) -> Result<Ring, LiveError> {
+    pub(crate) fn new(files: &[RawFd], poll_completions: bool) -> Result<Ring, LiveError> {
         let unsupported = |what: &str, e: io::Error| LiveError::Unsupported {
             key: "engine".into(),
             message: format!("io_uring {what} ({}); live runs need it, Linux 5.11 or later", plain(&e)),
@@ -61,37 +63,48 @@ impl Ring {
         ring.submitter().register_files(files).map_err(|e| unsupported("refused to register the members", e))?;
         let registration = match ring.submitter().register_buffers_sparse(BUFFERS) {
             Ok(()) => Registration::Next(0),
-            Err(_) => Registration::Refused,
+            Err(error) => {
+                debug!(%error, "the kernel registers no buffers, going on without");
+                Registration::Refused
+            }
         };
+        debug!(files = files.len(), poll_completions, defers, "io_uring set up");
         Ok(Ring { ring, in_flight: 0, registration })
     }
 
     /// Makes memory known to the kernel; none where that is forbidden.
     ///
     /// The memory must stay mapped until the ring is dropped.
-    pub fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
+    pub(crate) fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
         let Registration::Next(index) = self.registration else { return None };
+        assert!(!start.is_null() && len > 0, "{len} bytes at {start:p} are no memory to register");
         let buffer = libc::iovec { iov_base: start.cast(), iov_len: len };
-        let fits = u32::from(index) < BUFFERS && len <= LONGEST_BUFFER;
+        if u32::from(index) >= BUFFERS || len > LONGEST_BUFFER {
+            debug!(index, len, "memory is not registered: there is no room for it, going on without");
+            self.registration = Registration::Refused;
+            return None;
+        }
         // SAFETY: slabs are dropped after the ring (order of the engine's fields).
-        let done =
-            fits && unsafe { self.ring.submitter().register_buffers_update(u32::from(index), &[buffer], None) }.is_ok();
-        self.registration = if done { Registration::Next(index + 1) } else { Registration::Refused };
-        done.then_some(index)
+        let result = unsafe { self.ring.submitter().register_buffers_update(u32::from(index), &[buffer], None) };
+        if let Err(error) = &result {
+            debug!(%error, index, len, "memory is not registered, going on without");
+        }
+        self.registration = if result.is_ok() { Registration::Next(index + 1) } else { Registration::Refused };
+        result.is_ok().then_some(index)
     }
 
     /// Whether all memory is registered.
-    pub fn all_registered(&self) -> bool {
+    pub(crate) fn all_registered(&self) -> bool {
         matches!(self.registration, Registration::Next(_))
     }
 
     /// Entries pushed and not yet reaped.
-    pub fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
     /// Whether nothing more may be pushed before something has been reaped.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.in_flight >= MOST_IN_FLIGHT
     }
 
@@ -99,7 +112,8 @@ impl Ring {
     ///
     /// # Safety
     /// All memory the entry names stays valid until it is reaped.
-    pub unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+    pub(crate) unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        assert!(!self.is_full(), "more is in flight than completions have room for");
         // SAFETY: passed on to the caller.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             // The queue is full: hand over what is in it.
@@ -110,8 +124,8 @@ impl Ring {
     }
 
     /// Submits what is queued, without waiting.
-    pub fn submit(&mut self) -> io::Result<()> {
-        let pending = self.ring.submission().len() as u32;
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
+        let pending = u32_from(self.ring.submission().len());
         // Completions of a ring with deferred work are made only when they are asked for.
         const GET_EVENTS: u32 = 1;
         // SAFETY: no argument is passed.
@@ -120,7 +134,7 @@ impl Ring {
     }
 
     /// Submits what is queued and waits for a completion, at most `limit` long.
-    pub fn submit_and_wait(&mut self, limit: Duration) -> io::Result<()> {
+    pub(crate) fn submit_and_wait(&mut self, limit: Duration) -> io::Result<()> {
         let ns = limit.as_ns();
         let time = types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
         let arguments = types::SubmitArgs::new().timespec(&time);
@@ -133,7 +147,7 @@ impl Ring {
     }
 
     /// Reads so many bytes and forgets them: does this file answer at all? Nothing else may be in flight.
-    pub fn try_read(&mut self, file: u32, offset: u64, bytes: u32) -> io::Result<()> {
+    pub(crate) fn try_read(&mut self, file: u32, offset: u64, bytes: u32) -> io::Result<()> {
         // Given back only once the kernel is done with it; should waiting fail, rather never.
         let mut memory = ManuallyDrop::new(Mapping::new(bytes as usize)?);
         let target = (memory.as_ptr(), u64::from(bytes));
@@ -152,8 +166,9 @@ impl Ring {
 
     /// The next completion: what it was pushed with, and the result (a length, or minus an error number).
     #[inline]
-    pub fn reap(&mut self) -> Option<(u64, i32)> {
+    pub(crate) fn reap(&mut self) -> Option<(u64, i32)> {
         let entry = self.ring.completion().next()?;
+        assert!(self.in_flight > 0, "the kernel answers what it was not asked");
         self.in_flight -= 1;
         Some((entry.user_data(), entry.result()))
     }
@@ -199,14 +214,20 @@ fn set_up(poll_completions: bool, defers: bool) -> io::Result<IoUring> {
     };
     let invalid = |e: &io::Error| e.raw_os_error() == Some(libc::EINVAL);
     let with_workers = || match sized().setup_coop_taskrun().build(ENTRIES) {
-        Err(e) if invalid(&e) => sized().build(ENTRIES),
+        Err(e) if invalid(&e) => {
+            debug!("the kernel cannot do without interrupts (5.19 can), falling back to a plain ring");
+            sized().build(ENTRIES)
+        }
         other => other,
     };
     if !defers {
         return with_workers();
     }
     match sized().setup_single_issuer().setup_defer_taskrun().build(ENTRIES) {
-        Err(e) if invalid(&e) => with_workers(),
+        Err(e) if invalid(&e) => {
+            debug!("the kernel cannot defer work to the waiting thread (6.1 can), falling back to a ring without");
+            with_workers()
+        }
         other => other,
     }
 }
@@ -221,6 +242,7 @@ pub(crate) fn transfer(
     offset: u64,
     flags: i32,
 ) -> squeue::Entry {
+    assert!(!start.is_null() && len > 0, "{len} bytes at {start:p} are no memory to move");
     let len = len.min(MOST_BYTES) as u32;
     match (writes, registered) {
         (false, Some(index)) => opcode::ReadFixed::new(file, start, len, index).offset(offset).build(),

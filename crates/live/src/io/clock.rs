@@ -12,6 +12,7 @@
 //!
 //! Reference: Documentation/virt/kvm/x86/timekeeping.rst of the kernel; clock_gettime(2).
 
+use raidlab_types::number::u64_from;
 use raidlab_types::Instant;
 use std::sync::OnceLock;
 
@@ -36,15 +37,18 @@ pub(crate) enum Clock {
 
 impl Clock {
     /// Starts it, on the best source there is.
-    pub fn start() -> Clock {
+    pub(crate) fn start() -> Clock {
         match tsc::tick_ns() {
             Some(tick_ns) => Clock::Tsc { start: tsc::read(), tick_ns },
-            None => Clock::System(std::time::Instant::now()),
+            None => {
+                tracing::debug!("the processor's counter is not trusted, falling back to the system's clock");
+                Clock::System(std::time::Instant::now())
+            }
         }
     }
 
     /// What its times are read from.
-    pub fn source(&self) -> &'static str {
+    pub(crate) fn source(&self) -> &'static str {
         match self {
             Clock::Tsc { .. } => "tsc",
             Clock::System(_) => "clock_gettime",
@@ -53,14 +57,14 @@ impl Clock {
 
     /// Time since the start.
     #[inline]
-    pub fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         match self {
             // Another processor's counter may lag by some ticks: before the start is at the start.
             Clock::Tsc { start, tick_ns } => {
                 let ticks = tsc::read().saturating_sub(*start);
                 Instant::from_ns(((u128::from(ticks) * u128::from(*tick_ns)) >> 64) as u64)
             }
-            Clock::System(start) => Instant::from_ns(start.elapsed().as_nanos() as u64),
+            Clock::System(start) => Instant::from_ns(u64_from(start.elapsed().as_nanos())),
         }
     }
 }
@@ -89,7 +93,7 @@ impl Sighting {
     /// Nanoseconds of a tick in 2^-64, from here to `later`; none where a tick is a nanosecond or longer.
     fn tick_ns(self, later: Sighting) -> Option<u64> {
         let (ticks, ns) = (later.ticks.checked_sub(self.ticks)?, later.raw_ns.checked_sub(self.raw_ns)?);
-        (ticks > ns && ns > 0).then(|| ((u128::from(ns) << 64) / u128::from(ticks)) as u64)
+        (ticks > ns && ns > 0).then(|| u64_from((u128::from(ns) << 64) / u128::from(ticks)))
     }
 }
 
@@ -98,7 +102,7 @@ fn raw_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes one timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    u64_from(time.tv_sec) * 1_000_000_000 + u64_from(time.tv_nsec)
 }
 
 /// Whether the processor promises a counter of one rate in all states, and the kernel keeps its own time by it.
@@ -113,13 +117,13 @@ mod tsc {
     use super::*;
 
     #[inline]
-    pub fn read() -> u64 {
+    pub(super) fn read() -> u64 {
         // SAFETY: every x86-64 processor has it.
         unsafe { std::arch::x86_64::_rdtsc() }
     }
 
     /// Nanoseconds of a tick in 2^-64, if the counter can be trusted.
-    pub fn tick_ns() -> Option<u64> {
+    pub(super) fn tick_ns() -> Option<u64> {
         static FIRST: OnceLock<Option<Sighting>> = OnceLock::new();
         let text = |path| std::fs::read_to_string(path).unwrap_or_default();
         let first = FIRST.get_or_init(|| {
@@ -151,7 +155,7 @@ pub(crate) struct PromptWakes {
 }
 
 impl PromptWakes {
-    pub fn new() -> PromptWakes {
+    pub(crate) fn new() -> PromptWakes {
         // SAFETY: reads and sets a number of this thread.
         unsafe {
             let slack_ns = libc::prctl(libc::PR_GET_TIMERSLACK);
@@ -164,7 +168,7 @@ impl PromptWakes {
 impl Drop for PromptWakes {
     fn drop(&mut self) {
         // 0 asks for the thread's default.
-        let slack_ns = self.slack_ns.max(0) as libc::c_ulong;
+        let slack_ns = u64_from(self.slack_ns.max(0));
         // SAFETY: sets a number of this thread.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
     }
