@@ -112,7 +112,7 @@ def _requests(lane: Lane) -> str:
     share = workload.read
     way = {1.0: "reads", 0.0: "writes"}.get(share, f"{share:.0%} reads")
     size = workload.size
-    lengths = [size.bytes] if size.kind == "fixed" else sorted(size.bytes) if size.kind == "table" else [size.mean]
+    lengths = sorted(size.bytes) if size.kind == "table" else [size.typical_bytes]
     shown = format_bytes(lengths[0]) if len(lengths) == 1 else f"{format_bytes(lengths[0])}-{format_bytes(lengths[-1])}"
     return f"{shown} {workload.address.kind} {way}"
 
