@@ -348,6 +348,12 @@ def wrong_reads() -> Checks:
         return checks("measure", f"{point}/", "--file-size", "16MiB", "--depth", "4", *words)
 
 
+def wrong_whole_files() -> Checks:
+    """One read in two hundred brings a wrong byte, below a file system in which whole files are made and read."""
+    with liar(wrong=200, after_s=4) as device, mounted(device) as point:
+        return checks("measure", "files", f"{point}/", "--size", "128KiB", "--count", "100", "--verify", "full")
+
+
 def reads_from_elsewhere() -> Checks:
     """One read in a thousand brings what lies half the device further on."""
     return lying("--rw", "randrw", "--span", "10%", "--runtime", "3s", elsewhere=1000)
@@ -478,6 +484,7 @@ class Cheat:
 
 CHEATS = [
     Cheat("wrong data in one of 10,000 reads", "content", "INVALID", wrong_reads, True),
+    Cheat("wrong data in whole files", "content", "INVALID", wrong_whole_files, True),
     Cheat("data of another place in one of 1,000 reads", "content", "INVALID", reads_from_elsewhere, True),
     Cheat("all writes dropped", "content", "INVALID", no_write_done, True),
     Cheat("one write in 1,000 dropped", "content", "INVALID", writes_dropped, True),

@@ -142,7 +142,12 @@ def main() -> int:
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     lines = failed + ([] if given.write else differences(kept, found))
     if given.write:
-        KEPT.write_text(json.dumps(kept | found, indent=1, sort_keys=True) + "\n")
+        # A line a study: a change then shows which ones it is about.
+        lines = (
+            f"{json.dumps(name)}: {json.dumps(columns, sort_keys=True)}"
+            for name, columns in sorted((kept | found).items())
+        )
+        KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print("\n".join(lines) or f"{len(found)} studies, {sum(map(len, found.values()))} columns: all as kept")
     return 1 if lines else 0
 

@@ -20,9 +20,11 @@ from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
 from raidlab.measure.turns import CutShortError, Turns, in_turns
 from raidlab.measure.words import in_words_of_flags
+from raidlab.results.answer import CheckAnswer
 from raidlab.run.files import FilesRequest, FilesResult, GivenFiles, MadeFiles, measure_files
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import remove_file_set
+from raidlab.run.mounted import page_cache_check
 from raidlab.run.progress import Progress
 from raidlab.stats import student
 from raidlab.stats.figure import Figure, figure
@@ -211,13 +213,11 @@ def _mean_figure(name: str, parts: list[tuple[float, int]]) -> Figure:
 _SEVERITY = ("PASS", "UNKNOWN", "WARN", "INVALID")
 
 
-def findings(outcome: FilesOutcome) -> list[tuple[str, str, str]]:
-    """The worst verdict of each check over all readings: its name, the verdict and a sentence."""
-    worst: dict[str, tuple[str, str, str]] = {}
+def findings(outcome: FilesOutcome) -> list[CheckAnswer]:
+    """The worst verdict of each check over all readings."""
+    worst: dict[str, CheckAnswer] = {}
     for result in outcome.results:
-        found: list[tuple[str, str, str]] = [("page_cache", *result.read.page_cache)]
-        found += [(check["name"], check["verdict"], check["evidence"]) for check in result.checks]
-        for finding in found:
-            before = worst.setdefault(finding[0], finding)
-            worst[finding[0]] = max(before, finding, key=lambda one: _SEVERITY.index(one[1]))
+        for finding in (page_cache_check(result.read), *result.checks):
+            before = worst.setdefault(finding["name"], finding)
+            worst[finding["name"]] = max(before, finding, key=lambda one: _SEVERITY.index(one["verdict"]))
     return list(worst.values())

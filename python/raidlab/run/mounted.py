@@ -270,7 +270,7 @@ def answer_of_files(answer: Answer) -> CellAnswer:
             "sizes": _by_size(read),
         },
         "facts": {"targets": answer["facts"]["directories"], "failed_members": []},
-        "checks": [_page_cache(read), *_read_again(read), *result.checks],
+        "checks": [page_cache_check(read), *_read_again(read), *result.checks],
         "stopped_by": answer["stopped_by"],
         "interrupted": answer["interrupted"],
     }
@@ -329,7 +329,7 @@ def _snapshots(read: FilesRead) -> Snapshots:
     }
 
 
-def _page_cache(read: FilesRead) -> CheckAnswer:
+def page_cache_check(read: FilesRead) -> CheckAnswer:
     """What the kernel says was in the page cache of files that had been opened and not yet read."""
     verdict, evidence = read.page_cache
     how = "cachestat, or mincore, of every file when it had been opened and before it was read"

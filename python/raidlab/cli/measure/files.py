@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from raidlab.measure.files import FilesAsked, FilesOutcome
+    from raidlab.results.answer import CheckAnswer
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +21,7 @@ Examples:
   raidlab measure files data/*.root --readers 1,8"""
 
 _LABEL, _WIDTH = 12, 9
-Findings = list[tuple[str, str, str]]
+_OF_A_CHECK: tuple[Literal["verdict", "evidence", "mend"], ...] = ("verdict", "evidence", "mend")
 
 
 def files(
@@ -121,7 +122,7 @@ def _print(asked: FilesAsked, outcome: FilesOutcome, signal_name: str | None, *,
     else:
         with printing():
             print(_json(asked, outcome, rows, found) if as_json else _table(outcome, rows, found))
-    return ending(outcome.turns.status, outcome.turns.failure, [verdict for _, verdict, _ in found], signal_name)
+    return ending(outcome.turns.status, outcome.turns.failure, [check["verdict"] for check in found], signal_name)
 
 
 def ending(status: str, failure: str | None, verdicts: Sequence[str], signal_name: str | None) -> int:
@@ -140,7 +141,7 @@ def ending(status: str, failure: str | None, verdicts: Sequence[str], signal_nam
     return EXIT_INVALID_RESULT if "INVALID" in verdicts else EXIT_OK
 
 
-def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], found: Findings) -> str:
+def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], found: list[CheckAnswer]) -> str:
     from raidlab.cli.measure.tables import figure, half_width
 
     written = outcome.written.fill if outcome.written is not None else None
@@ -160,12 +161,15 @@ def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], found: Findings) -
             lines.append(f"{'':<{_LABEL}}" + "".join(f"{half:>{_WIDTH}}" for half in halves))
         if row["in_flight_mean"] < 0.9 * row["readers"]:
             lines.append(f"  only {row['in_flight_mean']:.1f} were reading on average: some had nothing left to do")
-    for check, verdict, evidence in found:
-        lines += ["", *textwrap.wrap(f"{verdict} {check}: {evidence}", 80, break_long_words=False)]
+    for check in found:
+        lines += [
+            "",
+            *textwrap.wrap(f"{check['verdict']} {check['name']}: {check['evidence']}", 80, break_long_words=False),
+        ]
     return "\n".join(lines)
 
 
-def _json(asked: FilesAsked, outcome: FilesOutcome, rows: list[dict[str, Any]], found: Findings) -> str:
+def _json(asked: FilesAsked, outcome: FilesOutcome, rows: list[dict[str, Any]], found: list[CheckAnswer]) -> str:
     import json
 
     written = outcome.written.fill if outcome.written is not None else None
@@ -185,6 +189,6 @@ def _json(asked: FilesAsked, outcome: FilesOutcome, rows: list[dict[str, Any]], 
         },
         "results": rows,
         "facts": outcome.results[0].facts,
-        "checks": [{"check": check, "verdict": verdict, "evidence": evidence} for check, verdict, evidence in found],
+        "checks": [{"check": check["name"], **{key: check[key] for key in _OF_A_CHECK}} for check in found],
     }
     return json.dumps(document, indent=2)
