@@ -145,7 +145,7 @@ def cell(
         "members": [member | {"scheduler": scheduler}],
         "load": {"kind": "closed", "depth": case.depth},
         "workload": {
-            "read_fraction": 1.0 if case.operation == "read" else 0.0,
+            "read": 1.0 if case.operation == "read" else 0.0,
             "size": {"kind": "fixed", "bytes": BLOCK_BYTES},
             "address": {"kind": "listed", "offset_bytes": offsets},
         },

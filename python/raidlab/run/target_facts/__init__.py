@@ -54,7 +54,7 @@ def target_facts(path: str | Path | None, sources: Sources | None = None) -> Tar
 
 def opened_member(opened: Mapping[str, Any]) -> Member:
     """The engine's facts of a target that it has opened, and what is gathered besides."""
-    return cast(Member, {**opened, **target_facts(opened["path"])})
+    return cast(Member, {**opened, **target_facts(opened.get("path"))})
 
 
 def note_state_after(members: list[Member]) -> None:
