@@ -350,8 +350,9 @@ def wrong_reads() -> Checks:
 
 def wrong_whole_files() -> Checks:
     """One read in two hundred brings a wrong byte, below a file system in which whole files are made and read."""
-    with liar(wrong=200, after_s=4) as device, mounted(device) as point:
-        return checks("measure", "files", f"{point}/", "--size", "128KiB", "--count", "100", "--verify", "full")
+    with liar(wrong=200, after_s=4, service_us=300) as device, mounted(device) as point:
+        words = ("--size", "128KiB", "--count", "100", "--readers", "1", "--repeats", "100", "--verify", "full")
+        return checks("measure", "files", f"{point}/", *words)
 
 
 def reads_from_elsewhere() -> Checks:
