@@ -6,6 +6,7 @@ Invariant: data, and what follows from one table alone; a ``kind`` here is a ``k
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from statistics import NormalDist
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -46,19 +47,19 @@ class FixedSize(Table):
         return self.bytes
 
 
-class DrawnSize(Table):
+class DrawnSize(Table, ABC):
     """Sizes drawn from a distribution: what other tools are told of it."""
 
     typical: ClassVar[str] = "a mean"
 
     @property
+    @abstractmethod
     def typical_bytes(self) -> int:
         """The size that must fit into every volume: the mean, or the largest where there is one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def quantile(self, share: float) -> float:
         """The size below which a share of requests is, from 0 to 1, in bytes."""
-        raise NotImplementedError
 
 
 class ExponentialSize(DrawnSize):
