@@ -20,7 +20,7 @@ from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
 from raidlab.measure.turns import CutShortError, Turns, in_turns
 from raidlab.measure.words import in_words_of_flags
-from raidlab.results.answer import CheckAnswer
+from raidlab.results.answer import VERDICTS, CheckAnswer
 from raidlab.run.files import FilesRequest, FilesResult, GivenFiles, MadeFiles, measure_files
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import remove_file_set
@@ -210,14 +210,11 @@ def _mean_figure(name: str, parts: list[tuple[float, int]]) -> Figure:
     return figure(name, mean, student([value for value, _ in parts]))
 
 
-_SEVERITY = ("PASS", "UNKNOWN", "WARN", "INVALID")
-
-
 def findings(outcome: FilesOutcome) -> list[CheckAnswer]:
     """The worst verdict of each check over all readings."""
     worst: dict[str, CheckAnswer] = {}
     for result in outcome.results:
         for finding in (page_cache_check(result.read), *result.checks):
             before = worst.setdefault(finding["name"], finding)
-            worst[finding["name"]] = max(before, finding, key=lambda one: _SEVERITY.index(one["verdict"]))
+            worst[finding["name"]] = max(before, finding, key=lambda one: VERDICTS.index(one["verdict"]))
     return list(worst.values())

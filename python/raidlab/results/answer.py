@@ -15,7 +15,7 @@ Reference: ``docs/internals/cell-contract.md``; held against answers of every en
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, get_args
 
 from typing_extensions import TypedDict
 
@@ -25,6 +25,8 @@ from raidlab.results.rows import HoldRow
 # A row of a table.
 Row = dict[str, object]
 Verdict = Literal["PASS", "UNKNOWN", "WARN", "INVALID"]
+# From the best to the worst.
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 class Tally(TypedDict):

@@ -20,6 +20,7 @@ from pathlib import Path
 import polars as pl
 
 from raidlab.errors import InputError
+from raidlab.results.answer import VERDICTS
 from raidlab.results.parquet import decoded_size
 from raidlab.results.tables import ACCOUNTS, MEMBER_COUNTS, OPERATIONS, STAGES, TABLES, TIMES
 from raidlab.study import Study
@@ -61,7 +62,7 @@ _WORDS = {
     ("histograms", "operation"): OPERATIONS,
     ("histograms", "time"): (*TIMES, "gap"),
     ("holds", "target"): (*ENGINES, NULL),
-    ("checks", "verdict"): ("PASS", "UNKNOWN", "WARN", "INVALID"),
+    ("checks", "verdict"): VERDICTS,
 }
 # Tables whose rows are histograms: by what they are told apart.
 _HISTOGRAMS = {"histograms": ("cell", "operation", "time"), "snapshot_histograms": ("cell", "time_ns")}

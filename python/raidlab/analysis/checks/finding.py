@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from raidlab.results.answer import VERDICTS
+
 PASS, UNKNOWN, WARN, INVALID = "PASS", "UNKNOWN", "WARN", "INVALID"
-SEVERITY = {PASS: 0, UNKNOWN: 1, WARN: 2, INVALID: 3}
+SEVERITY: dict[str, int] = {verdict: place for place, verdict in enumerate(VERDICTS)}
 
 
 @dataclass(frozen=True)
