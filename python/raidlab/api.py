@@ -10,7 +10,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 from raidlab.analysis.checks.judged import load_run
@@ -34,7 +34,6 @@ from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinis
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
 from raidlab.run import (
-    CellOutcome,
     Execution,
     FarMachine,
     Progress,
@@ -220,7 +219,7 @@ def _prepared(
     check_figures(loaded)
     targets = resolve_targets(words, destroy)
     _check_sections(loaded, targets)
-    execution = Execution(loaded, targets, seed, quick, progress or Silent(), stop=stop or StopFlag())
+    execution = Execution(loaded, targets, quick, seed=seed, progress=progress or Silent(), stop=stop or StopFlag())
     execution.prepare()
     return execution
 
@@ -231,7 +230,8 @@ def _run(execution: Execution, writer: RunWriter) -> Run:
     is_timed = any(target.is_live or target.name == "emulated" for target in execution.targets)
     watch = MachineWatch() if is_timed else None
     try:
-        _write_outcomes(execution, writer)
+        # Whatever stops the writing ends the run too, and takes its member files away.
+        execution.write_to(writer)
     except (InputError, RefusedError) as error:
         writer.give_up(str(error), execution.live_members)
         raise
@@ -239,24 +239,9 @@ def _run(execution: Execution, writer: RunWriter) -> Run:
         # The parts stay: they can be shown, and the run can go on.
         writer.close()
         raise
-    interrupted_by = execution.stop.signal_name if execution.status == "interrupted" else None
-    more: MoreFacts = {}
-    if watch is not None:
-        more["machine"] = watch.facts()
-    if execution.second_tool:
-        more["second_tool"] = execution.second_tool
-    writer.finish(execution.status, execution.failure, execution.live_members, interrupted_by, more)
+    more: MoreFacts = {} if watch is None else {"machine": watch.facts()}
+    execution.finish(writer, {**more, **execution.more_facts()})
     return load_run(writer.folder)
-
-
-def _write_outcomes(execution: Execution, writer: RunWriter) -> None:
-    """Run, and write each outcome as it comes."""
-    # Whatever stops the writing ends the run too, and takes its member files away.
-    with closing(execution.outcomes()) as outcomes:
-        for outcome in outcomes:
-            asked = outcome.cell if isinstance(outcome, CellOutcome) else outcome.task
-            writer.add(outcome, *execution.member_shape(asked.target, asked.array.name))
-            writer.note_members(execution.live_members)
 
 
 def analyse(run: Run | str | Path) -> Analysis:
@@ -369,7 +354,6 @@ def choice_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Choice 
     ----------
     run : Run, str or pathlib.Path
         A run or its folder.
-    study : str, pathlib.Path or LoadedStudy
 
     Raises
     ------
@@ -456,7 +440,6 @@ def published_again(run: Run, *, keep: bool = True) -> Comparison | None:
 
     Parameters
     ----------
-    run : Run
     keep : bool
         Whether its ``comparison.csv`` is written into the run's folder.
     """

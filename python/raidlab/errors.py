@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -136,32 +137,46 @@ class InputError(RaidlabError):
         return cls([Problem(file=file, where=where, message=message, value=value, accepted=accepted)])
 
 
-class RefusedError(RaidlabError):
+class EngineError(RaidlabError):
+    """What the engine says of a cell.
+
+    Attributes
+    ----------
+    kind : str
+        The engine's word: ``bad_input``, ``unsupported``, ``refused`` or ``io``; ``stopped`` for what ended a cell that
+        had begun.
+    key : str
+        Where in the cell the fault lies; empty when it arose while the cell ran. The message begins with it.
+    """
+
+    def __init__(self, message: str, kind: str = "io", key: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.key = key
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without the key."""
+        return str(self).removeprefix(f"{self.key}: ")
+
+    def at(self, place: str) -> Self:
+        """The same, said of a flag or a target that the user has named, in place of the key."""
+        return type(self)(f"{place}: {self.message}", self.kind)
+
+
+class RefusedError(EngineError):
     """A target that raidlab will not write: nothing was touched."""
 
     exit_code = EXIT_REFUSED
+
+
+class CellFailedError(EngineError):
+    """The engine could not run or finish a cell (an I/O error, a device that vanished)."""
+
+    exit_code = EXIT_FAILED
 
 
 class OutputError(RaidlabError):
     """A result could not be written; what was written before stands."""
 
     exit_code = EXIT_FAILED
-
-
-class CellFailedError(RaidlabError):
-    """The engine could not run or finish a cell (an I/O error, a device that vanished).
-
-    Attributes
-    ----------
-    kind : str
-        The engine's word: ``bad_input``, ``unsupported`` or ``io``.
-    key : str
-        Where in the cell the fault lies; empty when it arose while the cell ran.
-    """
-
-    exit_code = EXIT_FAILED
-
-    def __init__(self, message: str, kind: str = "io", key: str = "") -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.key = key

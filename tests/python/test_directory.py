@@ -22,7 +22,7 @@ from raidlab.api import resume_run, write_report
 from raidlab.cli.results import app
 from raidlab.directory import Directory, write_file
 from raidlab.errors import InputError, OutputError, RaidlabError
-from raidlab.measure.files import FilesAsked, files_of, measure_whole_files
+from raidlab.measure.files import FilesPlan, files_of, measure_whole_files
 from raidlab.measure.trials import flushed, repeated_pair
 from raidlab.measure.trials.target import Probed
 from raidlab.network.store import DirectoryStore, StoreError
@@ -32,10 +32,10 @@ from raidlab.results import Run, load_run
 from raidlab.results.finish import write_run
 from raidlab.results.parts import PARTS, read_parts
 from raidlab.run import StopFlag, resolve_targets
-from raidlab.run.files import FilesRequest, MadeFiles
 from raidlab.run.members import live_members, member_files, remove_abandoned
 from raidlab.run.progress import Silent
-from raidlab.run.streams import File, Memory, Stream, StreamsRequest, measure_streams
+from raidlab.run.streams import measure_streams
+from raidlab.study.cell import BufferEnd, FileEnd, FilesCell, LiveStream, MadeFiles, StreamsCell
 
 # A hundred thousand, as the issue of security asks for, takes minutes: RAIDLAB_RACES=100000.
 TRIES = int(os.environ.get("RAIDLAB_RACES", "10000"))
@@ -269,10 +269,10 @@ def test_a_file_set_of_somebody_else_is_neither_used_nor_removed(tmp_path: Path)
     theirs.mkdir()
     (theirs / "f00000000").write_bytes(b"precious")
     (theirs / "photographs").write_bytes(b"precious")
-    made = MadeFiles([], {"kind": "fixed", "bytes": 4096}, count=2)
-    asked = FilesAsked(FilesRequest(files_of([str(tmp_path)], made)), (1,), 1)
+    made = MadeFiles(directories=[], sizes={"kind": "fixed", "bytes": 4096}, count=2)
+    plan = FilesPlan(FilesCell(files=files_of([str(tmp_path)], made)), (1,), 1)
     with pytest.raises(RaidlabError, match="was not made by raidlab"):
-        measure_whole_files(asked, progress=Silent(), stop=StopFlag())
+        measure_whole_files(plan, progress=Silent(), stop=StopFlag())
     assert len(list(theirs.iterdir())) == 2
 
 
@@ -280,9 +280,9 @@ def test_a_file_set_of_somebody_else_is_neither_used_nor_removed(tmp_path: Path)
 def test_a_stream_neither_follows_nor_removes_a_link(to: str, victim: Path, tmp_path: Path) -> None:
     before, link = _content(victim), tmp_path / "sink.dat"
     link.symlink_to(victim / to)
-    stream = Stream("s", Memory(), File(link), bytes=1 << 20)
+    stream = LiveStream(name="s", source=BufferEnd(), sink=FileEnd(path=link), bytes=1 << 20)
     with pytest.raises(RaidlabError):
-        measure_streams(StreamsRequest((stream,)))
+        measure_streams(StreamsCell(streams=[stream]))
     assert link.is_symlink() and _content(victim) == before
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from raidlab.run.kernel_facts import Sources, btrfs, dm, md, mount_of, volumes_below, zfs
-from raidlab.run.physical import disks_below
+from raidlab.run.kernel_facts.stack import disks_below
 
 TEXTS = Path(__file__).parent / "kernel_texts"
 MDSTAT = (TEXTS / "mdstat").read_text(encoding="utf-8")

@@ -16,11 +16,12 @@ import pytest
 
 from raidlab.errors import CellFailedError, InputError
 from raidlab.measure.streams import _against_itself, streams_of
-from raidlab.measure.turns import CutShortError, Turns, in_turns
-from raidlab.measure.words import parse_counts, size_document
+from raidlab.measure.turns import Turns, in_turns
+from raidlab.measure.words import parse_counts, parse_kind, validated
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Silent
 from raidlab.run.streams import StreamResult
+from raidlab.study.cell import MadeFiles
 from verdicts import assert_ended
 
 CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()"]
@@ -199,7 +200,7 @@ def test_what_was_measured_is_kept_whatever_ends_it() -> None:
 
     def failing(key: str, repeat: int) -> int:
         if repeat == 2:
-            raise CutShortError("the disk is gone")
+            raise CellFailedError("the disk is gone")
         return repeat
 
     found = turns(failing)
@@ -221,13 +222,14 @@ def test_before_the_first_there_is_nothing_to_keep() -> None:
 
 
 def test_twin_streams_have_names_of_their_own() -> None:
-    streams = streams_of(["memory", "null", "memory", "null"], bytes=4096)
+    streams = streams_of(["memory", "null", "memory", "null"], size_bytes=4096, block_bytes=4096)
     assert [stream.name for stream in streams] == ["memory to null", "memory to null #2"]
 
 
 def test_words() -> None:
     assert parse_counts("--readers", "4,1,4") == (1, 4)
-    assert size_document("--size", "exponential:8KiB") == {"kind": "exponential", "mean": 8192}
+    made = validated(MadeFiles, {"directories": [], "sizes": parse_kind("exponential:8KiB")})
+    assert made.sizes.model_dump() == {"kind": "exponential", "mean": 8192}
 
 
 @pytest.mark.parametrize(

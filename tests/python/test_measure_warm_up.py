@@ -12,7 +12,7 @@ import pytest
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse
 from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, asked_of, measure
-from raidlab.measure.warm_up import fixed_ns, found_by_pilot, wants_pilot
+from raidlab.measure.warm_up import found_by_pilot
 
 SECOND_NS = 10**9
 
@@ -55,10 +55,11 @@ def answer_of(rates: list[int], engine: str = "direct") -> dict[str, Any]:
 
 
 def test_without_a_pilot_a_tenth_of_the_time_and_half_a_second_at_least() -> None:
-    assert fixed_ns("auto", "3s") == SECOND_NS // 2
-    assert fixed_ns("auto", "10s") == SECOND_NS
-    assert fixed_ns("2s", "10s") == 2 * SECOND_NS
-    assert not wants_pilot("auto", "10s") and wants_pilot("auto", "11s") and not wants_pilot("2s", "60s")
+    assert Budget("auto", "3s").fixed_warmup_ns == SECOND_NS // 2
+    assert Budget("auto", "10s").fixed_warmup_ns == SECOND_NS
+    assert Budget("2s", "10s").fixed_warmup_ns == 2 * SECOND_NS
+    pilots = [Budget("auto", "10s").wants_pilot, Budget("auto", "11s").wants_pilot, Budget("2s", "60s").wants_pilot]
+    assert pilots == [False, True, False]
 
 
 def test_a_pilot_is_cut_where_its_beginning_ends() -> None:
@@ -95,7 +96,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return answer_of([3000] * fast + [1000 + index % 3 for index in range(seconds - fast)])
 
     monkeypatch.setattr("raidlab.run.runner.run_request", run_request)
-    monkeypatch.setattr("raidlab.measure.execute.run_request", run_request)
+    monkeypatch.setattr("raidlab.run.session.run_request", run_request)
     return asked
 
 

@@ -13,9 +13,10 @@ from raidlab.analysis.checks.members import Judged
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
+from raidlab.run.answers import again_and_first
 from raidlab.run.files import FilesRead
 from raidlab.run.members import remove_abandoned
-from raidlab.run.mounted import again_and_first, on_live, runs_mounted, runs_raw
+from raidlab.run.mounted import on_live, runs_mounted, runs_raw
 from raidlab.run.placement import extents_of, placement
 from raidlab.study import load_study_text
 

@@ -7,31 +7,38 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from raidlab._core import parse_tree
 from raidlab.errors import CellFailedError, InputError, RefusedError
-from raidlab.run.streams import (
-    Array,
-    Block,
-    File,
-    Memory,
-    Null,
-    Stream,
-    StreamsRequest,
-    Tape,
-    endpoint,
-    measure_streams,
+from raidlab.run.streams import endpoint, measure_streams
+from raidlab.study.cell import (
+    BlockEnd,
+    BufferEnd,
+    FileEnd,
+    LiveArray,
+    LiveEnd,
+    LiveStream,
+    NullEnd,
+    StreamsCell,
+    TapeEnd,
+    VolumeEnd,
 )
 
 MIB = 1024 * 1024
+ONE_MIB = BufferEnd(size_bytes=MIB)
+
+
+def copy_of(name: str, source: LiveEnd, sink: LiveEnd, **more: Any) -> LiveStream:
+    return LiveStream(name=name, source=source, sink=sink, **more)
 
 
 def test_endpoints_are_read_as_one_writes_them(tmp_path: Path) -> None:
-    assert endpoint("null") == Null()
-    assert endpoint("tape:10MB/s,buffer=256KiB,stop=1500ms") == Tape(10.0, 256 * 1024, 1_500_000_000)
-    assert endpoint(str(tmp_path / "new")) == File(tmp_path / "new")
+    assert endpoint("null") == NullEnd()
+    assert endpoint("tape:10MB/s,buffer=256KiB,stop=1500ms") == TapeEnd(mb_s=10, buffer="256KiB", start_stop="1500ms")
+    assert endpoint(str(tmp_path / "new")) == FileEnd(path=tmp_path / "new")
     for text, sentence in [
         ("tape:fast", "tape:fast"),
         ("tape:10MB,speed=3", "neither 'stop' nor 'buffer'"),
@@ -42,9 +49,9 @@ def test_endpoints_are_read_as_one_writes_them(tmp_path: Path) -> None:
 
 
 def test_streams_at_once_agree_with_their_sums(tmp_path: Path) -> None:
-    copy = Stream("copy", File(tmp_path / "source"), File(tmp_path / "sink"), bytes=4 * MIB)
-    idle = Stream("null", Null(), Null(), bytes=64 * MIB, block_bytes=4096)
-    result = measure_streams(StreamsRequest([copy, idle], verify=True))
+    copy = copy_of("copy", FileEnd(path=tmp_path / "source"), FileEnd(path=tmp_path / "sink"), bytes=4 * MIB)
+    idle = copy_of("null", NullEnd(), NullEnd(), bytes=64 * MIB, block_bytes=4096)
+    result = measure_streams(StreamsCell(streams=[copy, idle], content="verify"))
     assert result.stopped_by is None and not result.interrupted
     assert [stream.bytes for stream in result.streams] == [4 * MIB, 64 * MIB]
     assert result.bytes == 68 * MIB
@@ -66,9 +73,9 @@ def test_streams_at_once_agree_with_their_sums(tmp_path: Path) -> None:
 
 
 def test_a_pace_and_a_tape_are_never_beaten() -> None:
-    paced = Stream("paced", Memory(MIB), Null(), bytes=2 * MIB, rate_mb_s=20)
-    taped = Stream("taped", Memory(MIB), Tape(20), bytes=2 * MIB)
-    result = measure_streams(StreamsRequest([paced, taped]))
+    paced = copy_of("paced", ONE_MIB, NullEnd(), bytes=2 * MIB, rate_mb_s=20)
+    taped = copy_of("taped", ONE_MIB, TapeEnd(mb_s=20), bytes=2 * MIB)
+    result = measure_streams(StreamsCell(streams=[paced, taped]))
     for stream in result.streams:
         assert stream.mb_s is not None and stream.mb_s <= 20
     assert result.streams[0].late is not None and result.streams[0].late.total == result.streams[0].blocks
@@ -78,10 +85,10 @@ def test_a_pace_and_a_tape_are_never_beaten() -> None:
 
 def test_one_array_is_written_and_read_at_the_same_time() -> None:
     tree = json.loads(parse_tree("raid5(5, chunk=64KiB)"))
-    array = {"tree": tree, "members": [{"kind": "memory", "size_bytes": 4 * MIB}], "missing": [3]}
-    write = Stream("write", Memory(MIB), Array(), bytes=4 * MIB)
-    read = Stream("read", Array(offset_bytes=8 * MIB), Tape(1e5), bytes=4 * MIB)
-    result = measure_streams(StreamsRequest([write, read], arrays=[array], verify=True))
+    array = LiveArray(tree=tree, members=[{"kind": "memory", "size_bytes": 4 * MIB}], missing=[3])
+    write = copy_of("write", ONE_MIB, VolumeEnd(), bytes=4 * MIB)
+    read = copy_of("read", VolumeEnd(offset_bytes=8 * MIB), TapeEnd(mb_s=1e5), bytes=4 * MIB)
+    result = measure_streams(StreamsCell(streams=[write, read], arrays=[array], content="verify"))
     assert result.stopped_by is None
     assert [stream.bytes for stream in result.streams] == [4 * MIB, 4 * MIB]
     assert (result.streams[0].blocks_checked, result.streams[0].mismatch_count) == (16, 0)
@@ -89,21 +96,21 @@ def test_one_array_is_written_and_read_at_the_same_time() -> None:
     assert facts["targets"][3] is None and facts["members"][3]["writes"] == 0
     assert sum(member["write_bytes"] for member in facts["members"]) >= 4 * MIB
     with pytest.raises(CellFailedError, match=r"streams\[0\].source.array"):
-        measure_streams(StreamsRequest([read]))
+        measure_streams(StreamsCell(streams=[read]))
 
 
 def test_what_is_not_raidlabs_is_not_written(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.write_bytes(b"precious" * MIB)
     with pytest.raises(RefusedError, match="was not made by raidlab"):
-        measure_streams(StreamsRequest([Stream("over", Memory(), File(theirs), bytes=MIB)]))
+        measure_streams(StreamsCell(streams=[copy_of("over", BufferEnd(), FileEnd(path=theirs), bytes=MIB)]))
     assert theirs.read_bytes() == b"precious" * MIB
-    read = measure_streams(StreamsRequest([Stream("read", File(theirs), Null(), bytes=8 * MIB)]))
+    read = measure_streams(StreamsCell(streams=[copy_of("read", FileEnd(path=theirs), NullEnd(), bytes=8 * MIB)]))
     assert read.bytes == 8 * MIB and theirs.exists(), "somebody else's file stays"
     with pytest.raises(CellFailedError, match=r"streams\[0\].sink.path"):
-        measure_streams(StreamsRequest([Stream("no device", Memory(), Block(theirs), bytes=MIB)]))
+        measure_streams(StreamsCell(streams=[copy_of("no device", BufferEnd(), BlockEnd(path=theirs), bytes=MIB)]))
     with pytest.raises(CellFailedError, match=r"streams\[0\]\.block_bytes"):
-        measure_streams(StreamsRequest([Stream("small", Memory(), Null(), bytes=MIB, block_bytes=7)]))
+        measure_streams(StreamsCell(streams=[copy_of("small", BufferEnd(), NullEnd(), bytes=MIB, block_bytes=7)]))
 
 
 def test_the_page_about_files_and_streams_runs(tmp_path: Path) -> None:
@@ -118,12 +125,12 @@ def test_the_page_about_files_and_streams_runs(tmp_path: Path) -> None:
 
 
 def test_an_early_end_keeps_what_was_measured() -> None:
-    endless = Stream("endless", Tape(50), Null(), bytes=1 << 50)
+    endless = copy_of("endless", TapeEnd(mb_s=50), NullEnd(), bytes=1 << 50)
     # Ended once something has arrived.
-    result = measure_streams(StreamsRequest([endless]), lambda share: share == 0)
+    result = measure_streams(StreamsCell(streams=[endless]), lambda share: share == 0)
     assert result.interrupted and 0 < result.bytes < 1 << 50
     # Long enough for a machine that is busy with other things to move something.
-    timed = measure_streams(StreamsRequest([endless], duration=900_000_000))
+    timed = measure_streams(StreamsCell(streams=[endless], duration=900_000_000))
     assert not timed.interrupted and timed.stopped_by is None
     assert timed.mb_s is not None and 0 < timed.mb_s <= 50
     assert float(timed.streams[0].series_mb_s.max()) < 60

@@ -11,10 +11,10 @@ import pytest
 from raidlab.measure.trials.read_again import read_bytes
 from raidlab.measure.trials.watched import watch
 from raidlab.run.kernel_facts import Sources
+from raidlab.run.kernel_facts.stack import Layer, counters, layer_facts, stack_below
 from raidlab.run.machine_facts import MachineWatch, machine_facts
 from raidlab.run.placement import unwritten_bytes
 from raidlab.run.target_facts import allocation, content, limits, settings, signature, target_facts
-from raidlab.run.target_facts.stack import Layer, counters, layer_facts, stack_below
 
 MIB = 1 << 20
 

@@ -10,8 +10,8 @@ import pytest
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.run import resolve_targets
+from raidlab.run.kernel_facts.stack import disks_below
 from raidlab.run.members import check_places, live_members, remove_abandoned
-from raidlab.run.physical import disks_below
 
 
 def _block_devices() -> list[Path]:

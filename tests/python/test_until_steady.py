@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from raidlab.errors import InputError
-from raidlab.measure import Asked, Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, asked_of, execute, measure
+from raidlab.measure import (
+    Budget,
+    BudgetFlags,
+    Drive,
+    LoadFlags,
+    MeasureRequest,
+    WorkloadFlags,
+    asked_of,
+    execute,
+    measure,
+)
 from raidlab.study.expand import PILOT
 
 MIB = 1 << 20
@@ -24,7 +34,7 @@ def test_rounds_go_on_until_five_are_steady_and_are_not_counted(
     monkeypatch.setattr(execute, "LEAST_ROUND_NS", 20_000_000)
     measured = execute.bytes_per_s
     monkeypatch.setattr(execute, "bytes_per_s", lambda answer: next(rates, measured(answer)))
-    asked = Asked(
+    asked = MeasureRequest(
         targets=[str(file)],
         workload={"name": "measure", "read": 1.0, "size": "4KiB"},
         load={"depths": [2]},

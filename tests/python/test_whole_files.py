@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 
 from raidlab.errors import CellFailedError, RefusedError
-from raidlab.run.files import FilesRequest, GivenFiles, MadeFiles, measure_files
+from raidlab.run.files import measure_files
+from raidlab.study.cell import FilesCell, FilesMeasure, FilesWarmup, GivenFiles, MadeFiles, text_of
 
 TEN_SIZES = {"kind": "table", "bytes": [size * 25_000 for size in range(2, 12)], "weights": [1] * 10}
 
 
 def made(*directories: Path, count: int = 40, keep: bool = False) -> MadeFiles:
-    return MadeFiles(directories, TEN_SIZES, numbers="even", count=count, keep=keep)
+    return MadeFiles(directories=list(directories), sizes=TEN_SIZES, numbers="even", count=count, keep=keep)
 
 
 def test_a_request_says_all_that_the_contract_has() -> None:
-    cell = json.loads(FilesRequest(made(Path("/a")), readers=3, lists=12, measure_files=5).text())
+    cell = json.loads(text_of(FilesCell(files=made(Path("/a")), readers=3, lists=12, measure=FilesMeasure(files=5))))
     assert cell["files"]["directories"] == ["/a"] and cell["files"]["count"] == 40
     assert "total_bytes" not in cell["files"], "only one of the two may stand there"
     assert cell["measure"] == {"files": 5}
@@ -38,7 +39,7 @@ def test_every_figure_agrees_with_the_records(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     files = made(tmp_path / "a", tmp_path / "b")
-    result = measure_files(FilesRequest(files, readers=2, lists=4, io="buffered"))
+    result = measure_files(FilesCell(files=files, readers=2, lists=4, io="buffered"))
     assert result.stopped_by is None and not result.interrupted
     assert result.fill is not None and result.fill.files == 40
     assert result.fill.bytes == result.size_bytes.sum() == 40 * 162_500
@@ -67,7 +68,7 @@ def test_memory_is_never_taken_for_a_disk() -> None:
     directory = shm / f"raidlab-test-{np.random.default_rng().integers(1 << 40)}"
     directory.mkdir()
     try:
-        read = measure_files(FilesRequest(made(directory, count=10))).read
+        read = measure_files(FilesCell(files=made(directory, count=10))).read
         assert read.cached_share == 1.0
         assert read.page_cache[0] == "INVALID"
     finally:
@@ -75,10 +76,11 @@ def test_memory_is_never_taken_for_a_disk() -> None:
 
 
 def test_kept_files_serve_again_and_only_ours_are_written(tmp_path: Path) -> None:
-    kept = FilesRequest(made(tmp_path, keep=True), readers=0)
+    kept = FilesCell(files=made(tmp_path, keep=True), readers=0)
     first = measure_files(kept)
     assert first.fill is not None and first.read.files == 0
-    again = measure_files(FilesRequest(made(tmp_path), order="random", measure_files=100, warmup_files=7, readers=3))
+    limits = {"warmup": FilesWarmup(files=7), "measure": FilesMeasure(files=100)}
+    again = measure_files(FilesCell(files=made(tmp_path), order="random", readers=3, **limits))
     assert again.fill is None and (again.read.files, again.read.warmup_files) == (100, 7)
     assert not list(tmp_path.iterdir())
     (tmp_path / "raidlab-files").mkdir()
@@ -91,21 +93,21 @@ def test_kept_files_serve_again_and_only_ours_are_written(tmp_path: Path) -> Non
 def test_given_files_are_read_and_mistakes_name_their_key(tmp_path: Path) -> None:
     path = tmp_path / "theirs"
     path.write_bytes(b"x" * 100_000)
-    result = measure_files(FilesRequest(GivenFiles([path]), block_bytes="whole"))
+    result = measure_files(FilesCell(files=GivenFiles(paths=[path]), block_bytes="whole"))
     assert (result.read.bytes, result.fill) == (100_000, None)
     with pytest.raises(CellFailedError, match=r"files\.paths\[1\]"):
-        measure_files(FilesRequest(GivenFiles([path, tmp_path / "none"])))
+        measure_files(FilesCell(files=GivenFiles(paths=[path, tmp_path / "none"])))
     with pytest.raises(CellFailedError, match="block_bytes"):
-        measure_files(FilesRequest(GivenFiles([path]), block_bytes=0))
+        measure_files(FilesCell(files=GivenFiles(paths=[path]), block_bytes=0))
 
 
 def test_a_file_that_vanishes_and_an_early_end_keep_what_was_measured(tmp_path: Path) -> None:
-    def endless(place: Path) -> FilesRequest:
+    def endless(place: Path) -> FilesCell:
         # Written before, however long that takes: what is told then is told of reading.
         place.mkdir()
         files = made(place, keep=True)
-        assert measure_files(FilesRequest(files, readers=0)).fill is not None
-        return FilesRequest(files, order="shuffled", measure_files=1_000_000)
+        assert measure_files(FilesCell(files=files, readers=0)).fill is not None
+        return FilesCell(files=files, order="shuffled", measure=FilesMeasure(files=1_000_000))
 
     def has_read(share: float) -> bool:
         # Of files that were begun: from the second on, one has been read. All, while they are put out of the cache.
@@ -128,21 +130,22 @@ import os, sys
 from pathlib import Path
 from raidlab import _core
 from raidlab.errors import RaidlabError
-from raidlab.run.files import FilesRequest, GivenFiles, MadeFiles, measure_files
+from raidlab.run.files import measure_files
+from raidlab.study.cell import FilesCell, GivenFiles, MadeFiles
 
 # Only now: nobody may not even read where this interpreter lies.
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
 place = Path(sys.argv[1])
 sizes = {"kind": "fixed", "bytes": 1000}
-requests = [
-    FilesRequest(GivenFiles([place / "readable"])),
-    FilesRequest(GivenFiles([place / "secret"])),
-    FilesRequest(MadeFiles([place], sizes, count=1)),
-    FilesRequest(GivenFiles([place / "readable"]), drop_caches=True),
+cells = [
+    FilesCell(files=GivenFiles(paths=[place / "readable"])),
+    FilesCell(files=GivenFiles(paths=[place / "secret"])),
+    FilesCell(files=MadeFiles(directories=[place], sizes=sizes, count=1)),
+    FilesCell(files=GivenFiles(paths=[place / "readable"]), drop_caches=True),
 ]
-for request in requests:
+for cell in cells:
     try:
-        result = measure_files(request)
+        result = measure_files(cell)
         print(result.stopped_by or result.read.page_cache)
     except RaidlabError as error:
         print(error)

@@ -20,7 +20,6 @@ from raidlab.results.memory import run_in_memory
 from raidlab.results.outcome import CellOutcome
 from raidlab.run.request import cell_request
 from raidlab.run.runner import Runner
-from raidlab.run.schedule import cell_answer
 from raidlab.study import Cell, LoadedStudy, load_study_text, make_cell
 from raidlab.study.device import moved_device
 from raidlab.study.expand import load_of
@@ -75,7 +74,7 @@ class Trials:
         outcomes: list[list[CellOutcome]] = [[] for _ in studies]
         while (done := self.runner.next_done()) is not None:
             index, cell = waiting[done[0]]
-            outcomes[index].append(CellOutcome(cell, 0, cell_answer(done[1])))
+            outcomes[index].append(CellOutcome(cell, 0, done[1]))
         return [self._rows(study, found) for study, found in zip(studies, outcomes, strict=True)]
 
     def _rows(self, study: LoadedStudy, outcomes: list[CellOutcome]) -> list[Row]:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from raidlab.errors import InputError
-from raidlab.measure.drive import VERIFY, Drive
-from raidlab.measure.warm_up import AUTO
+from raidlab.measure.warm_up import AUTO, LEAST_PILOT_NS, LEAST_WARM_UP_NS
 from raidlab.measure.words import (
     Document,
     LoadFlags,
@@ -22,6 +21,7 @@ from raidlab.measure.words import (
     load_document,
     parse_span,
     parse_with,
+    parse_word,
     workload_document,
 )
 from raidlab.study import LoadedStudy, load_study
@@ -29,6 +29,8 @@ from raidlab.study.find import did_you_mean
 from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
 INTERFACES = ("auto", "io_uring", "threads")
+# How much of the content is compared; `off` where another tool writes to the same places.
+VERIFY = (FULL, SAMPLE, OFF) = ("full", "sample", "off")
 _DEFAULT_SEED = 1
 
 
@@ -39,6 +41,18 @@ class Budget:
     warmup: str = AUTO
     runtime: str = "3s"
     repeats: int = 3
+
+    @property
+    def wants_pilot(self) -> bool:
+        """Whether a pilot decides how long to warm up."""
+        return self.warmup == AUTO and parse_time_ns(self.runtime) >= LEAST_PILOT_NS
+
+    @property
+    def fixed_warmup_ns(self) -> int:
+        """The warm-up without a pilot: as said, or a tenth of the runtime and half a second at least."""
+        if self.warmup != AUTO:
+            return parse_time_ns(self.warmup)
+        return max(LEAST_WARM_UP_NS, parse_time_ns(self.runtime) // 10)
 
 
 @dataclass(frozen=True)
@@ -53,7 +67,47 @@ class BudgetFlags:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Drive:
+    """How the direct engine drives its targets; the keys are the engine's, so that nothing is translated.
+
+    Attributes
+    ----------
+    workers : int
+        Threads.
+    cpus : list of int
+        Processors they are bound to; none if empty.
+    interface : str
+        ``auto``, ``io_uring`` or ``threads``.
+    buffered, busy, poll_completions : bool
+        Through the page cache; watching for completions instead of sleeping; asking the device for them.
+    batch : int or None
+        Most requests submitted or taken in one turn.
+    compressible_percent : int
+        Of what is written.
+    verify : str
+        How much of what raidlab wrote is compared with what comes back: ``full``, ``sample`` or ``off``.
+    """
+
+    workers: int = 1
+    cpus: tuple[int, ...] = ()
+    interface: str = "auto"
+    buffered: bool = False
+    busy: bool = False
+    poll_completions: bool = False
+    batch: int | None = None
+    compressible_percent: int = 0
+    verify: str = SAMPLE
+
+    @property
+    def changed(self) -> list[str]:
+        """The flags that differ from the defaults, for engines that have none of this."""
+        plain = asdict(Drive(verify=self.verify))
+        flags = {"compressible_percent": "--compressible", "poll_completions": "--poll-completions"}
+        return [flags.get(key, f"--{key}") for key, value in asdict(self).items() if value != plain[key]]
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
     """All that a measurement is told.
 
     Attributes
@@ -62,8 +116,6 @@ class Asked:
         Files, directories, block devices, ``null``, ``memory``, arrays over such.
     workload, load : dict
         Tables of a study file.
-    budget : Budget
-    drive : Drive
     destroy : sequence of str
         Block devices that may be overwritten.
     file_bytes : int
@@ -76,7 +128,6 @@ class Asked:
         Repeat until the interval of every throughput is this narrow.
     until_steady : bool
         Load each point until it is steady before it is measured.
-    seed : int
     notes : tuple of str
         What to tell the user before it begins.
     """
@@ -110,7 +161,7 @@ def asked_of(
     span: str = "100%",
     each: bool = False,
     seed: int | None = None,
-) -> Asked:
+) -> MeasureRequest:
     """What the flags of ``raidlab measure`` ask for.
 
     Raises
@@ -118,14 +169,8 @@ def asked_of(
     InputError
         With the flag, the value and what is accepted.
     """
-    if drive.interface not in INTERFACES:
-        hint = did_you_mean(drive.interface, INTERFACES)
-        message = f"is not an interface{hint}"
-        raise InputError.one("--interface", message, value=f"'{drive.interface}'", accepted=", ".join(INTERFACES))
-    if drive.verify not in VERIFY:
-        hint = did_you_mean(drive.verify, VERIFY)
-        message = f"is not a share of the content to compare{hint}"
-        raise InputError.one("--verify", message, value=f"'{drive.verify}'", accepted=", ".join(VERIFY))
+    parse_word("--interface", drive.interface, INTERFACES)
+    parse_word("--verify", drive.verify, VERIFY)
     notes: tuple[str, ...] = ()
     if study is None:
         if workload is not None:
@@ -140,7 +185,7 @@ def asked_of(
         asked, load = _tables(loaded, workload)
         load, notes = _without_reference(load)
         budget, study_seed = _budget(loaded), loaded.study.seed
-    return Asked(
+    return MeasureRequest(
         targets=targets,
         workload=asked,
         load=load,

@@ -3,41 +3,39 @@
 Invariants:
 
 - What is refused is refused before anything is measured: every target is opened once beforehand.
-- Only one cell runs at a time: two would measure each other.
-- Whatever ends a measurement early (Ctrl-C, a target that vanishes), the outcomes yielded before stand, and the cell
-  that was cut short is yielded too, marked as interrupted.
 - Files made for directories are gone when the generator is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard, cast
 
-from raidlab.errors import CellFailedError, InputError, RefusedError
-from raidlab.measure.drive import Drive
-from raidlab.measure.places import Place
-from raidlab.measure.plan import ARRAY_SECTOR_BYTES, DIRECT, Subject
-from raidlab.measure.request import NULL_BUDGET, Members, measure_request
-from raidlab.measure.warm_up import Found, found_by_pilot
-from raidlab.results.facts import Member, Status, Steadied
+from raidlab.errors import CellFailedError, EngineError, InputError, RefusedError
+from raidlab.measure.asked import Drive, MeasureRequest
+from raidlab.measure.places import WHOLE, Place
+from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, DIRECT, Subject
+from raidlab.measure.warm_up import WarmUp, found_by_pilot
+from raidlab.results.facts import BudgetTold, DriveTold, MeasureFacts, MoreFacts, Pilot, Steadied
 from raidlab.results.outcome import CellOutcome, Outcome
-from raidlab.run.groups import unused_member
-from raidlab.run.interrupt import StopFlag
-from raidlab.run.members import device_bytes, member_files
-from raidlab.run.progress import Progress, Silent
-from raidlab.run.runner import InlineRunner, run_request
-from raidlab.run.schedule import Schedule, bytes_per_s
+from raidlab.run.members import Members, device_bytes, member_files
+from raidlab.run.request import cell_limit, cell_policy, direct_request
+from raidlab.run.schedule import bytes_per_s
+from raidlab.run.session import Session
 from raidlab.run.target_facts import note_state_after, opened_member
 from raidlab.stats import MOST_REPEATS, wants_more
 from raidlab.stats.steady_state import MOST_ROUNDS, WINDOW, steady_state
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
+from raidlab.study.cell import ArrayCell, Opaque, Span, text_of
 from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL, PILOT, expand_null
 from raidlab.study.target import Amount
+from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
 
 # Five rounds are a minute at least.
@@ -45,34 +43,18 @@ LEAST_ROUND_NS = 12_000_000_000
 # Beyond every repeat, so that a pilot has a seed of its own.
 _PILOT_REPEAT = 1_000_000
 
+# A warm-up, and how much is measured.
+Amounts = tuple[Amount, Amount]
+# How long the meter is run against nothing, for the bound of its own cost.
+_NULL_BUDGET = (Amount(duration="100ms"), Amount(duration="400ms"))
+
 
 @dataclass
-class Measurement:
+class Measurement(Session):
     """A measurement under way.
-
-    Parameters
-    ----------
-    loaded : LoadedStudy
-        The study of the targets, from `raidlab.measure.plan`.
-    subjects : list of Subject
-    drive : Drive
-    precision_percent : float or None
-        Repeat until the 95 % interval of every throughput is narrower than this, to either side.
-    with_pilot : bool
-        Find the warm-up of each point by a pilot.
-    until_steady : bool
-        Load each point until five rounds in a row are steady, and measure then.
-    progress : Progress
-    stop : StopFlag
-        Raised from outside, it ends the measurement.
 
     Attributes
     ----------
-    status : str
-        ``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken.
-    failure : str or None
-    live_members : list of Member
-        Facts of every target, subject by subject.
     members_of : dict
         The positions of each subject's targets in `live_members`.
     warmups : dict
@@ -81,41 +63,67 @@ class Measurement:
         What the rounds before measuring came to.
     """
 
-    loaded: LoadedStudy
     subjects: list[Subject]
-    drive: Drive
-    precision_percent: float | None = None
-    with_pilot: bool = False
-    until_steady: bool = False
-    progress: Progress = field(default_factory=Silent)
-    status: Status = "complete"
-    failure: str | None = None
-    live_members: list[Member] = field(default_factory=list)
+    asked: MeasureRequest
     members_of: dict[str, list[int]] = field(default_factory=dict)
-    stop: StopFlag = field(default_factory=StopFlag)
-    warmups: dict[tuple[str, LoadPoint], Found] = field(default_factory=dict)
+    warmups: dict[tuple[str, LoadPoint], WarmUp] = field(default_factory=dict)
     steadied: list[Steadied] = field(default_factory=list)
     _members: dict[str, Members] = field(default_factory=dict)
 
     def outcomes(self) -> Generator[Outcome, None, None]:
         """Measure, and yield each outcome when it is there."""
-        leaves = {name: count_leaves(tree) for name, tree in self.loaded.geometry.trees.items()}
-        with made_members(self.subjects, leaves) as members:
+        with made_members(self.subjects, self.loaded.geometry.trees) as members:
             self._members = members
             self._make_ready()
-            yield from self._null()
-            yield from self._pilots()
-            yield from self._steadied()
-            yield from self._measure()
+            for step in (self._null, self._pilots, self._until_steady, self._measure):
+                if self.status == "complete":
+                    yield from step()
             note_state_after(self.live_members)
 
-    def member_shape(self, array: str) -> tuple[int, int]:
+    def member_shape(self, target: str, array: str) -> tuple[int, int]:
         """The size of a subject's smallest target, and the sector its sizes are counted in."""
         sizes = [place.size_bytes for subject in self.subjects if subject.name == array for place in subject.places]
         return min(sizes), ARRAY_SECTOR_BYTES
 
+    def more_facts(self) -> MoreFacts:
+        """What was asked for, and what was found before anything was measured."""
+        asked = self.asked
+        measure: MeasureFacts = {
+            "subjects": [
+                {"name": subject.name, "engine": subject.engine, "targets": [place.word for place in subject.places]}
+                for subject in self.subjects
+            ],
+            "budget": cast(BudgetTold, asdict(asked.budget)),
+            "drive": cast(DriveTold, {**asdict(asked.drive), "cpus": list(asked.drive.cpus)}),
+            "warmups": [
+                cast(Pilot, {"subject": name, "load": point.label, **asdict(found)})
+                for (name, point), found in self.warmups.items()
+            ],
+            "steadied": self.steadied if asked.until_steady else None,
+            "precision_percent": asked.precision_percent,
+            "span_percent": [100 * share for share in asked.span],
+        }
+        return {"members_of": self.members_of, "measure": measure}
+
     def _subject(self, cell: Cell) -> Subject:
         return next(subject for subject in self.subjects if subject.name == cell.array.name)
+
+    def _request(self, cell: Cell, hold_target_ns: int | None, amounts: Amounts | None = None) -> str:
+        """The text of a cell; ``amounts`` are the study's if left out."""
+        subject = self._subject(cell)
+        return measure_request(
+            self.loaded,
+            cell,
+            subject,
+            self._members[subject.name],
+            self.asked.drive,
+            hold_target_ns=hold_target_ns,
+            amounts=amounts,
+        )
+
+    def _points(self) -> list[Cell]:
+        """A cell of each point of the load."""
+        return [cell for cell in expand(self.loaded.study, "live", seed=self.seed).cells if cell.repeat == 0]
 
     def _make_ready(self) -> None:
         """Have the engine open, claim and fill every target, by one request to each subject."""
@@ -124,44 +132,30 @@ class Measurement:
         if directories:
             what = "a file" if len(made) == 1 else f"{len(made)} files"
             self.progress.note(f"filling {what} of {format_bytes(directories[0].size_bytes)}")
-        for index, subject in enumerate(self.subjects):
-            if self.status != "complete":
-                return
-            array = self.loaded.study.array[index]
+        for array, subject in zip(self.loaded.study.array, self.subjects, strict=True):
             # Every worker and every target wants its share of the depth.
-            point = LoadPoint("closed", depth=max(self.drive.workers, len(subject.places)))
+            point = LoadPoint("closed", depth=max(self.asked.drive.workers, len(subject.places)))
             cell = make_cell("live", array, self.loaded.study.workload[0], point, 0, 0, "ready")
-            once = (Amount(), Amount(requests=1))
-            text = measure_request(self.loaded, cell, subject, self._members[subject.name], self.drive, amounts=once)
-            answer = self._first(text, subject)
-            if answer is not None:
-                self._note_targets(subject, answer["facts"]["targets"])
+            try:
+                answer = self._first(self._request(cell, None, (Amount(), Amount(requests=1))))
+            except RefusedError as error:
+                raise RefusedError(in_words_of(subject, error)) from None
+            except CellFailedError as error:
+                told = in_words_of(subject, error)
+                if error.kind in ("unsupported", "stopped"):
+                    raise CellFailedError(told, error.kind, error.key) from None
+                # Nothing has been measured: a target that cannot be opened or filled is no target.
+                raise InputError.one("", told) from None
+            if answer is None:
+                return
+            self._note_targets(subject, answer["facts"]["targets"])
 
-    def _first(self, text: str, subject: Subject) -> dict[str, Any] | None:
-        """The first request to a subject: what is wrong with its targets is the user's to know, in the user's words."""
-        try:
-            answer = run_request(text, lambda _share: not self.stop())
-        except (CellFailedError, RefusedError) as error:
-            said = in_words_of(subject, str(error))
-            if isinstance(error, RefusedError):
-                raise RefusedError(said) from None
-            if error.kind == "unsupported":
-                raise CellFailedError(said, error.kind, error.key) from None
-            # Nothing has been measured: a target that cannot be opened or filled is no target.
-            raise InputError.one("", said) from None
-        if answer.get("stopped_by"):
-            raise CellFailedError(in_words_of(subject, str(answer["stopped_by"])))
-        if answer.get("interrupted"):
-            self.status = "interrupted"
-            return None
-        return answer
-
-    def _note_targets(self, subject: Subject, targets: list[dict[str, Any] | None]) -> None:
+    def _note_targets(self, subject: Subject, targets: list[Opaque | None]) -> None:
         first = len(self.live_members)
         self.members_of[subject.name] = list(range(first, first + len(targets)))
         for number, facts in enumerate(targets):
             place = subject.places[number % len(subject.places)]
-            member = unused_member(place.kind, None) if facts is None else opened_member(facts)
+            member = opened_member(facts, place.kind)
             path = member.get("path")
             member["name"], member["subject"] = place.word, subject.name
             member["identity"] = identity_of(Path(path)) if path else None
@@ -169,75 +163,57 @@ class Measurement:
 
     def _null(self) -> Iterator[Outcome]:
         """The same requests to targets that complete at once: what the meter itself can do, before anything else."""
-        study = self.loaded.study
         plain = {subject.name: subject for subject in self.subjects if subject.engine == DIRECT}
         cells = [
             cell
-            for cell in expand_null(study, seed=study.seed).cells
+            for cell in expand_null(self.loaded.study, seed=self.seed).cells
             if cell.array.name in plain and any(place.kind != NULL for place in plain[cell.array.name].places)
         ]
-        if self.status != "complete" or not cells:
-            return
 
         def text_of(cell: Cell, _hold_target_ns: int | None) -> str:
             subject = plain[cell.array.name]
-            members = [{"kind": "null", "size_bytes": place.size_bytes} for place in subject.places]
+            members: Members = [{"kind": "null", "size_bytes": place.size_bytes} for place in subject.places]
             closed = replace(cell, load=LoadPoint("closed", depth=max(cell.load.depth, 1)))
-            return measure_request(self.loaded, closed, subject, members, self.drive, amounts=NULL_BUDGET)
+            return measure_request(self.loaded, closed, subject, members, self.asked.drive, amounts=_NULL_BUDGET)
 
-        yield from self._run(Expansion(NULL, tuple(cells), ()), text_of, "bounding raidlab's own cost")
+        if cells:
+            yield from self._run(Expansion(NULL, tuple(cells), ()), text_of, "bounding raidlab's own cost")
 
     def _pilots(self) -> Iterator[Outcome]:
         """One run of each point without warm-up, to find how long a warm-up it needs."""
         study = self.loaded.study
-        if self.status != "complete" or not self.with_pilot:
+        if not self.asked.budget.wants_pilot:
             return
-        assert study.live is not None, "a measurement's study has [live]"
-        amounts = (Amount(), study.live.measure)
         cells = tuple(
             # Other addresses than any repeat will ask for: what a pilot leaves in a cache is of no use to them.
-            replace(make_cell("live", cell.array, cell.workload, cell.load, _PILOT_REPEAT, study.seed, PILOT), repeat=0)
-            for cell in expand(study, "live", seed=study.seed).cells
-            if cell.repeat == 0
+            replace(make_cell("live", cell.array, cell.workload, cell.load, _PILOT_REPEAT, self.seed, PILOT), repeat=0)
+            for cell in self._points()
         )
-
-        def text_of(cell: Cell, _hold_target_ns: int | None) -> str:
-            subject = self._subject(cell)
-            members = self._members[subject.name]
-            return measure_request(self.loaded, cell, subject, members, self.drive, amounts=amounts)
-
+        text_of = partial(self._request, amounts=(Amount(), study.live.measure))
         for outcome in self._run(Expansion("live", cells, ()), text_of, "finding how long a warm-up lasts"):
-            if isinstance(outcome, CellOutcome) and not outcome.answer.get("interrupted"):
+            if _is_whole(outcome):
                 self.warmups[outcome.cell.array.name, outcome.cell.load] = found_by_pilot(outcome.answer)
             yield outcome
 
-    def _steadied(self) -> Iterator[Outcome]:
+    def _until_steady(self) -> Iterator[Outcome]:
         """Rounds of each point, uncounted, until five in a row are steady: a burst on credit is over then."""
-        study = self.loaded.study
-        if not self.until_steady or study.live is None:
+        if not self.asked.until_steady:
             return
-        round_ns = max(study.live.measure.duration or 0, LEAST_ROUND_NS)
-        amounts = (Amount(), Amount(duration=f"{round_ns}ns"))
-        for first in [cell for cell in expand(study, "live", seed=study.seed).cells if cell.repeat == 0]:
+        round_ns = max(self.loaded.study.live.measure.duration or 0, LEAST_ROUND_NS)
+        text_of = partial(self._request, amounts=(Amount(), Amount(duration=f"{round_ns}ns")))
+        for first in self._points():
             rates: list[float] = []
             while self.status == "complete" and len(rates) < MOST_ROUNDS and not _is_steady(rates):
-                seed_of = _PILOT_REPEAT + 1 + len(rates)
-                cell = make_cell("live", first.array, first.workload, first.load, seed_of, study.seed, PILOT)
-                cell = replace(cell, repeat=1 + len(rates))
-
-                def text_of(cell: Cell, _hold_target_ns: int | None) -> str:
-                    subject = self._subject(cell)
-                    members = self._members[subject.name]
-                    return measure_request(self.loaded, cell, subject, members, self.drive, amounts=amounts)
-
-                title = f"until {first.array.name} is steady, round {len(rates) + 1}"
-                done = 0
-                for outcome in self._run(Expansion("live", (cell,), ()), text_of, title):
-                    if isinstance(outcome, CellOutcome) and not outcome.answer.get("interrupted"):
+                repeat = 1 + len(rates)
+                cell = make_cell(
+                    "live", first.array, first.workload, first.load, _PILOT_REPEAT + repeat, self.seed, PILOT
+                )
+                one = Expansion("live", (replace(cell, repeat=repeat),), ())
+                for outcome in self._run(one, text_of, f"until {first.array.name} is steady, round {repeat}"):
+                    if _is_whole(outcome):
                         rates.append(bytes_per_s(outcome.answer))
-                        done += 1
                     yield outcome
-                if not done:
+                if len(rates) < repeat:
                     break
             self.steadied.append(
                 {
@@ -249,25 +225,23 @@ class Measurement:
                 }
             )
 
-    def _warmup_of(self, cell: Cell) -> Amount | None:
-        """What the pilot of a point found; at depths without one, in a search, the longest of its subject's."""
+    def _warmed_up(self, cell: Cell, hold_target_ns: int | None) -> str:
+        """A cell after the warm-up its pilot found; at depths of a search, the longest of its subject's."""
         found = self.warmups.get((cell.array.name, cell.load))
         mine = [pilot.warmup_ns for (name, _), pilot in self.warmups.items() if name == cell.array.name]
-        if found is None and not mine:
-            return None
-        return Amount(duration=f"{found.warmup_ns if found is not None else max(mine)}ns")
+        if not mine:
+            return self._request(cell, hold_target_ns)
+        warmup = Amount(duration=f"{found.warmup_ns if found is not None else max(mine)}ns")
+        return self._request(cell, hold_target_ns, (warmup, self.loaded.study.live.measure))
 
     def _measure(self) -> Iterator[Outcome]:
-        study = self.loaded.study
-        expansion = expand(study, "live", seed=study.seed)
+        expansion = expand(self.loaded.study, "live", seed=self.seed)
         title = "measuring " + ", ".join(subject.name for subject in self.subjects)
         rates: dict[tuple[str, LoadPoint], list[float]] = {}
         repeat = max((cell.repeat for cell in expansion.cells), default=0)
-        while expansion.cells or expansion.holds:
-            if self.status != "complete":
-                return
-            for outcome in self._run(expansion, self._text_of, title):
-                if isinstance(outcome, CellOutcome) and not outcome.answer.get("interrupted"):
+        while (expansion.cells or expansion.holds) and self.status == "complete":
+            for outcome in self._run(expansion, self._warmed_up, title):
+                if _is_whole(outcome):
                     key = (outcome.cell.array.name, outcome.cell.load)
                     rates.setdefault(key, []).append(bytes_per_s(outcome.answer))
                 yield outcome
@@ -276,42 +250,14 @@ class Measurement:
 
     def _wanting(self, rates: dict[tuple[str, LoadPoint], list[float]], repeat: int) -> Iterator[Cell]:
         """One more repeat of each point whose interval is wider than asked."""
-        if self.precision_percent is None or repeat >= MOST_REPEATS:
+        percent = self.asked.precision_percent
+        if percent is None or repeat >= MOST_REPEATS:
             return
-        study = self.loaded.study
-        for cell in expand(study, "live", seed=study.seed).cells:
-            found = rates.get((cell.array.name, cell.load), [])
-            if cell.repeat == 0 and wants_more(found, self.precision_percent):
-                yield make_cell("live", cell.array, cell.workload, cell.load, repeat, study.seed)
+        for cell in self._points():
+            if wants_more(rates.get((cell.array.name, cell.load), []), percent):
+                yield make_cell("live", cell.array, cell.workload, cell.load, repeat, self.seed)
 
-    def _text_of(self, cell: Cell, hold_target_ns: int | None) -> str:
-        subject = self._subject(cell)
-        members = self._members[subject.name]
-        live = self.loaded.study.live
-        warmup = self._warmup_of(cell)
-        amounts = None if warmup is None or live is None else (warmup, live.measure)
-        return measure_request(
-            self.loaded, cell, subject, members, self.drive, hold_target_ns=hold_target_ns, amounts=amounts
-        )
-
-    def _run(self, expansion: Expansion, text_of: Callable[[Cell, int | None], str], title: str) -> Iterator[Outcome]:
-        schedule = Schedule(expansion, text_of, InlineRunner(self.stop), self.loaded.study.seed)
-        self.progress.begin(title, schedule.expected_cells())
-        try:
-            for outcome in schedule.outcomes():
-                yield outcome
-                if isinstance(outcome, CellOutcome):
-                    self.progress.advance()
-                    self._check_still_there(outcome.cell)
-        except KeyboardInterrupt:
-            self.status = "interrupted"
-        except CellFailedError as error:
-            self.status, self.failure = "failed", self._failed(str(error))
-        finally:
-            self.progress.end()
-        yield from schedule.leftovers()
-
-    def _check_still_there(self, cell: Cell) -> None:
+    def _check_after(self, cell: Cell) -> None:
         """A file that was removed can be read on by whoever has it open, and a loop device that was detached too.
 
         So the engine does not notice within a cell; and a file that it made itself it would make again at the next.
@@ -324,11 +270,62 @@ class Measurement:
                     f"TARGET: '{member.get('name')}': was taken away or replaced while it was measured"
                 )
 
-    def _failed(self, message: str) -> str:
+    def _in_words(self, error: CellFailedError) -> str:
         for subject in self.subjects:
-            if message.startswith(f"live/{subject.name}/"):
-                return in_words_of(subject, message.partition(": ")[2])
-        return message
+            if str(error).startswith(f"live/{subject.name}/"):
+                return in_words_of(subject, CellFailedError(str(error).partition(": ")[2], key=error.key))
+        return str(error)
+
+
+def measure_request(
+    loaded: LoadedStudy,
+    cell: Cell,
+    subject: Subject,
+    members: Members,
+    drive: Drive,
+    *,
+    hold_target_ns: int | None = None,
+    amounts: Amounts | None = None,
+) -> str:
+    """The text of a cell as the engine takes it: a function of these alone, with sorted keys.
+
+    Parameters
+    ----------
+    members : list of dict
+        The targets, or the members of the array.
+    hold_target_ns : int, optional
+        The target of a cell whose load is a held percentile.
+    amounts : tuple of Amount, optional
+        Warm-up and measuring; the study's if left out.
+    """
+    request = direct_request(loaded, cell, targets=members, quick=False, hold_target_ns=hold_target_ns)
+    if amounts is not None:
+        warmup, measure = (cell_limit(amount, 0) for amount in amounts)
+        request = request.model_copy(update={"warmup": warmup, "measure": measure})
+    if subject.engine == ARRAY:
+        return text_of(
+            ArrayCell(
+                engine=ARRAY,
+                seed=request.seed,
+                sector_bytes=ARRAY_SECTOR_BYTES,
+                tree=loaded.geometry.trees[subject.name],
+                policy=cell_policy(loaded.study.policy),
+                members=members,
+                load=request.load,
+                workload=request.workload,
+                verify=drive.verify,
+                warmup=request.warmup,
+                measure=request.measure,
+            )
+        )
+    parts = [place.span_bytes for place in subject.places]
+    is_part = any(place.span != WHOLE for place in subject.places)
+    spans = [Span(offset_bytes=offset, size_bytes=size) for offset, size in parts] if is_part else []
+    return text_of(request.model_copy(update={**asdict(drive), "cpus": list(drive.cpus), "spans": spans}))
+
+
+def _is_whole(outcome: Outcome) -> TypeGuard[CellOutcome]:
+    return isinstance(outcome, CellOutcome) and not outcome.answer.get("interrupted")
 
 
 def _is_steady(rates: list[float]) -> bool:
@@ -348,25 +345,25 @@ def identity_of(path: Path) -> str | None:
         return None
 
 
-def in_words_of(subject: Subject, message: str) -> str:
-    """An error of the engine with the user's own name of the target in place of the engine's key.
+def in_words_of(subject: Subject, error: EngineError) -> str:
+    """An error of the engine with the user's own name of the target in place of the cell's key.
 
     Examples
     --------
     >>> from raidlab.measure.places import Place
-    >>> in_words_of(Subject("total", "direct", "", (Place("a", "file", 1), Place("b", "file", 1))), "targets[1]: gone")
+    >>> targets = Subject("total", "direct", "", (Place("a", "file", 1), Place("b", "file", 1)))
+    >>> in_words_of(targets, CellFailedError("targets[1]: gone", key="targets[1]"))
     "TARGET: 'b': gone"
     >>> made = Subject("total", "direct", "", (Place("d", "directory", 1, path=Path("/d")),))
-    >>> in_words_of(made, "targets[0].path: /d/raidlab-members-x/member-00.dat: was taken away: No such file")
+    >>> gone = "targets[0].path: /d/raidlab-members-x/member-00.dat: was taken away: No such file"
+    >>> in_words_of(made, CellFailedError(gone, key="targets[0].path"))
     "TARGET: 'd': was taken away: No such file"
     """
-    key, colon, rest = message.partition(": ")
-    for name in ("targets[", "members["):
-        if key.startswith(name) and colon:
-            number = int(key.removeprefix(name).partition("]")[0])
-            place = subject.places[number % len(subject.places)]
-            return f"TARGET: '{place.word}': {_without_path(rest, place)}"
-    return f"TARGET: '{subject.name}': {message}"
+    number = re.match(r"(?:targets|members)\[(\d+)\]", error.key)
+    if number is None:
+        return f"TARGET: '{subject.name}': {error}"
+    place = subject.places[int(number[1]) % len(subject.places)]
+    return f"TARGET: '{place.word}': {_without_path(error.message, place)}"
 
 
 def _without_path(message: str, place: Place) -> str:
@@ -381,30 +378,25 @@ def _without_path(message: str, place: Place) -> str:
 
 
 @contextmanager
-def made_members(subjects: Sequence[Subject], leaves: dict[str, int]) -> Iterator[dict[str, Members]]:
+def made_members(subjects: Sequence[Subject], trees: Mapping[str, Tree]) -> Iterator[dict[str, Members]]:
     """The targets of each subject as the engine takes them; files stand for directories while the context lasts.
 
-    Parameters
-    ----------
-    subjects : sequence of Subject
-    leaves : dict
-        How many members each subject has.
+    Plain targets have a place each; the members of an array are dealt over what is given.
     """
-    spots = {subject.name: _spots(subject, leaves[subject.name]) for subject in subjects}
-    made = [place for found in spots.values() for place in found if place.kind == "directory"]
-    if not made:
-        yield {name: [place.member() for place in found] for name, found in spots.items()}
-        return
-    directories = [place.path for place in made if place.path is not None]
-    words = ("TARGET", "a smaller --file-size")
-    with member_files(directories, len(directories), made[0].size_bytes, words) as files:
-        unused = iter(files)
+    places = {
+        subject.name: [
+            subject.places[number % len(subject.places)] for number in range(count_leaves(trees[subject.name]))
+        ]
+        for subject in subjects
+    }
+    made = [place for found in places.values() for place in found if place.kind == "directory"]
+    with ExitStack() as files:
+        unused: Iterator[Path] = iter(())
+        if made:
+            directories = [place.path for place in made if place.path is not None]
+            words = ("TARGET", "a smaller --file-size")
+            unused = iter(files.enter_context(member_files(directories, len(made), made[0].size_bytes, words)))
         yield {
             name: [place.member(next(unused) if place.kind == "directory" else None) for place in found]
-            for name, found in spots.items()
+            for name, found in places.items()
         }
-
-
-def _spots(subject: Subject, leaves: int) -> list[Place]:
-    """The place of each member: plain targets have their own, an array's members are dealt over what is given."""
-    return [subject.places[number % len(subject.places)] for number in range(leaves)]

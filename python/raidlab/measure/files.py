@@ -11,54 +11,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from raidlab.directory import Directory
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
-from raidlab.measure.turns import CutShortError, Turns, in_turns
-from raidlab.measure.words import in_words_of_flags
+from raidlab.measure.turns import Row, Turns, in_turns
+from raidlab.measure.words import said_of_flag
 from raidlab.results.answer import VERDICTS, CheckAnswer
-from raidlab.run.files import FilesRequest, FilesResult, GivenFiles, MadeFiles, measure_files
+from raidlab.run.answers import page_cache_check
+from raidlab.run.files import FilesRead, FilesResult, measure_files
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import remove_file_set
-from raidlab.run.mounted import page_cache_check
 from raidlab.run.progress import Progress
+from raidlab.run.runner import check_ended
 from raidlab.stats import student
 from raidlab.stats.figure import Figure, figure
 from raidlab.stats.percentile import percentile_of_repeats
+from raidlab.study.cell import FilesCell, FilesWarmup, GivenFiles, MadeFiles
 from raidlab.study.expand import derive_seed
 
 PERCENTILES = (50.0, 90.0, 99.0)
-_FLAG_OF = {
-    "bytes": "--size",
-    "mean": "--size",
-    "sd": "--size",
-    "size": "--size",
-    "count": "--count",
-    "lists": "--lists",
-    "block_bytes": "--block",
-    "io": "--io",
-    "readers": "--readers",
-    "duration": "--runtime",
-}
 
 
 @dataclass(frozen=True)
-class FilesAsked:
+class FilesPlan:
     """All that a measurement of whole files is told.
 
     Attributes
     ----------
-    request : FilesRequest
+    cell : FilesCell
         With the files, and all but the number of readers.
-    readers : tuple of int
-    repeats : int
     """
 
-    request: FilesRequest
+    cell: FilesCell
     readers: tuple[int, ...]
     repeats: int
 
@@ -93,115 +80,106 @@ def files_of(paths: Sequence[str], made: MadeFiles) -> MadeFiles | GivenFiles:
         other = next(path for path in found if not path.is_dir())
         message = "is a file, and others are directories"
         raise InputError.one("PATH", message, value=f"'{other}'", accepted="directories to make files in, or files")
-    return replace(made, directories=directories, keep=True) if directories else GivenFiles(found)
+    if not directories:
+        return GivenFiles(paths=found)
+    return made.model_copy(update={"directories": directories, "keep": True})
 
 
-def measure_whole_files(asked: FilesAsked, *, progress: Progress, stop: StopFlag) -> FilesOutcome:
+def measure_whole_files(plan: FilesPlan, *, progress: Progress, stop: StopFlag) -> FilesOutcome:
     """Write the files where they are raidlab's to make, then read them with every number of readers, in turns."""
-    files = asked.request.files
-    _check(asked)
+    files = plan.cell.files
+    _check(plan)
     try:
-        written = _write(asked.request, progress, stop) if isinstance(files, MadeFiles) else None
+        written = _write(plan.cell, progress, stop) if isinstance(files, MadeFiles) else None
 
         def run(readers: int, repeat: int) -> FilesResult:
             # The files stay those of the seed they were made from; only the order of a random reading differs.
             del repeat
-            return _whole(_measured(replace(asked.request, readers=readers), stop))
+            return _measured(plan.cell.model_copy(update={"readers": readers}), stop)
 
         turns = in_turns(
-            asked.readers,
-            asked.repeats,
+            plan.readers,
+            plan.repeats,
             run,
-            seed=derive_seed(asked.request.seed, "files"),
+            seed=derive_seed(plan.cell.seed, "files"),
             title="reading whole files",
             progress=progress,
             stop=stop,
         )
         return FilesOutcome(turns, written)
     finally:
-        if isinstance(files, MadeFiles):
-            for directory in files.directories:
-                with suppress(OSError), Directory.open(directory) as around:
-                    remove_file_set(around)
+        for directory in files.directories if isinstance(files, MadeFiles) else ():
+            with suppress(OSError), Directory.open(directory) as around:
+                remove_file_set(around)
 
 
-def _check(asked: FilesAsked) -> None:
+def _check(plan: FilesPlan) -> None:
     """What the engine would refuse only when the files are written, in the words of the flags."""
-    request = asked.request
-    if request.lists > 1 and max(asked.readers) > request.lists:
-        message = f"reader k reads list k, and there are {request.lists} lists"
-        raise InputError.one(
-            "--readers", message, value=f"'{max(asked.readers)}'", accepted=f"at most {request.lists}, or more --lists"
-        )
-    if request.order != "once" and request.duration is None:
+    cell, most = plan.cell, max(plan.readers)
+    if cell.lists > 1 and most > cell.lists:
+        message = f"reader k reads list k, and there are {cell.lists} lists"
+        raise InputError.one("--readers", message, value=f"'{most}'", accepted=f"at most {cell.lists}, or more --lists")
+    if cell.order != "once" and cell.measure.duration is None:
         message = "has no end of its own"
-        raise InputError.one("--order", message, value=f"'{request.order}'", accepted="it with --runtime, or once")
+        raise InputError.one("--order", message, value=f"'{cell.order}'", accepted="it with --runtime, or once")
 
 
-def _write(request: FilesRequest, progress: Progress, stop: StopFlag) -> FilesResult | None:
-    """Make the files, which is a measurement too."""
+def _write(cell: FilesCell, progress: Progress, stop: StopFlag) -> FilesResult | None:
+    """Make the files, which is a measurement too; None where that is to stop."""
     progress.note("writing the files")
     try:
-        return _whole(_measured(replace(request, readers=0, warmup_files=0), stop))
-    except CutShortError as cut:
-        if cut.failure:
-            raise InputError.one("PATH", cut.failure) from None
+        return _measured(cell.model_copy(update={"readers": 0, "warmup": FilesWarmup()}), stop)
+    except KeyboardInterrupt:
         return None
     except CellFailedError as error:
         if error.kind == "bad_input":
             raise InputError.one("", str(error)) from None
+        if error.kind == "stopped":
+            raise InputError.one("PATH", str(error)) from None
         raise
 
 
-def _measured(request: FilesRequest, stop: StopFlag) -> FilesResult:
+def _measured(cell: FilesCell, stop: StopFlag) -> FilesResult:
     try:
-        return measure_files(request, lambda _share: not stop())
+        result = measure_files(cell, lambda _share: not stop())
     except RefusedError as error:
         raise RefusedError(f"PATH: {error}") from None
     except CellFailedError as error:
-        raise in_words_of_flags(error, _FLAG_OF, "PATH") from None
-
-
-def _whole(result: FilesResult) -> FilesResult:
-    if result.stopped_by or result.interrupted:
-        raise CutShortError(result.stopped_by)
+        raise said_of_flag(error, "PATH") from None
+    check_ended(result.stopped_by, interrupted=result.interrupted)
     return result
 
 
-def reading_rows(outcome: FilesOutcome) -> list[dict[str, Any]]:
+def reading_rows(outcome: FilesOutcome) -> list[Row]:
     """One row a number of readers; times are those of opening and reading a whole file."""
-    rows = []
-    for readers, results in outcome.turns.results.items():
-        reads = [result.read for result in results]
-        if not reads:
-            continue
-        elapsed_s = sum(read.elapsed_ns for read in reads) / 1e9
-        files, size = sum(read.files for read in reads), sum(read.bytes for read in reads)
-        row: dict[str, Any] = {
-            "readers": readers,
-            "repeats": len(reads),
-            "files": files,
-            "bytes": size,
-            "elapsed_ns": sum(read.elapsed_ns for read in reads),
-            "in_flight_mean": sum((read.in_flight or 0.0) for read in reads) / len(reads),
-        }
-        row |= figure(
-            "files_per_s", files / elapsed_s if elapsed_s else None, student([read.files_per_s or 0 for read in reads])
-        )
-        row |= figure(
-            "throughput_mb_s",
-            size / 1e6 / elapsed_s if elapsed_s else None,
-            student([read.mb_s or 0 for read in reads]),
-        )
-        row |= _mean_figure("open_time_ns_mean", [(read.open_mean_ns, read.files) for read in reads])
-        row |= _mean_figure("first_byte_time_ns_mean", [(read.first_byte_mean_ns, read.files) for read in reads])
-        row |= _mean_figure("total_time_ns_mean", [(read.total_mean_ns, read.files) for read in reads])
-        merged = Histogram.merged(read.total for read in reads)
-        for percentile in PERCENTILES:
-            answer = percentile_of_repeats([read.total for read in reads], percentile)
-            row |= figure(f"total_time_ns_p{percentile:g}", merged.percentile_ns(percentile), answer)
-        rows.append(row)
-    return rows
+    return [_row(readers, [one.read for one in found]) for readers, found in outcome.turns.results.items() if found]
+
+
+def _row(readers: int, reads: list[FilesRead]) -> Row:
+    elapsed_ns = sum(read.elapsed_ns for read in reads)
+    files, size = sum(read.files for read in reads), sum(read.bytes for read in reads)
+    row: Row = {
+        "readers": readers,
+        "repeats": len(reads),
+        "files": files,
+        "bytes": size,
+        "elapsed_ns": elapsed_ns,
+        "in_flight_mean": sum((read.in_flight or 0.0) for read in reads) / len(reads),
+    }
+    rates = (
+        ("files_per_s", files, [read.files_per_s or 0 for read in reads]),
+        ("throughput_mb_s", size / 1e6, [read.mb_s or 0 for read in reads]),
+    )
+    for name, amount, each in rates:
+        row |= figure(name, amount / (elapsed_ns / 1e9) if elapsed_ns else None, student(each))
+    row |= _mean_figure("open_time_ns_mean", [(read.open_mean_ns, read.files) for read in reads])
+    row |= _mean_figure("first_byte_time_ns_mean", [(read.first_byte_mean_ns, read.files) for read in reads])
+    row |= _mean_figure("total_time_ns_mean", [(read.total_mean_ns, read.files) for read in reads])
+    merged = Histogram.merged(read.total for read in reads)
+    for percentile in PERCENTILES:
+        answer = percentile_of_repeats([read.total for read in reads], percentile)
+        row |= figure(f"total_time_ns_p{percentile:g}", merged.percentile_ns(percentile), answer)
+    return row
 
 
 def _mean_figure(name: str, parts: list[tuple[float, int]]) -> Figure:

@@ -14,10 +14,10 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.run.members import device_bytes, is_read_only
+from raidlab.study.cell import Opaque
 from raidlab.study.find import did_you_mean, looks_like_path
 from raidlab.study.units import format_bytes
 
@@ -44,7 +44,6 @@ class Place:
         As the user wrote it.
     kind : str
         ``file``, ``directory``, ``block``, ``memory`` or ``null``.
-    path : pathlib.Path or None
     size_bytes : int
         What it holds; of a directory, the size of the file that raidlab makes there.
     given_up : bool
@@ -71,7 +70,7 @@ class Place:
         """Over how much of it requests are spread."""
         return self.size_bytes if self.span == WHOLE else self.span_bytes[1]
 
-    def member(self, made: Path | None = None) -> dict[str, Any]:
+    def member(self, made: Path | None = None) -> Opaque:
         """The target as the engine takes it; ``made`` is the file that stands for a directory."""
         if self.kind == "block":
             return {"kind": "block", "path": str(self.path), "destroy": self.given_up}
@@ -87,7 +86,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TargetSpec:
     """A TARGET: one place, or an array (``tree``) over places."""
 
     word: str
@@ -102,12 +101,11 @@ def wanted_targets(
     writes: bool,
     file_bytes: int,
     span: tuple[float, float] = WHOLE,
-) -> list[Wanted]:
+) -> list[TargetSpec]:
     """Look at every TARGET.
 
     Parameters
     ----------
-    words : sequence of str
     destroy : sequence of str
         Block devices that may be overwritten.
     writes : bool
@@ -125,8 +123,8 @@ def wanted_targets(
         For a block device that would be written and is not given up.
     """
     given_up = {Path(device).resolve() for device in destroy}
-    found = [_with_span(_wanted(word, given_up, file_bytes), span) for word in words]
-    places = [place for wanted in found for place in wanted.places]
+    found = [_with_span(_target(word, given_up, file_bytes), span) for word in words]
+    places = [place for target in found for place in target.places]
     _check_once(places)
     unused = given_up - {place.path.resolve() for place in places if place.path is not None}
     if unused:
@@ -149,7 +147,7 @@ def short_name(word: str) -> str:
     return word if len(word) <= _LONGEST_NAME else "..." + word[3 - _LONGEST_NAME :]
 
 
-def _wanted(word: str, given_up: set[Path], file_bytes: int) -> Wanted:
+def _target(word: str, given_up: set[Path], file_bytes: int) -> TargetSpec:
     tree, at, rest = word.partition("@")
     if at and os.sep not in tree and not Path(word).exists():
         if not all(part.strip() for part in rest.split(",")):
@@ -158,16 +156,16 @@ def _wanted(word: str, given_up: set[Path], file_bytes: int) -> Wanted:
         kinds = sorted({part.kind for part in parts})
         if len(kinds) > 1:
             raise _error(word, f"{' and '.join(kinds)} members cannot be mixed in one array")
-        return Wanted(word, tuple(parts), tree)
-    return Wanted(word, (_place(word, given_up, file_bytes),))
+        return TargetSpec(word, tuple(parts), tree)
+    return TargetSpec(word, (_place(word, given_up, file_bytes),))
 
 
-def _with_span(wanted: Wanted, span: tuple[float, float]) -> Wanted:
+def _with_span(target: TargetSpec, span: tuple[float, float]) -> TargetSpec:
     if span == WHOLE:
-        return wanted
-    if wanted.tree is not None:
-        raise InputError.one("--span", "is not for arrays", value=f"'{wanted.word}'", accepted="it with plain targets")
-    return replace(wanted, places=tuple(replace(place, span=span) for place in wanted.places))
+        return target
+    if target.tree is not None:
+        raise InputError.one("--span", "is not for arrays", value=f"'{target.word}'", accepted="it with plain targets")
+    return replace(target, places=tuple(replace(place, span=span) for place in target.places))
 
 
 def _place(word: str, given_up: set[Path], file_bytes: int) -> Place:

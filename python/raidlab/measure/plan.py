@@ -20,10 +20,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from raidlab.errors import InputError
-from raidlab.measure.asked import Asked, Budget
-from raidlab.measure.drive import Drive
-from raidlab.measure.places import Place, Wanted, short_name, wanted_targets
-from raidlab.measure.warm_up import fixed_ns
+from raidlab.measure.asked import Budget, Drive, MeasureRequest
+from raidlab.measure.places import Place, TargetSpec, short_name, wanted_targets
 from raidlab.measure.words import Document
 from raidlab.study import LoadedStudy
 from raidlab.study.check import Geometry, chunk_sizes, count_leaves, writes
@@ -45,10 +43,8 @@ class Subject:
 
     Attributes
     ----------
-    name : str
     engine : str
         ``direct`` (plain targets) or ``live`` (an array over them).
-    tree : str
     places : tuple of Place
         One a volume, or what the array's members are dealt over.
     """
@@ -73,7 +69,7 @@ class TargetGeometry(Geometry):
         return {"leaves": len(sizes), "user_bytes": sum(sizes), "storage_efficiency": 1.0}
 
 
-def plan_of(asked: Asked) -> tuple[LoadedStudy, list[Subject]]:
+def plan_of(asked: MeasureRequest) -> tuple[LoadedStudy, list[Subject]]:
     """The study of all that is asked, and its subjects; nothing is opened.
 
     Raises
@@ -98,15 +94,8 @@ def plan_of(asked: Asked) -> tuple[LoadedStudy, list[Subject]]:
     return loaded, subjects
 
 
-def subjects_of(wanted: Sequence[Wanted], *, each: bool) -> list[Subject]:
-    """What is measured by itself.
-
-    Parameters
-    ----------
-    wanted : sequence of Wanted
-    each : bool
-        One target after the other instead of all at once.
-    """
+def subjects_of(wanted: Sequence[TargetSpec], *, each: bool) -> list[Subject]:
+    """What is measured by itself: all targets at once, or one after the other (``each``)."""
     arrays = [target for target in wanted if target.tree is not None]
     if arrays and len(wanted) > 1 and not each:
         raise InputError.one(
@@ -119,7 +108,7 @@ def subjects_of(wanted: Sequence[Wanted], *, each: bool) -> list[Subject]:
     return [Subject(TOTAL, DIRECT, f"independent({len(places)})", places)]
 
 
-def _subject(name: str, target: Wanted) -> Subject:
+def _subject(name: str, target: TargetSpec) -> Subject:
     if target.tree is None:
         return Subject(name, DIRECT, "independent(1)", target.places)
     return Subject(name, ARRAY, target.tree, target.places)
@@ -137,18 +126,7 @@ def _unique(names: list[str]) -> list[str]:
 def study_of(
     subjects: Sequence[Subject], *, words: Sequence[str], seed: int, workload: Document, load: Document, budget: Budget
 ) -> LoadedStudy:
-    """The study that measures these subjects.
-
-    Parameters
-    ----------
-    subjects : sequence of Subject
-    words : sequence of str
-        The targets in the user's words.
-    seed : int
-    workload, load : dict
-        Tables of a study file.
-    budget : Budget
-    """
+    """The study that measures these subjects; ``words`` are the targets in the user's words."""
     document: Document = {
         "name": "measure",
         "title": f"How fast is {', '.join(words)}?",
@@ -158,7 +136,7 @@ def study_of(
         "workload": [workload],
         "load": load,
         "live": {
-            "warmup": {"duration": f"{fixed_ns(budget.warmup, budget.runtime)}ns"},
+            "warmup": {"duration": f"{budget.fixed_warmup_ns}ns"},
             "measure": {"duration": budget.runtime},
             "repeats": budget.repeats,
         },

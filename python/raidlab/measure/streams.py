@@ -9,49 +9,47 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
-from raidlab.measure.turns import CutShortError, Turns, in_turns
-from raidlab.measure.words import in_words_of_flags
+from raidlab.measure.turns import Row, Turns, in_turns
+from raidlab.measure.words import said_of_flag
+from raidlab.results.answer import VERDICTS, Verdict
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
-from raidlab.run.streams import Stream, StreamResult, StreamsRequest, StreamsResult, endpoint, measure_streams
+from raidlab.run.runner import check_ended
+from raidlab.run.streams import StreamResult, StreamsResult, endpoint, measure_streams
 from raidlab.stats import ratio_interval, student
 from raidlab.stats.figure import figure
+from raidlab.study.cell import LiveStream, StreamsCell
 
 TOGETHER = "together"
-_FLAG_OF = {
-    "bytes": "--size",
-    "block_bytes": "--block",
-    "rate_mb_s": "--rate",
-    "buffers": "--buffers",
-    "duration": "--runtime",
-    "data": "--data",
-}
 
 
 @dataclass(frozen=True)
-class StreamsAsked:
+class StreamsPlan:
     """All that a measurement of streams is told.
 
     Attributes
     ----------
-    request : StreamsRequest
+    cell : StreamsCell
         With all streams.
-    repeats : int
     alone : bool
         Also run each stream by itself.
+    keep : bool
+        Leave files that were made.
     """
 
-    request: StreamsRequest
+    cell: StreamsCell
     repeats: int
     alone: bool
+    keep: bool = False
 
 
-def streams_of(ends: Sequence[str], **options: Any) -> list[Stream]:
+def streams_of(
+    ends: Sequence[str], *, size_bytes: int, block_bytes: int, rate_mb_s: float | None = None, buffers: int = 2
+) -> list[LiveStream]:
     """The streams of a list of ends: from, to, from, to.
 
     Raises
@@ -61,44 +59,47 @@ def streams_of(ends: Sequence[str], **options: Any) -> list[Stream]:
     """
     if len(ends) % 2:
         raise InputError.one("FROM TO", "the last stream has no end", value=f"'{ends[-1]}'", accepted="pairs of ends")
-    found: list[Stream] = []
+    found: list[LiveStream] = []
     for source, sink in zip(ends[::2], ends[1::2], strict=True):
         name = f"{source} to {sink}"
         twins = sum(1 for stream in found if stream.name.partition(" #")[0] == name)
         label = f"{name} #{twins + 1}" if twins else name
-        found.append(Stream(label, endpoint(source), endpoint(sink), **options))
+        found.append(
+            LiveStream(
+                name=label,
+                source=endpoint(source),
+                sink=endpoint(sink),
+                bytes=size_bytes,
+                block_bytes=block_bytes,
+                rate_mb_s=rate_mb_s,
+                buffers=buffers,
+            )
+        )
     return found
 
 
-def measure_all_streams(asked: StreamsAsked, *, progress: Progress, stop: StopFlag) -> Turns[str, StreamsResult]:
+def measure_all_streams(plan: StreamsPlan, *, progress: Progress, stop: StopFlag) -> Turns[str, StreamsResult]:
     """Run the streams together and, where asked, each alone, in turns."""
-    requests = {TOGETHER: asked.request}
-    if asked.alone and len(asked.request.streams) > 1:
-        requests |= {stream.name: replace(asked.request, streams=[stream]) for stream in asked.request.streams}
+    cells = {TOGETHER: plan.cell}
+    if plan.alone and len(plan.cell.streams) > 1:
+        cells |= {stream.name: plan.cell.model_copy(update={"streams": [stream]}) for stream in plan.cell.streams}
 
     def run(key: str, _repeat: int) -> StreamsResult:
         try:
-            result = measure_streams(requests[key], lambda _share: not stop())
+            result = measure_streams(cells[key], lambda _share: not stop(), keep=plan.keep)
         except RefusedError as error:
             raise RefusedError(f"FROM TO: {error}") from None
         except CellFailedError as error:
-            raise in_words_of_flags(error, _FLAG_OF, "FROM TO") from None
-        if result.stopped_by or result.interrupted:
-            raise CutShortError(result.stopped_by)
+            raise said_of_flag(error, "FROM TO") from None
+        check_ended(result.stopped_by, interrupted=result.interrupted)
         return result
 
     return in_turns(
-        list(requests),
-        asked.repeats,
-        run,
-        seed=asked.request.seed,
-        title="running streams",
-        progress=progress,
-        stop=stop,
+        list(cells), plan.repeats, run, seed=plan.cell.seed, title="running streams", progress=progress, stop=stop
     )
 
 
-def stream_rows(turns: Turns[str, StreamsResult]) -> list[dict[str, Any]]:
+def stream_rows(turns: Turns[str, StreamsResult]) -> list[Row]:
     """One row a stream when all run together, with its ratio to itself alone; last, all of them together."""
     together = turns.results.get(TOGETHER, [])
     if not together:
@@ -110,30 +111,21 @@ def stream_rows(turns: Turns[str, StreamsResult]) -> list[dict[str, Any]]:
         rows.append({"stream": first.name, **_row(each), **_against_itself(each, alone)})
     if len(rows) > 1:
         rates = [result.mb_s or 0.0 for result in together]
-        rows.append(
-            {
-                "stream": "all",
-                "repeats": len(rates),
-                **figure("throughput_mb_s", sum(rates) / len(rates), student(rates)),
-            }
-        )
+        mean = figure("throughput_mb_s", sum(rates) / len(rates), student(rates))
+        rows.append({"stream": "all", "repeats": len(rates), **mean})
     return rows
 
 
-def _row(each: list[StreamResult]) -> dict[str, Any]:
-    rates = [stream.mb_s or 0.0 for stream in each]
-    elapsed = sum(stream.elapsed_ns for stream in each)
+def _row(each: list[StreamResult]) -> Row:
+    elapsed, size = sum(stream.elapsed_ns for stream in each), sum(stream.bytes for stream in each)
     bound = [stream.bound_by for stream in each]
     late = Histogram.merged(stream.late for stream in each if stream.late is not None)
+    mean = size / elapsed * 1000 if elapsed else None
     return {
         "repeats": len(each),
-        "bytes": sum(stream.bytes for stream in each),
+        "bytes": size,
         "elapsed_ns": elapsed,
-        **figure(
-            "throughput_mb_s",
-            sum(stream.bytes for stream in each) / elapsed * 1000 if elapsed else None,
-            student(rates),
-        ),
+        **figure("throughput_mb_s", mean, student([stream.mb_s or 0.0 for stream in each])),
         "bound_by": max(set(bound), key=bound.count),
         "source_busy_share": sum(stream.source.busy_ns for stream in each) / elapsed if elapsed else None,
         "sink_busy_share": sum(stream.sink.busy_ns for stream in each) / elapsed if elapsed else None,
@@ -142,29 +134,20 @@ def _row(each: list[StreamResult]) -> dict[str, Any]:
     }
 
 
-def _against_itself(each: list[StreamResult], alone: list[StreamResult]) -> dict[str, Any]:
+def _against_itself(each: list[StreamResult], alone: list[StreamResult]) -> Row:
     own, other = [stream.mb_s or 0.0 for stream in each], [stream.mb_s or 0.0 for stream in alone]
+    keys = ("alone_mb_s", "together_percent", "together_percent_low", "together_percent_high")
     pairs = min(len(own), len(other))
     if not pairs or not sum(other):
-        return {
-            "alone_mb_s": None,
-            "together_percent": None,
-            "together_percent_low": None,
-            "together_percent_high": None,
-        }
+        return dict.fromkeys(keys)
     alone_mb_s = sum(other) / len(other)
-    interval = ratio_interval(own[:pairs], other[:pairs])
-    return {
-        "alone_mb_s": alone_mb_s,
-        "together_percent": 100 * (sum(own) / len(own)) / alone_mb_s,
-        "together_percent_low": None if interval is None else 100 * interval[0],
-        "together_percent_high": None if interval is None else 100 * interval[1],
-    }
+    low, high = ratio_interval(own[:pairs], other[:pairs]) or (None, None)
+    shares = (sum(own) / len(own) / alone_mb_s, low, high)
+    return dict(zip(keys, (alone_mb_s, *(share and 100 * share for share in shares)), strict=True))
 
 
-def streams_page_cache(turns: Turns[str, StreamsResult]) -> tuple[str, str] | None:
+def streams_page_cache(turns: Turns[str, StreamsResult]) -> tuple[Verdict, str] | None:
     """The worst that the page cache had of any source."""
-    order = {"PASS": 0, "WARN": 1, "INVALID": 2}
     found = [result.page_cache for results in turns.results.values() for result in results]
     known = [finding for finding in found if finding is not None]
-    return max(known, key=lambda finding: order[finding[0]]) if known else None
+    return max(known, key=lambda finding: VERDICTS.index(finding[0])) if known else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from raidlab.errors import CellFailedError, InputError
 from raidlab.run.interrupt import StopFlag
@@ -20,14 +20,8 @@ from raidlab.study.expand import derive_seed
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
-
-
-class CutShortError(Exception):
-    """What was to be measured ended before its time: by a signal, or by the failure that is given."""
-
-    def __init__(self, failure: str | None) -> None:
-        super().__init__(failure or "interrupted")
-        self.failure = failure
+# A row of the tables that are printed: numbers and words under the names that docs/reference/results.md explains.
+Row = dict[str, Any]
 
 
 @dataclass
@@ -40,7 +34,6 @@ class Turns(Generic[Key, Result]):
         The repeats of each thing that ran to their end, in the order they were run.
     status : str
         ``complete``, ``interrupted`` or ``failed``.
-    failure : str or None
     """
 
     results: dict[Key, list[Result]] = field(default_factory=dict)
@@ -64,13 +57,8 @@ def in_turns(
     ----------
     keys : sequence
         What tells the things apart, in the order of the result.
-    repeats : int
     run : callable
-        ``run(key, repeat)``; raises `CutShortError` where it did not run to its end.
-    seed : int
-    title : str
-    progress : Progress
-    stop : StopFlag
+        ``run(key, repeat)``; raises `CellFailedError`, or `KeyboardInterrupt`, where it did not run to its end.
     """
     turns: Turns[Key, Result] = Turns({key: [] for key in keys})
     progress.begin(title, repeats * len(keys))
@@ -80,11 +68,11 @@ def in_turns(
             random.Random(derive_seed(seed, "order", str(repeat))).shuffle(order)
             for key in order:
                 if stop():
-                    raise CutShortError(None)
+                    raise KeyboardInterrupt
                 turns.results[key].append(run(key, repeat))
                 progress.advance()
-    except CutShortError as cut:
-        turns.status, turns.failure = ("failed", cut.failure) if cut.failure else ("interrupted", None)
+    except KeyboardInterrupt:
+        turns.status = "interrupted"
     except CellFailedError as error:
         # Before the first there is nothing to keep: the error is the whole story.
         if not any(turns.results.values()):

@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from raidlab.results.answer import CellAnswer
 from raidlab.stats.answer import Reason
 from raidlab.stats.warm_up import mser5
-from raidlab.study.units import format_time_ns, parse_time_ns
+from raidlab.study.units import format_time_ns
 
 AUTO = "auto"
 
-_LEAST_NS = 500_000_000
+LEAST_WARM_UP_NS = 500_000_000
 _SECOND_NS = 1_000_000_000
 # MSER-5 takes no series of fewer values; a second is a value, for it is a mean of many already.
-_LEAST_PILOT_NS = 11 * _SECOND_NS
+LEAST_PILOT_NS = 11 * _SECOND_NS
 
 
 @dataclass(frozen=True)
-class Found:
+class WarmUp:
     """What a pilot showed.
 
     Attributes
@@ -46,19 +46,7 @@ class Found:
     settled: bool
 
 
-def fixed_ns(warmup: str, runtime: str) -> int:
-    """The warm-up without a pilot: as said, or a tenth of the runtime and half a second at least."""
-    if warmup != AUTO:
-        return parse_time_ns(warmup)
-    return max(_LEAST_NS, parse_time_ns(runtime) // 10)
-
-
-def wants_pilot(warmup: str, runtime: str) -> bool:
-    """Whether a pilot decides."""
-    return warmup == AUTO and parse_time_ns(runtime) >= _LEAST_PILOT_NS
-
-
-def found_by_pilot(answer: CellAnswer) -> Found:
+def found_by_pilot(answer: CellAnswer) -> WarmUp:
     """Where the beginning of a pilot ends.
 
     Parameters
@@ -70,13 +58,13 @@ def found_by_pilot(answer: CellAnswer) -> Found:
     times, requests = answer["snapshots"]["time_ns"], answer["snapshots"]["requests"]
     # A second that was not whole is no rate.
     rates = [float(count) for time, count in zip(times, requests, strict=True) if int(time) <= elapsed_ns]
-    least_ns = max(_LEAST_NS, elapsed_ns // 10)
+    least_ns = max(LEAST_WARM_UP_NS, elapsed_ns // 10)
     cut = mser5(rates, batch=1)
     if cut.cut is None:
         if cut.reason is not Reason.TOO_FEW_SAMPLES:
             words = f"a pilot of {format_time_ns(elapsed_ns)} had not settled at its end: {cut.sentence.rstrip('.')}"
-            return Found(elapsed_ns, words, settled=False)
-        return Found(least_ns, f"a pilot gave too few seconds to look at: {cut.sentence}", settled=True)
+            return WarmUp(elapsed_ns, words, settled=False)
+        return WarmUp(least_ns, f"a pilot gave too few seconds to look at: {cut.sentence}", settled=True)
     warmup_ns = max(least_ns, cut.cut * _SECOND_NS)
     words = f"MSER-5 cuts {cut.cut} of the {cut.n} seconds of a pilot"
-    return Found(warmup_ns, words, settled=True)
+    return WarmUp(warmup_ns, words, settled=True)

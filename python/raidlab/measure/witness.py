@@ -9,43 +9,33 @@ Invariants:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from raidlab.errors import CellFailedError, InputError, RefusedError
-from raidlab.measure.asked import Asked
-from raidlab.measure.execute import in_words_of, made_members
-from raidlab.measure.plan import DIRECT, Subject, plan_of
-from raidlab.measure.request import measure_request
+from raidlab.measure.asked import MeasureRequest
+from raidlab.measure.execute import in_words_of, made_members, measure_request
+from raidlab.measure.plan import DIRECT, plan_of
+from raidlab.results.facts import ToolDocument
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
-from raidlab.run.witness import Witness, compare_with_fio, fio_version
-from raidlab.study import Cell, expand
+from raidlab.run.witness import compare_with_fio, fio_version
+from raidlab.study import expand
 from raidlab.study.cell import DirectCell
-from raidlab.study.check import count_leaves
 
 DEFAULT_PAIRS = 5
 
 
-@dataclass(frozen=True)
-class Witnessed:
+class PointWithWitness(ToolDocument):
     """One target (or all at once) at one load, and what both tools say of it."""
 
-    subject: str
+    target: str
     load: str
-    witness: Witness
 
 
 def measure_with_witness(
-    asked: Asked, *, progress: Progress | None = None, stop: StopFlag | None = None
-) -> list[Witnessed]:
+    asked: MeasureRequest, *, progress: Progress | None = None, stop: StopFlag | None = None
+) -> list[PointWithWitness]:
     """Measure with fio beside raidlab; the repeats asked for are pairs.
 
-    Parameters
-    ----------
-    asked : Asked
-    progress : Progress, optional
-    stop : StopFlag, optional
-        Ends it; the pairs that are whole are given.
+    Raising ``stop`` ends it; the pairs that are whole are given.
 
     Raises
     ------
@@ -60,35 +50,24 @@ def measure_with_witness(
     if "hold" in asked.load:
         message = "a depth that is searched for is not the same in both tools"
         raise InputError.one("--witness", message, value="--hold", accepted="--depth or --rate")
-    stopped = stop or StopFlag()
-    found: list[Witnessed] = []
-    leaves = {name: count_leaves(tree) for name, tree in loaded.geometry.trees.items()}
-    with made_members(subjects, leaves) as members:
+    stop = stop or StopFlag()
+    found: list[PointWithWitness] = []
+    with made_members(subjects, loaded.geometry.trees) as members:
         for cell in expand(loaded.study, "live", seed=asked.seed).cells:
-            if cell.repeat != 0 or stopped():
+            if cell.repeat != 0 or stop():
                 continue
             subject = next(subject for subject in subjects if subject.name == cell.array.name)
             text = measure_request(loaded, cell, subject, members[subject.name], asked.drive)
-            request = DirectCell.model_validate_json(text)
+            request = DirectCell.model_validate_json(text).model_copy(update={"destroy": list(asked.destroy)})
             try:
-                witness = compare_with_fio(
-                    request.model_copy(update={"destroy": list(asked.destroy)}),
-                    pairs=asked.budget.repeats,
-                    seed=cell.seed,
-                    progress=progress or Silent(),
-                    stop=stopped,
+                both = compare_with_fio(
+                    request, pairs=asked.budget.repeats, seed=cell.seed, progress=progress or Silent(), stop=stop
                 )
             except KeyboardInterrupt:
                 break
             except (RefusedError, CellFailedError) as error:
-                raise type(error)(_said(subject, str(error))) from None
-            found.append(Witnessed(subject.name, _load_words(cell), witness))
+                told = str(error) if str(error).startswith("fio") else in_words_of(subject, error)
+                raise type(error)(told) from None
+            load = f"{cell.load.rate_per_s:g}/s" if cell.load.kind == "open" else f"depth {cell.load.depth}"
+            found.append({"target": subject.name, "load": load, **both})
     return found
-
-
-def _said(subject: Subject, message: str) -> str:
-    return message if message.startswith("fio") else in_words_of(subject, message)
-
-
-def _load_words(cell: Cell) -> str:
-    return f"{cell.load.rate_per_s:g}/s" if cell.load.kind == "open" else f"depth {cell.load.depth}"

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -26,6 +26,7 @@ from raidlab.study.find import did_you_mean
 from raidlab.study.workload import Load, Workload
 
 Document = dict[str, Any]
+Model = TypeVar("Model", bound=BaseModel)
 
 DEFAULT_DEPTH = 32
 WORKLOAD_NAME = "measure"
@@ -49,20 +50,30 @@ _MAIN_KEY = {
 }
 # What the engine says of a remedy that only files for it can ask for.
 _ONLY_IN_FILES = ', or that end "buffered": true'
+# Keys whose flag is called otherwise.
 _FLAG_OF = {
-    "read": "--read",
-    "size": "--size",
-    "address": "--address",
-    "align": "--align",
-    "volumes": "--volumes",
+    **dict.fromkeys(("bytes", "mean", "sd", "sizes"), "--size"),
+    "block_bytes": "--block",
     "depths": "--depth",
-    "hold": "--hold",
+    "duration": "--runtime",
     "open": "--rate",
+    "rate_mb_s": "--rate",
 }
+# Keys of files and streams whose flag is called like them.
+_ALIKE = ("buffers", "count", "data", "io", "lists", "readers")
+
+
+class Flags:
+    """Flags of one kind."""
+
+    @property
+    def given(self) -> list[str]:
+        """The flags that were given."""
+        return [f"--{key}" for key, value in vars(self).items() if value is not None]
 
 
 @dataclass(frozen=True)
-class WorkloadFlags:
+class WorkloadFlags(Flags):
     """What is asked of the targets; None where a flag was not given."""
 
     rw: str | None = None
@@ -71,14 +82,9 @@ class WorkloadFlags:
     size: str | None = None
     align: str | None = None
 
-    @property
-    def given(self) -> list[str]:
-        """The flags that were given."""
-        return [f"--{key}" for key, value in vars(self).items() if value is not None]
-
 
 @dataclass(frozen=True)
-class LoadFlags:
+class LoadFlags(Flags):
     """How hard the targets are driven; None where a flag was not given."""
 
     depth: str | None = None
@@ -86,18 +92,12 @@ class LoadFlags:
     arrival: str | None = None
     hold: str | None = None
 
-    @property
-    def given(self) -> list[str]:
-        """The flags that were given."""
-        return [f"--{key}" for key, value in vars(self).items() if value is not None]
-
 
 def workload_document(flags: WorkloadFlags, *, volumes: int) -> Document:
     """The table ``[[workload]]`` of some flags, valid by the schema.
 
     Parameters
     ----------
-    flags : WorkloadFlags
     volumes : int
         How many targets are measured at once; several get the same number of requests each.
     """
@@ -246,18 +246,18 @@ def known_cpus(cpus: tuple[int, ...]) -> tuple[int, ...]:
     return cpus
 
 
-def in_words_of_flags(error: CellFailedError, flags: Mapping[str, str], otherwise: str) -> CellFailedError:
-    """What the engine says of a key of its own, said of the flag that it came from.
+def said_of_flag(error: CellFailedError, otherwise: str) -> CellFailedError:
+    """An error of the engine about a key of a cell, said of its flag, or of the arguments where it has none.
 
     Examples
     --------
-    >>> told = CellFailedError("streams[0].bytes: 1000 must be a multiple of 4096", "bad_input", "streams[0].bytes")
-    >>> str(in_words_of_flags(told, {"bytes": "--size"}, "FROM TO"))
-    '--size: 1000 must be a multiple of 4096'
+    >>> told = CellFailedError("streams[0].block_bytes: 7 is too little", "bad_input", "streams[0].block_bytes")
+    >>> str(said_of_flag(told, "FROM TO"))
+    '--block: 7 is too little'
     """
     key = re.sub(r"\[\d+\]$", "", error.key).rpartition(".")[2]
-    told = str(error).removeprefix(f"{error.key}: ").removesuffix(_ONLY_IN_FILES)
-    return CellFailedError(f"{flags.get(key, otherwise)}: {told}", error.kind)
+    told = str(error.at(_FLAG_OF.get(key, f"--{key}" if key in _ALIKE else otherwise)))
+    return CellFailedError(told.removesuffix(_ONLY_IN_FILES), error.kind)
 
 
 def parse_counts(flag: str, text: str) -> tuple[int, ...]:
@@ -282,17 +282,6 @@ def parse_word(flag: str, text: str, known: Sequence[str]) -> str:
     return text
 
 
-def size_document(flag: str, text: str) -> Document:
-    """A size, valid by the study's schema."""
-    try:
-        workload = Workload.model_validate({"name": "size", "read": 1.0, "size": parse_kind(text)})
-    except ValidationError as error:
-        mistake = next(explain(Workload, {"size": parse_kind(text)}, error))
-        value = None if mistake.value is None else repr(mistake.value)
-        raise InputError.one(flag, mistake.message, value=value or f"'{text}'", accepted=mistake.accepted) from None
-    return workload.size.model_dump()
-
-
 def parse_with(read: Callable[[str], int], flag: str, text: str, accepted: str) -> int:
     """Read a size or a time, with an error that names the flag."""
     try:
@@ -301,10 +290,10 @@ def parse_with(read: Callable[[str], int], flag: str, text: str, accepted: str) 
         raise InputError.one(flag, str(error), value=f"'{text}'", accepted=accepted) from None
 
 
-def validated(model: type[BaseModel], document: Document) -> None:
-    """Refuse what the schema refuses, by the names of the flags."""
+def validated(model: type[Model], document: Document) -> Model:
+    """What a document says; what the schema refuses is refused by the names of the flags."""
     try:
-        model.model_validate(document)
+        return model.model_validate(document)
     except ValidationError as error:
         problems = []
         for mistake in explain(model, document, error):
@@ -312,7 +301,7 @@ def validated(model: type[BaseModel], document: Document) -> None:
             inner = ".".join(str(step) for step in mistake.place[1:] if isinstance(step, str))
             message = f"{inner}: {mistake.message}" if inner else mistake.message
             value = None if mistake.value is None else repr(mistake.value)
-            problems.append(Problem("", _FLAG_OF.get(key, key), message, value, mistake.accepted))
+            problems.append(Problem("", _FLAG_OF.get(key, f"--{key}"), message, value, mistake.accepted))
         raise InputError(problems) from None
 
 

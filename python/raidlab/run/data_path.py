@@ -55,7 +55,6 @@ def data_path(section: Modelled, array: Array, tree: Tree, streams: int = 0) -> 
     ----------
     section : Modelled
         What the study says of the target.
-    array : Array
     tree : dict
         Its tree, as the engine writes it.
     streams : int

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from raidlab.errors import Problem
 from raidlab.run.request import cell_request
 from raidlab.run.stream_cells import MODELLED
 from raidlab.study import Cell, LoadedStudy, LoadPoint, expand, make_cell
+from raidlab.study.cell import Opaque, study_key
 from raidlab.study.expand import NULL, expand_null
 from raidlab.study.places import Place
 from raidlab.study.workload import Workload
@@ -27,31 +27,19 @@ from raidlab.study.workload import Workload
 _ANY_TARGET_NS = 10**9
 _WHERE = {NULL: "members of live.memory_member_size, to bound raidlab's own cost"}
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-# What a cell has and a study has not, and what of the study it is worked out from.
-_WORKED_OUT = {
-    "depth": "depths",
-    "rate_per_s": "rates_per_s",
-    "total_bytes": "fill",
-    "offset_bytes": "begin",
-    "block_bytes": "size",
-}
 
 
 def dry_problems(
-    loaded: LoadedStudy, target: str, *, members: list[dict[str, Any]], sector_bytes: int, seed: int, quick: bool
+    loaded: LoadedStudy, target: str, *, members: list[Opaque], sector_bytes: int, seed: int, quick: bool
 ) -> list[Problem]:
     """What the engine would not run of a study on one target.
 
     Parameters
     ----------
-    loaded : LoadedStudy
     target : str
         ``sim``, ``original``, ``emulated``, ``live``, or ``null`` for raidlab's own cost.
     members : list of dict
         One member that stands for all; nothing that would have to be opened.
-    sector_bytes : int
-    seed : int
-    quick : bool
 
     Returns
     -------
@@ -109,7 +97,10 @@ def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
     """The place in the study file of a key of the cell: the same key, in the table that part of the cell is from."""
     study = loaded.study
     keys: list[str | int] = [name or int(number) for name, number in _STEP.findall(key)]
-    head, rest = (keys[0] if keys else ""), tuple(_WORKED_OUT.get(str(step), step) for step in keys[1:])
+    head, rest = (
+        (keys[0] if keys else ""),
+        tuple(study_key(step) if isinstance(step, str) else step for step in keys[1:]),
+    )
     workload = ("workload", next(index for index, one in enumerate(study.workload) if one.name == cell.workload.name))
     array = ("array", next(index for index, one in enumerate(study.array) if one.name == cell.array.name))
     section = "live" if cell.target == NULL else cell.target

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Protocol
 
+from raidlab.study.cell import ConnectionEnd
+
 # A connection that is opened when the cell is run.
-NOT_YET = {"kind": "connection", "descriptor": -1}
+NOT_YET = ConnectionEnd(descriptor=-1)
 
 
 class FarMachine(Protocol):
@@ -37,12 +39,12 @@ def connected(request: str, machine: FarMachine | None) -> Iterator[str]:
     CellFailedError
         When the machine does not take it.
     """
-    if machine is None or f'"{NOT_YET["kind"]}"' not in request:
+    if machine is None or f'"{NOT_YET.kind}"' not in request:
         yield request
         return
     document = json.loads(request)
     with ExitStack() as held:
         for stream in document.get("streams", []):
-            if stream["sink"] == NOT_YET:
+            if stream["sink"] == NOT_YET.model_dump():
                 stream["sink"]["descriptor"] = held.enter_context(machine.taking(stream["bytes"]))
         yield json.dumps(document, sort_keys=True)

@@ -23,9 +23,9 @@ from raidlab.formats.fio.places import BLOCK, FILE
 from raidlab.histogram import Histogram
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.progress import Progress, Silent
-from raidlab.run.request import text_of
+from raidlab.run.request import one_request
 from raidlab.run.runner import Answer, run_request
-from raidlab.study.cell import ClosedLoad, DirectCell, Limit
+from raidlab.study.cell import DirectCell, text_of
 
 # _IO(0x12, 97): let go of what the page cache holds of a block device.
 _BLKFLSBUF = 0x1261
@@ -51,7 +51,6 @@ class JobResult:
 
     Attributes
     ----------
-    requests, bytes : int
     iops, throughput_mb_s : float
         Sums of the lanes' own, which ran at once.
     response : Histogram
@@ -91,12 +90,6 @@ class JobResult:
 @dataclass
 class JobFileRun:
     """A run of an imported job file.
-
-    Parameters
-    ----------
-    imported : Import
-    progress : Progress
-    stop : StopFlag
 
     Attributes
     ----------
@@ -144,8 +137,7 @@ class JobFileRun:
             if not all(os.path.exists(part.path) for part in lane.parts):  # noqa: PTH110 - also for odd names
                 files = "a file" if len(lane.parts) == 1 else f"{len(lane.parts)} files"
                 self.progress.note(f"[{lane.job.title}] making and filling {files}")
-            once = {"load": ClosedLoad(depth=1), "workers": 1, "warmup": Limit(), "measure": Limit(requests=1)}
-            answer = self._ask(lane, lane.cell.model_copy(update=once))
+            answer = self._ask(lane, one_request(lane.cell))
             if answer.get("interrupted"):
                 raise KeyboardInterrupt
 

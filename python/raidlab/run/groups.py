@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from raidlab.errors import InputError, Problem
-from raidlab.results.facts import Member
 from raidlab.run.targets import Target
 from raidlab.study import LoadedStudy
 from raidlab.study.check import count_leaves
@@ -67,8 +66,3 @@ def places_told(target: Target) -> list[str]:
     if target.groups:
         return [f"{'/'.join(group.names)} ({len(group.members)})" for group in target.groups]
     return [str(place.path or place.kind) for place in target.places]
-
-
-def unused_member(kind: str, path: str | None) -> Member:
-    """What is known of a member that no array has."""
-    return {"kind": kind, "path": path, "io": "unused", "disks": []}

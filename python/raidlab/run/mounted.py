@@ -7,8 +7,6 @@ Invariants:
 
 - Files lie in a fresh subdirectory of raidlab's own in each directory, and are gone when the run is.
 - Every set of files is written once and read by all cells that ask for it; it depends on the root seed alone.
-- What the page cache had of a file is counted by the engine when it was opened, and is judged in every cell; so is
-  whether reading a file again was faster than reading it first.
 """
 
 from __future__ import annotations
@@ -18,28 +16,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
-
-import numpy as np
+from typing import cast
 
 from raidlab.directory import Directory
 from raidlab.errors import CellFailedError
-from raidlab.histogram import Times
-from raidlab.results.answer import CellAnswer, CheckAnswer, FileAccess, FileSizes, Snapshots, Tally
 from raidlab.results.facts import Member
-from raidlab.run.files import FilesRead, FilesRequest, FilesResult, MadeFiles, result_of
+from raidlab.run.files import FilesResult, measure_files
 from raidlab.run.members import made_folders
 from raidlab.run.placement import placement
-from raidlab.run.runner import Answer, run_request
 from raidlab.study import Cell, LoadedStudy, budget
+from raidlab.study.cell import FilesCell, FilesMeasure, FilesWarmup, MadeFiles, text_of
 from raidlab.study.expand import is_run
 from raidlab.study.workload import Workload
-
-ENGINE = "files"
-# The same file read again this much faster did not come from where it came from first.
-_FASTER_AGAIN = 1.5
-_LEAST_READ_AGAIN = 20
-_NS_PER_S = 1_000_000_000
 
 
 def on_live(loaded: LoadedStudy, directories: int) -> LoadedStudy:
@@ -47,7 +35,6 @@ def on_live(loaded: LoadedStudy, directories: int) -> LoadedStudy:
 
     Parameters
     ----------
-    loaded : LoadedStudy
     directories : int
         How many are given; 0 for other live targets.
     """
@@ -98,7 +85,6 @@ class MountedFiles:
         The root seed.
     volume_bytes : int
         How much of each directory may be used.
-    quick : bool
 
     Attributes
     ----------
@@ -134,8 +120,8 @@ class MountedFiles:
             Where the run is to stop.
         """
         for workload in self.sets():
-            request = FilesRequest(self._made(workload), seed=self.seed, readers=0)
-            result = result_of(run_request(request.text(), lambda _share: not is_stopped()))
+            cell = FilesCell(files=self._made(workload), seed=self.seed, readers=0)
+            result = measure_files(cell, lambda _share: not is_stopped())
             if result.interrupted:
                 raise KeyboardInterrupt
             if result.stopped_by or result.fill is None:
@@ -181,20 +167,20 @@ class MountedFiles:
         files = cell.workload.files
         assert files is not None, "only whole files are read from directories"
         spent = budget(self.loaded.study, "live", quick=self.quick)
-        wanted = spent.measure.requests
-        return FilesRequest(
-            self._made(cell.workload),
-            seed=self.seed,
-            readers=max(cell.load.depth, 1),
-            lists=files.lists,
-            order=files.order,
-            verify=self.loaded.study.live.verify,
-            # The kernel goes on remembering directories, as it does for whoever uses them; of files it is counted.
-            drop_caches=False,
-            warmup_files=spent.warmup.requests or 0,
-            measure_files=wanted,
-            duration=spent.measure.duration,
-        ).text()
+        return text_of(
+            FilesCell(
+                files=self._made(cell.workload),
+                seed=self.seed,
+                readers=max(cell.load.depth, 1),
+                lists=files.lists,
+                order=files.order,
+                verify=self.loaded.study.live.verify,
+                # The kernel goes on remembering directories, as it does for whoever uses them; of files it is counted.
+                drop_caches=False,
+                warmup=FilesWarmup(files=spent.warmup.requests or 0),
+                measure=FilesMeasure(files=spent.measure.requests, duration=spent.measure.duration),
+            )
+        )
 
     def _made(self, workload: Workload) -> MadeFiles:
         files = workload.files
@@ -205,7 +191,15 @@ class MountedFiles:
                 pass
         own = [folder / f"files-{number}" for folder in self.folders]
         total = None if files.fill is None else int(files.fill * self.volume_bytes * len(own))
-        return MadeFiles(own, workload.size.model_dump(), files.numbers, files.count, total, sync="end", keep=True)
+        return MadeFiles(
+            directories=own,
+            sizes=workload.size,
+            numbers=files.numbers,
+            count=files.count,
+            total_bytes=total,
+            sync="end",
+            keep=True,
+        )
 
 
 @contextmanager
@@ -223,146 +217,3 @@ def _identity(workload: Workload) -> str:
     assert files is not None, "the caller looked"
     said = [workload.size.model_dump(), files.numbers, files.count, files.fill]
     return json.dumps(said, sort_keys=True)
-
-
-def answer_of_files(answer: Answer) -> CellAnswer:
-    """An answer of the engine ``files`` as that of a cell: a file is what a request is elsewhere."""
-    result = result_of(answer)
-    read = result.read
-    tally = _tally(answer["read"])
-    nothing: Tally = {
-        "requests": 0,
-        "bytes": 0,
-        "failed": 0,
-        "response": _EMPTY,
-        "service": _EMPTY,
-        "response_mean_ns": 0.0,
-        "service_mean_ns": 0.0,
-    }
-    by_directory = result.directory[read.records["file"]]
-    return {
-        "engine": ENGINE,
-        "seed": answer["seed"],
-        "elapsed_ns": read.elapsed_ns,
-        "requests": read.files,
-        "tasks": read.files,
-        "depth": read.in_flight,
-        "read": tally,
-        "write": nothing,
-        "all": tally,
-        "members": [
-            {
-                "leaf": number,
-                "reads": int((by_directory == number).sum()),
-                "writes": 0,
-                "read_bytes": int(read.records["size_bytes"][by_directory == number].sum()),
-                "write_bytes": 0,
-            }
-            for number in range(len(result.facts["directories"]))
-        ],
-        "stations": [],
-        "snapshots": _snapshots(read),
-        "files": {
-            "files": read.files,
-            "open_mean_ns": read.open_mean_ns,
-            "first_byte_mean_ns": read.first_byte_mean_ns,
-            "accesses": _accesses(read),
-            "sizes": _by_size(read),
-        },
-        "facts": {"targets": answer["facts"]["directories"], "failed_members": []},
-        "checks": [page_cache_check(read), *_read_again(read), *result.checks],
-        "stopped_by": answer["stopped_by"],
-        "interrupted": answer["interrupted"],
-    }
-
-
-_EMPTY: Times = {"value_ns": [], "count": []}
-
-
-def _tally(read: dict[str, Any]) -> Tally:
-    return {
-        "requests": read["files"],
-        "bytes": read["bytes"],
-        "failed": 0,
-        "response": read["total"],
-        "service": read["total"],
-        "response_mean_ns": read["total_mean_ns"],
-        "service_mean_ns": read["total_mean_ns"],
-    }
-
-
-def _accesses(read: FilesRead) -> list[FileAccess]:
-    """What was asked of the file system for a file, by name: what that asks of its disks only it knows."""
-    opened: FileAccess = {"name": "open", "count": read.files, "bytes": 0, "found": 0, "mean_ns": read.open_mean_ns}
-    rest_ns = max(read.total_mean_ns - read.open_mean_ns, 0.0)
-    found = read.cached_files
-    data: FileAccess = {"name": "read", "count": read.files, "bytes": read.bytes, "found": found, "mean_ns": rest_ns}
-    return [opened, data]
-
-
-def _by_size(read: FilesRead) -> FileSizes:
-    sizes, where = np.unique(read.records["size_bytes"], return_inverse=True)
-    files = np.bincount(where, minlength=len(sizes)).astype(np.uint64)
-    times = np.zeros(len(sizes), dtype=np.uint64)
-    np.add.at(times, where, read.records["total_ns"])
-    return {"size_bytes": sizes, "files": files, "time_ns": times}
-
-
-def _snapshots(read: FilesRead) -> Snapshots:
-    """A row a second, as other engines keep it: files that ended in it."""
-    ends = read.records["start_ns"] + read.records["total_ns"]
-    if not len(ends):
-        return {"time_ns": [], "requests": [], "bytes": [], "response_sum_ns": []}
-    seconds = ((ends - read.records["start_ns"].min()) // _NS_PER_S).astype(np.int64)
-    count = int(seconds.max()) + 1
-
-    def summed(column: Any) -> list[int]:
-        found = np.zeros(count, dtype=np.uint64)
-        np.add.at(found, seconds, column)
-        return [int(value) for value in found]
-
-    return {
-        "time_ns": [second * _NS_PER_S for second in range(count)],
-        "requests": summed(np.ones(len(ends), dtype=np.uint64)),
-        "bytes": summed(read.records["size_bytes"]),
-        "response_sum_ns": summed(read.records["total_ns"]),
-    }
-
-
-def page_cache_check(read: FilesRead) -> CheckAnswer:
-    """What the kernel says was in the page cache of files that had been opened and not yet read."""
-    verdict, evidence = read.page_cache
-    how = "cachestat, or mincore, of every file when it had been opened and before it was read"
-    mend = "" if verdict == "PASS" else "Name a directory on a disk: a file system in memory is its own page cache."
-    return {"name": "page_cache", "verdict": verdict, "evidence": f"{evidence} ({how}).", "mend": mend}
-
-
-def _read_again(read: FilesRead) -> Iterator[CheckAnswer]:
-    """Files that were read more than once in a cell, the later times against the first."""
-    first, again = again_and_first(read)
-    if len(first) < _LEAST_READ_AGAIN:
-        return
-    ratio = float(np.median(first) / max(float(np.median(again)), 1.0))
-    evidence = (
-        f"Reading {len(first)} files again took {np.median(again) / 1e6:.3g} ms by the median, reading them first "
-        f"{np.median(first) / 1e6:.3g} ms."
-    )
-    is_faster = ratio > _FASTER_AGAIN
-    mend = "Something below the file system remembers: losetup --direct-io=on, or more files than it holds."
-    yield {
-        "name": "read_again",
-        "verdict": "WARN" if is_faster else "PASS",
-        "evidence": evidence,
-        "mend": mend if is_faster else "",
-    }
-
-
-def again_and_first(read: FilesRead) -> tuple[Any, Any]:
-    """Times of the first reading of files that were read again, and of their later readings."""
-    order = np.argsort(read.records["start_ns"], kind="stable")
-    files, times = read.records["file"][order], read.records["total_ns"][order]
-    _, firsts, counts = np.unique(files, return_index=True, return_counts=True)
-    is_first = np.zeros(len(files), dtype=bool)
-    is_first[firsts] = True
-    is_again = np.isin(files, files[firsts[counts > 1]])
-    return times[is_first & is_again], times[~is_first]

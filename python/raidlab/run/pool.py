@@ -20,10 +20,14 @@ from collections.abc import Hashable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
 
 from raidlab.errors import CellFailedError
 from raidlab.run.interrupt import StopFlag, holding_signals
-from raidlab.run.runner import Answer, run_request
+from raidlab.run.runner import Done, cell_answer, run_request
+
+if TYPE_CHECKING:
+    from raidlab.results.answer import CellAnswer
 
 _LOOK_EVERY_S = 0.1
 # So long after a worker's end its answer may still be under way.
@@ -39,7 +43,6 @@ class PoolRunner:
 
     Parameters
     ----------
-    stop : StopFlag
     workers : int, optional
         How many processes; one a processor by default.
     """
@@ -55,7 +58,7 @@ class PoolRunner:
             self._pool = ProcessPoolExecutor(
                 workers or usable_cpus(), mp_context=context, initializer=_listen, initargs=(until_stop, until_exit)
             )
-        self._running: dict[Future[Answer | None], Hashable] = {}
+        self._running: dict[Future[CellAnswer | None], Hashable] = {}
         self._is_broken = False
 
     def submit(self, key: Hashable, request: str) -> None:
@@ -67,11 +70,11 @@ class PoolRunner:
             except BrokenProcessPool:
                 raise self._died(key) from None
 
-    def next_done(self) -> tuple[Hashable, Answer] | None:
+    def next_done(self) -> Done | None:
         """Wait for the next answer, whichever it is."""
         if not self._running:
             return None
-        done: set[Future[Answer | None]] = set()
+        done: set[Future[CellAnswer | None]] = set()
         died_s = None
         while not done:
             if self._stop():
@@ -101,7 +104,7 @@ class PoolRunner:
         self._pool._result_queue._writer.close()  # type: ignore[attr-defined]
         return CellFailedError(f"{key}: {_DIED}")
 
-    def close(self) -> list[tuple[Hashable, Answer]]:
+    def close(self) -> list[Done]:
         """Cancel what has not started, have what is running ended, and give what was finished."""
         begun = [future for future in self._running if not future.cancel()]
         self._stop_end.close()
@@ -145,12 +148,12 @@ def _wait_for_end(pipe: Connection) -> None:
         return
 
 
-def _work(request: str) -> Answer | None:
+def _work(request: str) -> CellAnswer | None:
     """Run one request; None when it was ended early."""
     if _ended.is_set():
         return None
     answer = run_request(request, lambda _share: not _ended.is_set())
-    return None if answer.get("interrupted") else answer
+    return None if answer.get("interrupted") else cell_answer(answer)
 
 
 def usable_cpus() -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from raidlab.errors import shown
 
@@ -24,8 +24,8 @@ _REDRAWS_PER_S = 4
 _PLAIN_LINE_EVERY_S = 2.0
 
 
-class Progress(Protocol):
-    """What a run tells about itself."""
+class Progress:
+    """What a run tells about itself; this one tells nobody: for notebooks and tests."""
 
     def begin(self, title: str, total: int) -> None:
         """A new stretch of work of ``total`` steps begins."""
@@ -40,23 +40,10 @@ class Progress(Protocol):
         """The stretch is over, done or not."""
 
 
-class Silent:
-    """Tells nothing: for notebooks and tests."""
-
-    def begin(self, title: str, total: int) -> None:
-        """Nothing."""
-
-    def advance(self) -> None:
-        """Nothing."""
-
-    def note(self, text: str) -> None:
-        """Nothing."""
-
-    def end(self) -> None:
-        """Nothing."""
+Silent = Progress
 
 
-class PlainLines:
+class PlainLines(Progress):
     """One line for every tenth of the work."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -102,7 +89,7 @@ class PlainLines:
             print(shown(text), file=self._stream, flush=True)
 
 
-class Bar:
+class Bar(Progress):
     """A bar with the time left."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -114,24 +101,17 @@ class Bar:
 
     def begin(self, title: str, total: int) -> None:
         """Draw an empty bar."""
+        from rich import progress as rich
         from rich.console import Console
         from rich.markup import escape
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+        self._bar = rich.Progress(
+            rich.TextColumn("{task.description}"),
+            rich.BarColumn(bar_width=None),
+            rich.MofNCompleteColumn(),
+            rich.TimeElapsedColumn(),
+            rich.TextColumn("left"),
+            rich.TimeRemainingColumn(),
             console=Console(file=self._stream),
             refresh_per_second=_REDRAWS_PER_S,
         )

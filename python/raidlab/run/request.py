@@ -10,14 +10,12 @@ Invariants:
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
 from raidlab.run.members import device_bytes
-from raidlab.run.stream_cells import MODELLED, live_streams, simulated_streams, streams_of
+from raidlab.run.stream_cells import MODELLED, live_streams, streams_of, with_streams
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.cell import (
     ArrayCell,
@@ -29,69 +27,66 @@ from raidlab.study.cell import (
     DirectCell,
     HeldLoad,
     Limit,
+    Opaque,
     OpenLoad,
     PoissonArrival,
     RecordedArrival,
     UniformArrival,
+    text_of,
 )
 from raidlab.study.expand import NULL, Budget, load_of
 from raidlab.study.schema import Policy
 from raidlab.study.target import Amount, FileSystem
-from raidlab.study.words import Table
 from raidlab.study.workload import DrawnRequests, FixedSize, Load, TraceReplay, UniformAddress, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
 # depth 1 would be spent before depth 256 has started. So both parts grow with the depth.
 WARMUP_ROUNDS = 4
 MEASURE_ROUNDS = 20
-
-
-def text_of(cell: Table) -> str:
-    """The JSON text of a cell, with sorted keys; what is None is not written."""
-    return json.dumps(cell.model_dump(exclude_none=True), sort_keys=True)
+# What plain targets do not do: the key, what is wrong with it, what does.
+_NOT_DIRECT = (
+    (
+        "streams",
+        "streams do not run on plain targets",
+        "'raidlab measure streams' for streams between any two ends",
+    ),
+    ("files", "whole files are not read from plain targets", "'raidlab measure files' for files on a file system"),
+    ("trace", "a trace is not replayed on plain targets", "'raidlab run', on an array of one member"),
+)
 
 
 def cell_request(
     loaded: LoadedStudy,
     cell: Cell,
     *,
-    members: list[dict[str, Any]],
+    members: list[Opaque],
     sector_bytes: int,
     quick: bool,
     hold_target_ns: int | None = None,
     once: bool = False,
 ) -> str:
-    """The request for one cell.
+    """The text of one cell.
 
     Parameters
     ----------
-    loaded : LoadedStudy
-    cell : Cell
     members : list of dict
         One a leaf, or exactly one that stands for all.
-    sector_bytes : int
-    quick : bool
     hold_target_ns : int, optional
         The target of a cell whose load is a held percentile.
     once : bool
         A single request, to have the members opened and filled.
-
-    Returns
-    -------
-    str
-        JSON text.
     """
     study = loaded.study
-    policy = cell.array.policy or study.policy
+    policy = cell_policy(cell.array.policy or study.policy)
     if cell.workload.streams is not None and cell.target not in MODELLED and not once:
-        return json.dumps(live_streams(loaded, cell, policy, members, sector_bytes, quick=quick), sort_keys=True)
+        return text_of(live_streams(loaded, cell, policy, members, sector_bytes, quick=quick))
     live = cell.target in ("live", NULL, "emulated")
     request = ArrayCell(
         engine="live" if live else "sim",
         seed=cell.seed,
         sector_bytes=sector_bytes,
         tree=loaded.geometry.trees[cell.array.name],
-        policy=cell_policy(policy),
+        policy=policy,
         members=members,
         load=cell_load(load_of(study, cell.array, cell.workload), cell, hold_target_ns),
         pair_pricing=study.pair_pricing(cell.target, cell.array) if cell.target not in ("live", NULL) else None,
@@ -99,37 +94,36 @@ def cell_request(
         speed=study.emulated.speed if cell.target == "emulated" else None,
         measure=Limit(requests=1),
     )
-    asked: dict[str, Any] = {"workload": _any_request(cell.workload, sector_bytes)}
-    if not once:
-        asked = _asked(loaded, cell, sector_bytes, members, quick=quick)
+    if once:
+        request = request.model_copy(update={"workload": _any_request(cell.workload, sector_bytes)})
+    else:
+        request = _with_work(request, loaded, cell, sector_bytes, quick=quick)
     if not live:
         section = study.sim if cell.target == "sim" else study.original
         assert section is not None, "checked when the study was loaded"
-        streams = streams_of(cell) if cell.workload.streams is not None else []
-        path = data_path(section, cell.array, loaded.geometry.trees[cell.array.name], len(streams))
-        asked |= {"host": section.host, "path": path}
-        if streams:
-            asked |= simulated_streams(loaded, cell, section, path, sector_bytes, quick=quick)
-    return text_of(request.model_copy(update=asked))
+        count = len(streams_of(cell)) if cell.workload.streams is not None else 0
+        path = data_path(section, cell.array, loaded.geometry.trees[cell.array.name], count)
+        request = request.model_copy(update={"host": section.host, "path": path})
+        if count:
+            request = with_streams(request, loaded, cell, section, sector_bytes=sector_bytes, quick=quick)
+    return text_of(request)
 
 
-def _asked(
-    loaded: LoadedStudy, cell: Cell, sector_bytes: int, members: list[dict[str, Any]], *, quick: bool
-) -> dict[str, Any]:
+def _with_work(request: ArrayCell, loaded: LoadedStudy, cell: Cell, sector_bytes: int, *, quick: bool) -> ArrayCell:
     """What a cell asks for, and how much of it: requests drawn, those of a trace, or whole files."""
     study, workload = loaded.study, cell.workload
     spent = budget(study, cell.target, quick=quick)
-    warmup, measure = amounts(workload, spent, max(cell.load.depth, 1))
     if workload.trace is not None:
         warmup, measure = trace_amounts(workload.trace, spent, quick=quick)
         trace = workload.trace.model_copy(update={"file": str(loaded.trace_file(workload.trace))})
-        return {"trace": trace, "warmup": warmup, "measure": measure}
-    asked: dict[str, Any] = {"workload": workload, "warmup": warmup, "measure": measure}
+        return request.model_copy(update={"trace": trace, "warmup": warmup, "measure": measure})
+    files = None
     if workload.files is not None:
-        facts = loaded.geometry.facts(cell.array.name, _member_bytes(loaded, cell, members), sector_bytes)
+        facts = loaded.geometry.facts(cell.array.name, _member_bytes(loaded, cell, request.members), sector_bytes)
         system = study.file_system_on("live" if cell.target == NULL else cell.target)
-        asked["files"] = cell_files(workload, system, int(facts["user_bytes"]))
-    return asked
+        files = cell_files(workload, system, int(facts["user_bytes"]))
+    warmup, measure = amounts(workload, spent, max(cell.load.depth, 1))
+    return request.model_copy(update={"workload": workload, "files": files, "warmup": warmup, "measure": measure})
 
 
 def _any_request(workload: Workload, sector_bytes: int) -> DrawnRequests:
@@ -145,33 +139,15 @@ def direct_request(
     loaded: LoadedStudy,
     cell: Cell,
     *,
-    targets: list[dict[str, Any]],
+    targets: list[Opaque],
     quick: bool,
     hold_target_ns: int | None = None,
 ) -> DirectCell:
-    """The request for a cell of a study over plain targets instead of its array, one a volume.
-
-    Parameters
-    ----------
-    loaded : LoadedStudy
-    cell : Cell
-    targets : list of dict
-        As the direct engine takes them.
-    quick : bool
-    hold_target_ns : int, optional
-    """
-    if cell.workload.streams is not None:
-        place = ("workload", loaded.study.workload.index(cell.workload), "streams")
-        message = "streams do not run on plain targets"
-        raise InputError([loaded.problem(place, message, "'raidlab measure streams' for streams between any two ends")])
-    if cell.workload.files is not None:
-        place = ("workload", loaded.study.workload.index(cell.workload), "files")
-        message = "whole files are not read from plain targets"
-        raise InputError([loaded.problem(place, message, "'raidlab measure files' for files on a file system")])
-    if cell.workload.trace is not None:
-        place = ("workload", loaded.study.workload.index(cell.workload), "trace")
-        message = "a trace is not replayed on plain targets"
-        raise InputError([loaded.problem(place, message, "'raidlab run', on an array of one member")])
+    """The cell of a study over plain targets, one a volume, instead of its array."""
+    for key, message, accepted in _NOT_DIRECT:
+        if getattr(cell.workload, key) is not None:
+            place = ("workload", loaded.study.workload.index(cell.workload), key)
+            raise InputError([loaded.problem(place, message, accepted)])
     spent = budget(loaded.study, cell.target, quick=quick)
     warmup, measure = amounts(cell.workload, spent, max(cell.load.depth, 1))
     return DirectCell(
@@ -184,7 +160,13 @@ def direct_request(
     )
 
 
-def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[dict[str, Any]]) -> int:
+def one_request(cell: DirectCell) -> DirectCell:
+    """The same targets and a single request, to have them opened, claimed, made and filled."""
+    once = {"load": ClosedLoad(depth=1), "workers": 1, "warmup": Limit(), "measure": Limit(requests=1)}
+    return cell.model_copy(update=once)
+
+
+def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[Opaque]) -> int:
     """The size of an array's members, of which files fill a share."""
     if cell.target in MODELLED:
         return loaded.geometry.device(cell.target, cell.array.name).capacity_bytes

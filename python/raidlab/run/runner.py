@@ -8,26 +8,34 @@ Invariants:
 - A cell that was ended early is not like the others: `next_done` never hands it out.
 - A cell may be run again only for what its host did, never for what it gave; how often is in its record. Each time its
   clock goes at half the speed: what a host is late by is then half as much of the disks' own time.
+- What a resumed run knows never reaches the engine (`Remembered`).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from raidlab.errors import CellFailedError, RefusedError
 
 if TYPE_CHECKING:
+    from raidlab.results.answer import CellAnswer
     from raidlab.run.far import FarMachine
     from raidlab.run.interrupt import StopFlag
 
-Answer = dict[str, Any]
 LATENESS = "lateness"
 # Of the disks' mean service time: what the engine accepts of the 99th percentile.
 PROMPT_SHARE = 0.02
 _SLOWER = 0.5
+_KEY = re.compile(r"(\w+\[\d+\][\w.]*): ")
+
+# As an engine gives it: each has its own words (docs/internals/cell-contract.md).
+Answer = dict[str, Any]
+OnProgress = Callable[[float], bool]
+Done = tuple[Hashable, "CellAnswer"]
 
 
 class Runner(Protocol):
@@ -36,15 +44,15 @@ class Runner(Protocol):
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
 
-    def next_done(self) -> tuple[Hashable, Answer] | None:
+    def next_done(self) -> Done | None:
         """Wait for the next answer; None when nothing is queued."""
 
-    def close(self) -> list[tuple[Hashable, Answer]]:
+    def close(self) -> list[Done]:
         """Drop what is queued, end what is running, and give the answers that were not fetched; may be called again."""
 
 
-def run_request(request: str, on_progress: Callable[[float], bool] | None = None) -> Answer:
-    """Run one request on the engine.
+def run_request(request: str, on_progress: OnProgress | None = None) -> Answer:
+    """Run one request, and give the answer as its engine gives it.
 
     Raises
     ------
@@ -56,20 +64,45 @@ def run_request(request: str, on_progress: Callable[[float], bool] | None = None
     try:
         return dict(_core.run_cell(request, on_progress))
     except _core.CellError as error:
-        if error.kind == "refused":
-            raise RefusedError(str(error)) from None
-        raise CellFailedError(str(error), kind=error.kind, key=error.key) from None
+        failure = RefusedError if error.kind == "refused" else CellFailedError
+        raise failure(str(error), error.kind, error.key) from None
+
+
+def cell_answer(answer: Answer) -> CellAnswer:
+    """An engine's answer in the one shape of a cell."""
+    if answer.get("engine") not in ("files", "streams"):
+        return cast("CellAnswer", answer)
+    # Not at the head: the simulator's workers import this module, and need nothing that this one imports.
+    from raidlab.run.answers import answer_of_files, answer_of_streams
+
+    return answer_of_files(answer) if answer["engine"] == "files" else answer_of_streams(answer)
+
+
+def check_ended(stopped_by: str | None, *, interrupted: bool) -> None:
+    """Refuse the answer to a request that did not run to its end.
+
+    Raises
+    ------
+    CellFailedError
+        With what stopped it.
+    KeyboardInterrupt
+        Where it was to stop.
+    """
+    if stopped_by:
+        key = _KEY.match(stopped_by)
+        raise CellFailedError(stopped_by, "stopped", key[1] if key else "")
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 class InlineRunner:
     """One request at a time, in this process, in the order they were submitted: for live targets.
 
-    Two live cells at once would share the disks and measure each other. A cell that was ended early is not like the
-    others: it ends the run, and what it measured till then is given by `close`, marked as interrupted.
+    Two live cells at once would share the disks and measure each other. A cell that was ended early ends the run, and
+    what it measured till then is given by `close`, marked as interrupted.
 
     Parameters
     ----------
-    stop : StopFlag
     machine : FarMachine, optional
         Where streams to another machine go.
     tries : int
@@ -84,14 +117,14 @@ class InlineRunner:
     def __init__(self, stop: StopFlag, machine: FarMachine | None = None, tries: int = 1) -> None:
         self._queue: deque[tuple[Hashable, str]] = deque()
         self._stop, self._machine, self._tries = stop, machine, tries
-        self._cut: list[tuple[Hashable, Answer]] = []
+        self._cut: list[Done] = []
         self.again = 0
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
         self._queue.append((key, request))
 
-    def next_done(self) -> tuple[Hashable, Answer] | None:
+    def next_done(self) -> Done | None:
         """Run the next request."""
         if not self._queue:
             return None
@@ -100,19 +133,15 @@ class InlineRunner:
         key, request = self._queue.popleft()
         try:
             answer = self._run(request)
+            if answer.get("requests", answer.get("bytes")) and (answer.get("stopped_by") or answer.get("interrupted")):
+                self._cut.append((key, cell_answer({**answer, "interrupted": True})))
+            check_ended(answer.get("stopped_by"), interrupted=bool(answer.get("interrupted")))
         except CellFailedError as error:
             raise CellFailedError(f"{key}: {error}", error.kind, error.key) from None
-        if answer.get("requests", answer.get("bytes")) and (answer.get("stopped_by") or answer.get("interrupted")):
-            self._cut.append((key, {**answer, "interrupted": True}))
-        if answer.get("stopped_by"):
-            raise CellFailedError(f"{key}: {answer['stopped_by']}")
-        if answer.get("interrupted"):
-            raise KeyboardInterrupt
-        return key, answer
+        return key, cell_answer(answer)
 
     def _run(self, request: str) -> Answer:
         """Run a request, again and slower where its disks were late for a moment; what it measured decides nothing."""
-        # Not at the head: the simulator's workers import this module, and need nothing that this one imports.
         from raidlab.run.far import connected
 
         number = 0
@@ -131,11 +160,53 @@ class InlineRunner:
                 check["evidence"] += f" Run {number} times{half}: {late} were late."
         return answer
 
-    def close(self) -> list[tuple[Hashable, Answer]]:
+    def close(self) -> list[Done]:
         """Drop what is queued; the cell that was ended early, if one was."""
         self._queue.clear()
         cut, self._cut = self._cut, []
         return cut
+
+
+class Remembered:
+    """A runner before another one, which answers what is known already.
+
+    Answers come in the order in which a run that was never stopped would have given them on the real clock: a cell that
+    is known comes when all that were queued before it are done. So searches go on as they began, and every cell has the
+    place in the order that it would have had.
+
+    Parameters
+    ----------
+    runner : Runner
+        Runs what is not known.
+    answers : mapping
+        What is known, by key.
+    """
+
+    def __init__(self, runner: Runner, answers: Mapping[str, CellAnswer]) -> None:
+        self._runner = runner
+        self._answers = answers
+        self._queue: deque[Hashable] = deque()
+
+    def submit(self, key: Hashable, request: str) -> None:
+        """Queue a request."""
+        self._queue.append(key)
+        if key not in self._answers:
+            self._runner.submit(key, request)
+
+    def next_done(self) -> Done | None:
+        """The next answer: the known one, if it is its turn."""
+        if self._queue and (key := self._queue[0]) in self._answers:
+            self._queue.popleft()
+            return key, self._answers[str(key)]
+        done = self._runner.next_done()
+        if done is not None:
+            self._queue.remove(done[0])
+        return done
+
+    def close(self) -> list[Done]:
+        """Drop what is queued, and give what was finished meanwhile."""
+        self._queue.clear()
+        return self._runner.close()
 
 
 def slower(request: str) -> str:

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from raidlab.histogram import Histogram
 from raidlab.results.answer import CellAnswer
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
-from raidlab.run.mounted import answer_of_files
-from raidlab.run.runner import Answer, Runner
-from raidlab.run.stream_cells import answer_of_streams
+from raidlab.run.runner import Runner
 from raidlab.stats.order import interleaved
 from raidlab.study import Cell, Expansion, HoldTask, LoadPoint, make_cell
 from raidlab.study.expand import IDLE_DEPTH, derive_seed
@@ -53,11 +51,8 @@ class Schedule:
 
     Parameters
     ----------
-    expansion : Expansion
     text_of : callable
         Writes the request of a cell; its second argument is the target of a held percentile.
-    runner : Runner
-    root_seed : int
     """
 
     expansion: Expansion
@@ -95,9 +90,9 @@ class Schedule:
         done = self.runner.next_done()
         return None if done is None else self._outcome(str(done[0]), done[1])
 
-    def _outcome(self, name: str, answer: Answer) -> CellOutcome:
-        self._answers[name] = known = cell_answer(answer)
-        return CellOutcome(self._cells[name], self._orders[name], known)
+    def _outcome(self, name: str, answer: CellAnswer) -> CellOutcome:
+        self._answers[name] = answer
+        return CellOutcome(self._cells[name], self._orders[name], answer)
 
     def _hold_by_adjusting(self) -> Iterator[Outcome]:
         tasks: dict[str, tuple[HoldTask, int]] = {}
@@ -190,13 +185,6 @@ class Schedule:
 
     def _cell(self, task: HoldTask, point: LoadPoint, purpose: str) -> Cell:
         return make_cell(task.target, task.array, task.workload, point, task.repeat, self.root_seed, purpose)
-
-
-def cell_answer(answer: Answer) -> CellAnswer:
-    """What an engine answered, in the one shape of a cell; what a resumed run remembers has it already."""
-    if "all" in answer:
-        return cast("CellAnswer", answer)
-    return answer_of_files(answer) if answer["engine"] == "files" else answer_of_streams(answer)
 
 
 def bytes_per_s(answer: CellAnswer) -> float:

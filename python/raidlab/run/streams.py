@@ -1,21 +1,20 @@
 """Measure sequential streams between memory, files, block devices, arrays and a modelled tape, started together.
 
+What is measured is a `StreamsCell`. What its result means is for whoever shows it.
+
 Invariants:
 
-- Thin on purpose: a request goes to the engine as the contract says, its answer comes back with names. What it means is
-  for whoever shows it.
 - What was measured is returned even if something stopped the run; `stopped_by` says what.
 - Files that were not there before are taken away, unless they are to be kept.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,118 +24,18 @@ from numpy.typing import NDArray
 from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
-from raidlab.run.runner import run_request
+from raidlab.results.answer import CheckAnswer, Verdict
+from raidlab.run.runner import Answer, OnProgress, run_request
+from raidlab.study.cell import BlockEnd, BufferEnd, FileEnd, LiveEnd, NullEnd, StreamsCell, TapeEnd, text_of
 from raidlab.study.units import parse_bytes, parse_time_ns
 
 Column = NDArray[np.uint64]
 
-DEFAULT_BLOCK_BYTES = 256 * 1024
-DEFAULT_TAPE_BUFFER_BYTES = 1024 * 1024
 _MARK, _PAGE_BYTES = b"raidlab member file, version 1\n\0", 4096
 ACCEPTED = "null, memory, tape:RATE (such as tape:10MB or tape:10MB,stop=2s), a file or a block device"
 
 
-@dataclass(frozen=True)
-class Null:
-    """Hands over and takes at once: what remains is the meter."""
-
-    def cell(self) -> dict[str, Any]:
-        """The endpoint in the cell."""
-        return {"kind": "null"}
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Memory of this process, used round and round."""
-
-    size_bytes: int = 64 * 1024 * 1024
-
-    def cell(self) -> dict[str, Any]:
-        """The endpoint in the cell."""
-        return {"kind": "memory", "size_bytes": self.size_bytes}
-
-
-@dataclass(frozen=True)
-class File:
-    """A part of a regular file; written only if raidlab made it, made if it is not there."""
-
-    path: Path
-    offset_bytes: int = 0
-    buffered: bool = False
-
-    def cell(self) -> dict[str, Any]:
-        """The endpoint in the cell."""
-        return {
-            "kind": "file",
-            "path": str(self.path),
-            "offset_bytes": self.offset_bytes,
-            "buffered": self.buffered,
-        }
-
-
-@dataclass(frozen=True)
-class Block:
-    """A part of a block device; written only if it is named in the request's ``destroy``."""
-
-    path: Path
-    offset_bytes: int = 0
-    buffered: bool = False
-
-    def cell(self) -> dict[str, Any]:
-        """The endpoint in the cell."""
-        return {
-            "kind": "block",
-            "path": str(self.path),
-            "offset_bytes": self.offset_bytes,
-            "buffered": self.buffered,
-        }
-
-
-@dataclass(frozen=True)
-class Tape:
-    """Memory at a constant rate, with a buffer; when that runs dry or full it stops, and takes its time to start.
-
-    Attributes
-    ----------
-    mb_s : float
-        Its rate, in MB/s (10^6).
-    buffer : int
-        In bytes.
-    start_stop : int
-        What a stop costs, in nanoseconds.
-    """
-
-    mb_s: float
-    buffer: int = DEFAULT_TAPE_BUFFER_BYTES
-    start_stop: int = 0
-
-    def cell(self) -> dict[str, Any]:
-        """The endpoint in the cell."""
-        return {
-            "kind": "tape",
-            "mb_s": self.mb_s,
-            "buffer": self.buffer,
-            "start_stop": self.start_stop,
-        }
-
-
-@dataclass(frozen=True)
-class Array:
-    """A part of a volume of one of the request's arrays, by its number."""
-
-    array: int = 0
-    volume: int = 0
-    offset_bytes: int = 0
-
-    def cell(self) -> dict[str, Any]:
-        """The endpoint in the cell."""
-        return {"kind": "array", "array": self.array, "volume": self.volume, "offset_bytes": self.offset_bytes}
-
-
-Endpoint = Null | Memory | File | Block | Tape | Array
-
-
-def endpoint(text: str) -> Endpoint:
+def endpoint(text: str) -> LiveEnd:
     """Read an endpoint as one writes it.
 
     Raises
@@ -146,15 +45,15 @@ def endpoint(text: str) -> Endpoint:
 
     Examples
     --------
-    >>> endpoint("memory")
-    Memory(size_bytes=67108864)
+    >>> endpoint("null")
+    NullEnd(kind='null')
     >>> endpoint("tape:10MB,stop=2s")
-    Tape(mb_s=10.0, buffer=1048576, start_stop=2000000000)
+    TapeEnd(mb_s=10.0, buffer=1048576, start_stop=2000000000, kind='tape')
     """
     if text == "null":
-        return Null()
+        return NullEnd()
     if text == "memory":
-        return Memory()
+        return BufferEnd()
     if text.startswith("tape:"):
         return _tape(text)
     path = Path(text)
@@ -165,107 +64,25 @@ def endpoint(text: str) -> Endpoint:
     if mode and stat.S_ISDIR(mode):
         raise InputError.one("endpoint", "is a directory: name a file in it", value=text, accepted=ACCEPTED)
     # The engine writes no file through a link; this one the user has named himself.
-    return Block(path) if stat.S_ISBLK(mode) else File(path.resolve() if path.is_symlink() else path)
+    return BlockEnd(path=path) if stat.S_ISBLK(mode) else FileEnd(path=path.resolve() if path.is_symlink() else path)
 
 
-def _tape(text: str) -> Tape:
+def _tape(text: str) -> TapeEnd:
     rate, *options = text.removeprefix("tape:").split(",")
+    buffer, start_stop = TapeEnd.model_fields["buffer"].default, 0
     try:
-        found: dict[str, Any] = {"mb_s": parse_bytes(rate.removesuffix("/s")) / 1e6}
+        mb_s = parse_bytes(rate.removesuffix("/s")) / 1e6
         for option in options:
             key, _, value = option.partition("=")
             if key == "stop":
-                found["start_stop"] = parse_time_ns(value)
+                start_stop = parse_time_ns(value)
             elif key == "buffer":
-                found["buffer"] = parse_bytes(value)
+                buffer = parse_bytes(value)
             else:
                 raise ValueError(f"'{key}' is neither 'stop' nor 'buffer'")
     except ValueError as error:
         raise InputError.one("endpoint", str(error), value=text, accepted=ACCEPTED) from None
-    return Tape(**found)
-
-
-@dataclass(frozen=True)
-class Stream:
-    """One stream.
-
-    Attributes
-    ----------
-    name : str
-    source, sink : Endpoint
-    block_bytes : int
-    bytes : int
-    rate_mb_s : float, optional
-        The pace; none: as fast as the ends allow.
-    buffers : int
-        Blocks under way between the ends; with 1 they take turns.
-    """
-
-    name: str
-    source: Endpoint
-    sink: Endpoint
-    bytes: int
-    block_bytes: int = DEFAULT_BLOCK_BYTES
-    rate_mb_s: float | None = None
-    buffers: int = 2
-
-    def cell(self) -> dict[str, Any]:
-        """The stream in the cell."""
-        text = {
-            "name": self.name,
-            "source": self.source.cell(),
-            "sink": self.sink.cell(),
-            "bytes": self.bytes,
-            "block_bytes": self.block_bytes,
-            "buffers": self.buffers,
-        }
-        return text if self.rate_mb_s is None else text | {"rate_mb_s": self.rate_mb_s}
-
-
-@dataclass(frozen=True)
-class StreamsRequest:
-    """What to measure.
-
-    Attributes
-    ----------
-    streams : sequence of Stream
-        All start together.
-    arrays : sequence of dict
-        Arrays that streams use, as the contract has them: ``tree``, ``members``, ...
-    destroy : sequence of Path
-        Block devices that may be overwritten.
-    verify : bool
-        Compare what arrived with what was sent: for testing, not for measuring.
-    duration : int, optional
-        In nanoseconds: no block is begun later.
-    keep : bool
-        Leave files that were made.
-    data : Path, optional
-        What memory and tapes hand over, round and round; made up, incompressible and unrepeated when left out.
-    """
-
-    streams: Sequence[Stream]
-    seed: int = 1
-    arrays: Sequence[dict[str, Any]] = ()
-    destroy: Sequence[Path] = ()
-    verify: bool = False
-    duration: int | None = None
-    keep: bool = False
-    data: Path | None = None
-
-    def text(self) -> str:
-        """The cell, as the engine takes it."""
-        cell = {
-            "engine": "streams",
-            "seed": self.seed,
-            "arrays": list(self.arrays),
-            "destroy": [str(path) for path in self.destroy],
-            "content": "verify" if self.verify else "random",
-            "duration": self.duration,
-            **({} if self.data is None else {"data": str(self.data)}),
-            "streams": [stream.cell() for stream in self.streams],
-        }
-        return json.dumps(cell, sort_keys=True)
+    return TapeEnd.model_construct(kind="tape", mb_s=mb_s, buffer=buffer, start_stop=start_stop)
 
 
 @dataclass(frozen=True)
@@ -289,11 +106,6 @@ class StreamEnd:
     time: Histogram
     time_mean_ns: float
     stops: int
-
-    @classmethod
-    def of(cls, answer: dict[str, Any]) -> StreamEnd:
-        """Take the engine's words."""
-        return cls(**{**answer, "time": Histogram.of(answer["time"])})
 
 
 @dataclass(frozen=True)
@@ -344,20 +156,6 @@ class StreamResult:
             seconds[-1] = min(1.0, max(end_s - (len(seconds) - 1), 1e-9))
         return np.asarray(self.series["bytes"] / 1e6 / seconds, dtype=np.float64)
 
-    @classmethod
-    def of(cls, answer: dict[str, Any]) -> StreamResult:
-        """Take the engine's words."""
-        words = dict(answer)
-        verify, late = words.pop("verify"), words["late"]
-        words |= {
-            "source": StreamEnd.of(words["source"]),
-            "sink": StreamEnd.of(words["sink"]),
-            "late": None if late is None else Histogram.of(late["time"]),
-            "blocks_checked": None if verify is None else verify["blocks_checked"],
-            "mismatch_count": None if verify is None else verify["mismatch_count"],
-        }
-        return cls(**words)
-
 
 @dataclass(frozen=True)
 class StreamsResult:
@@ -378,9 +176,9 @@ class StreamsResult:
     bytes: int
     elapsed_ns: int
     facts: dict[str, Any]
+    checks: list[CheckAnswer]
     stopped_by: str | None
     interrupted: bool
-    answer: dict[str, Any] = field(repr=False)
 
     @property
     def mb_s(self) -> float | None:
@@ -388,63 +186,77 @@ class StreamsResult:
         return self.bytes / self.elapsed_ns * 1000 if self.elapsed_ns else None
 
     @property
-    def page_cache(self) -> tuple[str, str] | None:
+    def page_cache(self) -> tuple[Verdict, str] | None:
         """PASS, WARN or INVALID, and why: whether sources came from the page cache; None without files and devices."""
         ends = [end for end in self.facts["endpoints"] if end["side"] == "source" and end["target"] is not None]
         if not ends:
             return None
-        held = [end for end in ends if end["cached_bytes"]]
-        if held:
-            names = ", ".join(sorted({str(end["target"]["path"]) for end in held}))
-            worst = max(end["cached_bytes"] / end["target"]["size_bytes"] for end in held)
+        cached = [end for end in ends if end["cached_bytes"]]
+        if cached:
+            names = ", ".join(sorted({str(end["target"]["path"]) for end in cached}))
+            worst = max(end["cached_bytes"] / end["target"]["size_bytes"] for end in cached)
             return "INVALID" if worst > 0.01 else "WARN", f"{names}: {100 * worst:.3g} % in the page cache at the start"
         if any(end["cached_bytes"] is None for end in ends):
             return "WARN", "the kernel does not tell what of a source was in the page cache"
         return "PASS", "nothing of any source was in the page cache at the start"
 
 
-def measure_streams(request: StreamsRequest, on_progress: Callable[[float], bool] | None = None) -> StreamsResult:
+def measure_streams(cell: StreamsCell, on_progress: OnProgress | None = None, *, keep: bool = False) -> StreamsResult:
     """Run all streams.
 
     Parameters
     ----------
-    request : StreamsRequest
+    cell : StreamsCell
+        What to measure.
     on_progress : callable, optional
         Called with the share done; False ends the measurement with what it has.
+    keep : bool
+        Leave files that were made.
 
     Raises
     ------
     CellFailedError, RefusedError
         Before anything is measured, with the engine's own sentence.
     """
-    with _new_files_removed(request):
-        answer = run_request(request.text(), on_progress)
-    return StreamsResult(
-        streams=tuple(StreamResult.of(stream) for stream in answer["streams"]),
-        bytes=answer["bytes"],
-        elapsed_ns=answer["elapsed_ns"],
-        facts=answer["facts"],
-        stopped_by=answer["stopped_by"],
-        interrupted=answer["interrupted"],
-        answer=answer,
-    )
+    with _new_files_removed(cell, keep=keep):
+        return streams_result(run_request(text_of(cell), on_progress))
+
+
+def streams_result(answer: Answer) -> StreamsResult:
+    """The engine's answer with names."""
+    streams = tuple(_stream(stream) for stream in answer["streams"])
+    keys = ("bytes", "elapsed_ns", "facts", "checks", "stopped_by", "interrupted")
+    return StreamsResult(streams, **{key: answer[key] for key in keys})
+
+
+def _stream(answer: Answer) -> StreamResult:
+    late, verify = answer["late"], answer["verify"] or {"blocks_checked": None, "mismatch_count": None}
+    ends = {
+        side: StreamEnd(**{**answer[side], "time": Histogram.of(answer[side]["time"])}) for side in ("source", "sink")
+    }
+    named = {
+        **ends,
+        "late": None if late is None else Histogram.of(late["time"]),
+        "blocks_checked": verify["blocks_checked"],
+        "mismatch_count": verify["mismatch_count"],
+    }
+    return StreamResult(**{**{key: value for key, value in answer.items() if key != "verify"}, **named})
 
 
 @contextmanager
-def _new_files_removed(request: StreamsRequest) -> Iterator[None]:
-    ends = [end for stream in request.streams for end in (stream.source, stream.sink)]
-    paths = {end.path for end in ends if isinstance(end, File)}
-    members = [member for array in request.arrays for member in array.get("members", ())]
+def _new_files_removed(cell: StreamsCell, *, keep: bool) -> Iterator[None]:
+    ends = [end for stream in cell.streams for end in (stream.source, stream.sink)]
+    paths = {end.path for end in ends if isinstance(end, FileEnd)}
+    members = [member for array in cell.arrays for member in array.members]
     paths |= {Path(member["path"]) for member in members if member.get("kind") == "file" and "path" in member}
     # A link that leads nowhere is there, too.
     new = {path for path in paths if not path.is_symlink() and not path.exists()}
     try:
         yield
     finally:
-        if not request.keep:
-            for path in new:
-                with suppress(OSError):
-                    _remove_made(path)
+        for path in new if not keep else ():
+            with suppress(OSError):
+                _remove_made(path)
 
 
 def _remove_made(path: Path) -> None:

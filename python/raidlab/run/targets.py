@@ -86,7 +86,6 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
 
     Parameters
     ----------
-    words : sequence of str
     destroy : sequence of str
         Block devices the user gives up, by path.
 

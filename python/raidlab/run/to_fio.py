@@ -51,7 +51,6 @@ def study_to_fio(
 
     Parameters
     ----------
-    loaded : LoadedStudy
     workloads, arrays : sequence of str
         Only these; all when empty.
     targets : sequence of str

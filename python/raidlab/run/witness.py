@@ -3,13 +3,17 @@
 A meter that is wrong is wrong in silence; two meters written by different people are seldom wrong alike. What is given
 is the ratio of the two, pair by pair, so that what the machine did to both cancels.
 
+A study's ``live.second_tool`` is given what both can be: a plain target, which is the array's volume where that is a
+single member (a controller's own chain), else its first member.
+
 Invariants:
 
 - raidlab goes to the target first, with one request: what its safety rules refuse, fio is never started on.
 - Within a pair the order is drawn from the seed; between pairs nothing is shared but the target.
-- Both are asked the same, from one cell. What fio only approximates is in `Witness.differences`; what it cannot do is
-  refused before anything runs.
+- Both are asked the same, from one cell. Where fio only approximates it, it is said (``differences``); what it cannot
+  do is refused before anything runs.
 - fio's own time of a request runs from submission to completion, so it is held against raidlab's *service* times.
+- A machine without fio, or an array that fio cannot do, is a result that says so, never a failure of a study's run.
 """
 
 from __future__ import annotations
@@ -23,23 +27,24 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from raidlab.errors import CellFailedError, InputError
+from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.formats.fio.export import CannotExportError, export_cell
 from raidlab.formats.fio.result import parse_result
 from raidlab.histogram import Histogram
-from raidlab.results.facts import ToolDocument
+from raidlab.results.facts import SecondTool, ToolDocument, ToolLoad, ToolPair, ToolRatio
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
-from raidlab.run.request import text_of
-from raidlab.run.runner import Answer, run_request
+from raidlab.run.request import cell_limit, direct_request, one_request
+from raidlab.run.runner import Answer, check_ended, run_request
 from raidlab.stats import ratio_interval
-from raidlab.study.cell import ClosedLoad, DirectCell, Limit
+from raidlab.study import Cell, LoadedStudy, expand
+from raidlab.study.cell import DirectCell, Opaque, Span, text_of
 from raidlab.study.expand import derive_seed
+from raidlab.study.target import SecondTool as Asked
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,6 +52,7 @@ PERCENTILES = (50, 90, 99)
 FIGURES = ("iops", "throughput_mb_s", *(f"service_time_ns_p{percentile}" for percentile in PERCENTILES))
 # Processors that a tool's own threads kept busy.
 PROCESSOR = "processors_busy"
+Figures = dict[str, float]
 # A histogram of fio's has 64 buckets to a power of two and tells their lower ends; a ratio of two times is no finer.
 FIO_RESOLUTION = 1 / 64
 _HOW_TO_INSTALL = "fio 3 on the PATH: apt-get install fio, dnf install fio, or from https://github.com/axboe/fio"
@@ -63,105 +69,40 @@ _IODEPTH = re.compile(r"^iodepth=(\d+)$", re.MULTILINE)
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _HUGE_PAGE_WORD = "iomem_align=2m"
 _COMMON_WORDS = (_HUGE_PAGE_WORD, "lat_percentiles=1", "overwrite=1", "thread=1", "group_reporting=1")
+_FIO_WORDS = ("fio", "--output-format=json+", "--output=fio.json", "--eta=never", "job.fio")
+
+# For a study: raidlab writes random bytes that it has made before, stamped so that no two requests are alike; to make
+# them anew for each request would be time of fio's own.
+_STUDY_WORDS = ("refill_buffers=0", "scramble_buffers=1")
+_STUDY_DIFFERENCE = "refill_buffers: fio writes copies of one random buffer, scrambled so that no two are the same"
+# Parts of a target that jobs go through one by one are whole multiples of this.
+_GRAIN_BYTES = 2**20
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """raidlab's figure over fio's, over all pairs.
+def ratios_of(pairs: Sequence[ToolPair]) -> list[ToolRatio]:
+    """Raidlab's figure over fio's, of each that both have.
 
-    Attributes
-    ----------
-    figure : str
-        One of `FIGURES`.
-    raidlab, fio : float
-        The medians of what each measured.
-    ratio : float
-        The median of the pairs' ratios.
-    low, high : float or None
-        The 95 % interval of the mean ratio; None for a single pair.
+    Beside the medians of what each measured stand the median of the pairs' ratios and the 95 % interval of the mean
+    ratio, which a single pair has not.
     """
-
-    figure: str
-    raidlab: float
-    fio: float
-    ratio: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One run of each, and which was first."""
-
-    raidlab: dict[str, float]
-    fio: dict[str, float]
-    first: str
-
-
-@dataclass(frozen=True)
-class Witness:
-    """What both measured.
-
-    Attributes
-    ----------
-    version : str
-        fio's.
-    job : str
-        The job file that fio was given in the first pair; the others differ in their seed.
-    commands : tuple of str
-        What was run, in order.
-    differences : tuple of str
-        Where fio only approximates what raidlab was asked.
-    pairs : tuple of Pair
-    answers : tuple of dict
-        The engine's answers, one a pair.
-    interrupted : bool
-        Stopped before all pairs were run.
-    """
-
-    version: str
-    job: str
-    commands: tuple[str, ...]
-    differences: tuple[str, ...]
-    pairs: tuple[Pair, ...]
-    answers: tuple[Answer, ...]
-    interrupted: bool
-
-    def ratios(self) -> list[Ratio]:
-        """The ratio of each figure that both have."""
-        return [ratio for figure in FIGURES if (ratio := self._ratio(figure)) is not None]
-
-    def _ratio(self, figure: str) -> Ratio | None:
-        both = [(pair.raidlab[figure], pair.fio[figure]) for pair in self.pairs if _in_both(pair, figure)]
-        if not both:
-            return None
-        own, other = [a for a, _ in both], [b for _, b in both]
-        interval = ratio_interval(own, other)
-        low, high = (None, None) if interval is None else interval
-        ratio = statistics.median(a / b for a, b in both)
-        return Ratio(figure, statistics.median(own), statistics.median(other), ratio, low, high)
-
-    def document(self) -> ToolDocument:
-        """All of it as plain values, for JSON."""
-        return {
-            "tool": self.version,
-            "pairs": [{"raidlab": pair.raidlab, "fio": pair.fio, "first": pair.first} for pair in self.pairs],
-            "ratios": [
+    found: list[ToolRatio] = []
+    for figure in FIGURES:
+        both = [(pair["raidlab"].get(figure, 0.0), pair["fio"].get(figure, 0.0)) for pair in pairs]
+        both = [(own, other) for own, other in both if min(own, other) > 0]
+        if both:
+            own, other = [a for a, _ in both], [b for _, b in both]
+            low, high = ratio_interval(own, other) or (None, None)
+            found.append(
                 {
-                    "figure": ratio.figure,
-                    "raidlab": ratio.raidlab,
-                    "fio": ratio.fio,
-                    "ratio": ratio.ratio,
-                    "low": ratio.low,
-                    "high": ratio.high,
+                    "figure": figure,
+                    "raidlab": statistics.median(own),
+                    "fio": statistics.median(other),
+                    "ratio": statistics.median(a / b for a, b in both),
+                    "low": low,
+                    "high": high,
                 }
-                for ratio in self.ratios()
-            ],
-            "commands": list(self.commands),
-            "job": self.job,
-            "differences": list(self.differences),
-            "interrupted": self.interrupted,
-        }
+            )
+    return found
 
 
 def fio_version() -> str:
@@ -191,7 +132,7 @@ def compare_with_fio(
     words: Sequence[str] = (),
     progress: Progress | None = None,
     stop: StopFlag | None = None,
-) -> Witness:
+) -> ToolDocument:
     """Run a cell of the direct engine and its equivalent in fio, in alternation.
 
     Parameters
@@ -205,8 +146,15 @@ def compare_with_fio(
     words : sequence of str
         Further options of fio's, such as ``iodepth_batch_submit=8``.
     progress : Progress, optional
+        Told how far it is.
     stop : StopFlag, optional
         Ends it after the run at hand.
+
+    Returns
+    -------
+    ToolDocument
+        What both measured in the pairs that are whole; ``job`` is the job file of the first pair, from which the others
+        differ in their seed.
 
     Raises
     ------
@@ -216,112 +164,168 @@ def compare_with_fio(
         For a target that must not be written.
     CellFailedError
         If one of the two fails.
+    KeyboardInterrupt
+        When it is ended before the first pair is whole.
     """
     version = fio_version()
     job = _job(cell, words)
     # fio writes to the same places, and leaves nothing there that raidlab would know.
     cell = cell.model_copy(update={"verify": "off"})
     told, stopped = progress or Silent(), stop or StopFlag()
-    done: list[Pair] = []
-    answers: list[Answer] = []
+    done: list[ToolPair] = []
     commands: list[str] = []
-    _make_ready(cell)
+    if any(target["kind"] != "null" for target in cell.targets):
+        # Opened, claimed, made and filled by raidlab's engine, which refuses what must not be written.
+        _ask(one_request(cell), StopFlag())
     told.begin("raidlab and fio in alternation", 2 * pairs)
     try:
         with tempfile.TemporaryDirectory(prefix="raidlab-witness-") as folder:
             for number in range(pairs):
-                pair_cell = cell.model_copy(update={"seed": derive_seed(seed, "witness", str(number))})
-                own, command = _Raidlab(pair_cell, stopped), _Fio(_job(pair_cell, words), Path(folder), stopped)
-                order: list[_Raidlab | _Fio] = [own, command]
+                own = cell.model_copy(update={"seed": derive_seed(seed, "witness", str(number))})
+                tools: dict[str, Callable[[StopFlag], Figures]] = {
+                    "raidlab": partial(_raidlab_figures, own),
+                    "fio": partial(_fio_figures, _job(own, words), Path(folder)),
+                }
+                order = list(tools)
                 random.Random(derive_seed(seed, "witness order", str(number))).shuffle(order)
-                for tool in order:
-                    tool.run()
+                figures = {}
+                for name in order:
+                    figures[name] = tools[name](stopped)
                     told.advance()
-                commands += [tool.command for tool in order]
-                answers.append(own.answer)
-                done.append(Pair(own.figures, command.figures, order[0].name))
+                command = {"raidlab": f"raidlab._core.run_cell({text_of(own)!r})", "fio": shlex.join(_FIO_WORDS)}
+                commands += [command[name] for name in order]
+                done.append({"raidlab": figures["raidlab"], "fio": figures["fio"], "first": order[0]})
     except KeyboardInterrupt:
         if not done:
             raise
     finally:
         told.end()
-    differences = tuple(line[2:] for line in job.split("\n") if line.startswith("# "))
-    return Witness(version, job, tuple(commands), differences, tuple(done), tuple(answers), len(done) < pairs)
+    return {
+        "tool": version,
+        "pairs": done,
+        "ratios": ratios_of(done),
+        "commands": commands,
+        "job": job,
+        "differences": [line[2:] for line in job.split("\n") if line.startswith("# ")],
+        "interrupted": len(done) < pairs,
+    }
 
 
-@dataclass
-class _Raidlab:
-    """One run of raidlab's engine."""
+def second_tool(
+    loaded: LoadedStudy,
+    member_of: Mapping[str, Opaque],
+    member_bytes: int,
+    *,
+    seed: int,
+    quick: bool,
+    progress: Progress,
+    stop: StopFlag,
+) -> Iterator[SecondTool]:
+    """Run raidlab and fio in turns at every load that a study names; one document a load.
 
-    cell: DirectCell
-    stop: StopFlag
-    name = "raidlab"
-
-    def run(self) -> None:
-        self.answer = _ask(self.cell, self.stop)
-        seconds = int(self.answer["elapsed_ns"]) / 1e9
-        done, spent = self.answer["all"], self.answer.get("accounting") or {}
-        self.figures = _figures(
-            int(done["requests"]) / seconds,
-            int(done["bytes"]) / 1e6 / seconds,
-            Histogram.of(done["service"]).percentile_ns,
-        )
-        if "user_ns" in spent:
-            self.figures[PROCESSOR] = (spent["user_ns"] + spent["system_ns"]) / 1e9 / seconds
-
-    @property
-    def command(self) -> str:
-        return f"raidlab._core.run_cell({text_of(self.cell)!r})"
-
-
-@dataclass
-class _Fio:
-    """One run of fio."""
-
-    job: str
-    folder: Path
-    stop: StopFlag
-    name = "fio"
-
-    def run(self) -> None:
-        (self.folder / "job.fio").write_text(self.job, encoding="utf-8")
-        # In a session of its own, so that Ctrl-C reaches only this process, which ends it in order.
-        running = subprocess.Popen(
-            self._words,
-            cwd=self.folder,
-            env={**os.environ, **_HUGE_PAGES},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+    Parameters
+    ----------
+    member_of : mapping
+        By array, the member that both are given, as the engine takes it.
+    member_bytes : int
+        Of every member.
+    """
+    asked = loaded.study.live.second_tool
+    if asked is None:
+        return
+    for cell in expand(loaded.study, "live", seed=seed, quick=quick).cells:
+        member = member_of.get(cell.array.name)
+        is_named = cell.array.name in asked.arrays and cell.workload.name in asked.workloads
+        if not is_named or cell.repeat != 0 or cell.load.kind != "closed" or member is None or stop():
+            continue
+        load: ToolLoad = {
+            "array": cell.array.name,
+            "workload": cell.workload.name,
+            "depth": cell.load.depth,
+            "tool": "fio",
+            "target": str(member.get("path", member["kind"])),
+            "within_percent": asked.within_percent,
+        }
         try:
-            _, said = _wait(running, self.stop)
-        finally:
-            if running.poll() is None:
-                running.kill()
-                running.communicate()
-        if running.returncode != 0:
-            reason = next((line for line in said.strip().split("\n") if line), "it said nothing")
-            raise CellFailedError(f"fio ended with status {running.returncode}: {reason}")
-        result = parse_result((self.folder / "fio.json").read_text(encoding="utf-8"))
-        failed = [job for job in result.jobs if job.error]
-        if failed:
-            raise CellFailedError(f"fio: the job '{failed[0].name}' ended with error {failed[0].error}")
-        whole = result.all
-        self.figures = _figures(whole.iops, whole.throughput_mb_s, whole.percentile_ns)
-        # Of clones it tells the mean share of their time.
-        clones = _NUMJOBS.search(self.job)
-        share = sum(job.user_cpu_percent + job.system_cpu_percent for job in result.jobs) / 100
-        self.figures[PROCESSOR] = share * (int(clones[1]) if clones else 1)
+            request = _job_by_job(loaded, cell, asked, member, member_bytes)
+            found = compare_with_fio(
+                request, pairs=asked.pairs, seed=seed, words=_STUDY_WORDS, progress=progress, stop=stop
+            )
+        except KeyboardInterrupt:
+            return
+        except (InputError, RefusedError, CellFailedError) as error:
+            progress.note(f"no second tool: {error}")
+            yield {**load, "missing": str(error)}
+            return
+        found["differences"].append(_STUDY_DIFFERENCE)
+        yield {**load, **found}
 
-    @property
-    def _words(self) -> list[str]:
-        return ["fio", "--output-format=json+", "--output=fio.json", "--eta=never", "job.fio"]
 
-    @property
-    def command(self) -> str:
-        return shlex.join(self._words)
+def _job_by_job(loaded: LoadedStudy, cell: Cell, asked: Asked, member: Opaque, member_bytes: int) -> DirectCell:
+    """What both are asked: the load's depth in jobs, each with one request outstanding and a part of its own."""
+    jobs = cell.load.depth
+    target = {key: value for key, value in member.items() if key != "destroy"}
+    request = direct_request(loaded, cell, targets=[target], quick=False)
+    workload = request.workload
+    if workload.address.kind == "sequential":
+        workload = workload.model_copy(update={"address": workload.address.model_copy(update={"streams": 1})})
+    whole = member_bytes // (jobs * _GRAIN_BYTES) * jobs * _GRAIN_BYTES
+    asked_of_both = {
+        "sector_bytes": loaded.study.live.sector,
+        "workers": jobs,
+        "workload": workload,
+        "spans": [Span(offset_bytes=0, size_bytes=whole or member_bytes)],
+        "destroy": [member["path"]] if member.get("destroy") else [],
+        "warmup": cell_limit(asked.warmup, jobs),
+        "measure": cell_limit(asked.measure, jobs),
+    }
+    return request.model_copy(update=asked_of_both)
+
+
+def _raidlab_figures(cell: DirectCell, stop: StopFlag) -> Figures:
+    """One run of raidlab's engine."""
+    answer = _ask(cell, stop)
+    seconds = int(answer["elapsed_ns"]) / 1e9
+    done, spent = answer["all"], answer.get("accounting") or {}
+    iops, mb_s = int(done["requests"]) / seconds, int(done["bytes"]) / 1e6 / seconds
+    figures = _figures(iops, mb_s, Histogram.of(done["service"]).percentile_ns)
+    if "user_ns" in spent:
+        figures[PROCESSOR] = (spent["user_ns"] + spent["system_ns"]) / 1e9 / seconds
+    return figures
+
+
+def _fio_figures(job: str, folder: Path, stop: StopFlag) -> Figures:
+    """One run of fio."""
+    (folder / "job.fio").write_text(job, encoding="utf-8")
+    # In a session of its own, so that Ctrl-C reaches only this process, which ends it in order.
+    running = subprocess.Popen(
+        _FIO_WORDS,
+        cwd=folder,
+        env={**os.environ, **_HUGE_PAGES},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        _, said = _wait(running, stop)
+    finally:
+        if running.poll() is None:
+            running.kill()
+            running.communicate()
+    if running.returncode != 0:
+        reason = next((line for line in said.strip().split("\n") if line), "it said nothing")
+        raise CellFailedError(f"fio ended with status {running.returncode}: {reason}")
+    result = parse_result((folder / "fio.json").read_text(encoding="utf-8"))
+    failed = [job for job in result.jobs if job.error]
+    if failed:
+        raise CellFailedError(f"fio: the job '{failed[0].name}' ended with error {failed[0].error}")
+    figures = _figures(result.all.iops, result.all.throughput_mb_s, result.all.percentile_ns)
+    # Of clones it tells the mean share of their time.
+    clones = _NUMJOBS.search(job)
+    share = sum(one.user_cpu_percent + one.system_cpu_percent for one in result.jobs) / 100
+    figures[PROCESSOR] = share * (int(clones[1]) if clones else 1)
+    return figures
 
 
 def _wait(running: subprocess.Popen[str], stop: StopFlag) -> tuple[str, str]:
@@ -337,11 +341,13 @@ def _wait(running: subprocess.Popen[str], stop: StopFlag) -> tuple[str, str]:
 
 
 def _job(cell: DirectCell, words: Sequence[str]) -> str:
-    """The job that asks fio for the same."""
+    """The job that asks fio for the same, with full paths: fio runs in a folder of its own."""
+    targets = [
+        target | {"path": str(Path(target["path"]).absolute())} if "path" in target else target
+        for target in cell.targets
+    ]
     try:
-        text = export_cell(
-            "witness", cell.model_copy(update={"targets": [_absolute(target) for target in cell.targets]})
-        )
+        text = export_cell("witness", cell.model_copy(update={"targets": targets}))
     except CannotExportError as error:
         raise InputError.one(
             f"--witness: {error.key}", error.message, value=error.value, accepted=error.accepted
@@ -356,29 +362,13 @@ def _job(cell: DirectCell, words: Sequence[str]) -> str:
     return text + "".join(f"{word}\n" for word in (*_COMMON_WORDS, *ring, *words))
 
 
-def _absolute(target: Mapping[str, Any]) -> dict[str, Any]:
-    """A target by its full path, for fio runs in a folder of its own."""
-    path = target.get("path")
-    return dict(target) if path is None else {**target, "path": str(Path(path).absolute())}
-
-
-def _make_ready(cell: DirectCell) -> None:
-    """Let raidlab's engine open, claim, make and fill the targets, and refuse what must not be written."""
-    if any(target["kind"] != "null" for target in cell.targets):
-        once = {"load": ClosedLoad(depth=1), "workers": 1, "warmup": Limit(), "measure": Limit(requests=1)}
-        _ask(cell.model_copy(update=once), StopFlag())
-
-
 def _ask(cell: DirectCell, stop: StopFlag) -> Answer:
     answer = run_request(text_of(cell), lambda _share: not stop())
-    if answer.get("stopped_by"):
-        raise CellFailedError(str(answer["stopped_by"]))
-    if answer.get("interrupted"):
-        raise KeyboardInterrupt
+    check_ended(answer.get("stopped_by"), interrupted=bool(answer.get("interrupted")))
     return answer
 
 
-def _figures(iops: float, throughput_mb_s: float, percentile_ns: Callable[[float], int | None]) -> dict[str, float]:
+def _figures(iops: float, throughput_mb_s: float, percentile_ns: Callable[[float], int | None]) -> Figures:
     """The figures that both tools give."""
     figures = {"iops": iops, "throughput_mb_s": throughput_mb_s}
     for percentile in PERCENTILES:
@@ -386,7 +376,3 @@ def _figures(iops: float, throughput_mb_s: float, percentile_ns: Callable[[float
         if value is not None:
             figures[f"service_time_ns_p{percentile}"] = float(value)
     return figures
-
-
-def _in_both(pair: Pair, figure: str) -> bool:
-    return min(pair.raidlab.get(figure, 0.0), pair.fio.get(figure, 0.0)) > 0

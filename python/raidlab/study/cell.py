@@ -13,6 +13,10 @@ Reference: ``docs/internals/cell-contract.md``.
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -29,10 +33,25 @@ from raidlab.study.target import (
     TapeDrive,
 )
 from raidlab.study.words import Table
-from raidlab.study.workload import DrawnRequests, RecordedRequests
+from raidlab.study.workload import DrawnRequests, RecordedRequests, Size
 
 # What the engine judges, and Python only hands on: an arrangement, a device's parameters, a target.
 Opaque = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WorkedOut:
+    """On a key that a cell has and a study has not: the study's key that it is worked out from."""
+
+    key: str
+
+
+RatePerS = Annotated[float, WorkedOut("rates_per_s")]
+
+
+def text_of(cell: Table) -> str:
+    """The JSON text of a cell, with sorted keys; what is None is not written."""
+    return json.dumps(cell.model_dump(exclude_none=True), sort_keys=True, default=os.fspath)
 
 
 class Limit(Table):
@@ -46,28 +65,28 @@ class ClosedLoad(Table):
     """One of the study's ``depths``."""
 
     kind: Literal["closed"] = "closed"
-    depth: int
+    depth: Annotated[int, WorkedOut("depths")]
 
 
 class PoissonArrival(Table):
     """One of the study's ``rates_per_s``."""
 
     kind: Literal["poisson"] = "poisson"
-    rate_per_s: float
+    rate_per_s: RatePerS
 
 
 class UniformArrival(Table):
     """One of the study's ``rates_per_s``, evenly spaced."""
 
     kind: Literal["uniform"] = "uniform"
-    rate_per_s: float
+    rate_per_s: RatePerS
 
 
 class BurstyArrival(Table):
     """One of the study's ``rates_per_s``, in bursts."""
 
     kind: Literal["h2"] = "h2"
-    rate_per_s: float
+    rate_per_s: RatePerS
     cv2: float
 
 
@@ -139,7 +158,7 @@ class CellFiles(Table):
 
     numbers: Literal["drawn", "even"] = "drawn"
     count: int | None = None
-    total_bytes: int | None = None
+    total_bytes: Annotated[int | None, WorkedOut("fill")] = None
     lists: int = 1
     order: Literal["once", "shuffled", "random"] = "once"
     file_system: FileSystemShape | None = None
@@ -156,7 +175,7 @@ class ArrayEnd(Table):
 
     kind: Literal["array"] = "array"
     volume: int = 0
-    offset_bytes: int = 0
+    offset_bytes: Annotated[int, WorkedOut("begin")] = 0
     request: int | None = None
     ahead_bytes: int = 0
     file_per_kib: int = 0
@@ -175,16 +194,16 @@ class WayEnd(Table):
     way: int
 
 
-StreamEnd = Annotated[MemoryEnd | ArrayEnd | TapeEnd | WayEnd, Field(discriminator="kind")]
+SimulatedEnd = Annotated[MemoryEnd | ArrayEnd | TapeEnd | WayEnd, Field(discriminator="kind")]
 
 
 class SimulatedStream(Table):
     """A stream between modelled ends; its block is the workload's ``size``."""
 
     name: str
-    source: StreamEnd
-    sink: StreamEnd
-    block_bytes: int
+    source: SimulatedEnd
+    sink: SimulatedEnd
+    block_bytes: Annotated[int, WorkedOut("size")]
     bytes: int
     buffers: int = 1
 
@@ -216,6 +235,13 @@ class ArrayCell(Table):
     measure: Limit
 
 
+def study_key(key: str) -> str:
+    """The key of a study that a key of a simulated or live cell is, or is worked out from."""
+    tables = (ClosedLoad, PoissonArrival, CellFiles, ArrayEnd, SimulatedStream)
+    fields = [table.model_fields[key] for table in tables if key in table.model_fields]
+    return next((mark.key for field in fields for mark in field.metadata if isinstance(mark, WorkedOut)), key)
+
+
 class Span(Table):
     """The part of a target that is used."""
 
@@ -245,3 +271,157 @@ class DirectCell(Table):
     verify: Literal["full", "sample", "off"] | None = None
     warmup: Limit = Limit()
     measure: Limit
+
+
+class NullEnd(Table):
+    """Hands over and takes at once: what remains is the meter."""
+
+    kind: Literal["null"] = "null"
+
+
+class BufferEnd(MemoryEnd):
+    """Memory of this process, used round and round; 64 MiB when left out."""
+
+    size_bytes: int | None = None
+
+
+class FileEnd(Table):
+    """A part of a regular file; written only if raidlab made it, made if it is not there."""
+
+    kind: Literal["file"] = "file"
+    path: Path
+    offset_bytes: int = 0
+    buffered: bool = False
+
+
+class BlockEnd(Table):
+    """A part of a block device; written only if it is given up, here or in the cell's ``destroy``."""
+
+    kind: Literal["block"] = "block"
+    path: Path
+    offset_bytes: int = 0
+    buffered: bool = False
+    destroy: bool = False
+
+
+class VolumeEnd(Table):
+    """A part of a volume of one of the cell's arrays, by its number."""
+
+    kind: Literal["array"] = "array"
+    array: int = 0
+    volume: int = 0
+    offset_bytes: int = 0
+
+
+class ConnectionEnd(Table):
+    """Another machine, by a connection of this process that is open already; a sink only."""
+
+    kind: Literal["connection"] = "connection"
+    descriptor: int
+
+
+LiveEnd = Annotated[
+    NullEnd | BufferEnd | FileEnd | BlockEnd | VolumeEnd | TapeEnd | ConnectionEnd, Field(discriminator="kind")
+]
+
+
+class LiveStream(Table):
+    """A stream between any two ends.
+
+    It moves ``bytes``, or ``count`` blocks, at a pace of ``rate_mb_s`` or as fast as the ends allow. With one of the
+    ``buffers`` the ends take turns.
+    """
+
+    name: str
+    source: LiveEnd
+    sink: LiveEnd
+    block_bytes: int = 256 * 1024
+    bytes: int | None = None
+    count: int | None = None
+    rate_mb_s: float | None = None
+    buffers: int = 2
+
+
+class LiveArray(Table):
+    """An array that streams use."""
+
+    tree: Opaque
+    policy: CellPolicy = CellPolicy()
+    members: list[Opaque]
+    missing: list[int] = []
+    sector_bytes: int | None = None
+
+
+class StreamsCell(Table):
+    """A cell of the engine ``streams``: all begin together, and none begins a block after ``duration``.
+
+    Memory and tapes hand over ``data``, round and round; made up, incompressible and unrepeated when left out. With
+    ``content = "verify"`` what arrived is compared with what was sent: for testing, not for measuring.
+    """
+
+    engine: Literal["streams"] = "streams"
+    seed: int = 1
+    streams: list[LiveStream]
+    arrays: list[LiveArray] = []
+    destroy: list[Path] = []
+    data: Path | None = None
+    content: Literal["random", "verify"] = "random"
+    duration: int | None = None
+
+
+class MadeFiles(Table):
+    """Files that raidlab makes in a subdirectory of its own, spread evenly over the directories.
+
+    There are ``count`` of them, or as many as fit into ``total_bytes``; with ``numbers = "even"`` a table's shares are
+    kept exactly. What is to be kept is there for the next measurement of the same files.
+    """
+
+    kind: Literal["made"] = "made"
+    directories: list[Path]
+    sizes: Size
+    numbers: Literal["drawn", "even"] = "drawn"
+    count: int | None = None
+    total_bytes: int | None = None
+    sync: Literal["each", "end"] = "each"
+    keep: bool = False
+
+
+class GivenFiles(Table):
+    """Files that exist; they are only read."""
+
+    kind: Literal["list"] = "list"
+    paths: list[Path]
+
+
+class FilesWarmup(Table):
+    """Files read first that do not count, over all readers together."""
+
+    files: int = 0
+
+
+class FilesMeasure(Table):
+    """When reading ends: after so many files of all readers together; no file is begun after ``duration``."""
+
+    files: int | None = None
+    duration: int | None = None
+
+
+class FilesCell(Table):
+    """A cell of the engine ``files``: so many ``readers`` at the same time; with 0 files are only written.
+
+    Files are dealt into ``lists``, reader k reading list k; with one every reader reads all. ``drop_caches`` (root)
+    drops inodes and directory entries of the whole system too, before reading.
+    """
+
+    engine: Literal["files"] = "files"
+    seed: int = 1
+    files: Annotated[MadeFiles | GivenFiles, Field(discriminator="kind")]
+    readers: int = 1
+    lists: int = 1
+    order: Literal["once", "shuffled", "random"] = "once"
+    block_bytes: int | Literal["whole"] = 128 * 1024
+    io: Literal["auto", "direct", "buffered"] = "auto"
+    verify: Literal["full", "sample", "off"] = "sample"
+    drop_caches: bool = False
+    warmup: FilesWarmup = FilesWarmup()
+    measure: FilesMeasure = FilesMeasure()

@@ -20,8 +20,6 @@ def measurement_json(analysis: Analysis, findings: list[Finding], *, kept: bool)
 
     Parameters
     ----------
-    analysis : Analysis
-    findings : list of Finding
     kept : bool
         Whether the run's folder outlives the command.
     """

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from raidlab.measure.files import FilesAsked, FilesOutcome
+    from raidlab.measure.files import FilesOutcome, FilesPlan
+    from raidlab.measure.turns import Row
     from raidlab.results.answer import CheckAnswer
 
 EXAMPLES = """\b
@@ -76,43 +77,36 @@ def files(
     In directories, files are made, put out of the page cache, and removed afterwards. Files that are there are only
     read.
     """
-    from raidlab.measure.files import FilesAsked, files_of, measure_whole_files
-    from raidlab.measure.words import parse_counts, parse_with, parse_word, size_document
+    from raidlab.measure.files import FilesPlan, files_of, measure_whole_files
+    from raidlab.measure.words import parse_counts, parse_kind, parse_with, validated
     from raidlab.run import StopFlag, catching_signals, progress_on
-    from raidlab.run.files import FilesRequest, MadeFiles
+    from raidlab.study.cell import FilesCell, FilesMeasure, MadeFiles
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
-    made = MadeFiles(
-        [],
-        size_document("--size", size),
-        numbers="even" if size.startswith("table:") else "drawn",
-        count=count,
-        sync=cast("Literal['each', 'end']", parse_word("--sync", sync, ("each", "end"))),
-    )
-    asked = FilesAsked(
-        FilesRequest(
-            files_of(paths, made),
-            seed=seed,
-            lists=lists,
-            order=cast(
-                "Literal['once', 'shuffled', 'random']", parse_word("--order", order, ("once", "shuffled", "random"))
-            ),
-            block_bytes="whole" if block == "whole" else parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED),
-            io=cast("Literal['auto', 'direct', 'buffered']", parse_word("--io", io, ("auto", "direct", "buffered"))),
-            verify=cast("Literal['full', 'sample', 'off']", parse_word("--verify", verify, ("sample", "full", "off"))),
-            drop_caches=drop_caches,
-            duration=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED),
-        ),
-        readers=parse_counts("--readers", readers),
-        repeats=repeats,
-    )
+    numbers = "even" if size.startswith("table:") else "drawn"
+    sizes = {"sizes": parse_kind(size), "numbers": numbers, "count": count, "sync": sync}
+    made = validated(MadeFiles, {"directories": [], **sizes})
+    duration = None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED)
+    asked = {
+        "files": files_of(paths, made),
+        "seed": seed,
+        "lists": lists,
+        "order": order,
+        "block_bytes": "whole" if block == "whole" else parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED),
+        "io": io,
+        "verify": verify,
+        "drop_caches": drop_caches,
+        "measure": FilesMeasure(duration=duration),
+    }
+    cell = validated(FilesCell, asked)
+    plan = FilesPlan(cell, readers=parse_counts("--readers", readers), repeats=repeats)
     stop = StopFlag()
     with catching_signals(stop):
-        outcome = measure_whole_files(asked, progress=progress_on(sys.stderr), stop=stop)
-    raise typer.Exit(_print(asked, outcome, stop.signal_name, as_json=as_json))
+        outcome = measure_whole_files(plan, progress=progress_on(sys.stderr), stop=stop)
+    raise typer.Exit(_print(plan, outcome, stop.signal_name, as_json=as_json))
 
 
-def _print(asked: FilesAsked, outcome: FilesOutcome, signal_name: str | None, *, as_json: bool) -> int:
+def _print(plan: FilesPlan, outcome: FilesOutcome, signal_name: str | None, *, as_json: bool) -> int:
     from raidlab.cli.terminal import printing, say
     from raidlab.measure.files import findings, reading_rows
 
@@ -121,7 +115,7 @@ def _print(asked: FilesAsked, outcome: FilesOutcome, signal_name: str | None, *,
         say("interrupted; nothing had been measured yet")
     else:
         with printing():
-            print(_json(asked, outcome, rows, found) if as_json else _table(outcome, rows, found))
+            print(_json(plan, outcome, rows, found) if as_json else _table(outcome, rows, found))
     return ending(outcome.turns.status, outcome.turns.failure, [check["verdict"] for check in found], signal_name)
 
 
@@ -141,7 +135,7 @@ def ending(status: str, failure: str | None, verdicts: Sequence[str], signal_nam
     return EXIT_INVALID_RESULT if "INVALID" in verdicts else EXIT_OK
 
 
-def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], found: list[CheckAnswer]) -> str:
+def _table(outcome: FilesOutcome, rows: list[Row], found: list[CheckAnswer]) -> str:
     from raidlab.cli.measure.tables import figure, half_width
 
     written = outcome.written.fill if outcome.written is not None else None
@@ -169,14 +163,16 @@ def _table(outcome: FilesOutcome, rows: list[dict[str, Any]], found: list[CheckA
     return "\n".join(lines)
 
 
-def _json(asked: FilesAsked, outcome: FilesOutcome, rows: list[dict[str, Any]], found: list[CheckAnswer]) -> str:
+def _json(plan: FilesPlan, outcome: FilesOutcome, rows: list[Row], found: list[CheckAnswer]) -> str:
     import json
+
+    from raidlab.study.cell import text_of
 
     written = outcome.written.fill if outcome.written is not None else None
     document = {
         "status": outcome.turns.status,
         "failure": outcome.turns.failure,
-        "request": json.loads(asked.request.text()),
+        "request": json.loads(text_of(plan.cell)),
         "written": None
         if written is None
         else {

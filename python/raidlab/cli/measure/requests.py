@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from raidlab.measure import Asked
+    from raidlab.measure import MeasureRequest
     from raidlab.results import Run
 
 EXAMPLES = """\b
@@ -216,9 +216,8 @@ def requests(
     unless the workload writes, and no block device is unless --destroy names it.
     """
     from raidlab.cli.measure.witness import refuse_beside_witness, repeats_of, witness_and_print
-    from raidlab.measure.asked import BudgetFlags, asked_of
-    from raidlab.measure.drive import Drive
-    from raidlab.measure.words import LoadFlags, WorkloadFlags, known_cpus, parse_cpus, parse_share
+    from raidlab.measure import BudgetFlags, Drive, LoadFlags, WorkloadFlags, asked_of
+    from raidlab.measure.words import known_cpus, parse_cpus, parse_share
 
     drive = Drive(
         workers=workers,
@@ -259,15 +258,13 @@ def requests(
     raise typer.Exit(measure_and_print(asked, out=out, as_json=as_json, argv=["raidlab", *sys.argv[1:]]))
 
 
-def measure_and_print(asked: Asked, *, out: str | None, as_json: bool, argv: Sequence[str]) -> int:
+def measure_and_print(asked: MeasureRequest, *, out: str | None, as_json: bool, argv: Sequence[str]) -> int:
     """Measure, print, and return the exit code.
 
     Parameters
     ----------
-    asked : Asked
     out : str or None
         Where a run folder is kept; nowhere if None.
-    as_json : bool
     argv : sequence of str
         The command, for the record.
     """

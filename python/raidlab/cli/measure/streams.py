@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from raidlab.measure.streams import StreamsAsked
-    from raidlab.measure.turns import Turns
+    from raidlab.measure.streams import StreamsPlan
+    from raidlab.measure.turns import Row, Turns
+    from raidlab.results.answer import Verdict
     from raidlab.run.streams import StreamsResult
 
 # Of a line in the terminal.
@@ -67,36 +68,34 @@ def streams(
 
     Every stream says which of its ends bounds it.
     """
-    from raidlab.measure.streams import StreamsAsked, measure_all_streams, streams_of
+    from raidlab.measure.streams import StreamsPlan, measure_all_streams, streams_of
     from raidlab.measure.words import parse_with
     from raidlab.run import StopFlag, catching_signals, progress_on
-    from raidlab.run.streams import StreamsRequest
+    from raidlab.study.cell import StreamsCell
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
     pace = None if rate is None else parse_with(parse_bytes, "--rate", rate.removesuffix("/s"), "such as 8MB/s") / 1e6
-    pairs = streams_of(
-        ends,
-        bytes=parse_with(parse_bytes, "--size", size, BYTES_ACCEPTED),
-        block_bytes=parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED),
-        rate_mb_s=pace,
-        buffers=buffers,
-    )
-    request = StreamsRequest(
-        pairs,
+    cell = StreamsCell(
+        streams=streams_of(
+            ends,
+            size_bytes=parse_with(parse_bytes, "--size", size, BYTES_ACCEPTED),
+            block_bytes=parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED),
+            rate_mb_s=pace,
+            buffers=buffers,
+        ),
         seed=seed,
         destroy=[Path(device) for device in destroy or []],
         duration=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED),
-        keep=keep,
         data=None if data is None else Path(data),
     )
-    asked = StreamsAsked(request, repeats, alone=not together)
+    plan = StreamsPlan(cell, repeats, alone=not together, keep=keep)
     stop = StopFlag()
     with catching_signals(stop):
-        turns = measure_all_streams(asked, progress=progress_on(sys.stderr), stop=stop)
-    raise typer.Exit(_print(asked, turns, stop.signal_name, as_json=as_json))
+        turns = measure_all_streams(plan, progress=progress_on(sys.stderr), stop=stop)
+    raise typer.Exit(_print(plan, turns, stop.signal_name, as_json=as_json))
 
 
-def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
+def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
     from raidlab.cli.measure.files import ending
     from raidlab.cli.terminal import printing, say
     from raidlab.measure.streams import stream_rows, streams_page_cache
@@ -106,11 +105,11 @@ def _print(asked: StreamsAsked, turns: Turns[str, StreamsResult], signal_name: s
         say("nothing had been measured yet")
     else:
         with printing():
-            print(_json(asked, turns, rows, finding) if as_json else _table(rows, finding))
+            print(_json(plan, turns, rows, finding) if as_json else _table(rows, finding))
     return ending(turns.status, turns.failure, [] if finding is None else [finding[0]], signal_name)
 
 
-def _table(rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
+def _table(rows: list[Row], finding: tuple[Verdict, str] | None) -> str:
     from raidlab.cli.measure.tables import figure, half_width
 
     lines = [f"{'stream':<34}{'MB/s':>8}{'±':>8}{'bound by':>10}{'alone':>8}{'together':>10}"]
@@ -136,7 +135,7 @@ def _table(rows: list[dict[str, Any]], finding: tuple[str, str] | None) -> str:
     return "\n".join(lines)
 
 
-def _notes(row: dict[str, Any]) -> list[str]:
+def _notes(row: Row) -> list[str]:
     from raidlab.study.units import format_time_ns
 
     low, high = row.get("together_percent_low"), row.get("together_percent_high")
@@ -149,15 +148,17 @@ def _notes(row: dict[str, Any]) -> list[str]:
 
 
 def _json(
-    asked: StreamsAsked, turns: Turns[str, StreamsResult], rows: list[dict[str, Any]], finding: tuple[str, str] | None
+    plan: StreamsPlan, turns: Turns[str, StreamsResult], rows: list[Row], finding: tuple[Verdict, str] | None
 ) -> str:
     import json
+
+    from raidlab.study.cell import text_of
 
     first = next(results[0] for results in turns.results.values() if results)
     document = {
         "status": turns.status,
         "failure": turns.failure,
-        "request": json.loads(asked.request.text()),
+        "request": json.loads(text_of(plan.cell)),
         "results": rows,
         "facts": first.facts,
         "checks": [] if finding is None else [{"check": "page_cache", "verdict": finding[0], "evidence": finding[1]}],

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from raidlab.errors import EXIT_OK
 
 if TYPE_CHECKING:
-    from raidlab.measure.asked import Asked
-    from raidlab.measure.witness import Witnessed
-    from raidlab.run.witness import Ratio
+    from raidlab.measure import MeasureRequest
+    from raidlab.measure.witness import PointWithWitness
+    from raidlab.results.facts import ToolRatio
 
 _TITLES = {
     "iops": ("IOPS", 1.0),
@@ -28,7 +28,7 @@ _TITLES = {
 }
 
 
-def witness_and_print(asked: Asked, *, as_json: bool) -> int:
+def witness_and_print(asked: MeasureRequest, *, as_json: bool) -> int:
     """Measure with fio beside raidlab, print, and return the exit code."""
     from raidlab.cli.run import EXIT_OF_SIGNAL
     from raidlab.cli.terminal import printing, say
@@ -41,8 +41,7 @@ def witness_and_print(asked: Asked, *, as_json: bool) -> int:
         points = measure_with_witness(asked, progress=progress_on(sys.stderr), stop=stop)
         with printing():
             if as_json:
-                found = [{"target": one.subject, "load": one.load, **one.witness.document()} for one in points]
-                print(json.dumps({"witness": found}, indent=2))
+                print(json.dumps({"witness": points}, indent=2))
             else:
                 for point in points:
                     print(witness_text(point))
@@ -74,26 +73,26 @@ def refuse_beside_witness(flags: dict[str, str | None]) -> None:
             )
 
 
-def witness_text(point: Witnessed) -> str:
+def witness_text(point: PointWithWitness) -> str:
     """The table of one point."""
     from raidlab.run.witness import FIO_RESOLUTION
 
-    witness = point.witness
-    pairs = f"{len(witness.pairs)} pair{'s' if len(witness.pairs) != 1 else ''} in drawn order"
+    count = len(point["pairs"])
     # A path may be longer than a line; the rest is not.
-    lines = [point.subject, f"{point.load}: raidlab beside {witness.version}, {pairs}"]
+    pairs = f"{count} pair{'s' if count != 1 else ''} in drawn order"
+    lines = [point["target"], f"{point['load']}: raidlab beside {point['tool']}, {pairs}"]
     lines.append(f"{'':<10}{'raidlab':>12}{'fio':>12}{'ratio':>9}   95 % interval of the ratio")
-    lines += [_row(ratio) for ratio in witness.ratios()]
+    lines += [_row(ratio) for ratio in point["ratios"]]
     lines.append("A ratio is the median of the pairs' ratios, not that of the columns' medians.")
     lines.append(f"Times are from submission to completion; fio's are no finer than {FIO_RESOLUTION:.1%}.")
-    lines += [f"not the same: {difference}" for difference in witness.differences]
+    lines += [f"not the same: {difference}" for difference in point["differences"]]
     return "\n".join(lines) + "\n"
 
 
-def _row(ratio: Ratio) -> str:
+def _row(ratio: ToolRatio) -> str:
     from raidlab.cli.measure.tables import figure
 
-    title, scale = _TITLES[ratio.figure]
-    figures = f"{figure(ratio.raidlab / scale):>12}{figure(ratio.fio / scale):>12}{ratio.ratio:>9.3f}"
-    interval = "none for one pair" if ratio.low is None else f"{ratio.low:.3f} to {ratio.high:.3f}"
-    return f"  {title:<8}{figures}   {interval}"
+    title, scale = _TITLES[ratio["figure"]]
+    own, fio = figure(ratio["raidlab"] / scale), figure(ratio["fio"] / scale)
+    interval = "none for one pair" if ratio["low"] is None else f"{ratio['low']:.3f} to {ratio['high']:.3f}"
+    return f"  {title:<8}{own:>12}{fio:>12}{ratio['ratio']:>9.3f}   {interval}"

@@ -19,20 +19,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
-from raidlab.measure.places import Place, Wanted, wanted_targets
+from raidlab.measure.places import Place, TargetSpec, wanted_targets
 from raidlab.measure.trials import compressible_pair, flushed, read_again, read_twice, repeated_pair, watched
-from raidlab.measure.trials.target import Probed
+from raidlab.measure.trials.target import Probed, read_only
 from raidlab.results.facts import Machine, Member, Trials
-from raidlab.run.groups import unused_member
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.members import member_files
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import run_request
 from raidlab.run.target_facts import opened_member
+from raidlab.study.cell import ClosedLoad, DirectCell, Limit, Opaque, text_of
 from raidlab.study.check import stripes_in
+from raidlab.study.workload import DrawnRequests, FixedSize
 
 
 class Trial(Protocol):
@@ -60,7 +61,6 @@ def examine(
         Block devices that may be overwritten.
     file_bytes : int
         The size of the file made in each directory.
-    progress : Progress, optional
 
     Returns
     -------
@@ -108,52 +108,46 @@ def _examined(place: Place) -> Member:
         return facts
 
 
-def _opened(place: Place, member: dict[str, Any]) -> Member:
+def _opened(place: Place, member: Opaque) -> Member:
     """Facts of a target, the engine's own from one request to it."""
-    request = {
-        "engine": "direct",
-        "seed": 1,
-        "targets": [{key: value for key, value in member.items() if key != "destroy"}],
-        "load": {"kind": "closed", "depth": 1},
-        "workload": {
-            "read": 1.0,
-            "size": {"kind": "fixed", "bytes": 4096},
-            "address": {"kind": "uniform"},
-        },
-        "measure": {"requests": 1},
-    }
+    cell = DirectCell(
+        seed=1,
+        targets=[read_only(member)],
+        load=ClosedLoad(depth=1),
+        workload=DrawnRequests(read=1.0, size=FixedSize(bytes=4096)),
+        measure=Limit(requests=1),
+    )
     try:
-        answer = run_request(json.dumps(request))
+        answer = run_request(text_of(cell))
     except RefusedError as error:
-        raise RefusedError(f"TARGET: '{place.word}': {str(error).removeprefix('targets[0]: ')}") from None
+        raise error.at(f"TARGET: '{place.word}'") from None
     except CellFailedError as error:
-        raise InputError.one("TARGET", str(error).removeprefix("targets[0]: "), value=f"'{place.word}'") from None
+        raise InputError.one("TARGET", error.message, value=f"'{place.word}'") from None
     if answer.get("stopped_by"):
         raise CellFailedError(f"TARGET: '{place.word}': {answer['stopped_by']}")
-    found = answer["facts"]["targets"][0]
-    return unused_member(place.kind, None) if found is None else opened_member(found)
+    return opened_member(answer["facts"]["targets"][0], place.kind)
 
 
 def _note_outcome(trial: Trial, probed: Probed, place: Place, facts: Member) -> None:
     try:
         facts.update(cast(Member, trial.tried(probed)))
     except RefusedError as error:
-        raise RefusedError(f"TARGET: '{place.word}': {str(error).removeprefix('targets[0]: ')}") from None
+        raise error.at(f"TARGET: '{place.word}'") from None
     except (CellFailedError, OSError) as error:
         facts.setdefault("untried", {})[trial.KEY] = str(error)
 
 
-def _striped_by(wanted: Wanted) -> str | None:
+def _striped_by(target: TargetSpec) -> str | None:
     """The array of a TREE@PLACE, if it stripes."""
-    if wanted.tree is None:
+    if target.tree is None:
         return None
     from raidlab import _core
 
     try:
-        tree = json.loads(_core.parse_tree(wanted.tree))
+        tree = json.loads(_core.parse_tree(target.tree))
     except _core.CellError as error:
-        raise InputError.one("TARGET", str(error), value=f"'{wanted.word}'") from None
-    return wanted.tree if stripes_in(tree) else None
+        raise InputError.one("TARGET", str(error), value=f"'{target.word}'") from None
+    return target.tree if stripes_in(tree) else None
 
 
 __all__ = ["TRIALS", "examine"]

@@ -27,8 +27,7 @@ def tried(target: Probed) -> Trials:
     rates: dict[int, list[float]] = {0: [], 100: []}
     for number in range(PAIRS):
         for percent in (0, 100) if number % 2 else (100, 0):
-            written = {"read": 0.0, "compressible_percent": percent}
-            rate = scan(target, 0, part, depth=_DEPTH, block=_BLOCK_BYTES, seed=number + 1, **written)
-            rates[percent].append(rate)
+            options = {"depth": _DEPTH, "block": _BLOCK_BYTES, "seed": number + 1, "compressible_percent": percent}
+            rates[percent].append(scan(target, 0, part, read=0.0, **options))
     pair = compared(rates[100], rates[0])
     return {} if pair is None else {"compressible_pair": pair}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from raidlab.measure.trials.target import Probed, compared, scan
 from raidlab.results.facts import Trials
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import Layer, counters, stack_below
+from raidlab.run.kernel_facts.stack import Layer, counters, stack_below
 
 KEY = "read_again"
 

@@ -15,7 +15,7 @@ from typing import Any
 from raidlab.measure.trials.target import Probed
 from raidlab.results.facts import Trials
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import counters, stack_below
+from raidlab.run.kernel_facts.stack import counters, stack_below
 
 KEY = "read_twice"
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from raidlab.results.facts import SpeedRatio
 from raidlab.run.runner import run_request
 from raidlab.stats import ratio_interval
+from raidlab.study.cell import ClosedLoad, DirectCell, Limit, Opaque, Span, text_of
+from raidlab.study.workload import DrawnRequests, FixedSize, SequentialAddress
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,8 @@ class Probed:
 
     Attributes
     ----------
-    path : pathlib.Path
     member : dict
         As the engine takes it.
-    size_bytes : int
     disks : list of str
         The physical disks that it lies on.
     writable : bool
@@ -30,37 +28,44 @@ class Probed:
     """
 
     path: Path
-    member: dict[str, Any]
+    member: Opaque
     size_bytes: int
     disks: list[str]
     writable: bool
 
 
-def scan(target: Probed, offset: int, length: int, *, depth: int = 1, block: int, seed: int = 1, **more: Any) -> float:
-    """Go once through a part of a target from front to back; the rate in bytes a second, 0 if nothing was done.
-
-    ``more`` goes into the request: ``read`` of its workload, ``compressible_percent`` of what it writes.
-    """
-    reads = float(more.pop("read", 1.0))
-    member = target.member if reads < 1 else {key: word for key, word in target.member.items() if key != "destroy"}
-    request = {
-        "engine": "direct",
-        "seed": seed,
-        "targets": [member],
-        "spans": [{"offset_bytes": offset, "size_bytes": length}],
-        "load": {"kind": "closed", "depth": depth},
-        "workload": {
-            "read": reads,
-            "size": {"kind": "fixed", "bytes": block},
-            "address": {"kind": "sequential"},
-        },
-        "measure": {"requests": length // block},
+def scan(
+    target: Probed,
+    offset: int,
+    length: int,
+    *,
+    block: int,
+    depth: int = 1,
+    seed: int = 1,
+    read: float = 1.0,
+    compressible_percent: int = 0,
+) -> float:
+    """Go once through a part of a target from front to back; the rate in bytes a second, 0 if nothing was done."""
+    cell = DirectCell(
+        seed=seed,
+        targets=[target.member if read < 1 else read_only(target.member)],
+        spans=[Span(offset_bytes=offset, size_bytes=length)],
+        load=ClosedLoad(depth=depth),
+        workload=DrawnRequests(
+            read=read, size=FixedSize(bytes=block), address=SequentialAddress(kind="sequential", streams=1)
+        ),
+        measure=Limit(requests=length // block),
+        compressible_percent=compressible_percent,
         # Nothing is read but what is asked for: what moves at the disks is counted.
-        "verify": "off",
-        **more,
-    }
-    answer = run_request(json.dumps(request))
+        verify="off",
+    )
+    answer = run_request(text_of(cell))
     return float(answer["all"]["bytes"] / answer["elapsed_ns"] * 1e9) if answer["elapsed_ns"] else 0.0
+
+
+def read_only(member: Opaque) -> Opaque:
+    """A target as the engine takes it, not given up for writing."""
+    return {key: value for key, value in member.items() if key != "destroy"}
 
 
 def compared(own: list[float], other: list[float]) -> SpeedRatio | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from raidlab.results.facts import MovedAt, Watched
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import Layer, counters, stack_below
+from raidlab.run.kernel_facts.stack import Layer, counters, stack_below
 
 SECONDS = 1.0
 

@@ -52,7 +52,6 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
         Its directory in sysfs, from `folder_of`.
     mount_point : str
         Where it is mounted, for the tool.
-    sources : Sources
     """
     reading = Reading()
     profiles = {what: _profiles(folder / "allocation" / what) for what in ("data", "metadata")}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from raidlab.results.facts import Volume, VolumeMember
-from raidlab.run.kernel_facts.sources import Reading, Sources, slaves
+from raidlab.run.kernel_facts.sources import Reading, Sources, new_volume, slaves
 
 KIND = "dm"
 
@@ -34,27 +34,15 @@ def facts(node: Path, sources: Sources) -> Volume:
     ----------
     node : pathlib.Path
         Its directory in sysfs.
-    sources : Sources
     """
     here, reading = node / "dm", Reading()
     name = reading.text("name", here / "name") or node.name
     uuid = reading.text("uuid", here / "uuid") or ""
     suspended = reading.number("suspended", here / "suspended")
-    below = slaves(node)
-    volume: Volume = {
-        "kind": KIND,
-        "name": name,
-        "level": None,
-        "chunk_bytes": None,
-        "state": None,
-        "kernel_state": None if suspended is None else "suspended" if suspended else "active",
-        "activity": None,
-        "activity_share": None,
-        "missing_members": None,
-        "members": [{"name": slave.name, "state": None, "kernel_state": None} for slave in below],
-        "details": {"made_by": _MAKERS.get(uuid.partition("-")[0], "device mapper"), "device": node.name},
-        "unknown": reading.unknown,
-    }
+    volume = new_volume(KIND, name, reading.unknown)
+    volume["kernel_state"] = None if suspended is None else "suspended" if suspended else "active"
+    volume["members"] = [{"name": slave.name, "state": None, "kernel_state": None} for slave in slaves(node)]
+    volume["details"] = {"made_by": _MAKERS.get(uuid.partition("-")[0], "device mapper"), "device": node.name}
     asked = ("level", "chunk_bytes", "state")
     table = reading.tool(asked, sources, ["dmsetup", "table", name])
     status = reading.tool(("state",), sources, ["dmsetup", "status", name]) if table is not None else None

@@ -40,7 +40,6 @@ def facts(node: Path, sources: Sources) -> Volume:
     ----------
     node : pathlib.Path
         Its directory in sysfs.
-    sources : Sources
     """
     here, reading = node / "md", Reading()
     level = reading.text("level", here / "level")

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from raidlab.results.facts import Volume
+
 _TOOL_TIMEOUT_S = 20.0
 
 
@@ -97,6 +99,24 @@ class Reading:
         except OSError as error:
             self.unknown.update(dict.fromkeys(keys, str(error)))
             return None
+
+
+def new_volume(kind: str, name: str, unknown: dict[str, str]) -> Volume:
+    """A volume of which nothing is known yet but what it is called."""
+    return {
+        "kind": kind,
+        "name": name,
+        "level": None,
+        "chunk_bytes": None,
+        "state": None,
+        "kernel_state": None,
+        "activity": None,
+        "activity_share": None,
+        "missing_members": None,
+        "members": [],
+        "details": {},
+        "unknown": unknown,
+    }
 
 
 def slaves(node: Path) -> list[Path]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from raidlab.results.facts import Volume, VolumeMember
-from raidlab.run.kernel_facts.sources import Reading, Sources
+from raidlab.run.kernel_facts.sources import Reading, Sources, new_volume
 
 KIND = "zfs"
 
@@ -33,7 +33,7 @@ def facts(node: Path, sources: Sources) -> Volume:
     dataset = next((link for link in links if link.is_symlink() and link.resolve().name == node.name), None)
     if dataset is None:
         why = f"no link in {folder} leads to {node.name}"
-        return _volume(node.name, {"level": why, "state": why, "properties": why})
+        return new_volume(KIND, node.name, {"level": why, "state": why, "properties": why})
     return facts_of_dataset(str(dataset.relative_to(folder)), sources, node.name)
 
 
@@ -44,46 +44,22 @@ def facts_of_dataset(dataset: str, sources: Sources, device: str | None = None) 
     ----------
     dataset : str
         Such as ``tank/volume``.
-    sources : Sources
     device : str, optional
         The kernel's name of it, for a volume.
     """
     reading = Reading()
-    volume = _volume(dataset, reading.unknown)
-    details: dict[str, str | int | float | None]
+    volume = new_volume(KIND, dataset, reading.unknown)
     words = ["zfs", "get", "-Hp", "-o", "property,value", ",".join(_PROPERTIES), dataset]
     properties = reading.tool(("properties",), sources, words)
     pairs = [line.split("\t", 1) for line in (properties or "").splitlines() if "\t" in line]
-    details = {key: value for key, value in pairs if value not in ("-", "")}
+    volume["details"].update({key: value for key, value in pairs if value not in ("-", "")})
     if device is not None:
-        details["device"] = device
-    volume["details"] = details
+        volume["details"]["device"] = device
     pool = dataset.partition("/")[0]
     status = reading.tool(("level", "state", "members"), sources, ["zpool", "status", "-P", pool])
     if status is not None:
-        found = parse_status(status)
-        volume["level"], volume["members"] = found["level"], found["members"]
-        volume["state"], volume["kernel_state"] = found["state"], found["kernel_state"]
-        volume["activity"], volume["activity_share"] = found["activity"], found["activity_share"]
-        volume["missing_members"] = found["missing_members"]
+        volume.update(cast(Volume, parse_status(status)))
     return volume
-
-
-def _volume(name: str, unknown: dict[str, str]) -> Volume:
-    return {
-        "kind": KIND,
-        "name": name,
-        "level": None,
-        "chunk_bytes": None,
-        "state": None,
-        "kernel_state": None,
-        "activity": None,
-        "activity_share": None,
-        "missing_members": None,
-        "members": [],
-        "details": {},
-        "unknown": unknown,
-    }
 
 
 class PoolStatus(TypedDict):

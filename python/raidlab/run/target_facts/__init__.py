@@ -18,9 +18,8 @@ from typing import Any, TypeVar, cast
 
 from raidlab.results.facts import Member, TargetFacts, Unknown
 from raidlab.run.kernel_facts import Sources, volumes_below
-from raidlab.run.physical import disks_below
+from raidlab.run.kernel_facts.stack import Layer, disks_below, layer_facts, stack_below
 from raidlab.run.target_facts import allocation, content, limits, settings, signature, traffic
-from raidlab.run.target_facts.stack import Layer, layer_facts, stack_below
 
 T = TypeVar("T")
 
@@ -30,7 +29,6 @@ def target_facts(path: str | Path | None, sources: Sources | None = None) -> Tar
 
     Parameters
     ----------
-    path : str, pathlib.Path or None
     sources : Sources, optional
         This system's, if left out.
     """
@@ -52,8 +50,10 @@ def target_facts(path: str | Path | None, sources: Sources | None = None) -> Tar
     }
 
 
-def opened_member(opened: Mapping[str, Any]) -> Member:
-    """The engine's facts of a target that it has opened, and what is gathered besides."""
+def opened_member(opened: Mapping[str, Any] | None, kind: str = "", path: str | None = None) -> Member:
+    """The engine's facts of a target that it has opened, and what is gathered besides; None: one that nothing uses."""
+    if opened is None:
+        return {"kind": kind, "path": path, "io": "unused", "disks": []}
     return cast(Member, {**opened, **target_facts(opened.get("path"))})
 
 

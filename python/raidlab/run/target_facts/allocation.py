@@ -13,8 +13,8 @@ from pathlib import Path
 
 from raidlab.results.facts import Allocation, StoredPlace
 from raidlab.run.kernel_facts import Sources
+from raidlab.run.kernel_facts.stack import Layer
 from raidlab.run.placement import unwritten_bytes
-from raidlab.run.target_facts.stack import Layer
 
 _COUNTED_BYTES = 512
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from raidlab.results.facts import Content, Unknown
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import Layer
+from raidlab.run.kernel_facts.stack import Layer
 
 BLOCK_BYTES = 4096
 _BLOCKS = 64

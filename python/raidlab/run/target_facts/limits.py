@@ -13,7 +13,7 @@ from pathlib import Path
 
 from raidlab.results.facts import Limit, Limits
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import Layer
+from raidlab.run.kernel_facts.stack import Layer
 
 _V1 = {
     "blkio.throttle.read_bps_device": "read_bytes_per_s",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from raidlab.results.facts import Setting, Settings
 from raidlab.run.kernel_facts import Sources, mount_of
-from raidlab.run.target_facts.stack import Layer, read_word
+from raidlab.run.kernel_facts.stack import Layer, read_word
 
 _DEFAULTS = {"nomerges": "0", "rq_affinity": "1", "iostats": "1"}
 # A kernel without hints takes one of these by itself.
@@ -41,20 +41,10 @@ def fact(path: Path, stack: list[Layer], sources: Sources) -> Settings:
     if mount is not None:
         changed += [
             {"place": mount.point, "name": "mount option", "value": option, "default": _MOUNT_OPTIONS[option]}
-            for option in mount_options(mount.point, sources)
+            for option in mount.options
             if option in _MOUNT_OPTIONS
         ]
     return {"changed": changed}
-
-
-def mount_options(point: str, sources: Sources) -> list[str]:
-    """The options of a mount point, of the last mount there."""
-    found: list[str] = []
-    for line in (sources.proc / "self" / "mountinfo").read_text(encoding="utf-8").splitlines():
-        head, _, tail = line.partition(" - ")
-        if head.split()[4] == point:
-            found = head.split()[5].split(",") + tail.split()[2].split(",")
-    return found
 
 
 def _of_layer(layer: Layer) -> list[Setting]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from raidlab.results.facts import Signature
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import Layer
+from raidlab.run.kernel_facts.stack import Layer
 
 # What `blkid` answers when it has found nothing; the sentence is that of `kernel_facts.sources.ask_tool`.
 _NOTHING = "ended with code 2"

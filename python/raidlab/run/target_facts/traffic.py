@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raidlab.results.facts import Traffic
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.target_facts.stack import Layer, counters
+from raidlab.run.kernel_facts.stack import Layer, counters
 
 
 def fact(_path: Path, stack: list[Layer], _sources: Sources) -> Traffic:

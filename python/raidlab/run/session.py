@@ -1,0 +1,140 @@
+"""A run of cells on targets: begun, handed out as it is measured, ended early, gone on with.
+
+What the targets are is for whoever derives from it: those of a study (`execute`), or targets and flags
+(`raidlab.measure.execute`).
+
+Invariants:
+
+- One set of cells after another: two on the clock at once would measure each other.
+- Whatever ends a run early (the stop flag, a failing device), the outcomes yielded before stand, and those that finish
+  while the workers stop are still yielded. When nobody takes outcomes any more, nothing goes on.
+- A run that goes on (`known`) yields what is known like anything else, in its turn, and runs the rest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING
+
+from raidlab.errors import CellFailedError
+from raidlab.results.answer import CellAnswer
+from raidlab.results.facts import Member, MoreFacts, Status
+from raidlab.results.outcome import CellOutcome, Outcome
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.progress import Progress, Silent
+from raidlab.run.runner import Answer, InlineRunner, Remembered, Runner, check_ended, run_request
+from raidlab.run.schedule import Schedule, TextOf
+from raidlab.study import Cell, Expansion, LoadedStudy
+
+if TYPE_CHECKING:
+    from raidlab.results import RunWriter
+
+
+@dataclass
+class Session(ABC):
+    """A run under way.
+
+    Parameters
+    ----------
+    seed : int
+        The root seed.
+    stop : StopFlag
+        Raised from outside, it ends the run.
+    known : mapping
+        The engine's answers to cells that are done already, by the cells' names.
+
+    Attributes
+    ----------
+    status : str
+        ``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken.
+    failure : str or None
+        Why a failed run failed.
+    live_members : list of Member
+        Facts of the live members or targets, as the engine found them, and the physical ``disks`` below each.
+    """
+
+    loaded: LoadedStudy
+    _: KW_ONLY
+    seed: int
+    progress: Progress = field(default_factory=Silent)
+    stop: StopFlag = field(default_factory=StopFlag)
+    known: Mapping[str, CellAnswer] = field(default_factory=dict)
+    status: Status = "complete"
+    failure: str | None = None
+    live_members: list[Member] = field(default_factory=list)
+
+    @abstractmethod
+    def outcomes(self) -> Generator[Outcome, None, None]:
+        """Run, and yield each outcome when it is there."""
+
+    @abstractmethod
+    def member_shape(self, target: str, array: str) -> tuple[int, int]:
+        """Size and sector of an array's members on a target, in bytes."""
+
+    def more_facts(self) -> MoreFacts:
+        """What is known of the run beside its cells, once the outcomes have been taken."""
+        return {}
+
+    def write_to(self, writer: RunWriter) -> None:
+        """Run, and have each outcome written as it comes; whatever stops the writing ends the run too."""
+        with closing(self.outcomes()) as outcomes:
+            for outcome in outcomes:
+                asked = outcome.cell if isinstance(outcome, CellOutcome) else outcome.task
+                writer.add(outcome, *self.member_shape(asked.target, asked.array.name))
+                writer.note_members(self.live_members)
+
+    def finish(self, writer: RunWriter, facts: MoreFacts) -> None:
+        """Have what was written finished, with how the run ended."""
+        signal_name = self.stop.signal_name if self.status == "interrupted" else None
+        writer.finish(self.status, self.failure, self.live_members, signal_name, facts)
+
+    def _first(self, request: str) -> Answer | None:
+        """Run a request that has targets opened, claimed and filled; None where the run is to stop.
+
+        Raises
+        ------
+        CellFailedError, RefusedError
+        """
+        try:
+            answer = run_request(request, lambda _share: not self.stop())
+            check_ended(answer.get("stopped_by"), interrupted=bool(answer.get("interrupted")))
+            return answer
+        except KeyboardInterrupt:
+            self.status = "interrupted"
+            return None
+
+    def _run(
+        self, expansion: Expansion, text_of: TextOf, title: str, runner: Runner | None = None
+    ) -> Iterator[Outcome]:
+        """Run what an expansion lists, one cell at a time unless another runner is given."""
+        runner = runner or InlineRunner(self.stop)
+        schedule = Schedule(expansion, text_of, Remembered(runner, self.known) if self.known else runner, self.seed)
+        self.progress.begin(title, schedule.expected_cells())
+        try:
+            try:
+                for outcome in schedule.outcomes():
+                    yield outcome
+                    if isinstance(outcome, CellOutcome):
+                        self.progress.advance()
+                        self._check_after(outcome.cell)
+            except KeyboardInterrupt:
+                self.status = "interrupted"
+                self.progress.note(f"stopping ({self.stop.signal_name}): what was measured is kept")
+            except CellFailedError as error:
+                self.status, self.failure = "failed", self._in_words(error)
+            yield from schedule.leftovers()
+        finally:
+            # Nobody may take the outcomes any more (a full disk): nothing goes on behind anybody's back then.
+            runner.close()
+            self.progress.end()
+
+    def _check_after(self, cell: Cell) -> None:
+        """Look, after a cell, whether its targets are still there."""
+        del cell
+
+    def _in_words(self, error: CellFailedError) -> str:
+        """What failed, as the user is told it."""
+        return str(error)
