@@ -4,7 +4,7 @@
     .venv/bin/python docs/generate.py --check    # say which pages differ; status 1 if any does
 
 A generated part lies between `<!-- generated: NAME -->` and `<!-- end -->`; everything else is written by hand. The page of
-the study file is made by `python -m raidlab.study.reference`. The meanings of columns, which the code does not hold, are
+the study file, the man page and the picture of the rooms are wholly made, by the files of their names. The meanings of columns, which the code does not hold, are
 below; `tests/python/test_docs.py` fails when one is missing or left over, and when a page is not up to date.
 """
 
@@ -16,19 +16,20 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import polars as pl
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel
 
 from raidlab.analysis import checks, metrics
 from raidlab.report import figures
 from raidlab.results import tables
-from raidlab.study import device, schema, units, workload
+from raidlab.study import device, schema, workload
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
 import python_api  # noqa: E402 - the folder is no package
+from study_file import accepts, table  # noqa: E402
 
 MARK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -180,39 +181,6 @@ KINDS: list[tuple[str, Any]] = [
 ]
 
 
-def row(*cells: str) -> str:
-    """A line of a Markdown table; upright strokes in cells are escaped."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """A Markdown table."""
-    return [row(*head), "|" + "---|" * len(head), *[row(*cells) for cells in rows]]
-
-
-def words_of(annotation: Any, metadata: tuple[Any, ...] | list[Any] = ()) -> str:
-    """A type in the words of a study file."""
-    functions = {item.func for item in metadata if isinstance(item, BeforeValidator)}
-    if units.parse_bytes in functions:
-        return "size"
-    if units.parse_time_ns in functions:
-        return "time"
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return words_of(arguments[0], arguments[1:])
-    if origin is Literal:
-        return ", ".join(f"`{value}`" if isinstance(value, str) else str(value) for value in arguments)
-    if origin is list:
-        return f"list of {words_of(arguments[0])}"
-    if origin in (Union, types.UnionType):
-        found = dict.fromkeys(words_of(part) for part in arguments if part is not type(None))
-        return " or ".join(found)
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return "table"
-    plain = {int: "whole number", float: "number", str: "text", bool: "true or false", dict: "table"}
-    return plain.get(annotation if origin is None else origin, str(annotation))
-
-
 def members_of(annotation: Any) -> list[tuple[str, type[BaseModel]]]:
     """The kinds of a union of tables that a `kind` tells apart."""
     if get_origin(annotation) is Annotated:
@@ -242,7 +210,7 @@ def kinds() -> list[str]:
         rows = []
         for kind, model in members_of(union):
             keys = [
-                f"`{name}` ({words_of(info.annotation, info.metadata)}): {lowered(info.description)}"
+                f"`{name}` ({accepts(info.annotation, info.metadata)}): {lowered(info.description)}"
                 for name, info in model.model_fields.items()
                 if name != "kind"
             ]
@@ -399,8 +367,9 @@ def main() -> int:
                 page.write_text(filled(text), encoding="utf-8")
     import man
     import rooms
+    import study_file
 
-    stale += man.main() + rooms.main()
+    stale += man.main() + rooms.main() + study_file.main()
     return 1 if stale and "--check" in sys.argv else 0
 
 

@@ -54,13 +54,7 @@ class Directory:
 
     @classmethod
     def open(cls, path: Path, identity: Identity | None = None) -> Self:
-        """Open the directory that a path leads to.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-        identity : tuple of int, optional
-            The `identity` that it had before.
+        """Open the directory that a path leads to; it must have the `identity` it had before, where that is given.
 
         Raises
         ------
@@ -103,10 +97,7 @@ class Directory:
     def open_file(self, name: str, flags: int = os.O_RDONLY) -> int:
         """Open a regular file that is there; one that is opened for writing has no second name.
 
-        Returns
-        -------
-        int
-            Its descriptor, which is for the caller to close.
+        The descriptor is for the caller to close.
 
         Raises
         ------
@@ -156,11 +147,6 @@ class Directory:
     def replace(self, name: str, content: bytes) -> Path:
         """Have a name stand for a new file with this content: as a whole or, should it fail, for what it stood for.
 
-        Returns
-        -------
-        pathlib.Path
-            The file's.
-
         Raises
         ------
         OSError
@@ -194,11 +180,7 @@ class Directory:
     def remove(self, name: str, *, own: bool = False) -> int:
         """Remove a file, or a link itself; returns its size in bytes.
 
-        Parameters
-        ----------
-        name : str
-        own : bool
-            It must be a regular file of this user's with no second name.
+        With ``own`` it must be a regular file of this user's with no second name.
 
         Raises
         ------
@@ -223,15 +205,9 @@ class Directory:
 
     @contextmanager
     def child(self, name: str, *, make: bool = False, own: bool = False) -> Iterator[Directory]:
-        """A directory in this one.
+        """A directory in this one; with ``make`` it is made where it is not there.
 
-        Parameters
-        ----------
-        name : str
-        make : bool
-            Make it where it is not there.
-        own : bool
-            It must be this user's, and on the same mount as this directory.
+        With ``own`` it must be this user's, and on the same mount as this directory.
 
         Raises
         ------

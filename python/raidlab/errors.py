@@ -76,30 +76,20 @@ class RaidlabError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in one place of the input.
-
-    Parameters
-    ----------
-    file : str
-        The file at fault, as the user named it; empty for the command line.
-    where : str
-        The key in the file (``array[2].tree``) or the option (``--on``).
-    message : str
-        What is wrong, in words.
-    value : str, optional
-        The offending value, as written.
-    accepted : str, optional
-        What would be accepted in its place.
-    line : int, optional
-        The line in the file, counted from 1.
-    """
+    """One mistake in one place of the input."""
 
     file: str
+    """The file at fault, as the user named it; empty for the command line."""
     where: str
+    """The key in the file (``array[2].tree``) or the option (``--on``)."""
     message: str
+    """What is wrong, in words."""
     value: str | None = None
+    """The offending value, as written."""
     accepted: str | None = None
+    """What would be accepted in its place."""
     line: int | None = None
+    """The line in the file, counted from 1."""
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"

@@ -16,9 +16,12 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+# What a TOML text is made of.
+Plain: TypeAlias = "str | bool | int | float | Sequence[Plain] | Mapping[str, Plain]"
 
 # The largest file of a study in the tree has 60 KiB; one of generated workloads has a few MiB.
 MOST_BYTES = 16 << 20
@@ -68,14 +71,14 @@ def read_text(file: Path, encoding: str = "utf-8", most_bytes: int = MOST_BYTES)
     return read_bytes(file, most_bytes).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def toml(text: str) -> dict[str, Any]:
+def toml(text: str) -> dict[str, Plain]:
     """A TOML text as plain data.
 
     Raises
     ------
     ValueError
     """
-    document: dict[str, Any] = _parsed(tomllib.loads, text)
+    document: dict[str, Plain] = _parsed(tomllib.loads, text)
     return document
 
 
@@ -112,11 +115,8 @@ def _check_depth(document: Any) -> None:
     """
     level = [document] if isinstance(document, dict | list) else []
     for _ in range(MOST_DEPTH):
-        level = [item for part in level for item in _parts(part) if isinstance(item, dict | list)]
+        inner = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
         if not level:
             return
     raise ValueError(f"nested too deeply (more than {MOST_DEPTH} levels)")
-
-
-def _parts(part: dict[str, Any] | list[Any]) -> Any:
-    return part.values() if isinstance(part, dict) else part

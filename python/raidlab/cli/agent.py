@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from raidlab.cli.terminal import say
+from raidlab.errors import InputError
+
 
 def agent(
     place: Annotated[
@@ -31,8 +34,6 @@ def agent(
     """
     from pathlib import Path
 
-    from raidlab.cli.terminal import say
-    from raidlab.errors import InputError
     from raidlab.network.agent import listen as listen_at
     from raidlab.network.agent import serve
     from raidlab.network.protocol import load_key, split_address

@@ -26,15 +26,10 @@ _PLAIN_HEIGHTS = ".:-=+*%#"
 
 @dataclass(frozen=True)
 class Blocks:
-    """Draws with block characters, or without.
-
-    Attributes
-    ----------
-    are_known : bool
-        Whether the output can show them.
-    """
+    """Draws with block characters, or without."""
 
     are_known: bool = True
+    """Whether the output can show them."""
 
     @classmethod
     def of(cls, encoding: str | None) -> Blocks:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raidlab.cli.measure.requests import TARGET_HELP, complete_target
+from raidlab.cli.options import Json
+from raidlab.cli.terminal import console, printing
+from raidlab.errors import EXIT_INVALID_RESULT, EXIT_OK
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
@@ -34,7 +37,7 @@ def check(
         list[str] | None,
         typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print facts and findings as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check targets, without a study: caches, compression, holes, limits, other load, and how they are set.
 
@@ -42,8 +45,6 @@ def check(
     device that --destroy names. INVALID means: figures of this target, as it is, would say nothing of it.
     """
     from raidlab.analysis.checks import INVALID, check_targets
-    from raidlab.cli.terminal import printing
-    from raidlab.errors import EXIT_INVALID_RESULT, EXIT_OK
     from raidlab.measure.trials import examine
     from raidlab.measure.words import parse_with
     from raidlab.run import progress_on
@@ -67,7 +68,6 @@ def _print(findings: list[Finding], members: list[Member]) -> None:
     from rich.text import Text
 
     from raidlab.cli.output import VERDICT_STYLE
-    from raidlab.cli.terminal import console
 
     out = console()
     for target in dict.fromkeys(finding.target for finding in findings):

@@ -6,12 +6,15 @@ import json
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.options import Json, Out
 from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of
+from raidlab.cli.terminal import printing, say, writing
+from raidlab.errors import InputError
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
@@ -56,8 +59,8 @@ def compare(
     unequal_capacity: Annotated[
         bool, typer.Option("--unequal-capacity", help="Compare arrays of different user capacity too.")
     ] = False,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the run folders are.")] = RUNS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Out = RUNS,
+    as_json: Json = False,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Also write the comparison as a page (HTML).")
     ] = None,
@@ -69,8 +72,6 @@ def compare(
     """
     from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS, REPEAT_FIGURES
     from raidlab.analysis.metrics.run_comparison import compare_runs
-    from raidlab.cli.terminal import printing
-    from raidlab.errors import InputError
     from raidlab.study.find import did_you_mean
 
     kinds = list(dict.fromkeys(metric or DEFAULT_KINDS))
@@ -84,7 +85,7 @@ def compare(
     findings = _findings(found)
     with printing():
         if as_json:
-            print(json.dumps(as_document(found, findings), indent=2))
+            print(document_text(found, findings))
         else:
             _print(found, findings)
     if report is not None:
@@ -93,15 +94,11 @@ def compare(
 
 
 def _write_report(found: RunComparison, findings: list[list[Finding]], file: Path) -> None:
-    from raidlab.cli.terminal import say
     from raidlab.directory import write_file
-    from raidlab.errors import InputError
     from raidlab.report.comparison import render_comparison
 
-    try:
+    with writing("--report", file):
         write_file(file, render_comparison(found, findings).encode())
-    except OSError as error:
-        raise InputError.one("--report", f"cannot be written: {error.strerror}", value=f"'{file}'") from None
     say(f"report: {file}")
 
 
@@ -128,7 +125,6 @@ def _is_one_run(found: RunComparison) -> bool:
 def _side(words: str, out: Path, option: str) -> Side:
     """A run, or an array or a target of it, by its name."""
     from raidlab.analysis.metrics.run_comparison import Side
-    from raidlab.errors import InputError
     from raidlab.results import load_run
     from raidlab.study.find import did_you_mean
 
@@ -154,9 +150,9 @@ def _parts(words: str, out: Path, option: str) -> tuple[str, str | None, str | N
     return name, target, array
 
 
-def as_document(found: RunComparison, findings: list[list[Finding]]) -> dict[str, Any]:
-    """A comparison as plain data."""
-    return {
+def document_text(found: RunComparison, findings: list[list[Finding]]) -> str:
+    """A comparison as JSON."""
+    document = {
         "a": _side_document(found.a, findings[0]),
         "b": _side_document(found.b, findings[1]),
         "per": found.per,
@@ -170,9 +166,10 @@ def as_document(found: RunComparison, findings: list[list[Finding]]) -> dict[str
         "refused": [vars(one) for one in found.refused],
         "notes": found.notes,
     }
+    return json.dumps(document, indent=2)
 
 
-def _side_document(side: Side, findings: list[Finding]) -> dict[str, Any]:
+def _side_document(side: Side, findings: list[Finding]) -> dict[str, object]:
     return {
         "run": str(side.run.folder),
         "array": side.array,
@@ -182,7 +179,7 @@ def _side_document(side: Side, findings: list[Finding]) -> dict[str, Any]:
     }
 
 
-def _row_document(row: Compared) -> dict[str, Any]:
+def _row_document(row: Compared) -> dict[str, object]:
     difference = row.difference
     ends = difference.interval or (None, None)
     return {

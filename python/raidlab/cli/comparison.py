@@ -5,14 +5,15 @@ Invariant: nothing is worked out here but wording and rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from rich.table import Table
 from rich.text import Text
 
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.fit import Fitted
-from raidlab.published.compare import Comparison, Errors, Row, errors_of
+from raidlab.published.compare import Comparison, Row, errors_of
 from raidlab.study.parameters import Parameter
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
@@ -30,12 +31,7 @@ def print_comparison(comparison: Comparison, *, all_rows: bool) -> None:
         out.print(Text(f"\n{name}", style="bold"))
         for row in rows:
             out.print(_line(row), soft_wrap=True)
-    summary = plain_table("\nerrors, beyond half of the last printed digit")
-    for heading in ("", "kind", "figures", "median", "largest", "where"):
-        summary.add_column(heading, overflow="fold", justify="left" if heading in ("", "kind", "where") else "right")
-    for errors in errors_of(comparison.rows):
-        summary.add_row(*_errors(errors))
-    out.print(summary)
+    out.print(_errors("\nerrors, beyond half of the last printed digit", comparison.rows))
     out.print(Text(_counts(comparison)))
 
 
@@ -53,15 +49,17 @@ def _line(row: Row) -> Text:
     return text.append(f": {row.note}" if row.note else "", style="dim")
 
 
-def _errors(errors: Errors) -> tuple[str, ...]:
-    return (
-        errors.table,
-        errors.kind,
-        str(errors.count),
-        f"{errors.median:.2g} {errors.unit}",
-        f"{errors.largest:.3g} {errors.unit}",
-        errors.worst if errors.largest else "",
+def _errors(title: str, rows: Sequence[Row]) -> Table:
+    found = (
+        (
+            *(one.table, one.kind, str(one.count)),
+            *(f"{one.median:.2g} {one.unit}", f"{one.largest:.3g} {one.unit}"),
+            one.worst if one.largest else "",
+        )
+        for one in errors_of(rows)
     )
+    headings = ("", "kind", "figures", "median", "largest", "where")
+    return plain_table(title, headings, found, right=("figures", "median", "largest"))
 
 
 def _counts(comparison: Comparison) -> str:
@@ -80,35 +78,24 @@ def _counts(comparison: Comparison) -> str:
 
 def print_parameters(title: str, parameters: Mapping[str, Parameter]) -> None:
     """Print parameters with where each comes from."""
-    table = plain_table(title)
-    for heading in ("parameter", "value", "unit", "status", "to", "why"):
-        table.add_column(heading, overflow="fold", justify="right" if heading == "value" else "left")
-    for name, one in parameters.items():
-        table.add_row(name, f"{one.value:.5g}", one.unit, one.status, ", ".join(one.to), one.why)
-    console().print(table)
+    rows = (
+        (name, f"{one.value:.5g}", one.unit, one.status, ", ".join(one.to), one.why) for name, one in parameters.items()
+    )
+    headings = ("parameter", "value", "unit", "status", "to", "why")
+    console().print(plain_table(title, headings, rows, right=("value",)))
 
 
 def print_fit(found: Fitted) -> None:
     """Print what a fit found: parameters, the errors of what it was held to, and of what was left out."""
     out = console()
-    table = plain_table("parameters")
-    for heading in ("", "before", "found"):
-        table.add_column(heading, justify="right" if heading else "left")
-    for name, value in found.values.items():
-        table.add_row(name, f"{found.before[name]:.5g}", f"{value:.5g}")
-    out.print(table)
-    summary = plain_table("\nerrors of the figures it was held to")
-    for heading in ("", "kind", "figures", "median", "largest", "where"):
-        summary.add_column(heading, overflow="fold")
-    for errors in errors_of(found.rows):
-        summary.add_row(*_errors(errors))
-    out.print(summary)
+    values = ((name, f"{found.before[name]:.5g}", f"{value:.5g}") for name, value in found.values.items())
+    out.print(plain_table("parameters", ("", "before", "found"), values, right=("before", "found")))
+    out.print(_errors("\nerrors of the figures it was held to", found.rows))
     if found.left_out:
-        left = plain_table("\neach left out in turn, predicted from the rest")
-        for heading in ("", "figures", "median", "largest", "not identified by the rest"):
-            left.add_column(heading, overflow="fold")
-        for one in found.left_out:
-            unknown = ", ".join(one.unidentified) or "-"
-            left.add_row(one.group, str(one.count), f"{one.median:.2g}", f"{one.largest:.3g}", unknown)
-        out.print(left)
+        rows = (
+            (one.group, str(one.count), f"{one.median:.2g}", f"{one.largest:.3g}", ", ".join(one.unidentified) or "-")
+            for one in found.left_out
+        )
+        headings = ("", "figures", "median", "largest", "not identified by the rest")
+        out.print(plain_table("\neach left out in turn, predicted from the rest", headings, rows))
     out.print(Text(f"{len(found.values)} parameters against {len(found.rows)} data points; {found.trials} trials"))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.options import Json
+from raidlab.cli.terminal import console, say, writing
+
 if TYPE_CHECKING:
     from raidlab.devices import DeviceFacts, Validation
+    from raidlab.reading import Plain
 
 app = typer.Typer(
     name="device", help="Device models: list them, show one, import one, hold one to a trace.", no_args_is_help=True
@@ -19,7 +23,6 @@ Device = Annotated[
     str,
     typer.Argument(metavar="DEVICE", help="A device's name, the path of its file, or a parameter file of DiskSim's."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 IMPORT_EXAMPLES = """\b
 Examples:
@@ -40,15 +43,12 @@ def list_devices(as_json: Json = False) -> None:
         print(json.dumps([asdict(device) for device in found], indent=2))
         return
     from raidlab.cli.output import plain_table, short_bytes
-    from raidlab.cli.terminal import console
 
-    rows = plain_table("")
-    for heading in ("name", "kind", "capacity", "what it stands for"):
-        rows.add_column(heading, overflow="fold")
-    for device in found:
-        capacity = "-" if device.capacity_bytes is None else short_bytes(device.capacity_bytes)
-        rows.add_row(device.name, device.kind, capacity, device.description)
-    console().print(rows)
+    rows = (
+        (one.name, one.kind, "-" if one.capacity_bytes is None else short_bytes(one.capacity_bytes), one.description)
+        for one in found
+    )
+    console().print(plain_table("", ("name", "kind", "capacity", "what it stands for"), rows))
 
 
 @app.command("show")
@@ -82,9 +82,7 @@ def import_device(
     What the model does not have is named, a line each, on standard error and in the file; a parameter that is not known
     is an error.
     """
-    from raidlab.cli.terminal import say
     from raidlab.directory import write_file
-    from raidlab.errors import InputError
     from raidlab.formats.disksim import device_toml, import_disk
 
     imported = import_disk(Path(file), disk)
@@ -94,10 +92,8 @@ def import_device(
     if out is None:
         print(text, end="")
         return
-    try:
+    with writing("--out", out):
         write_file(Path(out), text.encode())
-    except OSError as error:
-        raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{out}'") from None
     say(out)
 
 
@@ -125,17 +121,14 @@ def validate_device(
     from raidlab.devices import validate
     from raidlab.devices.picture import picture
     from raidlab.directory import Directory
-    from raidlab.errors import InputError
 
     validation = validate(device, trace, angles, seed)
-    try:
+    with writing("--out", out):
         Path(out).mkdir(parents=True, exist_ok=True)
         with Directory.open(Path(out)) as folder:
             figures = picture(validation).save(folder)
-    except OSError as error:
-        raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{out}'") from None
     if as_json:
-        print(json.dumps(_as_json(validation, figures), indent=2))
+        print(_as_json(validation, figures))
     else:
         _print_validation(validation, figures)
 
@@ -144,7 +137,6 @@ def _print_facts(facts: DeviceFacts) -> None:
     from rich.text import Text
 
     from raidlab.cli.output import plain_table, short_bytes
-    from raidlab.cli.terminal import console
 
     out = console()
     out.print(Text(f"{facts.name}: {facts.kind}" + (f", {facts.title}" if facts.title else ""), style="bold"))
@@ -159,25 +151,23 @@ def _print_facts(facts: DeviceFacts) -> None:
             f"flash: {facts.flash['spare_factor']:.4g} times the capacity, in blocks of"
             f" {facts.flash['units_per_block']} units of {short_bytes(int(facts.flash['mapping_bytes']))}"
         )
-    rows = plain_table("")
-    for heading in ("parameter", "value", "source"):
-        rows.add_column(heading, overflow="fold")
+    rows = []
     for key, value in facts.parameters.items():
         source = facts.provenance.get(key) or facts.provenance.get(key.split(".")[0])
-        rows.add_row(key, _shown(value), "-" if source is None else f"{source['status']}: {source['why']}")
-    out.print(rows)
+        rows.append((key, _shown(value), f"{source['status']}: {source['why']}" if isinstance(source, dict) else "-"))
+    out.print(plain_table("", ("parameter", "value", "source"), rows))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Plain) -> str:
     text = json.dumps(value)
     if len(text) <= 60:
         return text.strip('"')
     return f"{len(value)} entries" if isinstance(value, (list, dict)) else text[:57] + "..."
 
 
-def _as_json(validation: Validation, figures: list[Path]) -> dict[str, Any]:
+def _as_json(validation: Validation, figures: list[Path]) -> str:
     means = validation.means_ms()
-    return {
+    document = {
         "device": validation.device,
         "trace": validation.trace,
         "requests": len(validation.measured_ms),
@@ -193,24 +183,19 @@ def _as_json(validation: Validation, figures: list[Path]) -> dict[str, Any]:
         "floor_ms": validation.floor_ms,
         "figures": [str(figure) for figure in figures],
     }
+    return json.dumps(document, indent=2)
 
 
 def _print_validation(validation: Validation, figures: list[Path]) -> None:
     from rich.text import Text
 
     from raidlab.cli.output import plain_table
-    from raidlab.cli.terminal import console
 
     out = console()
     title = f"{validation.device} against {validation.trace}, {len(validation.measured_ms)} requests"
     out.print(Text(title, style="bold"))
-    rows = plain_table("")
-    for heading in ("mean response, ms", "measured", "model"):
-        rows.add_column(heading, justify="left" if heading.startswith("mean") else "right")
-    for name, pair in validation.means_ms().items():
-        if pair is not None:
-            rows.add_row(name, f"{pair[0]:.3f}", f"{pair[1]:.3f}")
-    out.print(rows)
+    means = ((name, *(f"{mean:.3f}" for mean in pair)) for name, pair in validation.means_ms().items() if pair)
+    out.print(plain_table("", ("mean response, ms", "measured", "model"), means, right=("measured", "model")))
     low, high, count = min(validation.demerits_ms), max(validation.demerits_ms), len(validation.demerits_ms)
     of = f" (median of {count} initial angles, {low:.3f} to {high:.3f})" if count > 1 else ""
     out.print(f"demerit {validation.demerit_ms:.3f} ms, {validation.demerit_percent:.1f} % of the measured mean{of}")

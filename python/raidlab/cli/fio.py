@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
+from raidlab.cli.options import Json, Study
+from raidlab.cli.terminal import printing, say, writing
+from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, InputError
 
 if TYPE_CHECKING:
     from raidlab.formats.fio.cells import Import
@@ -25,7 +27,7 @@ Examples:
 
 @app.command("export", epilog=EXPORT_EXAMPLES)
 def export(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or the path of its file.")],
+    study: Study,
     workload: Annotated[
         list[str] | None, typer.Option("--workload", help="Only this workload; may be repeated.")
     ] = None,
@@ -53,9 +55,7 @@ def export(
     """
     from pathlib import Path
 
-    from raidlab.cli.terminal import printing, say
     from raidlab.directory import Directory
-    from raidlab.errors import InputError
     from raidlab.run.to_fio import study_to_fio
     from raidlab.study import load_study
 
@@ -64,21 +64,16 @@ def export(
     )
     if out is None:
         if len(files) > 1:
-            arrays = ", ".join(file.array for file in files)
-            raise InputError.one(
-                "--array", f"there is a file for each array: {arrays}", accepted="one of them, or --out DIR"
-            )
+            message = f"there is a file for each array: {', '.join(file.array for file in files)}"
+            raise InputError.one("--array", message, accepted="one of them, or --out DIR")
         with printing():
             print(files[0].text, end="")
         return
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with Directory.open(folder) as place:
+    with writing("--out", out):
+        Path(out).mkdir(parents=True, exist_ok=True)
+        with Directory.open(Path(out)) as place:
             for file in files:
                 say(str(place.replace(file.name, file.text.encode())))
-    except OSError as error:
-        raise InputError.one("--out", f"cannot be written: {error.strerror}", value=f"'{out}'") from None
 
 
 IMPORT_EXAMPLES = """\b
@@ -128,7 +123,7 @@ def import_(
         list[str] | None,
         typer.Option("--destroy", metavar="DEVICE", help="A block device of the file that may be overwritten."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print cells and results as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show or run a job file of fio's.
 
@@ -138,11 +133,14 @@ def import_(
     from pathlib import Path
 
     from raidlab.cli import fio_output
-    from raidlab.cli.terminal import printing
     from raidlab.formats.fio.cells import Settings, import_jobs
     from raidlab.formats.fio.options import load_job_file
+    from raidlab.measure.words import parse_with
+    from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
-    settings = Settings(seed, tuple(destroy or ()), directory, _bytes("--size", size), _time_ns("--runtime", runtime))
+    most_bytes = None if size is None else parse_with(parse_bytes, "--size", size, BYTES_ACCEPTED)
+    most_ns = None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED)
+    settings = Settings(seed, tuple(destroy or ()), directory, most_bytes, most_ns)
     imported = import_jobs(load_job_file(Path(job_file), sections=tuple(section or ())), settings)
     if run:
         raise typer.Exit(_run(imported, as_json=as_json))
@@ -157,7 +155,6 @@ def _run(imported: Import, *, as_json: bool) -> int:
     """Run the jobs, print what was measured, and return the exit code."""
     from raidlab.cli import fio_output
     from raidlab.cli.run import EXIT_OF_SIGNAL
-    from raidlab.cli.terminal import printing, say
     from raidlab.run import catching_signals, progress_on
     from raidlab.run.from_fio import JobFileRun, by_job
 
@@ -179,23 +176,3 @@ def _run(imported: Import, *, as_json: bool) -> int:
     if job_run.status == "failed":
         return EXIT_FAILED
     return EXIT_OF_SIGNAL.get(str(job_run.stop.signal_name), EXIT_INTERRUPTED)
-
-
-def _bytes(option: str, text: str | None) -> int | None:
-    from raidlab.errors import InputError
-    from raidlab.study.units import BYTES_ACCEPTED, parse_bytes
-
-    try:
-        return None if text is None else parse_bytes(text)
-    except ValueError as error:
-        raise InputError.one(option, str(error), value=f"'{text}'", accepted=BYTES_ACCEPTED) from None
-
-
-def _time_ns(option: str, text: str | None) -> int | None:
-    from raidlab.errors import InputError
-    from raidlab.study.units import TIME_ACCEPTED, parse_time_ns
-
-    try:
-        return None if text is None else parse_time_ns(text)
-    except ValueError as error:
-        raise InputError.one(option, str(error), value=f"'{text}'", accepted=TIME_ACCEPTED) from None

@@ -9,7 +9,6 @@ Invariants:
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from rich.text import Text
 
@@ -25,13 +24,12 @@ PERCENTILES = (50, 90, 99)
 def print_plan(imported: Import) -> None:
     """Print what would be run: a line a lane, then the notes."""
     out = console()
-    table = plain_table("")
-    for heading in ("group", "job", "requests", "load", "on", "measured"):
-        table.add_column(heading, overflow="fold")
-    for number, group in enumerate(imported.groups):
-        for lane in group:
-            table.add_row(str(number + 1), lane.job.title, _requests(lane), _load(lane), _places(lane), _amount(lane))
-    out.print(table)
+    rows = (
+        (str(number), lane.job.title, _requests(lane), _load(lane), _places(lane), _amount(lane))
+        for number, group in enumerate(imported.groups, start=1)
+        for lane in group
+    )
+    out.print(plain_table("", ("group", "job", "requests", "load", "on", "measured"), rows))
     out.print("Groups run one after another, the jobs of a group at once. Nothing was run; --run runs them.")
     print_notes(imported.notes)
 
@@ -47,49 +45,34 @@ def print_results(jobs: list[JobResult]) -> None:
     """Print what was measured: a row a job."""
     if not jobs:
         return
-    table = plain_table("")
-    for heading in ("group", "job"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("requests", "IOPS", "MB/s", *(f"p{percentile} ms" for percentile in PERCENTILES)):
-        table.add_column(heading, justify="right")
+    rows = []
     for job in jobs:
         times = [job.response.percentile_ns(percentile) for percentile in PERCENTILES]
         shown = [short(None if value is None else value / 1e6) for value in times]
-        table.add_row(
-            str(job.group + 1), job.title, str(job.requests), short(job.iops), short(job.throughput_mb_s), *shown
+        rows.append(
+            (str(job.group + 1), job.title, str(job.requests), short(job.iops), short(job.throughput_mb_s), *shown)
         )
-    console().print(table)
+    figures = ("requests", "IOPS", "MB/s", *(f"p{percentile} ms" for percentile in PERCENTILES))
+    console().print(plain_table("", ("group", "job", *figures), rows, right=figures))
 
 
 def print_json(imported: Import, run: JobFileRun | None, jobs: list[JobResult]) -> None:
     """Print the groups with their cells, the notes, and what was measured if anything was."""
-    document: dict[str, Any] = {
-        "groups": [
-            {
-                "jobs": [
-                    {
-                        "job": lane.job.title,
-                        "line": lane.job.section.number,
-                        "cell": lane.cell.model_dump(exclude_none=True),
-                    }
-                    for lane in group
-                ]
-            }
-            for group in imported.groups
-        ],
-        "notes": list(imported.notes),
-    }
+    groups = [
+        [
+            {"job": lane.job.title, "line": lane.job.section.number, "cell": lane.cell.model_dump(exclude_none=True)}
+            for lane in group
+        ]
+        for group in imported.groups
+    ]
+    document: dict[str, object] = {"groups": [{"jobs": group} for group in groups], "notes": imported.notes}
     if run is not None:
-        document |= {
-            "status": run.status,
-            "failure": run.failure,
-            "warnings": run.warnings,
-            "results": [_result(job) for job in jobs],
-        }
+        document |= {"status": run.status, "failure": run.failure, "warnings": run.warnings}
+        document["results"] = [_result(job) for job in jobs]
     print(json.dumps(document, indent=2))
 
 
-def _result(job: JobResult) -> dict[str, Any]:
+def _result(job: JobResult) -> dict[str, object]:
     times = {f"response_time_ns_p{percentile}": job.response.percentile_ns(percentile) for percentile in PERCENTILES}
     return {
         "group": job.group,

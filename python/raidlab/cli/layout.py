@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from raidlab.cli.options import Json
+
 TREE_HELP = "A tree, such as raid5:5, 'raid6(6, chunk=64KiB)' or 'stripe(4*mirror(2), chunk=64KiB)'."
 
 
@@ -15,15 +17,14 @@ def layout(
     rows: Annotated[
         int, typer.Option("--rows", min=1, max=200, help="How many rows of chunks to draw, at most 200.")
     ] = 6,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the map as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Draw where an array's chunks lie.
 
     One column a member; data chunks by number, parity as P and Q with the number of their stripe.
     """
     from raidlab import _core
-    from raidlab.cli.drawing import layout_lines
-    from raidlab.cli.trees import parse_tree
+    from raidlab.cli.trees import layout_lines, parse_tree
 
     parsed = parse_tree(tree)
     found = _core.layout_map(parsed, rows)

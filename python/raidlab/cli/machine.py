@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raidlab.errors import InputError
+
 if TYPE_CHECKING:
     from raidlab.network.copy import CopyMachine
     from raidlab.study import LoadedStudy
@@ -23,7 +25,6 @@ def far_machine(text: str, key: str | None, loaded: LoadedStudy | None) -> Itera
     InputError
         Before anything is measured.
     """
-    from raidlab.errors import InputError
     from raidlab.network.copy import CopyMachine
     from raidlab.network.protocol import load_key
     from raidlab.network.run_lab import machine_in_lab

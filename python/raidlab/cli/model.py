@@ -11,6 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from raidlab.cli.options import Json
+from raidlab.errors import InputError
+
 app = typer.Typer(help="Closed forms: what theory says, and how far the simulator agrees.", no_args_is_help=True)
 
 KIND_HELP = "A closed form; `raidlab model list` names them."
@@ -47,8 +50,6 @@ def value(
     given: Annotated[list[str] | None, typer.Argument(metavar="NAME=NUMBER...", help="Its parameters.")] = None,
 ) -> None:
     """Compute a closed form."""
-    from raidlab.errors import InputError
-
     form = _form(kind)
     try:
         found = form.value(**dict(_assignments(given or [])))
@@ -60,7 +61,7 @@ def value(
 @app.command("check")
 def check(
     kinds: Annotated[list[str] | None, typer.Argument(metavar="FORM...", help="Only these; all when left out.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the grid as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Hold closed forms against the simulator on a grid, and print the error at each point."""
     from raidlab.analysis.model import FORMS
@@ -102,18 +103,15 @@ def _grid(form: Any, *, quiet: bool) -> Iterator[dict[str, Any]]:
 
 def _form(kind: str) -> Any:
     from raidlab.analysis.model import FORMS
-    from raidlab.errors import InputError
     from raidlab.study.find import did_you_mean
 
     if kind not in FORMS:
-        raise InputError.one(
-            "model", f"is no closed form{did_you_mean(kind, FORMS)}", value=f"'{kind}'", accepted=", ".join(FORMS)
-        )
+        message = f"is no closed form{did_you_mean(kind, FORMS)}"
+        raise InputError.one("model", message, value=f"'{kind}'", accepted=", ".join(FORMS))
     return FORMS[kind]
 
 
 def _assignments(given: list[str]) -> Iterator[tuple[str, float]]:
-    from raidlab.errors import InputError
 
     for word in given:
         name, separator, text = word.partition("=")

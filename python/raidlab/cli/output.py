@@ -9,6 +9,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -23,7 +24,7 @@ from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
 from raidlab.study.words import ENGINES
-from raidlab.study.workload import CopyStream, Load
+from raidlab.study.workload import CopyStream, Load, Workload
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
@@ -150,31 +151,32 @@ def _shares(comparisons: list[Comparison]) -> Table:
     """Only the shares of the reference: a row a workload, a column an array."""
     compare = comparisons[0].compare
     unequal = ", unequal user capacity" if compare.equal == "members" else ""
-    table = plain_table(f"{compare.title}{unequal}: % of {compare.reference} per disk")
-    table.add_column("", min_width=20, overflow="fold")
-    for row in comparisons[0].rows:
-        table.add_column(row.array, justify="right")
-    for comparison in comparisons:
-        shares = [percent(row.values["relative_throughput_percent"]) for row in comparison.rows]
-        table.add_row(comparison.workload, *shares)
+    arrays = [row.array for row in comparisons[0].rows]
+    rows = (
+        (comparison.workload, *(percent(row.values["relative_throughput_percent"]) for row in comparison.rows))
+        for comparison in comparisons
+    )
+    title = f"{compare.title}{unequal}: % of {compare.reference} per disk"
+    table = plain_table(title, ["", *arrays], rows, right=arrays)
+    table.columns[0].min_width = 20
     return table
 
 
 def _points(analysis: Analysis, target: str) -> Table:
     """All points of a target, for a study that compares nothing."""
-    table = plain_table("")
-    for heading in ("array", "workload", "load"):
-        table.add_column(heading, overflow="fold")
-    unit = _time_unit([analysis.values[index] for index, point in enumerate(analysis.points) if point.target == target])
-    for heading in ("MB/s", "IOPS", *(f"p{percentile} {unit[0]}" for percentile in _PERCENTILES)):
-        table.add_column(heading, justify="right")
-    for index, point in enumerate(analysis.points):
-        values = analysis.values[index]
-        if point.target == target and point.is_swept and not _is_of_streams(analysis, point):
-            figures = [short(values[kind]) for kind in ("throughput_mb_s", "iops")]
-            times = _times(values, unit)
-            table.add_row(point.array, point.workload, point.short_level, *figures, *times)
-    return table
+    mine = [(point, analysis.values[index]) for index, point in enumerate(analysis.points) if point.target == target]
+    unit = _time_unit([values for _, values in mine])
+    figures = ("MB/s", "IOPS", *(f"p{percentile} {unit[0]}" for percentile in _PERCENTILES))
+    rows = (
+        (
+            *(point.array, point.workload, point.short_level),
+            *(short(values[kind]) for kind in ("throughput_mb_s", "iops")),
+            *_times(values, unit),
+        )
+        for point, values in mine
+        if point.is_swept and not _is_of_streams(analysis, point)
+    )
+    return plain_table("", ("array", "workload", "load", *figures), rows, right=figures)
 
 
 def _is_of_streams(analysis: Analysis, point: Point) -> bool:
@@ -184,32 +186,30 @@ def _is_of_streams(analysis: Analysis, point: Point) -> bool:
 
 def _streams(analysis: Analysis, target: str) -> Table:
     """Every stream of a target, the mean of all repeats and of all that are alike."""
-    table = plain_table("streams")
-    for heading in ("array", "workload", "stream"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("each", "MB/s", "tape stops", "bound by"):
-        table.add_column(heading, justify="right", overflow="fold")
-    for row in stream_rows(analysis, target):
-        stops = "" if row.tape_stops is None else str(row.tape_stops)
-        table.add_row(row.array, row.workload, row.stream, str(row.each), short(row.mb_s), stops, row.bound_by)
-    return table
+    rows = (
+        (
+            *(row.array, row.workload, row.stream, str(row.each), short(row.mb_s)),
+            *("" if row.tape_stops is None else str(row.tape_stops), row.bound_by),
+        )
+        for row in stream_rows(analysis, target)
+    )
+    figures = ("each", "MB/s", "tape stops", "bound by")
+    return plain_table("streams", ("array", "workload", "stream", *figures), rows, right=figures)
 
 
-def plain_table(title: str) -> Table:
-    """A table without a frame."""
+def plain_table(
+    title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()
+) -> Table:
+    """A table without a frame; the columns of the headings in ``right`` are set to the right."""
     from rich import box
 
-    return Table(
-        title=title or None,
-        title_justify="left",
-        title_style="",
-        caption_justify="left",
-        caption_style="dim",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
+    table = Table(title=title or None, title_justify="left", title_style="", box=box.SIMPLE_HEAD)
+    table.padding, table.pad_edge, table.show_edge = (0, 1, 0, 0), False, False
+    for heading in headings:
+        table.add_column(heading, overflow="fold", justify="right" if heading in right else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def short(value: float | None) -> str:
@@ -269,30 +269,24 @@ def _print_load(load: Load, of: str) -> None:
         out.print(f"hold{of}: p{load.hold.percentile:g} at {at}")
 
 
+def _workload_row(workload: Workload) -> tuple[str, str, str, str]:
+    if workload.trace is not None:
+        return workload.name, workload.trace.only, "of the trace", workload.trace.file
+    size = workload.size
+    shown = ", ".join(f"{key} {value}" for key, value in size if key != "kind")
+    place = workload.address.kind if workload.streams is None else streams_words(workload.streams)
+    return workload.name, f"{workload.read:.0%}", f"{size.kind}: {shown}", place
+
+
 def print_study(loaded: LoadedStudy) -> None:
     """Print what a study asks: arrays, workloads, loads, targets, cells."""
     study, out = loaded.study, console()
     out.print(Text(f"{study.name}: {study.title}", style="bold"))
     if study.description:
         out.print(study.description.strip())
-    arrays = plain_table("arrays")
-    for heading in ("name", "group", "tree"):
-        arrays.add_column(heading, overflow="fold")
-    for array in study.array:
-        arrays.add_row(array.name, array.group, array.tree)
-    out.print(arrays)
-    workloads = plain_table("workloads")
-    for heading in ("name", "reads", "size", "address"):
-        workloads.add_column(heading, overflow="fold")
-    for workload in study.workload:
-        if workload.trace is not None:
-            workloads.add_row(workload.name, workload.trace.only, "of the trace", workload.trace.file)
-            continue
-        size = workload.size.model_dump()
-        shown = ", ".join(f"{key} {value}" for key, value in size.items() if key != "kind")
-        place = workload.address.kind if workload.streams is None else streams_words(workload.streams)
-        workloads.add_row(workload.name, f"{workload.read:.0%}", f"{size['kind']}: {shown}", place)
-    out.print(workloads)
+    arrays = ((array.name, array.group, array.tree) for array in study.array)
+    out.print(plain_table("arrays", ("name", "group", "tree"), arrays))
+    out.print(plain_table("workloads", ("name", "reads", "size", "address"), map(_workload_row, study.workload)))
     _print_load(study.load, "")
     for workload in study.workload:
         if workload.load is not None:

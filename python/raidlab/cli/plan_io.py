@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from raidlab.cli.layout import TREE_HELP
+from raidlab.cli.options import Json
+from raidlab.errors import InputError
 
 # Beyond any device's, and within the engine's 32 bits.
 MOST_SECTOR_BYTES = 2**20
@@ -35,16 +37,14 @@ def plan_io(
         typer.Option(help="read_modify_write, reconstruct_write or fewest_accesses."),
     ] = "fewest_accesses",
     parity_read: Annotated[str, typer.Option(help="skip or read_through.")] = "skip",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print what one request does to the members.
 
     Its steps in an order that works: what is read, computed and written, and what waits for what.
     """
     from raidlab import _core
-    from raidlab.cli.drawing import plan_lines
-    from raidlab.cli.trees import parse_extent, parse_size, parse_tree
-    from raidlab.errors import InputError
+    from raidlab.cli.trees import parse_extent, parse_size, parse_tree, plan_lines
 
     if (write is None) == (read is None):
         raise InputError.one("--write, --read", "exactly one of them is needed", accepted="--write 8KiB@64KiB")
@@ -65,10 +65,10 @@ def plan_io(
             volume,
         )
     except _core.CellError as error:
-        options = {"offset_bytes": f"--{kind}", "length_bytes": f"--{kind}", "tree": "TREE", "missing": "--missing"}
-        options["volume"] = "--volume"
         head, _, rest = error.key.partition(".")
-        where = f"--{rest.replace('_', '-')}" if head == "policy" else options.get(error.key, error.key)
+        options = {"offset_bytes": f"--{kind}", "length_bytes": f"--{kind}", "tree": "TREE"}
+        options |= {"missing": "--missing", "volume": "--volume", "policy": f"--{rest.replace('_', '-')}"}
+        where = options.get(head, error.key)
         values = {"TREE": tree, f"--{kind}": text, "--parity-write": parity_write, "--parity-read": parity_read}
         value = f"'{values[where]}'" if where in values else None
         message, _, accepted = error.message.partition("; accepted: ")

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from raidlab.cli.results import Out
+from raidlab.cli.options import Out, Prices, RunName
 from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of
 
 
 def report(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, its name in --out, or 'last'.")],
+    run: RunName,
     foreign: Annotated[
         list[str] | None,
         typer.Option(
@@ -23,10 +23,7 @@ def report(
         ),
     ] = None,
     out: Out = RUNS,
-    prices: Annotated[
-        str | None,
-        typer.Option("--prices", metavar="FILE", help="Your prices (TOML) for the study's rules of choice; kept."),
-    ] = None,
+    prices: Prices = None,
 ) -> None:
     """Write the report of a run again and print its path; the exit code is 3 if a check says INVALID."""
     from raidlab.analysis.checks import run_checks

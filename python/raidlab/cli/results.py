@@ -12,13 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from raidlab.cli import compare
+from raidlab.cli.options import Json, Out, RunName
 from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of, runs_in
+from raidlab.cli.terminal import printing, writing
+from raidlab.errors import InputError
 
 app = typer.Typer(help="List, show, query, compare and export what was run.", no_args_is_help=True)
 
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the run folders are.")]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, its name in --out, or 'last'.")]
 _SELECT = 'a SELECT over the run\'s tables; the columns "array", "group" and "check" want quotes'
 EXAMPLES = """\b
 Examples:
@@ -27,7 +28,7 @@ Examples:
 
 
 @app.command("list")
-def list_runs(out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def list_runs(out: Out = RUNS, as_json: Json = False) -> None:
     """List the runs, the oldest first."""
     rows = list(runs_in(out))
     if as_json:
@@ -40,15 +41,12 @@ def list_runs(out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", h
 
 
 @app.command("show")
-def show(
-    run: RunArgument, out: Out = RUNS, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def show(run: RunName, out: Out = RUNS, as_json: Json = False) -> None:
     """Print a run as a report: the answer, plots, tables, checks; the exit code is 3 if a check says INVALID."""
     from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse, choice_of, published_again, study_of
     from raidlab.cli.output import print_json
     from raidlab.cli.show import print_report
-    from raidlab.cli.terminal import printing
     from raidlab.published.rules import choice_text
 
     analysis = analyse(folder_of(run, out))
@@ -67,10 +65,10 @@ def show(
 
 @app.command("query", epilog=EXAMPLES)
 def query(
-    run: RunArgument,
+    run: RunName,
     sql: Annotated[str, typer.Argument(metavar="SQL", help="DuckDB's SQL over the run's tables.")],
     out: Out = RUNS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Ask the tables of a run with SQL: cells, histograms, members, stations, snapshots, holds and others.
 
@@ -79,7 +77,6 @@ def query(
     import duckdb
 
     from raidlab.analysis.checks.judged import load_run
-    from raidlab.errors import InputError
 
     try:
         frame = load_run(folder_of(run, out)).sql(sql)
@@ -98,7 +95,7 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 
 @app.command("export", epilog=EXAMPLES)
 def export(
-    run: RunArgument,
+    run: RunName,
     form: Annotated[str, typer.Option("--format", help="csv, parquet, fio_json, hlog or prometheus.")] = "csv",
     to: Annotated[
         Path | None, typer.Option("--to", metavar="DIR", help="Where to; the run's folder by default.")
@@ -109,32 +106,24 @@ def export(
     from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse
     from raidlab.directory import Directory
-    from raidlab.errors import InputError
     from raidlab.report.export import EXPORTS
     from raidlab.study.find import did_you_mean
 
     if form not in EXPORTS:
-        raise InputError.one(
-            "--format",
-            f"is no format{did_you_mean(form, EXPORTS)}",
-            value=f"'{form}'",
-            accepted=", ".join(EXPORTS),
-        )
+        message = f"is no format{did_you_mean(form, EXPORTS)}"
+        raise InputError.one("--format", message, value=f"'{form}'", accepted=", ".join(EXPORTS))
     folder = folder_of(run, out)
     target = to if to is not None else folder / "export" / form
     analysis = analyse(folder)
-    try:
-        with ExitStack() as opened:
-            if to is None:
-                place = opened.enter_context(analysis.run.directory())
-                for name in ("export", form):
-                    place = opened.enter_context(place.child(name, make=True))
-            else:
-                target.mkdir(parents=True, exist_ok=True)
-                place = opened.enter_context(Directory.open(target))
-            written = EXPORTS[form](analysis, place)
-    except OSError as error:
-        raise InputError.one("--to", f"cannot be written: {error.strerror}", value=f"'{target}'") from None
+    with writing("--to", target), ExitStack() as opened:
+        if to is None:
+            place = opened.enter_context(analysis.run.directory())
+            for name in ("export", form):
+                place = opened.enter_context(place.child(name, make=True))
+        else:
+            target.mkdir(parents=True, exist_ok=True)
+            place = opened.enter_context(Directory.open(target))
+        written = EXPORTS[form](analysis, place)
     for file in written:
         print(file)
     raise typer.Exit(code_of(run_checks(analysis)))

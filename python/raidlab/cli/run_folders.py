@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from raidlab.errors import InputError
+
 if TYPE_CHECKING:
     from raidlab.results.facts import Facts, UnfinishedFacts
 
@@ -49,7 +51,6 @@ def _is_run(folder: Path) -> bool:
 def _told(folder: Path) -> tuple[Facts | UnfinishedFacts | None, str]:
     """The facts of a run, if they can be read, and how it stands; while it has no ``run.json``, whether it goes on."""
     from raidlab.directory import Directory
-    from raidlab.errors import InputError
     from raidlab.results.load import facts_in
     from raidlab.results.parts import first_facts, is_being_written
 
@@ -69,8 +70,6 @@ def folder_of(run: str, out: Path, option: str = "RUN") -> Path:
     InputError
         For ``last`` where there is none, or while it is being written; for nothing.
     """
-    from raidlab.errors import InputError
-
     if run == "last":
         rows = [row for row in runs_in(out) if row["status"] != UNREADABLE]
         if not rows:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raidlab.errors import InputError
+
 if TYPE_CHECKING:
     from raidlab.published.scorecard import Box
 
@@ -48,7 +50,6 @@ def boxes_named(runs: Sequence[str], loaded: Sequence[str]) -> list[Box]:
         For a loaded run of no box, or a folder that is no run.
     """
     from raidlab.api import analyse
-    from raidlab.errors import InputError
     from raidlab.published.scorecard import boxes_of
     from raidlab.results import load_run
 

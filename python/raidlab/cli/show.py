@@ -39,15 +39,7 @@ _WORK = 28
 
 
 def print_report(analysis: Analysis, findings: list[Finding], published: Published | None) -> None:
-    """Print a run as a report.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    findings : list of Finding
-    published : Comparison, optional
-        The run beside what its study published.
-    """
+    """Print a run as a report, beside what its study published if that is given."""
     out = console()
     worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])
     _print_head(out, analysis)

@@ -6,7 +6,11 @@ from typing import Annotated
 
 import typer
 
-from raidlab.cli.run import complete_study
+from raidlab.cli.options import Json, Prices, Study
+from raidlab.cli.run import code_of
+from raidlab.cli.run_folders import folder_of
+from raidlab.cli.terminal import printing, say
+from raidlab.errors import EXIT_BAD_INPUT, InputError
 
 app = typer.Typer(
     help="List studies, show what one asks, compare one with what it published.",
@@ -24,12 +28,7 @@ def list_studies() -> None:
 
 
 @app.command("show")
-def show(
-    study: Annotated[
-        str,
-        typer.Argument(metavar="STUDY", help="A study's name, or the path of its file.", autocompletion=complete_study),
-    ],
-) -> None:
+def show(study: Study) -> None:
     """Check a study file and show its arrays, workloads, loads, and how many cells it runs."""
     from raidlab.api import check_figures
     from raidlab.cli.comparison import print_parameters
@@ -46,14 +45,9 @@ def show(
             print_parameters(f"\nparameters of {hardware.name}", hardware.parameters)
 
 
-STUDY_ARGUMENT = typer.Argument(
-    metavar="STUDY", help="A study's name, or the path of its file.", autocompletion=complete_study
-)
-
-
 @app.command("compare")
 def compare(
-    study: Annotated[str, STUDY_ARGUMENT],
+    study: Study,
     run: Annotated[
         str | None,
         typer.Option(
@@ -78,10 +72,6 @@ def compare(
     from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse, choice_of, published_beside, run_study
     from raidlab.cli.comparison import print_comparison
-    from raidlab.cli.run import code_of
-    from raidlab.cli.run_folders import folder_of
-    from raidlab.cli.terminal import printing, say
-    from raidlab.errors import EXIT_BAD_INPUT, InputError
     from raidlab.published.compare import FILE
     from raidlab.report import write_page
     from raidlab.results import load_run
@@ -122,7 +112,7 @@ def compare(
 
 @app.command("fit")
 def fit(
-    study: Annotated[str, STUDY_ARGUMENT],
+    study: Study,
     write: Annotated[
         bool, typer.Option("--write", help="Write what was found into the files of the study's hardware.")
     ] = False,
@@ -135,7 +125,6 @@ def fit(
     Prints each parameter before and after, the errors of the figures it was held to, and those of figures left out.
     """
     from raidlab.cli.comparison import print_fit
-    from raidlab.cli.terminal import printing, say
     from raidlab.fit import fit_study, write_values
     from raidlab.study import load_study
     from raidlab.study.mapping import load_mapping
@@ -152,7 +141,7 @@ def fit(
 
 @app.command("sheet")
 def sheet(
-    study: Annotated[str, STUDY_ARGUMENT],
+    study: Study,
     run: Annotated[
         list[str],
         typer.Option(
@@ -173,7 +162,7 @@ def sheet(
         list[str] | None,
         typer.Option("--network", metavar="BOX=FILE", help="What `raidlab measure network --json` printed of a box."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of Markdown.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the evaluation sheet of each box of an acceptance test, and all boxes side by side.
 
@@ -182,7 +171,6 @@ def sheet(
     from pathlib import Path
 
     from raidlab.cli.sheet_runs import boxes_named
-    from raidlab.cli.terminal import printing
     from raidlab.published.scorecard import load_facts, load_network, load_plan, make_sheet, sheet_json, sheet_markdown
     from raidlab.study import load_study
 
@@ -196,12 +184,9 @@ def sheet(
 
 @app.command("choice")
 def choice(
-    study: Annotated[str, STUDY_ARGUMENT],
+    study: Study,
     run: Annotated[str, typer.Option("--run", metavar="RUN", help="A run folder; its report is written again.")],
-    prices: Annotated[
-        str | None,
-        typer.Option("--prices", metavar="FILE", help="Your prices (TOML); kept with the run. The study's by default."),
-    ] = None,
+    prices: Prices = None,
     of: Annotated[
         list[str] | None,
         typer.Option(
@@ -211,14 +196,13 @@ def choice(
             "is not the only one, stands behind a colon.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Answer a study's rules of choice with the figures of a run, and with your prices.
 
     Candidates, figures and rules are in the study's choice.toml.
     """
     from raidlab.api import analyse, choice_of, others_of, published_beside, with_prices
-    from raidlab.cli.terminal import printing, say
     from raidlab.published.rules import choice_json, choice_text, kept_prices, load_choice, make_choice
     from raidlab.report import write_page
     from raidlab.results import load_run
@@ -249,7 +233,6 @@ def sizes(
     """
     from pathlib import Path
 
-    from raidlab.cli.terminal import say
     from raidlab.study.scan import scan_sizes
 
     found = scan_sizes(Path(directory), classes)

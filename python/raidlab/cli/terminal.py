@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from raidlab.errors import OutputError, shown
+from raidlab.errors import InputError, OutputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,6 +121,15 @@ def say(text: str) -> None:
     """A line on standard error, if there is anybody to hear it."""
     with suppress(OSError, ValueError):
         print(shown(text), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def writing(option: str, place: object) -> Iterator[None]:
+    """Write within what an option names; what cannot be written is the option's mistake."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError.one(option, f"cannot be written: {error.strerror}", value=f"'{place}'") from None
 
 
 @contextmanager

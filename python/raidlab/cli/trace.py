@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from raidlab.cli.options import Json
+from raidlab.cli.terminal import console, say
 
 if TYPE_CHECKING:
     from raidlab.formats.traces import TraceFacts
@@ -36,7 +38,7 @@ Examples:
 def show(
     file: File,
     format_name: Format = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what a trace holds: requests, shares, sizes, rates, working set, volume by volume.
 
@@ -46,7 +48,7 @@ def show(
 
     facts = trace_facts(Path(file), format_name)
     if as_json:
-        print(json.dumps(facts.as_json(), indent=2))
+        print(facts.as_json())
     else:
         _print_facts(facts)
 
@@ -63,7 +65,6 @@ def convert(
     What the new format cannot say is lost: times below its resolution, names of volumes where it has numbers. A request
     that it cannot say at all is an error, and no file is left.
     """
-    from raidlab.cli.terminal import say
     from raidlab.formats.traces import convert_trace
 
     requests = convert_trace(Path(file), Path(out), to, format_name)
@@ -74,55 +75,55 @@ def _print_facts(facts: TraceFacts) -> None:
     from rich.text import Text
 
     from raidlab.cli.output import plain_table, short_bytes
-    from raidlab.cli.terminal import console
 
-    out, told = console(), facts.told
+    out, summary, moved = console(), facts.summary, facts.total("read_bytes", "write_bytes")
     told_by = ", told by its first lines" if facts.is_guessed else ""
-    out.print(Text(f"{facts.file}: {facts.requests:,} requests, format {facts.format}{told_by}", style="bold"))
+    out.print(Text(f"{facts.file}: {facts.requests:,} requests, format {summary['format']}{told_by}", style="bold"))
     if not facts.requests:
         return
     rate = "all at once" if facts.rate_per_s is None else f"{facts.rate_per_s:,.4g} requests/s"
     out.print(
-        f"{facts.span_s:,.6g} s, {rate} in the mean, {told['most_in_a_second']:,} in the busiest second; "
-        f"stamps of {_resolution(int(told['resolution_ns']))}"
+        f"{facts.span_s:,.6g} s, {rate} in the mean, {summary['most_in_a_second']:,} in the busiest second; "
+        f"stamps of {_resolution(summary['resolution_ns'])}"
     )
     out.print(
-        f"{facts.read_share:.1%} reads, {short_bytes(facts.bytes)} in all, {facts.sequential_share:.1%} sequential, "
-        f"working set {short_bytes(facts.working_set_bytes)} in pages of 4 KiB"
+        f"{facts.read_share:.1%} reads, {short_bytes(moved)} in all, "
+        f"{facts.total('sequential') / facts.requests:.1%} sequential, "
+        f"working set {short_bytes(facts.total('working_set_bytes'))} in pages of 4 KiB"
     )
     sizes = facts.size_percentiles
     shown = (
-        f"of more than {len(told['sizes']['bytes'])} kinds"
+        f"of more than {len(summary['sizes']['bytes'])} kinds"
         if sizes is None
         else ", ".join(f"p{percent} {short_bytes(size)}" for percent, size in sizes.items())
     )
-    out.print(f"sizes: mean {short_bytes(facts.bytes // facts.requests)}, {shown}")
-    if told["response_mean_ns"] is not None:
-        out.print(f"recorded response: mean {told['response_mean_ns'] / 1e6:.3g} ms")
+    out.print(f"sizes: mean {short_bytes(moved // facts.requests)}, {shown}")
+    if summary["response_mean_ns"] is not None:
+        out.print(f"recorded response: mean {summary['response_mean_ns'] / 1e6:.3g} ms")
     for count, what in (
-        (told["out_of_order"], "requests are older than the one before them"),
-        (told["other_lines"], "lines are no requests of data"),
-        (told["empty_requests"], "requests have no bytes and are not replayed"),
+        (summary["out_of_order"], "requests are older than the one before them"),
+        (summary["other_lines"], "lines are no requests of data"),
+        (summary["empty_requests"], "requests have no bytes and are not replayed"),
     ):
         if count:
             out.print(f"{count:,} {what}")
-    rows = plain_table("")
-    for heading in ("volume", "requests", "reads", "read", "written", "sequential", "working set", "needs"):
-        rows.add_column(heading, justify="left" if heading == "volume" else "right", overflow="fold")
-    for volume in facts.volumes[:_MOST_SHOWN]:
-        rows.add_row(
-            volume.name,
-            f"{volume.requests:,}",
-            f"{volume.reads / max(volume.requests, 1):.1%}",
-            short_bytes(volume.read_bytes),
-            short_bytes(volume.write_bytes),
-            f"{volume.sequential / max(volume.requests, 1):.1%}",
-            short_bytes(volume.working_set_bytes),
-            short_bytes(volume.end_bytes),
+    figures = ("requests", "reads", "read", "written", "sequential", "working set", "needs")
+    rows = (
+        (
+            volume["name"],
+            f"{(requests := volume['reads'] + volume['writes']):,}",
+            f"{volume['reads'] / max(requests, 1):.1%}",
+            short_bytes(volume["read_bytes"]),
+            short_bytes(volume["write_bytes"]),
+            f"{volume['sequential'] / max(requests, 1):.1%}",
+            short_bytes(volume["working_set_bytes"]),
+            short_bytes(volume["end_bytes"]),
         )
-    out.print(rows)
-    if len(facts.volumes) > _MOST_SHOWN:
-        out.print(f"and {len(facts.volumes) - _MOST_SHOWN} more volumes; --json lists all")
+        for volume in summary["volumes"][:_MOST_SHOWN]
+    )
+    out.print(plain_table("", ("volume", *figures), rows, right=figures))
+    if len(summary["volumes"]) > _MOST_SHOWN:
+        out.print(f"and {len(summary['volumes']) - _MOST_SHOWN} more volumes; --json lists all")
 
 
 def _resolution(resolution_ns: int) -> str:

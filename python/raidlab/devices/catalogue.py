@@ -3,70 +3,52 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from raidlab.errors import InputError
+from raidlab.reading import Plain
 from raidlab.study.device import DeviceModel, load_device
 from raidlab.study.find import device_names, did_you_mean, find_device
 
-_ABOUT = ("name", "description", "provenance")
+_ABOUT = ("kind", "name", "description", "provenance")
 # What DiskSim's own files end in: they serve as a device without being written out first.
 DISKSIM_ENDINGS = (".parv", ".diskspecs", ".model")
-_TIMES = ("overhead", "seek", "rotation", "transfer")
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A device that can be named.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-    capacity_bytes : int or None
-        None where the file cannot be read.
-    description : str
-        What it stands for, or what is wrong with it.
-    """
+    """A device that can be named."""
 
     name: str
     kind: str
     capacity_bytes: int | None
+    """None where the file cannot be read."""
     description: str
+    """What it stands for, or what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What is known of a device.
-
-    Attributes
-    ----------
-    name : str
-        The name or path it was asked for by.
-    kind, title, description : str
-    capacity_bytes, sector_bytes : int
-    idle_ms : dict of float
-        Mean parts of a random read of 4 KiB when nothing waits: overhead, seek, rotation, transfer.
-    parameters : dict
-        What the file sets, by key; tables by their keys where provenance names those.
-    provenance : dict
-        Status and reason by the same keys, as far as the file tells.
-    flash : dict or None
-        Of flash drives what write amplification depends on: ``spare_factor``, ``units_per_block``, ``mapping_bytes``.
-    """
+    """What is known of a device."""
 
     name: str
+    """The name or path it was asked for by."""
     kind: str
     title: str
     description: str
     capacity_bytes: int
     sector_bytes: int
     idle_ms: dict[str, float]
-    parameters: dict[str, Any]
-    provenance: dict[str, dict[str, str]]
+    """Mean parts of a random read of 4 KiB when nothing waits: overhead, seek, rotation, transfer."""
+    parameters: Mapping[str, Plain]
+    """What the file sets, by key; tables by their keys where provenance names those."""
+    provenance: Mapping[str, Plain]
+    """Status and reason by the same keys, as far as the file tells."""
     flash: dict[str, float] | None = None
+    """Of flash drives what write amplification depends on: ``spare_factor``, ``units_per_block``,
+    ``mapping_bytes``."""
 
 
 def listed() -> list[Listed]:
@@ -79,13 +61,9 @@ def _listed(name: str) -> Listed:
         model = load_device(name, _here())
     except ValueError as error:
         return Listed(name, "-", None, str(error))
-    parameters = model.parameters
-    return Listed(name, str(parameters["kind"]), model.capacity_bytes, _first_sentence(parameters))
-
-
-def _first_sentence(parameters: dict[str, Any]) -> str:
-    text = " ".join(str(parameters.get("description") or parameters.get("name") or "").split())
-    return text.split(". ")[0].rstrip(".")
+    about = str(model.parameters.get("description") or model.parameters.get("name") or "")
+    first_sentence = " ".join(about.split()).split(". ")[0].rstrip(".")
+    return Listed(name, str(model.parameters["kind"]), model.capacity_bytes, first_sentence)
 
 
 def load(device: str) -> DeviceModel:
@@ -96,32 +74,21 @@ def load(device: str) -> DeviceModel:
     InputError
     """
     path = Path(device)
+    given: str | Mapping[str, Plain] = device
     if path.suffix in DISKSIM_ENDINGS:
-        return _from_disksim(path)
+        from raidlab.formats.disksim import import_disk
+
+        given = import_disk(path).device
     # A path counts from here, not from a folder of devices.
-    if find_device(device, _here()) is None and not path.is_file():
+    elif find_device(device, _here()) is None and not path.is_file():
         names = device_names()
-        raise InputError.one(
-            "device", f"there is no such device{did_you_mean(device, names)}", value=f"'{device}'", accepted=_accepted()
-        )
+        accepted = f"{', '.join(names) or 'none found here'}, or the path of a device file (TOML)"
+        message = f"there is no such device{did_you_mean(device, names)}"
+        raise InputError.one("device", message, value=f"'{device}'", accepted=accepted)
     try:
-        return load_device(device, _here())
+        return load_device(given, _here())
     except ValueError as error:
         raise InputError.one("device", str(error), value=f"'{device}'") from None
-
-
-def _from_disksim(file: Path) -> DeviceModel:
-    from raidlab.formats.disksim import import_disk
-
-    device = import_disk(file).device
-    try:
-        return load_device(device, _here())
-    except ValueError as error:
-        raise InputError.one("device", str(error), value=f"'{file}'") from None
-
-
-def _accepted() -> str:
-    return f"{', '.join(device_names()) or 'none found here'}, or the path of a device file (TOML)"
 
 
 def _here() -> Path:
@@ -135,7 +102,8 @@ def describe(device: str) -> DeviceFacts:
     model = load(device)
     parameters = model.parameters
     facts = _core.device_facts(json.dumps(parameters))
-    provenance = dict(parameters.get("provenance", {}))
+    told = parameters.get("provenance")
+    provenance = told if isinstance(told, Mapping) else {}
     return DeviceFacts(
         name=device,
         kind=str(parameters["kind"]),
@@ -143,21 +111,22 @@ def describe(device: str) -> DeviceFacts:
         description=" ".join(str(parameters.get("description", "")).split()),
         capacity_bytes=model.capacity_bytes,
         sector_bytes=model.sector_bytes,
-        idle_ms={part: int(facts[f"idle_{part}_ns"]) / 1e6 for part in _TIMES},
+        idle_ms={
+            "overhead": facts["idle_overhead_ns"] / 1e6,
+            "seek": facts["idle_seek_ns"] / 1e6,
+            "rotation": facts["idle_rotation_ns"] / 1e6,
+            "transfer": facts["idle_transfer_ns"] / 1e6,
+        },
         parameters=dict(_flat(parameters, provenance)),
         provenance=provenance,
         flash=facts.get("flash"),
     )
 
 
-def _flat(parameters: dict[str, Any], provenance: dict[str, Any]) -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
+def _flat(parameters: Mapping[str, Plain], provenance: Mapping[str, Plain]) -> Iterator[tuple[str, Plain]]:
+    """One row a table, unless it has parts enough to be read one by one."""
     for key, value in parameters.items():
-        if key in _ABOUT or key == "kind":
-            continue
-        # One row a table, unless it has parts enough to be read one by one.
-        if isinstance(value, dict) and key not in provenance:
-            rows += [(f"{key}.{inner}", part) for inner, part in value.items()]
-        else:
-            rows.append((key, value))
-    return rows
+        if isinstance(value, Mapping) and key not in (*_ABOUT, *provenance):
+            yield from ((f"{key}.{inner}", part) for inner, part in value.items())
+        elif key not in _ABOUT:
+            yield key, value

@@ -75,18 +75,9 @@ class Validation:
 
 
 def validate(device: str, trace: str, angles: int = 21, seed: int = 0) -> Validation:
-    """Replay a trace through a model from several angles.
+    """Replay a trace through a device's model, or a disk of DiskSim's, from several angles, drawn from a seed.
 
-    Parameters
-    ----------
-    device : str
-        Name or path of a device file, or one of DiskSim's files.
-    trace : str
-        A validation trace.
-    angles : int
-        How many angles to begin at; odd, so that one of them has the median.
-    seed : int
-        From which they are drawn.
+    The number of angles is odd, so that one of them has the median.
 
     Raises
     ------

@@ -113,17 +113,9 @@ class _Fit:
 def fit_study(
     loaded: LoadedStudy, mapping: Mapping, *, leave_out: bool = True, note: Note = lambda _text: None
 ) -> Fitted:
-    """Find the parameters of a study's hardware anew.
+    """Find the parameters of a study's hardware anew; its mapping has a ``[fit]``.
 
-    Parameters
-    ----------
-    loaded : LoadedStudy
-    mapping : Mapping
-        With a ``[fit]``.
-    leave_out : bool
-        Also leave each group of figures out in turn.
-    note : callable
-        Told how far it is.
+    With ``leave_out`` each group of figures is also left out in turn. ``note`` is told how far it is.
     """
     spec = mapping.quantities.fit
     if spec is None:

@@ -31,23 +31,15 @@ Residuals = Callable[[list[Vector]], list[Vector]]
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
-
-    Attributes
-    ----------
-    values : numpy.ndarray
-        The parameters.
-    residuals : numpy.ndarray
-    jacobian : numpy.ndarray
-        Of the residuals by the parameters, each over the width of its bounds.
-    evaluations : int
-        How often the function was asked.
-    """
+    """What a search found."""
 
     values: Vector
+    """The parameters."""
     residuals: Vector
     jacobian: NDArray[np.float64]
+    """Of the residuals by the parameters, each over the width of its bounds."""
     evaluations: int
+    """How often the function was asked."""
 
     @property
     def cost(self) -> float:
@@ -62,16 +54,9 @@ def least_squares(
     *,
     iterations: int = 12,
 ) -> Found:
-    """Find parameters for which the residuals have the least sum of squares.
+    """Find parameters within bounds, in so many steps, for which the residuals have the least sum of squares.
 
-    Parameters
-    ----------
-    residuals : callable
-        Takes a list of parameter vectors, gives the residuals of each.
-    start : sequence of float
-    bounds : sequence of (float, float)
-    iterations : int
-        At most so many steps.
+    ``residuals`` takes a list of parameter vectors, and gives the residuals of each.
 
     Examples
     --------

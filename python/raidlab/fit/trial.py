@@ -32,15 +32,7 @@ DEVICE = "device."
 
 @dataclass
 class Trials:
-    """Runs trials of one study.
-
-    Parameters
-    ----------
-    loaded : LoadedStudy
-    mapping : Mapping
-    runner : Runner
-        Where cells are run; kept open.
-    """
+    """Runs trials of one study by a runner, which is kept open."""
 
     loaded: LoadedStudy
     mapping: StudyMapping

@@ -37,16 +37,7 @@ class Interval:
 
 
 def log_text(intervals: Iterable[Interval], started_s: float, comment: str) -> str:
-    """A whole log.
-
-    Parameters
-    ----------
-    intervals : iterable of Interval
-    started_s : float
-        Seconds since the epoch at which the run started; the intervals count from there.
-    comment : str
-        What the log is of.
-    """
+    """A whole log, whose intervals count from ``started_s`` (since the epoch); ``comment`` says what it is of."""
     lines = [
         f"#[{comment}]",
         "#[Histogram log format version 1.2]",

@@ -6,128 +6,78 @@ memory that does not grow with their length.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from raidlab.errors import InputError, Problem
 
+if TYPE_CHECKING:
+    from raidlab._core import CellError, TraceSummary
+
 PERCENTILES = (50, 90, 99)
 
 
 @dataclass(frozen=True)
-class VolumeFacts:
-    """What a trace asks of one of its volumes.
-
-    Attributes
-    ----------
-    name : str
-        As the trace calls it.
-    reads, read_bytes, writes, write_bytes : int
-    end_bytes : int
-        One past the last byte touched: what a volume must have at least.
-    sequential : int
-        Requests that begin where the one before them ended.
-    working_set_bytes : int
-        Of all pages of 4 KiB that were touched.
-    """
-
-    name: str
-    reads: int
-    read_bytes: int
-    writes: int
-    write_bytes: int
-    end_bytes: int
-    sequential: int
-    working_set_bytes: int
-
-    @property
-    def requests(self) -> int:
-        """Reads and writes."""
-        return self.reads + self.writes
-
-
-@dataclass(frozen=True)
 class TraceFacts:
-    """What a trace holds.
-
-    Attributes
-    ----------
-    file, format : str
-    is_guessed : bool
-        Whether the format was told by the first lines.
-    volumes : tuple of VolumeFacts
-        In order of first appearance.
-    told : dict
-        The engine's words for the rest: see `docs/internals/cell-contract.md`.
-    """
+    """What a trace holds."""
 
     file: str
-    format: str
     is_guessed: bool
-    volumes: tuple[VolumeFacts, ...]
-    told: dict[str, Any]
+    """Whether the format was told by the first lines."""
+    summary: TraceSummary
+    """In the engine's words, volumes in order of first appearance: see `docs/internals/cell-contract.md`."""
 
     @property
     def requests(self) -> int:
         """How many there are."""
-        return int(self.told["requests"])
+        return self.summary["requests"]
+
+    def total(self, *keys: Literal["reads", "read_bytes", "write_bytes", "sequential", "working_set_bytes"]) -> int:
+        """The sum of these figures over all volumes."""
+        return sum(volume[key] for volume in self.summary["volumes"] for key in keys)
 
     @property
     def read_share(self) -> float:
         """The share of requests that read."""
-        return sum(volume.reads for volume in self.volumes) / max(self.requests, 1)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes read and written."""
-        return sum(volume.read_bytes + volume.write_bytes for volume in self.volumes)
+        return self.total("reads") / max(self.requests, 1)
 
     @property
     def span_s(self) -> float:
         """From the first time stamp to the last."""
-        return int(self.told["span_ns"]) / 1e9
+        return self.summary["span_ns"] / 1e9
 
     @property
     def rate_per_s(self) -> float | None:
         """Mean rate; None where all happens at once."""
         return self.requests / self.span_s if self.span_s else None
 
-    @property
-    def sequential_share(self) -> float:
-        """The share of requests that begin where the one before them on their volume ended."""
-        return sum(volume.sequential for volume in self.volumes) / max(self.requests, 1)
-
-    @property
-    def working_set_bytes(self) -> int:
-        """Of all volumes together."""
-        return sum(volume.working_set_bytes for volume in self.volumes)
-
     @cached_property
     def size_percentiles(self) -> dict[int, int] | None:
         """Sizes that so many percent of requests do not exceed; None where there were too many sizes to list."""
-        sizes, counts = self.told["sizes"]["bytes"], self.told["sizes"]["requests"]
-        if self.told["other_sizes"] or not len(sizes):
+        sizes, counts = self.summary["sizes"]["bytes"], self.summary["sizes"]["requests"]
+        if self.summary["other_sizes"] or not len(sizes):
             return None
         below = np.cumsum(counts)
         found = np.searchsorted(below, [percent / 100 * below[-1] for percent in PERCENTILES])
         return {percent: int(sizes[at]) for percent, at in zip(PERCENTILES, found, strict=True)}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> str:
         """All of it, for a program."""
-        sizes = {key: [int(value) for value in column] for key, column in self.told["sizes"].items()}
-        return {
+        document = {
             "file": self.file,
             "is_guessed": self.is_guessed,
-            **self.told,
-            "sizes": sizes,
+            **self.summary,
+            "sizes": {key: column.tolist() for key, column in self.summary["sizes"].items()},
             "read_share": self.read_share,
             "rate_per_s": self.rate_per_s,
-            "working_set_bytes": self.working_set_bytes,
+            "working_set_bytes": self.total("working_set_bytes"),
         }
+        return json.dumps(document, indent=2)
 
 
 def trace_facts(file: Path, format_name: str | None = None) -> TraceFacts:
@@ -141,11 +91,9 @@ def trace_facts(file: Path, format_name: str | None = None) -> TraceFacts:
     from raidlab import _core
 
     try:
-        told = dict(_core.trace_summary(str(file), format_name))
+        return TraceFacts(str(file), format_name is None, _core.trace_summary(str(file), format_name))
     except _core.CellError as error:
-        raise _input_error(error) from None
-    volumes = tuple(VolumeFacts(**volume) for volume in told["volumes"])
-    return TraceFacts(str(file), str(told["format"]), format_name is None, volumes, told)
+        raise input_error(error) from None
 
 
 def convert_trace(file: Path, to: Path, to_format: str, format_name: str | None = None) -> int:
@@ -161,11 +109,11 @@ def convert_trace(file: Path, to: Path, to_format: str, format_name: str | None 
     try:
         return _core.trace_convert(str(file), format_name, str(to), to_format)
     except _core.CellError as error:
-        raise _input_error(error) from None
+        raise input_error(error) from None
 
 
-def _input_error(error: Any) -> InputError:
+def input_error(error: CellError) -> InputError:
     """The engine's sentence, which names file and line itself; only a wrong word is an option's fault."""
-    message, _, accepted = str(error.message).partition("; accepted: ")
+    message, _, accepted = error.message.partition("; accepted: ")
     where = "--format" if error.key == "format" else ""
     return InputError([Problem("", where, message, accepted=accepted or None)])

@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from raidlab.errors import InputError
 from raidlab.measure.asked import Budget, Drive, MeasureRequest
@@ -29,6 +29,9 @@ from raidlab.study.schema import Study
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import Workload
+
+if TYPE_CHECKING:
+    from raidlab._core import TreeFacts
 
 TOTAL = "total"
 DIRECT, ARRAY = "direct", "live"
@@ -61,7 +64,7 @@ class TargetGeometry(Geometry):
 
     sizes: dict[str, list[int]] = field(default_factory=dict)
 
-    def facts(self, array: str, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
+    def facts(self, array: str, member_bytes: int, sector_bytes: int) -> TreeFacts:
         """What `raidlab.results` asks of an array."""
         if array not in self.sizes:
             return super().facts(array, member_bytes, sector_bytes)

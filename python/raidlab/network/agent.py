@@ -15,6 +15,7 @@ Invariants:
 from __future__ import annotations
 
 import hmac
+import io
 import os
 import queue
 import secrets
@@ -23,10 +24,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
-from raidlab.network.protocol import Channel, GoneError, NotTrustedError
-from raidlab.network.store import Store, StoreError
+from raidlab.network.protocol import Channel, GoneError, Message, NotTrustedError
+from raidlab.network.store import OpenFile, Store, StoreError
 
 _MOST_BYTES = 1 << 44
 _BLOCKS = range(512, (64 << 20) + 1)
@@ -109,7 +109,7 @@ class _Current:
         since = self._since_s
         return 0.0 if since is None else time.monotonic() - since
 
-    def receive(self) -> dict[str, Any]:
+    def receive(self) -> Message:
         """Wait for its next message."""
         self._since_s = time.monotonic()
         try:
@@ -131,21 +131,10 @@ def serve(
     once: bool = False,
     silence_s: float = _SILENCE_S,
 ) -> None:
-    """Serve controllers, one after another.
+    """Serve controllers, one after another; with ``once`` only the first that has the key.
 
-    Parameters
-    ----------
-    listener : socket.socket
-        Bound and listening.
-    key : bytes
-    store : Store
-        Where files lie.
-    note : callable
-        Told in a line who came, and who was turned away.
-    once : bool
-        Only the first that has the key.
-    silence_s : float
-        A controller that has been silent for so long is let go when another one comes.
+    ``note`` is told in a line who came, and who was turned away. A controller that has been silent for ``silence_s`` is
+    let go when another one comes.
     """
     door = _Door(listener, key, note, silence_s)
     threading.Thread(target=door.watch, daemon=True).start()
@@ -184,11 +173,11 @@ def _serve_one(current: _Current, store: Store) -> None:
             message = current.receive()
             try:
                 if message.get("do") in ("write", "take"):
-                    _note_written(str(message.get("file")), written)
+                    _note_written(message["file"], written)
                 channel.send({"ok": True, **_do(message, store, current)})
                 if message.get("do") == "remove":
-                    written.discard(str(message.get("file")))
-            except (StoreError, KeyError, TypeError, ValueError) as error:
+                    written.discard(message["file"])
+            except (StoreError, KeyError, ValueError) as error:
                 channel.send({"ok": False, "error": str(error) or type(error).__name__})
     finally:
         # A controller that goes, however it goes, leaves nothing behind.
@@ -204,13 +193,13 @@ def _note_written(name: str, written: set[str]) -> None:
     written.add(name)
 
 
-def _do(message: dict[str, Any], store: Store, current: _Current) -> dict[str, Any]:
+def _do(message: Message, store: Store, current: _Current) -> Message:
     what = message.get("do")
     channel = current.channel
     if what == "hello":
         return {"host": socket.gethostname(), "pid": os.getpid()}
     if what == "remove":
-        store.remove(str(message["file"]))
+        store.remove(message["file"])
         return {}
     if what == "take":
         return _take(message, store, channel)
@@ -219,7 +208,7 @@ def _do(message: dict[str, Any], store: Store, current: _Current) -> dict[str, A
     total, block = _amount(message["bytes"], _MOST_BYTES), _amount(message["block_bytes"], _BLOCKS[-1])
     if what == "write":
         store.make_room(total)
-    opened = store.open_write(str(message["file"])) if what == "write" else store.open_read(str(message["file"]))
+    opened = store.open_write(message["file"]) if what == "write" else store.open_read(message["file"])
     with opened as file:
         # Everything is ready: the controller says when all may start.
         channel.send({"ready": True})
@@ -233,7 +222,7 @@ def _do(message: dict[str, Any], store: Store, current: _Current) -> dict[str, A
     return {"bytes": moved, "elapsed_ns": elapsed, "cpu_ns": spent}
 
 
-def _take(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, Any]:
+def _take(message: Message, store: Store, channel: Channel) -> Message:
     """Take a copy: all that one connection brings, at most what was said, and tell it how much is there for good."""
     total, host = _amount(message["bytes"], _MOST_BYTES), channel.local_host
     if host is None:
@@ -241,7 +230,7 @@ def _take(message: dict[str, Any], store: Store, channel: Channel) -> dict[str, 
     word = secrets.token_bytes(_WORD_BYTES)
     store.make_room(total)
     try:
-        with store.open_write(str(message["file"])) as file, listen(host, _ANY_PORT) as listener:
+        with store.open_write(message["file"]) as file, listen(host, _ANY_PORT) as listener:
             channel.send({"ready": True, "port": listener.getsockname()[1], "word": word.hex()})
             with _accepted(listener, word) as stream:
                 started, cpu = time.monotonic_ns(), time.process_time_ns()
@@ -266,30 +255,22 @@ def _accepted(listener: socket.socket, word: bytes) -> socket.socket:
     return stream
 
 
-def _copied(stream: socket.socket, file: Any, total: int) -> int:
-    buffer = bytearray(_PIECE_BYTES)
-    view, done = memoryview(buffer), 0
-    while done < total:
-        filled = 0
-        while filled < min(len(buffer), total - done):
-            count = stream.recv_into(view[filled:], min(len(buffer) - filled, total - done - filled))
-            if not count:
-                break
-            filled += count
-        if not filled:
-            break
-        file.write(bytes(view[:filled]))
-        done += filled
+def _copied(stream: socket.socket, file: OpenFile, total: int) -> int:
+    done = 0
+    with stream.makefile("rb", buffering=0) as whole, io.BufferedReader(whole, _PIECE_BYTES) as pieces:
+        while piece := pieces.read(min(_PIECE_BYTES, total - done)):
+            file.write(piece)
+            done += len(piece)
     return done
 
 
-def _amount(value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise ValueError(f"{value!r} is no amount; accepted: 1 to {most}")
+def _amount(value: int, most: int) -> int:
+    if not 1 <= value <= most:
+        raise ValueError(f"{value} is no amount; accepted: 1 to {most}")
     return value
 
 
-def _write(file: Any, total: int, block: int) -> int:
+def _write(file: OpenFile, total: int, block: int) -> int:
     # Incompressible, and no two blocks alike: each begins at another place of a megabyte more than a block needs.
     random = os.urandom(block + (1 << 20))
     done = number = 0
@@ -301,7 +282,7 @@ def _write(file: Any, total: int, block: int) -> int:
     return done
 
 
-def _read(file: Any, total: int, block: int) -> int:
+def _read(file: OpenFile, total: int, block: int) -> int:
     done = 0
     while done < total:
         count = file.read(min(block, total - done))

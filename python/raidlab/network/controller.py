@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from raidlab.errors import CellFailedError, InputError
-from raidlab.network.protocol import Channel, GoneError, NotTrustedError, split_address
+from raidlab.network.protocol import GoneError, Message, NotTrustedError, open_channel, split_address
 
 _PATIENCE_S = 10.0
 Work = Literal["read", "write"]
@@ -27,23 +27,15 @@ Work = Literal["read", "write"]
 
 @dataclass(frozen=True)
 class MachineResult:
-    """What one machine did.
-
-    Attributes
-    ----------
-    machine : str
-        Its address.
-    work : str
-        ``read`` or ``write``.
-    cpu_share : float
-        Processor time of its agent over the time it took; 1 is a whole processor.
-    """
+    """What one machine did."""
 
     machine: str
+    """Its address."""
     work: Work
     bytes: int
     elapsed_ns: int
     cpu_share: float
+    """Processor time of its agent over the time it took; 1 is a whole processor."""
 
     @property
     def mb_s(self) -> float:
@@ -53,17 +45,11 @@ class MachineResult:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What machines did at once.
-
-    Attributes
-    ----------
-    machines : tuple of MachineResult
-    elapsed_ns : int
-        From the word to start until the last had ended.
-    """
+    """What machines did at once."""
 
     machines: tuple[MachineResult, ...]
     elapsed_ns: int
+    """From the word to start until the last had ended."""
 
     def total_mb_s(self, work: Work | None = None) -> float:
         """All bytes of those who did this work, until the last of them had ended."""
@@ -73,13 +59,7 @@ class StepResult:
 
 
 class Machine:
-    """A machine whose agent this controller drives.
-
-    Parameters
-    ----------
-    address : str
-        ``HOST:PORT``.
-    key : bytes
+    """A machine whose agent this controller drives, at ``HOST:PORT``.
 
     Raises
     ------
@@ -90,15 +70,7 @@ class Machine:
     def __init__(self, address: str, key: bytes) -> None:
         self.address = address
         host, port = split_address(address, "AGENT")
-        try:
-            self._connection = _connected(host, port)
-        except OSError as error:
-            raise self._problem(f"no agent answers: {error.strerror or error}") from None
-        try:
-            self._channel = Channel(self._connection, key, "controller", _PATIENCE_S)
-        except (NotTrustedError, GoneError, OSError) as error:
-            self._connection.close()
-            raise self._problem(f"is not trusted: {error or 'it closed the connection'}") from None
+        self._channel = open_channel(lambda: _connected(host, port), key, self._problem, _PATIENCE_S)
         self._abandoned = False
         self.file = f"raidlab-net-{secrets.token_hex(8)}.dat"
 
@@ -108,24 +80,21 @@ class Machine:
 
     def ready(self, work: Work, total: int, block_bytes: int) -> None:
         """Have its file opened."""
-        self._send({"do": work, "file": self.file, "bytes": total, "block_bytes": block_bytes})
-        answer = self._answer()
+        answer = self._asked({"do": work, "file": self.file, "bytes": total, "block_bytes": block_bytes})
         if not answer.get("ready"):
-            raise self._failed(answer)
+            raise self._failed(answer.get("error", "failed"))
 
     def go(self, work: Work) -> MachineResult:
         """Have it start, and wait for its end."""
-        self._send({"do": "go"})
-        answer = self._answer()
+        answer = self._asked({"do": "go"})
         if not answer.get("ok"):
-            raise self._failed(answer)
-        elapsed = max(1, int(answer["elapsed_ns"]))
-        return MachineResult(self.address, work, int(answer["bytes"]), elapsed, int(answer["cpu_ns"]) / elapsed)
+            raise self._failed(answer.get("error", "failed"))
+        elapsed = max(1, answer["elapsed_ns"])
+        return MachineResult(self.address, work, answer["bytes"], elapsed, answer["cpu_ns"] / elapsed)
 
     def remove(self) -> None:
         """Have its file removed."""
-        self._send({"do": "remove", "file": self.file})
-        self._answer()
+        self._asked({"do": "remove", "file": self.file})
 
     def close(self) -> None:
         """Let it go, its file removed if it still answers."""
@@ -137,26 +106,18 @@ class Machine:
     def abandon(self) -> None:
         """End the connection in the midst of a job: nobody waits for its answer any more."""
         self._abandoned = True
-        with suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)
+        self._channel.shut()
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _asked(self, message: Message) -> Message:
+        """Say something, and wait for the answer."""
         try:
             self._channel.send(message)
-        except GoneError:
-            raise self._gone("it has gone") from None
-
-    def _gone(self, said: str) -> CellFailedError:
-        return CellFailedError(f"machine {self.address}: {said}", kind="io", key="AGENT")
-
-    def _answer(self) -> dict[str, Any]:
-        try:
             return self._channel.receive()
         except (GoneError, NotTrustedError) as error:
-            raise self._gone(str(error) or "it has gone") from None
+            raise self._failed(str(error) or "it has gone") from None
 
-    def _failed(self, answer: dict[str, Any]) -> CellFailedError:
-        return CellFailedError(f"machine {self.address}: {answer.get('error', 'failed')}", kind="io", key="AGENT")
+    def _failed(self, said: str) -> CellFailedError:
+        return CellFailedError(f"machine {self.address}: {said}", kind="io", key="AGENT")
 
 
 def _connected(host: str, port: int) -> socket.socket:
@@ -171,17 +132,9 @@ def _connected(host: str, port: int) -> socket.socket:
 def run_step(
     jobs: Sequence[tuple[Machine, Work]], total: int, block_bytes: int, *, evict: Callable[[], None] = lambda: None
 ) -> StepResult:
-    """Have machines work at once.
+    """Have machines move ``total`` bytes each at once; those that read have written their file before.
 
-    Parameters
-    ----------
-    jobs : sequence of (Machine, str)
-        Those that read have written their file before.
-    total : int
-        Bytes of each.
-    block_bytes : int
-    evict : callable
-        Called once before everybody starts: puts files out of the storage's own caches, where that can be done.
+    ``evict`` is called once before everybody starts: it puts files out of the storage's own caches, where it can.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from raidlab.errors import CellFailedError, InputError
-from raidlab.network.protocol import Channel, GoneError, NotTrustedError, split_address
+from raidlab.network.protocol import Channel, GoneError, NotTrustedError, open_channel, split_address
 
 _PATIENCE_S = 10.0
 Connect = Callable[[str, int], socket.socket]
@@ -30,23 +30,15 @@ def connect_from_here(host: str, port: int) -> socket.socket:
 
 @dataclass(frozen=True)
 class CopyMachine:
-    """A machine whose agent takes copies.
-
-    Attributes
-    ----------
-    name : str
-        As the user named it.
-    address : str
-        ``HOST:PORT`` of its agent.
-    key : bytes
-    connect : callable
-        How it is reached; from this machine by default.
-    """
+    """A machine whose agent takes copies."""
 
     name: str
+    """As the user named it."""
     address: str
+    """``HOST:PORT`` of its agent."""
     key: bytes
     connect: Connect = connect_from_here
+    """How it is reached."""
 
     def check(self) -> None:
         """Find out whether an agent with the key answers, before anything is measured.
@@ -56,18 +48,14 @@ class CopyMachine:
         InputError
         """
         host, port = split_address(self.address, "--machine")
-        accepted = "HOST:PORT of a machine where `raidlab agent` runs with the same key, or lab:DIR"
+
+        def problem(message: str) -> InputError:
+            accepted = "HOST:PORT of a machine where `raidlab agent` runs with the same key, or lab:DIR"
+            return InputError.one("--machine", message, value=f"'{self.name}'", accepted=accepted)
+
         if not port:
-            raise InputError.one("--machine", "is no address", value=f"'{self.name}'", accepted=accepted)
-        try:
-            with self.connect(host, port) as connection:
-                Channel(connection, self.key, "controller")
-        except OSError as error:
-            message = f"no agent answers: {error.strerror or error}"
-            raise InputError.one("--machine", message, value=f"'{self.name}'", accepted=accepted) from None
-        except (NotTrustedError, GoneError) as error:
-            message = f"is not trusted: {error or 'it closed the connection'}"
-            raise InputError.one("--machine", message, value=f"'{self.name}'", accepted=accepted) from None
+            raise problem("is no address")
+        open_channel(lambda: self.connect(host, port), self.key, problem).close()
 
     @contextmanager
     def taking(self, total: int) -> Iterator[int]:
@@ -88,10 +76,10 @@ class CopyMachine:
                 channel.send({"do": "take", "file": file, "bytes": total})
                 answer = channel.receive()
                 if not answer.get("ready"):
-                    raise self._failed(str(answer.get("error", "it does not take copies")))
+                    raise self._failed(answer.get("error", "it does not take copies"))
                 try:
-                    with self.connect(host, int(answer["port"])) as stream:
-                        stream.sendall(bytes.fromhex(str(answer["word"])))
+                    with self.connect(host, answer["port"]) as stream:
+                        stream.sendall(bytes.fromhex(answer["word"]))
                         stream.settimeout(None)
                         yield stream.fileno()
                 finally:

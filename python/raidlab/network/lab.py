@@ -26,14 +26,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from raidlab.directory import Directory
 from raidlab.errors import CellFailedError, InputError
-from raidlab.network.limits import LinkCounter
+from raidlab.network.limits import Watched
 
 _PREFIX = "raidlab-"
 _FOLDERS = "raidlab-lab-"
@@ -50,23 +51,15 @@ _LATENCY_MS = 50
 
 @dataclass
 class Lab:
-    """The laboratory while it stands.
-
-    Attributes
-    ----------
-    server : str
-        The server's namespace.
-    machines : list of str
-        Those of the machines.
-    server_address : str
-    addresses : list of str
-        Of the machines.
-    """
+    """The laboratory while it stands."""
 
     server: str
+    """The server's namespace."""
     machines: list[str]
+    """Those of the machines."""
     server_address: str
     addresses: list[str]
+    """Of the machines."""
     server_mbit_s: float
     machine_mbit_s: float
     _switch: str = ""
@@ -90,7 +83,7 @@ class Lab:
         names = ["the server's link", *(f"the link of machine {number}" for number in range(1, len(self.machines) + 1))]
         rates = [self.server_mbit_s, *[self.machine_mbit_s] * len(self.machines)]
         return [
-            _SwitchCounter(name, rate, Path("tx_bytes"), Path("rx_bytes"), self._switch, f"p{number}")
+            LinkCounter(name, rate, self._switch, f"p{number}")
             for number, (name, rate) in enumerate(zip(names, rates, strict=True))
         ]
 
@@ -109,27 +102,25 @@ class Lab:
 
 
 @dataclass(frozen=True)
-class _SwitchCounter(LinkCounter):
-    """A link counted in the switch's namespace, whose devices the host does not see."""
+class LinkCounter:
+    """A link whose bytes the kernel counts in the switch's namespace, whose devices the host does not see."""
 
-    namespace: str = ""
-    device: str = ""
+    name: str
+    mbit_s: float
+    namespace: str
+    device: str
 
     def read(self) -> tuple[int, int]:
         """Bytes sent and received so far."""
-        text = _ip(
-            "netns",
-            "exec",
-            self.namespace,
-            "cat",
-            *(f"/sys/class/net/{self.device}/statistics/{self._name(path)}" for path in (self.sent, self.received)),
-        )
-        sent, received = (int(line) for line in text.split())
-        return sent, received
+        files = (f"/sys/class/net/{self.device}/statistics/{counter}" for counter in ("tx_bytes", "rx_bytes"))
+        sent, received = _ip("netns", "exec", self.namespace, "cat", *files).split()
+        return int(sent), int(received)
 
-    @staticmethod
-    def _name(path: Path) -> str:
-        return str(path)
+    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
+        """What was used of it, in the direction that was used more."""
+        moved = max(after[0] - before[0], after[1] - before[1])
+        used = moved * 8 / (elapsed_ns / 1e3) if elapsed_ns else 0.0
+        return Watched(self.name, used / self.mbit_s, f"{used:.1f} of {self.mbit_s:g} Mbit/s")
 
 
 @contextmanager
@@ -292,6 +283,16 @@ def _ip(*words: str) -> str:
 
 def _quietly(*words: str) -> None:
     subprocess.run(["ip", *words], capture_output=True, check=False)
+
+
+def comes_true(condition: Callable[[], bool], patience_s: float) -> bool:
+    """Wait until a condition holds; whether it does before the patience ends."""
+    until_s = time.monotonic() + patience_s
+    while not condition():
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 def this_python() -> list[str]:

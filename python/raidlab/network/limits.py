@@ -22,21 +22,14 @@ _ALIKE = 0.02
 
 @dataclass(frozen=True)
 class Watched:
-    """A resource that was watched.
-
-    Attributes
-    ----------
-    name : str
-        Such as ``the server's link``.
-    share : float
-        How much of its capacity was used, from 0 to 1.
-    detail : str
-        The figures it rests on.
-    """
+    """A resource that was watched."""
 
     name: str
+    """Such as ``the server's link``."""
     share: float
+    """How much of its capacity was used, from 0 to 1."""
     detail: str
+    """The figures it rests on."""
 
 
 @dataclass(frozen=True)
@@ -72,26 +65,6 @@ class Watch(Protocol):
 
     def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
         """What was used of it between two readings."""
-
-
-@dataclass(frozen=True)
-class LinkCounter:
-    """A link whose bytes the kernel counts."""
-
-    name: str
-    mbit_s: float
-    sent: Path
-    received: Path
-
-    def read(self) -> tuple[int, int]:
-        """Bytes sent and received so far."""
-        return int(self.sent.read_text()), int(self.received.read_text())
-
-    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
-        """What was used of it, in the direction that was used more."""
-        moved = max(after[0] - before[0], after[1] - before[1])
-        used = moved * 8 / (elapsed_ns / 1e3) if elapsed_ns else 0.0
-        return Watched(self.name, used / self.mbit_s, f"{used:.1f} of {self.mbit_s:g} Mbit/s")
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,13 @@ import json
 import secrets
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from raidlab.errors import InputError
 from raidlab.reading import json_value, read_bytes
@@ -41,6 +45,28 @@ _LEAST_KEY_BYTES = 16
 _LONGEST_KEY_BYTES = 4096
 # A job or a result is far smaller.
 _LONGEST_FRAME = 1 << 16
+
+
+@with_config(ConfigDict(strict=True))
+class Message(TypedDict, total=False):
+    """What a controller says, or an agent answers: each has some of these keys."""
+
+    do: str
+    file: str
+    bytes: int
+    block_bytes: int
+    ok: bool
+    error: str
+    ready: bool
+    port: int
+    word: str
+    host: str
+    pid: int
+    elapsed_ns: int
+    cpu_ns: int
+
+
+_MESSAGE = TypeAdapter(Message)
 
 
 class NotTrustedError(Exception):
@@ -72,16 +98,9 @@ def load_key(file: Path) -> bytes:
 
 
 class Channel:
-    """A connection whose two sides know each other.
+    """A connection whose two sides know each other; this one has the ``role``.
 
-    Parameters
-    ----------
-    connection : socket.socket
-    key : bytes
-    role : str
-        This side's.
-    patience_s : float, optional
-        How long all of the introduction may take.
+    All of the introduction may take ``patience_s``.
 
     Raises
     ------
@@ -116,7 +135,7 @@ class Channel:
         name = self._connection.getsockname()
         return str(name[0]) if isinstance(name, tuple) else None
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Message) -> None:
         """Send one message."""
         body = json.dumps(message).encode()
         mac = _mac(self._session, self._sent.to_bytes(8, "big"), self._role, body)
@@ -126,7 +145,7 @@ class Channel:
         except OSError:
             raise GoneError from None
 
-    def receive(self) -> dict[str, Any]:
+    def receive(self) -> Message:
         """Wait for one message."""
         length = int.from_bytes(self._exactly(4), "big")
         if length > _LONGEST_FRAME:
@@ -137,12 +156,13 @@ class Channel:
             raise NotTrustedError("a frame is not from it")
         self._received += 1
         try:
-            message = json_value(body)
+            return _MESSAGE.validate_python(json_value(body))
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            place = ".".join(str(step) for step in wrong["loc"])
+            raise NotTrustedError(f"a frame is no message: {place}: {wrong['msg']}") from None
         except ValueError as error:
             raise NotTrustedError(f"a frame is no message: {error}") from None
-        if not isinstance(message, dict):
-            raise NotTrustedError("a frame is no message")
-        return message
 
     def shut(self) -> None:
         """End the connection from another thread: who waits for a message is told that the other side has gone."""
@@ -170,6 +190,24 @@ class Channel:
             parts.append(part)
             left -= len(part)
         return b"".join(parts)
+
+
+def open_channel(
+    connect: Callable[[], socket.socket],
+    key: bytes,
+    problem: Callable[[str], InputError],
+    patience_s: float | None = None,
+) -> Channel:
+    """A controller's channel to an agent; ``problem`` makes the error where there is none, or one without the key."""
+    try:
+        connection = connect()
+    except OSError as error:
+        raise problem(f"no agent answers: {error.strerror or error}") from None
+    try:
+        return Channel(connection, key, "controller", patience_s)
+    except (NotTrustedError, GoneError, OSError) as error:
+        connection.close()
+        raise problem(f"is not trusted: {error or 'it closed the connection'}") from None
 
 
 def _mac(key: bytes, what: bytes, role: str, data: bytes) -> bytes:

@@ -6,7 +6,6 @@ Invariant: the key is made for this laboratory, lies in a folder that only its o
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from raidlab.errors import CellFailedError
 from raidlab.network.copy import CopyMachine
-from raidlab.network.lab import Lab, connect_from, lab_folder, network_lab, this_python
+from raidlab.network.lab import Lab, comes_true, connect_from, lab_folder, network_lab, this_python
 from raidlab.network.limits import ProcessCounter, Watch
 from raidlab.network.server import answers, start_nfs
 
@@ -39,13 +38,9 @@ def agents_of(lab: Lab, directory: Path, folder: Path) -> tuple[list[str], bytes
         log = folder / f"agent-{number}.log"
         lab.start(namespace, [*this_python(), "agent", place, "--listen", f"unix:{path}", "--key", str(key_file)], log)
         sockets.append((path, log))
-    deadline = time.monotonic() + _PATIENCE_S
-    while not all(path.exists() for path, _log in sockets):
-        if time.monotonic() > deadline:
-            silent, log = next((path, log) for path, log in sockets if not path.exists())
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing"]
-            raise CellFailedError(f"{silent.name} does not listen; it says: {said[-1]}", kind="io", key="--lab")
-        time.sleep(0.1)
+    if not comes_true(lambda: all(path.exists() for path, _log in sockets), _PATIENCE_S):
+        silent, log = next((path, log) for path, log in sockets if not path.exists())
+        raise _not_listening(silent.name, log, "--lab")
     watches: list[Watch] = [*lab.counters(), ProcessCounter("the server's work", server)]
     return [f"unix:{path}" for path, _log in sockets], key, watches
 
@@ -63,13 +58,14 @@ def machine_in_lab(name: str, directory: Path, mbit_s: float) -> Iterator[CopyMa
         address, log = f"{lab.addresses[0]}:{_AGENT_PORT}", folder / "agent.log"
         command = [*this_python(), "agent", str(directory.resolve()), "--listen", address, "--key", str(key_file)]
         lab.start(lab.machines[0], command, log)
-        deadline = time.monotonic() + _PATIENCE_S
-        while not answers(lab, lab.server, lab.addresses[0], _AGENT_PORT):
-            if time.monotonic() > deadline:
-                said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing"]
-                raise CellFailedError(f"its agent does not listen; it says: {said[-1]}", kind="io", key="--machine")
-            time.sleep(0.1)
+        if not comes_true(lambda: answers(lab, lab.server, lab.addresses[0], _AGENT_PORT), _PATIENCE_S):
+            raise _not_listening("its agent", log, "--machine")
         yield CopyMachine(name, address, key, partial(connect_from, lab.server))
+
+
+def _not_listening(who: str, log: Path, option: str) -> CellFailedError:
+    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing"]
+    return CellFailedError(f"{who} does not listen; it says: {said[-1]}", kind="io", key=option)
 
 
 def _new_key(folder: Path) -> tuple[bytes, Path]:

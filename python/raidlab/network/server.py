@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from raidlab.errors import CellFailedError, InputError
-from raidlab.network.lab import Lab
+from raidlab.network.lab import Lab, comes_true
 
 EXPORT = "/box"
 _NFS_PORT = 2049
@@ -47,13 +47,7 @@ exec ganesha.nfsd -F -f "$1" -L "$2" -p /run/ganesha/raidlab.pid
 def start_nfs(lab: Lab, directory: Path, folder: Path) -> tuple[str, int]:
     """Export a directory in the laboratory's server: the place that machines name, and the server's process.
 
-    Parameters
-    ----------
-    lab : Lab
-    directory : pathlib.Path
-        What is exported.
-    folder : pathlib.Path
-        For the server's configuration and log.
+    Its configuration and log lie in ``folder``.
 
     Raises
     ------
@@ -72,16 +66,15 @@ def start_nfs(lab: Lab, directory: Path, folder: Path) -> tuple[str, int]:
     process = lab.start(
         lab.server, ["unshare", "--mount", "sh", str(start), str(conf), str(log)], folder / "server.log"
     )
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        if answers(lab, lab.machines[0], lab.server_address, _NFS_PORT):
-            # Mounting needs the mapper to know the server, which comes a moment later.
-            time.sleep(1.0)
-            return f"nfs://{lab.server_address}{directory.resolve()}", process.pid
-        time.sleep(0.3)
-    raise CellFailedError(f"the NFS server does not answer: {_last_words(folder)}", kind="io", key="--lab")
+
+    def is_there() -> bool:
+        return answers(lab, lab.machines[0], lab.server_address, _NFS_PORT)
+
+    if not comes_true(lambda: process.poll() is not None or is_there(), _PATIENCE_S) or process.poll() is not None:
+        raise CellFailedError(f"the NFS server does not answer: {_last_words(folder)}", kind="io", key="--lab")
+    # Mounting needs the mapper to know the server, which comes a moment later.
+    time.sleep(1.0)
+    return f"nfs://{lab.server_address}{directory.resolve()}", process.pid
 
 
 def answers(lab: Lab, namespace: str, host: str, port: int) -> bool:

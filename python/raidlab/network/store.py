@@ -17,7 +17,7 @@ import ctypes.util
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -51,10 +51,10 @@ class OpenFile(Protocol):
 class Store(Protocol):
     """A place for files."""
 
-    def open_write(self, name: str) -> Any:
+    def open_write(self, name: str) -> AbstractContextManager[OpenFile]:
         """A context with a new file."""
 
-    def open_read(self, name: str) -> Any:
+    def open_read(self, name: str) -> AbstractContextManager[OpenFile]:
         """A context with a file that is there."""
 
     def make_room(self, total: int) -> None:
@@ -90,9 +90,8 @@ def store_at(text: str) -> Store:
         return NfsStore(parts.hostname, parts.path)
     directory = Path(text)
     if not directory.is_dir():
-        raise InputError.one(
-            "PLACE", "is no directory", value=f"'{text}'", accepted="a directory, or nfs://SERVER/EXPORT"
-        )
+        accepted = "a directory, or nfs://SERVER/EXPORT"
+        raise InputError.one("PLACE", "is no directory", value=f"'{text}'", accepted=accepted)
     return DirectoryStore(directory)
 
 
@@ -216,9 +215,6 @@ class _NfsFile:
 class NfsStore:
     """An NFS export (version 3), reached by libnfs from this process: no mount, no page cache."""
 
-    def make_room(self, total: int) -> None:
-        """What is free is the server's to say, when it is written."""
-
     def __init__(self, server: str, export: str) -> None:
         self._library = _libnfs()
         self._context = self._library.nfs_init_context()
@@ -249,6 +245,9 @@ class NfsStore:
     def remove(self, name: str) -> None:
         """Remove a file; one that is not there is no error."""
         self._library.nfs_unlink(self._context, f"/{own_name(name)}".encode())
+
+    def make_room(self, total: int) -> None:
+        """What is free is the server's to say, when it is written."""
 
     @contextmanager
     def _closing(self, handle: ctypes.c_void_p) -> Iterator[_NfsFile]:

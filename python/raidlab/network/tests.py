@@ -29,25 +29,16 @@ _HALF = 2
 
 @dataclass(frozen=True)
 class NetworkAsked:
-    """What is asked.
-
-    Attributes
-    ----------
-    total : int
-        Bytes that each machine moves in a step.
-    block_bytes : int
-    repeats : int
-    watches : sequence of Watch
-        What is watched besides the agents: links, the server.
-    directory : pathlib.Path or None
-        The storage's own directory, where this process can put files out of the cache; None where it cannot.
-    """
+    """What is asked."""
 
     total: int
+    """Bytes that each machine moves in a step."""
     block_bytes: int
     repeats: int
     watches: Sequence[Watch] = ()
+    """What is watched besides the agents: links, the server."""
     directory: Path | None = None
+    """The storage's own directory, where this process can put files out of the cache; None where it cannot."""
 
 
 @dataclass(frozen=True)

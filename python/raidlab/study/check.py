@@ -11,11 +11,12 @@ Invariants:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from raidlab.reading import Plain
 from raidlab.study.check_streams import check_ends, check_streams
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.figure import StudyFigure
@@ -33,6 +34,9 @@ from raidlab.study.workload import (
     TraceReplay,
     Workload,
 )
+
+if TYPE_CHECKING:
+    from raidlab._core import TreeFacts
 
 Report = Callable[..., None]
 TARGET_WORDS = ("sim", "original", "emulated", "memory")
@@ -61,6 +65,11 @@ class Parts:
     emulates_device: bool
     array_names: set[str]
 
+    def section(self, target: str) -> Modelled | Emulated | Live | None:
+        """What the study says of a target."""
+        found: Modelled | Emulated | Live | None = getattr(self, target)
+        return found
+
 
 @dataclass
 class Geometry:
@@ -73,11 +82,11 @@ class Geometry:
     """By target of modelled devices, and array."""
     broken: set[int] = field(default_factory=set)
 
-    def facts(self, array: str, member_bytes: int, sector_bytes: int) -> dict[str, Any]:
+    def facts(self, array: str, member_bytes: int, sector_bytes: int) -> TreeFacts:
         """What the engine says about an array over members of a size: leaves, user bytes, tolerance, ..."""
         from raidlab import _core
 
-        return dict(_core.tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes))
+        return _core.tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes)
 
     def device(self, target: str, array: str) -> DeviceModel:
         """The model of an array's members on a target of modelled devices."""
@@ -87,17 +96,7 @@ class Geometry:
 def check_parts(parts: Parts, file: Path, report: Report) -> Geometry:
     """Check the parts of a study against one another and against the engine.
 
-    Parameters
-    ----------
-    parts : Parts
-    file : pathlib.Path
-        The study file, for relative paths.
-    report : callable
-        ``report(place, message, value, accepted)``, called once a mistake.
-
-    Returns
-    -------
-    Geometry
+    ``file`` is the study's, for relative paths; ``report(place, message, value, accepted)`` is called once a mistake.
     """
     geometry = Geometry()
     _check_targets(parts, report)
@@ -129,12 +128,8 @@ def engine_of(target: str) -> str:
 def _check_targets(parts: Parts, report: Report) -> None:
     for index, word in enumerate(parts.on):
         if word not in TARGET_WORDS and not looks_like_path(word):
-            report(
-                ("on", index),
-                f"is not a target{did_you_mean(word, TARGET_WORDS)}",
-                word,
-                "'sim', 'original', 'emulated', 'memory' or a path such as './work/'",
-            )
+            accepted = "'sim', 'original', 'emulated', 'memory' or a path such as './work/'"
+            report(("on", index), f"is not a target{did_you_mean(word, TARGET_WORDS)}", word, accepted)
         elif word == "emulated" and not (parts.has_section["sim"] or parts.emulates_device):
             report(("on", index), "needs a table [sim], or a device in [emulated], that says which disk", word)
         elif not parts.has_section.get(word, True):
@@ -152,34 +147,28 @@ def _check_names(parts: Parts, report: Report) -> None:
 
 
 def _load_devices(parts: Parts, file: Path, geometry: Geometry, report: Report) -> None:
+    def load(device: str | Mapping[str, Plain] | None, place: Place, models: dict[str, DeviceModel], name: str) -> None:
+        if device is None:
+            return
+        try:
+            models[name] = load_device(device, file)
+        except ValueError as error:
+            known = ", ".join(device_names()) or "a name in devices/"
+            report((*place, "device"), str(error), device, f"{known}, or a path")
+
     for target, section in (("sim", parts.sim), ("original", parts.original), ("emulated", parts.emulated)):
-        if section is None or section.device is None:
-            continue
-        try:
-            geometry.devices[target] = load_device(section.device, file)
-        except ValueError as error:
-            known = ", ".join(device_names())
-            report((target, "device"), str(error), section.device, f"{known or 'a name in devices/'}, or a path")
+        load(None if section is None else section.device, (target,), geometry.devices, target)
     for index, array in parts.arrays.items():
-        if array.device is None:
-            continue
-        try:
-            geometry.own_devices[array.name] = load_device(array.device, file)
-        except ValueError as error:
-            known = ", ".join(device_names())
-            report(("array", index, "device"), str(error), array.device, f"{known or 'a name in devices/'}, or a path")
+        load(array.device, ("array", index), geometry.own_devices, array.name)
     emulated = parts.emulated
     if emulated is None:
         return
     if emulated.device is None and "sim" in geometry.devices:
         geometry.devices["emulated"] = geometry.devices["sim"]
     if emulated.content not in KEEPING_WORDS and not looks_like_path(emulated.content):
-        report(
-            ("emulated", "content"),
-            f"says nowhere to keep anything{did_you_mean(emulated.content, KEEPING_WORDS)}",
-            emulated.content,
-            "'none', 'memory' or a directory such as './work/'",
-        )
+        message = f"says nowhere to keep anything{did_you_mean(emulated.content, KEEPING_WORDS)}"
+        accepted = "'none', 'memory' or a directory such as './work/'"
+        report(("emulated", "content"), message, emulated.content, accepted)
 
 
 def _parse_trees(parts: Parts, geometry: Geometry, report: Report) -> None:
@@ -228,8 +217,8 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
                 report(("array", index, "tree"), f"{error.message} (on {target})", array.tree)
                 break
             if target != "live":
-                geometry.user_bytes.setdefault(target, {})[array.name] = int(facts["user_bytes"])
-            smallest = min(int(size) for size in _as_list(facts["volume_bytes"]))
+                geometry.user_bytes.setdefault(target, {})[array.name] = facts["user_bytes"]
+            smallest = min(facts["volume_bytes"])
             volume_bytes[target] = min(volume_bytes.get(target, smallest), smallest)
     for index, workload in parts.workloads.items():
         if workload.trace is not None:
@@ -237,24 +226,16 @@ def _check_shapes(parts: Parts, geometry: Geometry, report: Report) -> None:
         for target, limit in volume_bytes.items():
             largest = workload.size.typical_bytes
             if largest > limit:
-                report(
-                    ("workload", index, "size"),
-                    f"{workload.size.typical} of {format_bytes(largest)} lies beyond the smallest volume, "
-                    f"{format_bytes(limit)} (on {target})",
-                    None,
-                    f"at most {format_bytes(limit)}",
-                )
+                beyond = f"lies beyond the smallest volume, {format_bytes(limit)} (on {target})"
+                message = f"{workload.size.typical} of {format_bytes(largest)} {beyond}"
+                report(("workload", index, "size"), message, None, f"at most {format_bytes(limit)}")
                 break
         # Files are as long as they are, to the byte.
         is_plain = workload.files is None and workload.streams is None
         fixed = workload.size.bytes if workload.size.kind == "fixed" and is_plain else None
         if fixed is not None and fixed % sector:
-            report(
-                ("workload", index, "size"),
-                f"is not a multiple of the sector of {sector} bytes",
-                fixed,
-                f"a multiple of {sector} bytes",
-            )
+            message = f"is not a multiple of the sector of {sector} bytes"
+            report(("workload", index, "size"), message, fixed, f"a multiple of {sector} bytes")
 
 
 def _has_misfits(array: Array, tree: Tree, sector: int, place: Place, report: Report) -> bool:
@@ -298,9 +279,8 @@ def stripes_in(tree: Tree) -> bool:
 
 def _check_load(load: Load, place: Place, parts: Parts, report: Report) -> None:
     if load.open is not None and (load.depths or load.hold is not None):
-        report(
-            (*place, "open"), "an open loop cannot stand beside a closed one", None, "either depths and hold, or open"
-        )
+        message = "an open loop cannot stand beside a closed one"
+        report((*place, "open"), message, None, "either depths and hold, or open")
     # What is there and wrong has been reported; it must not count as missing too.
     is_silent = load.open is None and not load.depths and load.hold is None
     if is_silent and not (place == ("load",) and parts.load_says_something):
@@ -317,12 +297,8 @@ def _check_workload(workload: Workload, place: Place, parts: Parts, report: Repo
     if workload.load is not None:
         _check_load(workload.load, (*place, "load"), parts, report)
     if workload.size.kind == "table" and len(workload.size.bytes) != len(workload.size.weights):
-        report(
-            (*place, "size", "weights"),
-            f"{len(workload.size.weights)} weights stand beside {len(workload.size.bytes)} sizes",
-            None,
-            "one weight a size",
-        )
+        message = f"{len(workload.size.weights)} weights stand beside {len(workload.size.bytes)} sizes"
+        report((*place, "size", "weights"), message, None, "one weight a size")
     _check_address(workload.address, (*place, "address"), report)
     if workload.count is not None and (workload.files is not None or workload.streams is not None):
         report((*place, "count"), "counts requests, and here are none", workload.count, "requests, or no count")
@@ -371,9 +347,8 @@ def _check_files(workload: Workload, place: Place, parts: Parts, report: Report)
         report((*place, "files"), "whole files need a load of depths: so many readers", None, "depths = [1, 2, 4]")
     deepest = max((*load.depths, *(load.quick_depths or ())), default=1) if load is not None else 1
     if 1 < files.lists < deepest:
-        report(
-            (*place, "files", "lists"), f"are fewer than the {deepest} readers", files.lists, f"1, or {deepest} and up"
-        )
+        message = f"are fewer than the {deepest} readers"
+        report((*place, "files", "lists"), message, files.lists, f"1, or {deepest} and up")
 
 
 def _check_trace(workload: Workload, trace: TraceReplay, place: Place, parts: Parts, report: Report) -> None:
@@ -390,18 +365,13 @@ def _check_trace(workload: Workload, trace: TraceReplay, place: Place, parts: Pa
 def _check_compare(compare: Compare, place: Place, parts: Parts, report: Report) -> None:
     groups = sorted({array.group for array in parts.arrays.values()})
     if compare.group not in groups:
-        report(
-            (*place, "group"),
-            f"no array is in this group{did_you_mean(compare.group, groups)}",
-            compare.group,
-            ", ".join(groups),
-        )
+        message = f"no array is in this group{did_you_mean(compare.group, groups)}"
+        report((*place, "group"), message, compare.group, ", ".join(groups))
         return
     members = [array.name for array in parts.arrays.values() if array.group == compare.group]
     if compare.reference in parts.array_names and compare.reference not in members:
-        report(
-            (*place, "reference"), "is not in the group it is the reference of", compare.reference, ", ".join(members)
-        )
+        message = "is not in the group it is the reference of"
+        report((*place, "reference"), message, compare.reference, ", ".join(members))
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
 
 
@@ -435,13 +405,7 @@ def is_run_by_any(array: Array, parts: Parts) -> bool:
 
 
 def difference_of(compare: Compare, sizes: Sequence[int]) -> str | None:
-    """In words, how far arrays of a table differ in what it calls equal; None where they do not.
-
-    Parameters
-    ----------
-    compare : Compare
-    sizes : sequence of int
-        Members, or bytes of user capacity, of each.
+    """In words, how far arrays of a table differ in what it calls equal (members, or bytes), if they do.
 
     Examples
     --------
@@ -467,18 +431,18 @@ def _check_figure(figure: StudyFigure, place: Place, parts: Parts, report: Repor
         _check_array_name(name, (*place, "arrays", index), parts, report)
     for index, line in enumerate(figure.also):
         _check_array_name(line.array, (*place, "also", index, "array"), parts, report)
-    named: list[tuple[Place, str]] = [(("workloads", index), name) for index, name in enumerate(figure.workloads)]
-    named += [(("also", index, "workload"), line.workload) for index, line in enumerate(figure.also) if line.workload]
-    for number, series in enumerate(figure.series):
-        named += [(("series", number, "workloads", index), name) for index, name in enumerate(series.workloads)]
-    for number, scan in enumerate(figure.lines):
-        named += [(("lines", number, "workloads", index), name) for index, name in enumerate(scan.workloads)]
+    named: list[tuple[Place, str]] = [
+        (("also", i, "workload"), line.workload) for i, line in enumerate(figure.also) if line.workload
+    ]
+    lists: list[tuple[Place, list[str]]] = [((), figure.workloads)]
+    lists += [(("series", number), series.workloads) for number, series in enumerate(figure.series)]
+    lists += [(("lines", number), scan.workloads) for number, scan in enumerate(figure.lines)]
+    named += [((*where, "workloads", index), name) for where, names in lists for index, name in enumerate(names)]
     known = sorted({workload.name for workload in parts.workloads.values()})
     for where, name in named:
         if name not in known:
-            report(
-                (*place, *where), f"is not the name of a workload{did_you_mean(name, known)}", name, ", ".join(known)
-            )
+            message = f"is not the name of a workload{did_you_mean(name, known)}"
+            report((*place, *where), message, name, ", ".join(known))
     if figure.draw != "bars" and len(figure.metrics) > 1:
         report((*place, "metrics"), "only bars show several metrics", None, "one, or draw = 'bars'")
     _check_kind_of_figure(figure, place, parts, report)
@@ -521,7 +485,3 @@ def _check_array_name(name: str, place: Place, parts: Parts, report: Report) -> 
     if name not in parts.array_names:
         known = sorted(parts.array_names)
         report(place, f"is not the name of an array{did_you_mean(name, known)}", name, ", ".join(known))
-
-
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]

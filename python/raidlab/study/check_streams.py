@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from raidlab.study.find import did_you_mean
 from raidlab.study.places import Place
-from raidlab.study.target import Emulated, Live, Modelled
-from raidlab.study.words import ON_THE_CLOCK
+from raidlab.study.words import ENGINES, ON_THE_CLOCK
 from raidlab.study.workload import ARRAY, MEMORY, CopyStream, Workload
 
 if TYPE_CHECKING:
@@ -33,36 +32,28 @@ def check_streams(workload: Workload, streams: list[CopyStream], place: Place, p
     if load is not None and (load.open is not None or load.hold is not None):
         report((*place, "streams"), "streams need a load of depths: how many of each", None, "depths = [1, 3]")
     for index, stream in enumerate(streams):
-        _check_stream(
-            stream, [other.name for other in streams[:index]], workload, (*place, "streams", index), parts, report
-        )
+        _check_stream(stream, workload, (*place, "streams", index), parts, report)
+        if stream.name in [other.name for other in streams[:index]]:
+            where = (*place, "streams", index, "name")
+            report(where, "is already the name of a stream", stream.name, "a name used once in a workload")
 
 
-def _check_stream(
-    stream: CopyStream, before: list[str], workload: Workload, place: Place, parts: Parts, report: Report
-) -> None:
-    if stream.name in before:
-        report((*place, "name"), "is already the name of a stream", stream.name, "a name used once in a workload")
+def _check_stream(stream: CopyStream, workload: Workload, place: Place, parts: Parts, report: Report) -> None:
     if {stream.source, stream.sink} <= {MEMORY} and not set(workload.on or ("sim",)) <= {"live", "emulated"}:
         message = "from memory to memory there is nothing to wait for on a virtual clock"
         report((*place, "sink"), message, stream.sink, 'another end, or on = ["live"]')
     if stream.source == stream.sink == ARRAY:
         report((*place, "sink"), "is where its bytes come from", stream.sink, "an end other than the array")
-    sections: dict[str, Modelled | Emulated | Live | None] = {
-        "sim": parts.sim,
-        "original": parts.original,
-        "emulated": parts.emulated,
-        "live": parts.live,
-    }
     # A target that the study does not speak of is not judged by it.
-    spoken = [target for target, section in sections.items() if section is not None and _speaks_of(target, parts)]
+    spoken = [target for target in ENGINES if parts.section(target) is not None and _speaks_of(target, parts)]
     for target in workload.on or spoken:
-        section = sections[target]
-        known = [ARRAY, MEMORY, *(end.name for end in section.end)] if section is not None else [ARRAY, MEMORY]
-        for key, end in (("source", stream.source), ("sink", stream.sink)):
-            if end not in known:
-                report((*place, key), f"is no end of {target}{did_you_mean(end, known)}", end, ", ".join(known))
-        machines = [end.name for end in section.end if end.machine is not None] if section is not None else []
+        section = parts.section(target)
+        ends = section.end if section is not None else []
+        known = [ARRAY, MEMORY, *(end.name for end in ends)]
+        for key, name in (("source", stream.source), ("sink", stream.sink)):
+            if name not in known:
+                report((*place, key), f"is no end of {target}{did_you_mean(name, known)}", name, ", ".join(known))
+        machines = [end.name for end in ends if end.machine is not None]
         if stream.source in machines:
             report((*place, "source"), "is a machine, which takes copies and gives none", stream.source, "a sink")
         if stream.sink in machines:
@@ -83,12 +74,8 @@ def _speaks_of(target: str, parts: Parts) -> bool:
 
 def check_ends(parts: Parts, report: Report) -> None:
     """Ends of streams: each is something, and something that its target can be."""
-    for target, section in (
-        ("sim", parts.sim),
-        ("original", parts.original),
-        ("emulated", parts.emulated),
-        ("live", parts.live),
-    ):
+    for target in ENGINES:
+        section = parts.section(target)
         for index, end in enumerate(section.end if section is not None else ()):
             place = (target, "end", index)
             if sum(part is not None for part in (end.tape, end.path, end.machine)) != 1:

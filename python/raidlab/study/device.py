@@ -10,13 +10,13 @@ Invariants:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from raidlab.reading import read_text, toml
+from raidlab.reading import Plain
 from raidlab.study.find import device_names, did_you_mean, find_device
+from raidlab.study.table_file import read_named
 from raidlab.study.words import without_control
 
 DEFAULT_SECTOR_BYTES = 512
@@ -25,53 +25,31 @@ KINDS = ("hdd", "ssd", "fixed", "empirical", "random")
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """A device model as the engine takes it.
-
-    Attributes
-    ----------
-    name : str
-        The file's name or ``inline``.
-    parameters : dict
-        What the engine is given.
-    capacity_bytes, sector_bytes : int
-    """
+    """A device model as the engine takes it."""
 
     name: str
-    parameters: dict[str, Any]
+    """The file's name or ``inline``."""
+    parameters: dict[str, Plain]
+    """What the engine is given."""
     capacity_bytes: int
     sector_bytes: int
 
 
-def load_device(device: str | dict[str, Any], beside: Path) -> DeviceModel:
-    """Read a device by name, by path or from an inline table.
-
-    Parameters
-    ----------
-    device : str or dict
-        What the study file says.
-    beside : pathlib.Path
-        The study file, for relative paths.
+def load_device(device: str | Mapping[str, Plain], beside: Path) -> DeviceModel:
+    """Read a device by name, by path relative to the file ``beside`` (the study's), or from an inline table.
 
     Raises
     ------
     ValueError
         With a sentence, when there is no such file or it cannot be understood.
     """
-    if isinstance(device, dict):
+    if not isinstance(device, str):
         return _model("inline", dict(device))
     file = find_device(device, beside)
     if file is None:
         names = device_names()
         raise ValueError(f"there is no such device file{did_you_mean(device, names)}")
-    try:
-        document = toml(read_text(file))
-    except OSError as error:
-        raise ValueError(f"{file.name} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{file.name} is not text (UTF-8)") from None
-    except ValueError as error:
-        raise ValueError(f"{file.name} is not valid TOML: {error}") from None
-    return _model(device, document)
+    return _model(device, read_named(file))
 
 
 def moved_device(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel:
@@ -94,7 +72,7 @@ def moved_device(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel
     return _model(model.name, document)
 
 
-def _model(name: str, document: dict[str, Any]) -> DeviceModel:
+def _model(name: str, document: dict[str, Plain]) -> DeviceModel:
     from raidlab import _core
 
     for place, text in _texts(document):
@@ -108,17 +86,17 @@ def _model(name: str, document: dict[str, Any]) -> DeviceModel:
         facts = _core.device_facts(json.dumps(document))
     except _core.CellError as error:
         raise ValueError(f"is no device model: {error}") from None
-    return DeviceModel(name, document, int(facts["capacity_bytes"]), int(facts["sector_bytes"]))
+    return DeviceModel(name, document, facts["capacity_bytes"], facts["sector_bytes"])
 
 
-def _texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+def _texts(value: Plain, place: str = "") -> Iterator[tuple[str, str]]:
     """Every text in a document, keys too, with its place."""
     if isinstance(value, str):
         yield place, value
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         for key, item in value.items():
             yield "the name of a key", key
             yield from _texts(item, f"{place}.{key}".lstrip("."))
-    elif isinstance(value, list):
+    elif isinstance(value, Sequence):
         for index, item in enumerate(value):
             yield from _texts(item, f"{place}[{index}]")

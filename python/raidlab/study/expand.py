@@ -111,21 +111,9 @@ def budget(study: Study, target: str, *, quick: bool) -> Budget:
 
 
 def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expansion:
-    """List the cells and the response-time searches of a study on one target.
+    """List the cells and the response-time searches of a study on ``sim``, ``original``, ``emulated`` or ``live``.
 
-    Parameters
-    ----------
-    study : Study
-    target : str
-        ``sim``, ``original``, ``emulated`` or ``live``.
-    seed : int
-        The root seed.
-    quick : bool
-        Use the quick budget and the quick depths.
-
-    Returns
-    -------
-    Expansion
+    ``seed`` is the root seed; ``quick`` takes the quick budget and the quick depths.
     """
     cells: dict[str, Cell] = {}
     holds: list[HoldTask] = []

@@ -11,38 +11,25 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic_core import ErrorDetails
 
+from raidlab.reading import Plain
 from raidlab.study.find import did_you_mean
 from raidlab.study.places import Place, value_at
-from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED
+from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
+from raidlab.study.words import size_from_text
 
-_BYTES_KEYS = {
-    "size",
-    "bytes",
-    "mean",
-    "sd",
-    "chunk",
-    "stripe",
-    "stride",
-    "member_size",
-    "sector",
-    "align",
-    "transfer_quantum",
-    "member_quantum",
-    "write_quantum",
-    "line",
-    "fetch",
-    "read_ahead",
-    "write_back_up_to",
-    "dirty_room",
-    "read_room",
+# What is read by a function of ours, and by which words.
+_READ_BY: dict[object, str] = {
+    parse_bytes: BYTES_ACCEPTED,
+    size_from_text: BYTES_ACCEPTED,
+    parse_time_ns: TIME_ACCEPTED,
 }
-_TIME_KEYS = {"duration", "target", "request", "access", "issue", "completion", "parity_per_kib", "per_kib", "cost"}
 _PLAIN = {
     "string_type": ("is not text", "text in quotes"),
     "bool_type": ("is not true or false", "true or false"),
@@ -60,6 +47,12 @@ _PLAIN = {
     "string_too_short": ("is empty", "some text"),
     "string_pattern_mismatch": ("is not a name", "small letters, digits and hyphens, such as 'my-study'"),
 }
+_BOUNDS = {
+    "greater_than": ("above", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("below", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
 _SHARE_ACCEPTED = "a share from 0 (all writes) to 1 (all reads)"
 
 
@@ -73,23 +66,10 @@ class Explanation:
     accepted: str | None
 
 
-def explain(model: type[BaseModel], document: dict[str, Any], error: ValidationError) -> Iterator[Explanation]:
-    """Explain each mistake of a validation error.
-
-    Parameters
-    ----------
-    model : type
-        The model that was validated.
-    document : dict
-        The parsed file.
-    error : pydantic.ValidationError
-
-    Yields
-    ------
-    Explanation
-    """
+def explain(model: type[BaseModel], document: Mapping[str, Plain], error: ValidationError) -> Iterator[Explanation]:
+    """Explain each mistake of a document that is not what a model wants."""
     # A union reports a mistake once for every variant it tried; the user made it once, in the variant he meant.
-    meant: dict[Place, Any] = {}
+    meant: dict[Place, ErrorDetails] = {}
     for item in error.errors(include_url=False):
         place = _place_in(document, item["loc"])
         if _is_of_another_variant(value_at(document, place), item):
@@ -99,40 +79,45 @@ def explain(model: type[BaseModel], document: dict[str, Any], error: ValidationE
         yield _explain_one(model, document, place, item)
 
 
-def _explain_one(model: type[BaseModel], document: dict[str, Any], place: Place, item: Any) -> Explanation:
+def _explain_one(
+    model: type[BaseModel], document: Mapping[str, Plain], place: Place, item: ErrorDetails
+) -> Explanation:
     kind, context, key = item["type"], item.get("ctx", {}), str(place[-1]) if place else ""
     value = value_at(document, place)
     if kind == "extra_forbidden":
-        keys = sorted(_keys_at(model, document, place[:-1]))
+        keys = sorted({name for table in _tables_at(model, document, place[:-1]) for name in table.model_fields})
         return Explanation(place, f"unknown key{did_you_mean(key, keys)}", None, ", ".join(keys))
     if kind == "missing":
-        return Explanation(place, "is missing", None, _accepted_for(key))
+        return Explanation(place, "is missing", None, _accepted_at(model, document, place))
     if kind in ("literal_error", "union_tag_invalid", "enum"):
         # A discriminated union reports its table; the fault is the word that names the kind.
         word = value.get("kind") if isinstance(value, dict) else value
-        names = [
-            name.strip().strip("'")
-            for name in re.split(r",| or ", str(context.get("expected", context.get("expected_tags", ""))))
-        ]
-        names = [name for name in names if name]
+        expected = str(context.get("expected", context.get("expected_tags", "")))
+        names = [name for part in re.split(r",| or ", expected) if (name := part.strip().strip("'"))]
         return Explanation(place, f"is not known here{did_you_mean(str(word), names)}", word, ", ".join(names))
     if kind == "union_tag_not_found":
         return Explanation((*place, "kind"), "is missing", None, 'the name of a kind, such as kind = "uniform"')
-    if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
-        return Explanation(place, *_out_of_range(key, kind, context, value))
+    if kind in _BOUNDS:
+        word, limit = _BOUNDS[kind]
+        bound = f"{word} {context[limit]}" if isinstance(context[limit], int) else f"{word} {context[limit]:g}"
+        if key == "read":
+            return Explanation(place, "a share of reads must lie between 0 and 1", value, _SHARE_ACCEPTED)
+        return Explanation(place, f"must be {bound}", value, f"a number {bound}")
     if kind == "value_error":
         message = str(context.get("error", item["msg"]))
         plain = "text without control characters" if "control character" in message else None
         # A table that is wrong as a whole is too long to be shown.
-        return Explanation(place, message, None if isinstance(value, dict) else value, plain or _accepted_for(key))
+        return Explanation(
+            place, message, None if isinstance(value, dict) else value, plain or _accepted_at(model, document, place)
+        )
     if kind in ("string_too_long", "too_long"):
         units = "letters" if kind == "string_too_long" else "elements"
         return Explanation(place, "is too long", value, f"at most {context['max_length']} {units}")
     message, accepted = _PLAIN.get(kind, (item["msg"][:1].lower() + item["msg"][1:], None))
-    return Explanation(place, message, value, _accepted_for(key) or accepted)
+    return Explanation(place, message, value, _accepted_at(model, document, place) or accepted)
 
 
-def _is_of_another_variant(value: object, item: Any) -> bool:
+def _is_of_another_variant(value: object, item: ErrorDetails) -> bool:
     """Whether a mistake is only that a table is no single value, or a single value no table, where both are known."""
     of_reader = any(_is_reader(step) for step in item["loc"])
     if isinstance(value, dict):
@@ -146,26 +131,28 @@ def _is_reader(step: str | int) -> bool:
     return isinstance(step, str) and step.startswith("function-")
 
 
-def _out_of_range(key: str, kind: str, context: dict[str, Any], value: object) -> tuple[str, object, str]:
-    word, limit = {
-        "greater_than": ("above", "gt"),
-        "greater_than_equal": ("at least", "ge"),
-        "less_than": ("below", "lt"),
-        "less_than_equal": ("at most", "le"),
-    }[kind]
-    edge = context.get(limit)
-    bound = f"{word} {edge}" if isinstance(edge, int) else f"{word} {edge:g}"
-    if key == "read":
-        return "a share of reads must lie between 0 and 1", value, _SHARE_ACCEPTED
-    return f"must be {bound}", value, f"a number {bound}"
+def _accepted_at(model: type[BaseModel], document: Plain, place: Place) -> str | None:
+    """What a key accepts that has a reader of ours; of an item of a list what the list's key does."""
+    while place and isinstance(place[-1], int):
+        place = place[:-1]
+    if not place or place[-1] == "read":
+        return _SHARE_ACCEPTED if place else None
+    fields = [table.model_fields.get(str(place[-1])) for table in _tables_at(model, document, place[:-1])]
+    found = (_reader_in(info.annotation, info.metadata) for info in fields if info is not None)
+    return next((accepted for accepted in found if accepted), None)
 
 
-def _accepted_for(key: str) -> str | None:
-    if key in _BYTES_KEYS:
-        return BYTES_ACCEPTED
-    if key in _TIME_KEYS:
-        return TIME_ACCEPTED
-    return _SHARE_ACCEPTED if key == "read" else None
+def _reader_in(annotation: Any, metadata: Iterable[object] = ()) -> str | None:
+    """What a type accepts, by the function that reads it; a table's keys speak for themselves."""
+    own = (_READ_BY.get(item.func) for item in metadata if isinstance(item, BeforeValidator))
+    if (accepted := next((words for words in own if words), None)) is not None:
+        return accepted
+    if get_origin(annotation) not in (list, Union, Annotated, types.UnionType):
+        return None
+    inner, *rest = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return _reader_in(inner, rest)
+    return next((words for part in (inner, *rest) if (words := _reader_in(part)) is not None), None)
 
 
 def _place_in(document: Any, location: tuple[str | int, ...]) -> Place:
@@ -185,8 +172,8 @@ def _place_in(document: Any, location: tuple[str | int, ...]) -> Place:
     return place
 
 
-def _keys_at(model: type[BaseModel], document: Any, place: Place) -> set[str]:
-    """The keys that are accepted in the table at a place."""
+def _tables_at(model: type[BaseModel], document: Any, place: Place) -> set[type[BaseModel]]:
+    """What the table at a place may be, as far as its ``kind`` tells."""
     candidates: set[type[BaseModel]] = {model}
     current: Any = document
     for step in place:
@@ -195,8 +182,7 @@ def _keys_at(model: type[BaseModel], document: Any, place: Place) -> set[str]:
             fields = [found.model_fields[step] for found in candidates if step in found.model_fields]
             candidates = {inner for info in fields for inner in _models_in(info.annotation)}
     kind = current.get("kind") if isinstance(current, dict) else None
-    of_kind = {found for found in candidates if kind is not None and kind in _kinds(found)}
-    return {name for found in (of_kind or candidates) for name in found.model_fields}
+    return {found for found in candidates if kind is not None and kind in _kinds(found)} or candidates
 
 
 def _models_in(annotation: Any) -> set[type[BaseModel]]:

@@ -82,17 +82,11 @@ _ORDERS: dict[type[ast.cmpop], int] = {ast.Lt: -1, ast.LtE: -1, ast.Gt: 1, ast.G
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression that has been read.
-
-    Attributes
-    ----------
-    text : str
-    names : frozenset of str
-        The numbers it needs.
-    """
+    """An expression that has been read."""
 
     text: str
     names: frozenset[str]
+    """The numbers it needs."""
     _root: ast.expr
 
     def value(self, known: Mapping[str, Operand]) -> float | bool:

@@ -41,16 +41,7 @@ def study_names() -> dict[str, Path]:
 
 
 def find_study(name_or_file: str) -> Path:
-    """Find a study file by name or path.
-
-    Parameters
-    ----------
-    name_or_file : str
-        ``quickstart``, ``./my-study.toml`` or a directory that holds a ``study.toml``.
-
-    Returns
-    -------
-    pathlib.Path
+    """Find a study file by name (``quickstart``), path, or the directory that holds a ``study.toml``.
 
     Raises
     ------
@@ -77,13 +68,9 @@ def find_study(name_or_file: str) -> Path:
     names = study_names()
     if name_or_file in names:
         return names[name_or_file]
-    hint = did_you_mean(name_or_file, names)
-    raise InputError.one(
-        "study",
-        f"there is no study of this name{hint}",
-        value=f"'{name_or_file}'",
-        accepted=f"{', '.join(names) or 'none found here'}, or the path of a study file",
-    )
+    message = f"there is no study of this name{did_you_mean(name_or_file, names)}"
+    accepted = f"{', '.join(names) or 'none found here'}, or the path of a study file"
+    raise InputError.one("study", message, value=f"'{name_or_file}'", accepted=accepted)
 
 
 def find_device(name: str, beside: Path) -> Path | None:

@@ -31,39 +31,25 @@ _ENGINES = ("sim", "original", "emulated")
 
 @dataclass(frozen=True)
 class Group:
-    """Members under the names of the places they lie in, from the outermost.
-
-    Attributes
-    ----------
-    names : tuple of str
-        None at all for the only group there is.
-    members : tuple of int
-        Their numbers.
-    """
+    """Members under the names of the places they lie in, from the outermost."""
 
     names: tuple[str, ...]
+    """None at all for the only group there is."""
     members: tuple[int, ...]
+    """Their numbers."""
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How a study's arrays lie over groups.
-
-    Attributes
-    ----------
-    groups : tuple of Group
-    members_of : dict
-        The members of each array that is run, by number.
-    trees : dict
-        The trees of these arrays, as a study writes them.
-    left_out : dict
-        Of each array that is not run, why.
-    """
+    """How a study's arrays lie over groups."""
 
     groups: tuple[Group, ...]
     members_of: dict[str, list[int]]
+    """The members of each array that is run, by number."""
     trees: dict[str, str]
+    """The trees of these arrays, as a study writes them."""
     left_out: dict[str, str]
+    """Of each array that is not run, why."""
 
 
 class _UnfitError(ValueError):
@@ -79,19 +65,7 @@ class _Box:
 
 
 def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) -> tuple[LoadedStudy, Arrangement]:
-    """Lay the arrays of a study that run on real members over groups.
-
-    Parameters
-    ----------
-    loaded : LoadedStudy
-    groups : sequence of Group
-    member_bytes : int
-        The size of every member.
-
-    Returns
-    -------
-    LoadedStudy, Arrangement
-        The study as it is run there: arrays that cannot be are kept off real members.
+    """Lay the arrays of a study that run on real members of a size over groups; those that cannot be are kept off them.
 
     Raises
     ------

@@ -15,14 +15,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import Problem
+from raidlab.reading import Plain
 from raidlab.study.check import Geometry, Parts, Report, check_parts
 from raidlab.study.expand import MOST_CELLS, count_cells
-from raidlab.study.explain import explain
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import did_you_mean, find_study, parameter_names
 from raidlab.study.parameters import MARK, SECTIONS, Hardware, load_parameters, names_in, put_in
@@ -105,10 +105,6 @@ def load_study(name_or_file: str | Path) -> LoadedStudy:
     name_or_file : str or pathlib.Path
         A study's name (``quickstart``) or the path of its file.
 
-    Returns
-    -------
-    LoadedStudy
-
     Raises
     ------
     InputError
@@ -127,13 +123,7 @@ def load_study_text(text: str, file: Path, moved: Mapping[str, float] | None = N
     reporter = Reporter(file=shown_file(file), lines=line_index(text))
     hardware = _hardware(document, file, reporter.add, moved or {})
     document = put_in(document, {target: known.texts for target, known in hardware.items()})
-    study: Study | None = None
-    try:
-        study = Study.model_validate(document)
-    except ValidationError as error:
-        for mistake in explain(Study, document, error):
-            reporter.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
-
+    study = reporter.validated(Study, document)
     geometry = check_parts(_sound_parts(document), file, reporter.add)
     if study is not None:
         _check_cells(study, reporter.add)
@@ -155,7 +145,9 @@ def _check_cells(study: Study, report: Report) -> None:
             return
 
 
-def _hardware(document: dict[str, Any], file: Path, report: Report, moved: Mapping[str, float]) -> dict[str, Hardware]:
+def _hardware(
+    document: Mapping[str, Plain], file: Path, report: Report, moved: Mapping[str, float]
+) -> dict[str, Hardware]:
     """The parameters of each target that names a file of them; every ``$name`` must be one of these."""
     found = {}
     for target in SECTIONS:
@@ -167,20 +159,18 @@ def _hardware(document: dict[str, Any], file: Path, report: Report, moved: Mappi
             try:
                 hardware = load_parameters(named, file).moved(moved)
             except ValueError as error:
-                accepted = ", ".join(parameter_names()) or "a path"
-                report((target, "parameters"), str(error), named, accepted)
+                report((target, "parameters"), str(error), named, ", ".join(parameter_names()) or "a path")
+        known = hardware.parameters
+        accepted = ", ".join(MARK + name for name in known) or "none: `parameters` names no file"
         for place, name in names_in(section, (target,)):
-            if name not in hardware.parameters:
-                hint = did_you_mean(name, hardware.parameters)
-                accepted = (
-                    ", ".join(MARK + known for known in hardware.parameters) or "none: `parameters` names no file"
-                )
-                report(place, f"is no parameter of the hardware{hint}", MARK + name, accepted)
+            if name not in known:
+                message = f"is no parameter of the hardware{did_you_mean(name, known)}"
+                report(place, message, MARK + name, accepted)
         found[target] = hardware
     return found
 
 
-def _sound_parts(document: dict[str, Any]) -> Parts:
+def _sound_parts(document: Mapping[str, Plain]) -> Parts:
     """The parts of a file that are valid on their own, each with its place, so that they can be checked together."""
 
     def one(model: type[_Part], value: object) -> _Part | None:
@@ -199,21 +189,19 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
             return None
 
     def many(model: type[_Part], key: str) -> dict[int, _Part]:
-        values = document.get(key)
-        found = enumerate(values) if isinstance(values, list) else ()
-        return {index: part for index, value in found if (part := one(model, value)) is not None}
+        return {index: part for index, value in enumerate(listed(key)) if (part := one(model, value)) is not None}
 
-    def table(value: object) -> dict[str, Any]:
+    def listed(key: str) -> list[Plain]:
+        value = document.get(key)
+        return value if isinstance(value, list) else []
+
+    def table(key: str) -> Mapping[str, Plain]:
+        value = document.get(key)
         return value if isinstance(value, dict) else {}
 
-    raw_names = {
-        array["name"]
-        for array in document.get("array", [])
-        if isinstance(array, dict) and isinstance(array.get("name"), str)
-    }
-    on = document.get("on", [])
+    names = [array.get("name") for array in listed("array") if isinstance(array, dict)]
     return Parts(
-        on=[str(word) for word in on] if isinstance(on, list) else [],
+        on=[str(word) for word in listed("on")],
         arrays=many(Array, "array"),
         workloads=many(Workload, "workload"),
         compares=many(Compare, "compare"),
@@ -225,7 +213,7 @@ def _sound_parts(document: dict[str, Any]) -> Parts:
         emulated=one(Emulated, document.get("emulated", {})),
         live=one(Live, document.get("live")),
         has_section={key: isinstance(document.get(key), dict) for key in ("sim", "original")},
-        load_says_something=any(table(document.get("load")).get(key) for key in ("depths", "hold", "open")),
-        emulates_device="device" in table(document.get("emulated")),
-        array_names=raw_names,
+        load_says_something=any(table("load").get(key) for key in ("depths", "hold", "open")),
+        emulates_device="device" in table("emulated"),
+        array_names={name for name in names if isinstance(name, str)},
     )

@@ -12,19 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from raidlab.errors import InputError
 from raidlab.study.expression import read
 from raidlab.study.find import did_you_mean
+from raidlab.study.places import Place
 from raidlab.study.published import PublishedTable, number
 from raidlab.study.table_file import Reporter, read_table
 from raidlab.study.words import Line, Prose, Table
 
 QUANTITIES, COLUMNS = "quantities.toml", "columns.toml"
-Measures = dict[str, dict[str, Any]]
+# A measure's own keys are those of its kind.
+Measure = dict[str, object]
+Measures = dict[str, Measure]
 
 
 class ClaimQuantity(Table):
@@ -151,7 +154,7 @@ class TableColumns(Table):
         operands = operands_of(keys)
         return next((skip.why for skip in self.skip if read(skip.rows).value(operands)), None)
 
-    def needed(self, table: PublishedTable, common: Measures) -> list[dict[str, Any]]:
+    def needed(self, table: PublishedTable, common: Measures) -> list[Measure]:
         """Every measure that the rows of a table need."""
         texts = [column.value for column in self.column.values()]
         texts += [text for order in self.order.values() for text in order.holds.values()]
@@ -165,15 +168,16 @@ class TableColumns(Table):
         return found
 
 
-def filled(value: Any, texts: dict[str, str]) -> Any:
+def filled(measure: Measure, texts: dict[str, str]) -> Measure:
     """A measure with words in the place of ``{name}`` in its texts."""
+    return {key: _filled(item, texts) for key, item in measure.items()}
+
+
+def _filled(value: object, texts: dict[str, str]) -> object:
     if isinstance(value, str):
         for name, text in texts.items():
             value = value.replace("{" + name + "}", text)
-        return value
-    if isinstance(value, dict):
-        return {key: filled(item, texts) for key, item in value.items()}
-    return value
+    return filled(value, texts) if isinstance(value, dict) else value
 
 
 def operands_of(keys: dict[str, str]) -> dict[str, float | str]:
@@ -226,19 +230,12 @@ class Columns(Table):
 
 @dataclass(frozen=True)
 class Mapping:
-    """Both files of a study.
-
-    Attributes
-    ----------
-    quantities : Quantities
-    columns : Columns
-    folder : pathlib.Path
-        The study's own folder; ``published`` lies in it.
-    """
+    """Both files of a study."""
 
     quantities: Quantities
     columns: Columns
     folder: Path
+    """The study's own folder; ``published`` lies in it."""
 
     @property
     def published(self) -> Path:
@@ -265,9 +262,14 @@ def load_mapping(study_file: Path) -> Mapping:
         raise InputError.one("study", message, value=f"'{study_file.parent.name}'", accepted="a published study")
     quantities, reporter = read_table(folder / QUANTITIES, Quantities)
     for name, claim in quantities.claim.items():
-        _check_claim(name, claim, quantities.measure, reporter)
+        said = [key for key in ("value", "holds", "not_evaluated") if getattr(claim, key) is not None]
+        if len(said) != 1:
+            reporter.add(("claim", name), f"says {len(said)} of value, holds, not_evaluated", accepted="exactly one")
+        _check_expressions(("claim", name), claim, quantities.measure, reporter)
     for name, derived in quantities.derived.items():
-        _check_derived(name, derived, quantities.measure, reporter)
+        if (derived.value is None) == (derived.holds is None):
+            reporter.add(("derived", name), "needs an expression", accepted="either value or holds")
+        _check_expressions(("derived", name), derived, quantities.measure, reporter)
     for name, conclusion in quantities.conclusion.items():
         _check_expression(("conclusion", name, "holds"), conclusion.holds, quantities.measure, reporter)
     reporter.complain()
@@ -280,22 +282,9 @@ def load_mapping(study_file: Path) -> Mapping:
     return Mapping(quantities, columns, folder)
 
 
-def _check_claim(name: str, claim: ClaimQuantity, measures: Measures, reporter: Reporter) -> None:
-    place = ("claim", name)
-    said = [key for key in ("value", "holds", "not_evaluated") if getattr(claim, key) is not None]
-    if len(said) != 1:
-        reporter.add(place, f"says {len(said)} of value, holds, not_evaluated", accepted="exactly one")
+def _check_expressions(place: Place, of: ClaimQuantity | Derived, measures: Measures, reporter: Reporter) -> None:
     for key in ("value", "holds"):
-        if (text := getattr(claim, key)) is not None:
-            _check_expression((*place, key), text, measures, reporter)
-
-
-def _check_derived(name: str, derived: Derived, measures: Measures, reporter: Reporter) -> None:
-    place = ("derived", name)
-    if (derived.value is None) == (derived.holds is None):
-        reporter.add(place, "needs an expression", accepted="either value or holds")
-    for key in ("value", "holds"):
-        if (text := getattr(derived, key)) is not None:
+        if (text := getattr(of, key)) is not None:
             _check_expression((*place, key), text, measures, reporter)
 
 
@@ -313,7 +302,7 @@ def _check_table(index: int, table: TableColumns, measures: Measures, reporter: 
         _check_expression((*place, "skip", line, "rows"), skip.rows, table.key, reporter)
 
 
-def _check_expression(place: tuple[str | int, ...], text: str, known: Iterable[str], reporter: Reporter) -> None:
+def _check_expression(place: Place, text: str, known: Iterable[str], reporter: Reporter) -> None:
     try:
         names = read(text).names
     except ValueError as error:

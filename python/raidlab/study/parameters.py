@@ -18,8 +18,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from raidlab.reading import read_text, toml
+from raidlab.reading import Plain
 from raidlab.study.find import did_you_mean, find_parameters, parameter_names
+from raidlab.study.places import Place
+from raidlab.study.table_file import read_named
 from raidlab.study.words import Line, Prose, Table
 
 Unit = Literal["ns", "us", "ms", "s", "bytes", "KiB", "MiB", "MB/s", "1"]
@@ -61,19 +63,12 @@ class ParameterFile(Table):
 
 @dataclass(frozen=True)
 class Hardware:
-    """The parameters of one target.
-
-    Attributes
-    ----------
-    name : str
-        What the hardware is called.
-    file : pathlib.Path or None
-        Where they were read; None where the study names no file.
-    parameters : dict
-    """
+    """The parameters of one target."""
 
     name: str = ""
+    """What the hardware is called."""
     file: Path | None = None
+    """Where they were read; None where the study names no file."""
     parameters: dict[str, Parameter] = field(default_factory=dict)
 
     @property
@@ -91,51 +86,29 @@ class Hardware:
 
 
 def load_parameters(name: str, beside: Path) -> Hardware:
-    """Read a file of parameters by name or by path relative to the study file.
-
-    Raises
-    ------
-    ValueError
-        With a sentence.
-    """
+    """Read a file of parameters by name or by path relative to the study file; a `ValueError` has a sentence."""
     file = find_parameters(name, beside)
     if file is None:
         raise ValueError(f"there is no such file of parameters{did_you_mean(name, parameter_names())}")
+    document = read_named(file)
     try:
-        read = ParameterFile.model_validate(toml(read_text(file)))
-    except OSError as error:
-        raise ValueError(f"{file.name} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{file.name} is not text (UTF-8)") from None
+        read = ParameterFile.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(step) for step in first["loc"])
         raise ValueError(f"{file.name}: {place}: {first['msg']}") from None
-    except ValueError as error:
-        raise ValueError(f"{file.name} is not valid TOML: {error}") from None
     lacking = [name for name, one in read.parameter.items() if (one.status == "fitted") != bool(one.to)]
     if lacking:
         raise ValueError(f"{file.name}: parameter.{lacking[0]}: `to` goes with status = 'fitted', and only with it")
     return Hardware(read.name, file, dict(read.parameter))
 
 
-def put_in(document: dict[str, Any], texts: Mapping[str, Mapping[str, str | float]]) -> dict[str, Any]:
-    """A study's document with the parameters of each target in the place of their names.
-
-    Parameters
-    ----------
-    document : dict
-        As TOML gives it; it is not changed.
-    texts : mapping
-        By target, what each parameter stands for. A name without one is left as it is.
-    """
-    return {
-        key: _put(value, texts.get(key, {})) if key in SECTIONS and isinstance(value, dict) else value
-        for key, value in document.items()
-    }
+def put_in(document: Mapping[str, Plain], texts: Mapping[str, Mapping[str, str | float]]) -> Any:
+    """A copy of a study's document with what each target's parameters stand for in the place of their names."""
+    return {key: _put(value, texts.get(key, {})) if key in SECTIONS else value for key, value in document.items()}
 
 
-def names_in(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def names_in(value: Plain, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """Every ``$name`` in a document, with its place."""
     if isinstance(value, str) and value.startswith(MARK):
         yield place, value[1:]
@@ -147,7 +120,7 @@ def names_in(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tu
             yield from names_in(item, (*place, index))
 
 
-def _put(value: Any, texts: Mapping[str, str | float]) -> Any:
+def _put(value: Plain, texts: Mapping[str, str | float]) -> Plain:
     if isinstance(value, str) and value.startswith(MARK):
         return texts.get(value[1:], value)
     if isinstance(value, dict):

@@ -21,17 +21,7 @@ _KEY = re.compile(r"""\s*+((?:"[^"]*+"|'[^']*+'|[A-Za-z0-9_.\s-])++)=""")
 
 
 def line_index(text: str) -> dict[Place, int]:
-    r"""Map every table header and key of a TOML text to its line.
-
-    Parameters
-    ----------
-    text : str
-        The file's text; it need not be valid TOML.
-
-    Returns
-    -------
-    dict
-        Place to line number, counted from 1.
+    r"""Map every table header and key of a text, be it valid TOML or not, to its line, counted from 1.
 
     Examples
     --------

@@ -12,14 +12,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from raidlab.errors import InputError
 from raidlab.reading import read_text
 
 CLAIMS = "claims.csv"
-COLUMNS = ("id", "topic", "kind", "value", "unit", "low", "high", "conditions", "where", "checkable_by", "note")
 KINDS = ("value", "range", "ratio", "ordinal")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
 
@@ -40,24 +39,16 @@ class Claim:
     checkable_by: str
     note: str
 
-    @property
-    def is_blank(self) -> bool:
-        """Whether it says nothing yet that could be compared."""
-        return not (self.value or self.low or self.high)
+
+COLUMNS = tuple(field.name for field in fields(Claim))
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A printed table.
-
-    Attributes
-    ----------
-    name : str
-        The file's name without its ending.
-    rows : list of dict
-    """
+    """A printed table."""
 
     name: str
+    """The file's name without its ending."""
     rows: list[dict[str, str]]
 
 

@@ -22,20 +22,13 @@ MOST_FILES = 10_000_000
 
 @dataclass(frozen=True)
 class SizeTable:
-    """A table of sizes.
-
-    Attributes
-    ----------
-    bytes : tuple of int
-    weights : tuple of int
-        How many files each stands for.
-    empty : int
-        Files of no length, which are left out.
-    """
+    """A table of sizes."""
 
     bytes: tuple[int, ...]
     weights: tuple[int, ...]
+    """How many files each stands for."""
     empty: int
+    """Files of no length, which are left out."""
 
     @property
     def files(self) -> int:

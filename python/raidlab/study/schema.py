@@ -9,13 +9,14 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from raidlab.study.figure import StudyFigure
 from raidlab.study.target import Emulated, End, FileSystem, Live, Modelled, PairPricing
 from raidlab.study.words import (
+    DeviceOf,
     Engines,
     Few,
     Line,
@@ -98,7 +99,7 @@ class Array(Table):
     """A policy of its own; the study's when left out."""
     pair_pricing: PairPricing | None = None
     """On modelled disks: how its read-modify-write pairs are priced; the target's when left out."""
-    device: Line | dict[str, Any] | None = None
+    device: DeviceOf | None = None
     """The device of its members, as in ``[sim]``; then it is run on ``sim`` and ``original`` only. The target's when
     left out."""
     on: Engines | None = None

@@ -7,16 +7,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import InputError, Problem
-from raidlab.reading import read_text, toml
+from raidlab.reading import Plain, read_text, toml
 from raidlab.study.explain import explain
 from raidlab.study.places import Place, line_index, line_of, written
 
 _Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_named(file: Path) -> dict[str, Plain]:
+    """A TOML file that a study names, as plain data.
+
+    Raises
+    ------
+    ValueError
+        With a sentence.
+    """
+    try:
+        return toml(read_text(file))
+    except OSError as error:
+        raise ValueError(f"{file.name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{file.name} is not text (UTF-8)") from None
+    except ValueError as error:
+        raise ValueError(f"{file.name} is not valid TOML: {error}") from None
 
 
 @dataclass
@@ -40,13 +58,17 @@ class Reporter:
             )
         )
 
-    def complain(self) -> None:
-        """Raise what was noted, in the order of the lines and each mistake once; nothing where nothing was.
+    def validated(self, model: type[_Model], document: dict[str, Plain]) -> _Model | None:
+        """The document as a table; None, with every mistake noted, where it is none."""
+        try:
+            return model.model_validate(document)
+        except ValidationError as error:
+            for mistake in explain(model, document, error):
+                self.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
+        return None
 
-        Raises
-        ------
-        InputError
-        """
+    def complain(self) -> None:
+        """Raise what was noted as an `InputError`, in the order of the lines and each mistake once, if anything was."""
         if self.problems:
             order = sorted(self.problems, key=lambda problem: (problem.line or 0, problem.where))
             raise InputError(list(dict.fromkeys(order)))
@@ -61,13 +83,7 @@ def shown_file(file: Path) -> str:
 
 
 def text_of(file: Path, accepted: str) -> str:
-    """The text of a file.
-
-    Raises
-    ------
-    InputError
-        When it cannot be read or is no text; ``accepted`` says what should be there.
-    """
+    """The text of a file; an `InputError` where there is none, in which ``accepted`` says what should be there."""
     try:
         return read_text(file)
     except OSError as error:
@@ -77,14 +93,8 @@ def text_of(file: Path, accepted: str) -> str:
     raise InputError([Problem(shown_file(file), "", message, accepted=accepted)])
 
 
-def parsed(text: str, file: Path) -> dict[str, Any]:
-    """A TOML text as plain data.
-
-    Raises
-    ------
-    InputError
-        When it is no TOML.
-    """
+def parsed(text: str, file: Path) -> dict[str, Plain]:
+    """A TOML text as plain data; an `InputError` when it is none."""
     try:
         return toml(text)
     except ValueError as error:
@@ -96,24 +106,14 @@ def parsed(text: str, file: Path) -> dict[str, Any]:
 def read_table(file: Path, model: type[_Model]) -> tuple[_Model, Reporter]:
     """A TOML file as a table, and where its further mistakes are noted.
 
-    Parameters
-    ----------
-    file : pathlib.Path
-    model : type
-        The table's.
-
     Raises
     ------
     InputError
         With every mistake.
     """
     text = text_of(file, "a file of TOML")
-    document = parsed(text, file)
     reporter = Reporter(shown_file(file), line_index(text))
-    try:
-        return model.model_validate(document), reporter
-    except ValidationError as error:
-        for mistake in explain(model, document, error):
-            reporter.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
+    found = reporter.validated(model, parsed(text, file))
     reporter.complain()
-    raise AssertionError("a table that is not valid has a mistake")
+    assert found is not None, "a table that is not valid has a mistake"
+    return found, reporter

@@ -5,12 +5,13 @@ Invariant: data only, as in `schema`; a target without a table in the file has t
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from raidlab.study.words import (
     Bytes,
+    DeviceOf,
     Few,
     Line,
     Name,
@@ -222,7 +223,7 @@ class ParityStation(ParityWork):
 class Modelled(Table):
     """A simulated target: the device model, the data path to it, how long each cell runs."""
 
-    device: Line | dict[str, Any]
+    device: DeviceOf
     """A device file, by name (``hdd-7200``) or path, or a table of its keys."""
     hardware: Line | None = None
     """What it is called in reports; the device's name when left out."""
@@ -318,7 +319,7 @@ class Live(Table):
 class Emulated(Table):
     """Emulated spindles: modelled disks that answer in their own time, on the real clock of this machine."""
 
-    device: Line | dict[str, Any] | None = None
+    device: DeviceOf | None = None
     """A device file or table, as in ``[sim]``; that of ``[sim]`` when left out."""
     speed: Annotated[float, Field(ge=0.001, le=10_000)] = 1.0
     """How many times faster their time goes than the clock; all times, also those below, are theirs."""

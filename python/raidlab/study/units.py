@@ -44,17 +44,7 @@ TIME_ACCEPTED = "a time above 0 with its unit, such as '250us', '200ms' or '1.5s
 
 
 def parse_bytes(value: object) -> int:
-    """Read a size.
-
-    Parameters
-    ----------
-    value : str or int
-        ``"64KiB"``, ``"1.5MB"``, ``4096``.
-
-    Returns
-    -------
-    int
-        Bytes, above zero.
+    """Read a size, such as ``"64KiB"``, ``"1.5MB"`` or ``4096``: bytes, above zero.
 
     Raises
     ------
@@ -63,10 +53,8 @@ def parse_bytes(value: object) -> int:
 
     Examples
     --------
-    >>> parse_bytes("64KiB")
-    65536
-    >>> parse_bytes("1.5MB")
-    1500000
+    >>> parse_bytes("64KiB"), parse_bytes("1.5MB")
+    (65536, 1500000)
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("is not a size")
@@ -81,17 +69,7 @@ def parse_bytes(value: object) -> int:
 
 
 def parse_time_ns(value: object) -> int:
-    """Read a time.
-
-    Parameters
-    ----------
-    value : str
-        A number and its unit: ``"200ms"``, ``"1.5s"``, ``"250us"``.
-
-    Returns
-    -------
-    int
-        Nanoseconds, above zero.
+    """Read a time, a number and its unit: nanoseconds, above zero.
 
     Raises
     ------
@@ -100,8 +78,8 @@ def parse_time_ns(value: object) -> int:
 
     Examples
     --------
-    >>> parse_time_ns("200ms")
-    200000000
+    >>> parse_time_ns("200ms"), parse_time_ns("1.5s")
+    (200000000, 1500000000)
     """
     if not isinstance(value, str):
         raise ValueError("is a time without a unit" if isinstance(value, int | float) else "is not a time")

@@ -56,6 +56,8 @@ Few = Annotated[int, Field(ge=1, le=2**16, strict=True)]
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 Line = Annotated[str, AfterValidator(without_control)]
 Prose = Annotated[str, AfterValidator(_prose)]
+# A device's name or file, or its keys, which are the engine's to judge.
+DeviceOf = Line | dict[str, Any]
 ENGINES = ("sim", "original", "emulated", "live")
 # Those whose time is the machine's.
 ON_THE_CLOCK = ("emulated", "live")

@@ -62,10 +62,9 @@ class DrawnSize(Table, ABC):
         """The size below which a share of requests is, from 0 to 1, in bytes."""
 
 
-class ExponentialSize(DrawnSize):
-    """Sizes drawn from an exponential distribution, in whole sectors, at least one."""
+class SizeOfMean(DrawnSize):
+    """Sizes drawn about a mean."""
 
-    kind: Literal["exponential"]
     mean: Bytes
     """The mean size."""
 
@@ -73,44 +72,36 @@ class ExponentialSize(DrawnSize):
     def typical_bytes(self) -> int:
         """The mean."""
         return self.mean
+
+
+class ExponentialSize(SizeOfMean):
+    """Sizes drawn from an exponential distribution, in whole sectors, at least one."""
+
+    kind: Literal["exponential"]
 
     def quantile(self, share: float) -> float:
         """The inverse of the distribution function."""
         return -self.mean * math.log1p(-share)
 
 
-class NormalSize(DrawnSize):
+class NormalSize(SizeOfMean):
     """Sizes drawn from a normal distribution, in whole sectors, at least one."""
 
     kind: Literal["normal"]
-    mean: Bytes
-    """The mean size."""
     sd: Bytes
     """The standard deviation."""
-
-    @property
-    def typical_bytes(self) -> int:
-        """The mean."""
-        return self.mean
 
     def quantile(self, share: float) -> float:
         """The inverse of the distribution function."""
         return NormalDist(self.mean, self.sd).inv_cdf(share)
 
 
-class LognormalSize(DrawnSize):
+class LognormalSize(SizeOfMean):
     """Sizes drawn from a lognormal distribution, in whole sectors, at least one."""
 
     kind: Literal["lognormal"]
-    mean: Bytes
-    """The mean size."""
     sigma: Annotated[float, Field(gt=0)]
     """The standard deviation of the logarithm."""
-
-    @property
-    def typical_bytes(self) -> int:
-        """The mean."""
-        return self.mean
 
     def quantile(self, share: float) -> float:
         """The inverse of the distribution function."""

@@ -22,7 +22,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,12 +143,12 @@ def _times(device: str, seeking_bytes: int) -> npt.NDArray[np.float64]:
     """Times until the first sector, in ms: of rotations alone, or with the seeks of requests of a size at random."""
     from raidlab import _core
 
-    facts: dict[str, Any] = _core.device_facts(device)
+    facts = _core.device_facts(device)
     if not seeking_bytes:
         # A place that may be anywhere is half a revolution away, on average.
-        return rotations(2 * float(facts["idle_rotation_ns"]) / 1e6)
-    sectors = max(1, seeking_bytes // int(facts["sector_bytes"]))
-    places = max(1, int(facts["capacity_bytes"]) // (sectors * int(facts["sector_bytes"])))
+        return rotations(2 * facts["idle_rotation_ns"] / 1e6)
+    sectors = max(1, seeking_bytes // facts["sector_bytes"])
+    places = max(1, facts["capacity_bytes"] // (sectors * facts["sector_bytes"]))
     rng = np.random.default_rng(_SEED)
     replayed = _core.device_replay(
         device,

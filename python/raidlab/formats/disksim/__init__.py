@@ -1,7 +1,7 @@
 """DiskSim's parameter files and validation traces.
 
 - ``grammar``: the text, as blocks of parameters
-- ``layout``, ``mechanics``, ``electronics``, ``surroundings``: what each block says of a disk, as keys of a device file
+- ``layout``, ``mechanics``, ``electronics``: what each block says of a disk, as keys of a device file
 - ``importer``: a whole file, as a device file
 - ``device_file``: a device file as TOML
 - ``trace``: validation traces

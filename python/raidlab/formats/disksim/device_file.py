@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+
+from raidlab.reading import Plain
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH = 120
 
 
-def device_toml(device: dict[str, Any], comments: Iterable[str] = ()) -> str:
+def device_toml(device: Mapping[str, Plain], comments: Iterable[str] = ()) -> str:
     """Write a device file: plain keys first, then its tables, its lists of tables row by row."""
     lines = [f"# {comment}".rstrip() for comment in comments]
-    tables = {key: value for key, value in device.items() if _is_table(value)}
+    tables = {key: value for key, value in device.items() if isinstance(value, Mapping) and _is_long(value)}
     lines += [f"{_key(key)} = {_value(value, len(key))}" for key, value in device.items() if key not in tables]
     for key, table in tables.items():
         lines += ["", f"[{_key(key)}]"]
@@ -25,15 +26,15 @@ def device_toml(device: dict[str, Any], comments: Iterable[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) and len(_value(value, 0)) > _WIDTH // 2
+def _is_long(table: Mapping[str, Plain]) -> bool:
+    return len(_value(table, 0)) > _WIDTH // 2
 
 
 def _key(key: str) -> str:
     return key if _BARE_KEY.fullmatch(key) else _quoted(key)
 
 
-def _value(value: Any, indent: int) -> str:
+def _value(value: Plain, indent: int) -> str:
     """A value; a long list gets a line for as many items as fit."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -41,7 +42,7 @@ def _value(value: Any, indent: int) -> str:
         return repr(value)
     if isinstance(value, str):
         return _quoted(value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_key(key)} = {_value(inner, 0)}" for key, inner in value.items()) + " }"
     items = [_value(item, 0) for item in value]
     flat = "[" + ", ".join(items) + "]"

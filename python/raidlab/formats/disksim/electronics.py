@@ -1,10 +1,13 @@
-"""The block ``disksim_disk``: buffer, commands, queue; with the bus it hangs on."""
+"""The block ``disksim_disk``: buffer, commands, queue; with the bus and the controller it hangs on.
+
+Invariant: a delay that would be added to the disk's times and is not is named.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-from raidlab.formats.disksim.fields import Fields
+from raidlab.formats.disksim.fields import Fields, Note
+from raidlab.formats.disksim.grammar import Block, Document, Node
+from raidlab.reading import Plain
 
 _READ_AHEAD = {0: "none", 1: "track", 2: "cylinder", 3: "segment", 4: "next_track"}
 _WRITE_BACK = {0: "none", 1: "sequential", 2: "full"}
@@ -13,7 +16,7 @@ _KEEP_REQUESTED = {-1: "drop", 0: "keep", 1: "replace"}
 _CACHING = {0: False, 1: True, 2: True}
 
 # Scheduling policies by address and by cylinder are one here: addresses rise with cylinders.
-_SCHEDULERS = {
+_SCHEDULERS: dict[int, Plain] = {
     1: "fifo",
     2: "look",
     3: "clook",
@@ -25,7 +28,6 @@ _SCHEDULERS = {
     17: {"vscan": {"percent": 20}},
     18: {"vscan": {"percent": 20}},
 }
-_FIFO = 1
 
 # What the 53C700-based disks of 1992 wait for before they write, as DiskSim has it with `Extra write disconnect`.
 _GATHER = {"gather_sectors": 10, "gather_long_sectors": 15, "long_from_sectors": 45}
@@ -42,39 +44,26 @@ _IRRELEVANT = (
 )
 
 
-def electronics_keys(disk: Fields, bus_ms: tuple[float, float]) -> dict[str, Any]:
-    """The keys of a device file that say what a disk's block says.
-
-    Parameters
-    ----------
-    disk : Fields
-        The block.
-    bus_ms : tuple of float
-        What the bus and the controller take for a sector, to the host and from it.
-    """
-    keys = {
-        "commands": _commands(disk),
-        "bus": _bus(disk, bus_ms),
-        "buffer": _buffer(disk),
-        **_queue(disk),
-    }
+def electronics_keys(disk: Fields) -> dict[str, Plain]:
+    """The keys of a device file that say what a disk's block says."""
+    keys = {"commands": _commands(disk), "bus": _bus(disk), "buffer": _buffer(disk), **_queue(disk)}
     disk.irrelevant(_IRRELEVANT)
     disk.finish()
     return keys
 
 
-def _commands(disk: Fields) -> dict[str, Any]:
+def _commands(disk: Fields) -> dict[str, Plain]:
     scale = disk.number("Time scale for overheads")
 
     def ms(key: str) -> float:
         return disk.number(key) * scale
 
-    commands: dict[str, Any] = {"every_ms": ms("Per-request overhead time")}
+    commands: dict[str, Plain] = {"every_ms": ms("Per-request overhead time")}
     for kind in ("read", "write"):
         for result in ("hit", "miss"):
             for before in ("read", "write"):
-                key = f"{kind.capitalize()} {result} over. after {before}"
-                commands[f"{kind}_{result}_after_{before}_ms"] = ms(key)
+                overhead_ms = ms(f"{kind.capitalize()} {result} over. after {before}")
+                commands[f"{kind}_{result}_after_{before}_ms"] = overhead_ms
     commands |= {
         "read_completion_ms": ms("Read completion overhead"),
         "write_completion_ms": ms("Write completion overhead"),
@@ -87,7 +76,7 @@ def _commands(disk: Fields) -> dict[str, Any]:
         # Neither this nor the time away is an overhead that the scale applies to.
         "minimum_write_seek_ms": disk.number("Minimum seek delay"),
     }
-    extra = {
+    extra: dict[str, Plain] = {
         "command_ms": ms("Extradisc command overhead"),
         "disconnect_ms": ms("Extradisc disconnect overhead"),
         "away_ms": disk.number("Extradisc inter-disconnect delay"),
@@ -100,8 +89,9 @@ def _commands(disk: Fields) -> dict[str, Any]:
     return commands
 
 
-def _bus(disk: Fields, bus_ms: tuple[float, float]) -> dict[str, Any]:
+def _bus(disk: Fields) -> dict[str, Plain]:
     own_ms = disk.number("Bulk sector transfer time")
+    bus_ms = _sector_ms(disk.document, disk.block, disk.notes)
     return {
         "read_sector_ms": max(own_ms, bus_ms[0]),
         "write_sector_ms": max(own_ms, bus_ms[1]),
@@ -111,7 +101,7 @@ def _bus(disk: Fields, bus_ms: tuple[float, float]) -> dict[str, Any]:
     }
 
 
-def _buffer(disk: Fields) -> dict[str, Any]:
+def _buffer(disk: Fields) -> dict[str, Plain]:
     segments = disk.whole("Number of buffer segments", 1)
     size = disk.whole("Segment size (in blks)", 1)
     read_ahead = disk.choice("Buffer continuous read", _READ_AHEAD)
@@ -155,7 +145,7 @@ def _buffer(disk: Fields) -> dict[str, Any]:
     }
 
 
-def _queue(disk: Fields) -> dict[str, Any]:
+def _queue(disk: Fields) -> dict[str, Plain]:
     depth = max(disk.whole("Max queue length"), 1)
     queue = disk.inner("Scheduler")
     policy = queue.whole("Scheduling policy", 1)
@@ -165,11 +155,39 @@ def _queue(disk: Fields) -> dict[str, Any]:
         if policy not in _SCHEDULERS:
             accepted = ", ".join(map(str, _SCHEDULERS))
             queue.note("Scheduling policy", f"is not modelled (accepted: {accepted}); first come, first served instead")
-        for key, neutral in (
-            ("Sequential stream scheme", 0),
-            ("Overlapping request scheme", 0),
-            ("Scheduling timeout scheme", 0),
-            ("Scheduling priority scheme", 0),
-        ):
-            queue.not_modelled(key, neutral, "is not modelled")
+        for scheme in ("Sequential stream", "Overlapping request", "Scheduling timeout", "Scheduling priority"):
+            queue.not_modelled(f"{scheme} scheme", 0, "is not modelled")
     return {"queue_depth": depth, "scheduler": scheduler if depth > 1 else "fifo"}
+
+
+def _sector_ms(document: Document, disk: Block, notes: list[Note]) -> tuple[float, float]:
+    """What the bus below which the disk hangs, and its controller, take for a sector, to the host and from it."""
+    above = next((path for root in document.topology if (path := _path(root, document, disk.name)) is not None), [])
+    read_ms = write_ms = 0.0
+    for node in reversed(above):
+        block = document.named(document.types.get(node.name, node.name))
+        if block is None:
+            continue
+        fields = Fields(block, document, notes)
+        if block.kind == "disksim_bus":
+            read_ms = max(read_ms, fields.number("Read block transfer time"))
+            write_ms = max(write_ms, fields.number("Write block transfer time"))
+            fields.not_modelled("Arbitration time", 0, "the wait for the bus is not modelled")
+        elif block.kind == "disksim_ctlr":
+            own_ms = fields.number("Bulk sector transfer time", default=0.0)
+            read_ms, write_ms = max(read_ms, own_ms), max(write_ms, own_ms)
+            fields.not_modelled("Scale for delays", 0, "the controller's own delays are not modelled")
+            # Only what is next to the disk shares in its transfers.
+            break
+    return read_ms, write_ms
+
+
+def _path(node: Node, document: Document, disk: str) -> list[Node] | None:
+    """The components from one down to a disk of this type; None where none hangs below it."""
+    if node.kind == "disksim_disk":
+        return [] if document.types.get(node.name, node.name) == disk else None
+    for below in node.below:
+        path = _path(below, document, disk)
+        if path is not None:
+            return [node, *path]
+    return None

@@ -11,9 +11,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
+from raidlab.errors import InputError
 from raidlab.formats.disksim.grammar import Block, Document, Entry, Place
+from raidlab.reading import read_text
+from raidlab.study.find import did_you_mean
 
 T = TypeVar("T")
 
@@ -71,8 +75,7 @@ class Fields:
 
     def whole(self, key: str, low: int | None = 0, high: int | None = None) -> int:
         """A whole number within bounds."""
-        entry = self.entry(key)
-        return whole_of(entry, key, low, high)
+        return whole_of(self.entry(key), key, low, high)
 
     def flag(self, key: str) -> bool:
         """0 or 1."""
@@ -81,7 +84,7 @@ class Fields:
     def choice(self, key: str, meanings: dict[int, T]) -> T:
         """One of several numbers, by what it means."""
         entry = self.entry(key)
-        value = whole_of(entry, key, None, None)
+        value = whole_of(entry, key)
         if value not in meanings:
             raise entry.place.error(key, "is not known", value=str(value), accepted=", ".join(map(str, meanings)))
         return meanings[value]
@@ -89,30 +92,63 @@ class Fields:
     def inner(self, key: str) -> Fields:
         """A block within this one, given there or by its name."""
         entry = self.entry(key)
-        value = entry.value
-        if isinstance(value, str):
-            value = self.document.named(value) or value
-        if not isinstance(value, Block):
+        block = self._block_of(entry)
+        if block is None:
             raise entry.place.error(key, "is no block", value=entry.shown(), accepted="kind { ... } or a block's name")
-        return Fields(self.document.whole(value), self.document, self.notes)
+        return Fields(block, self.document, self.notes)
+
+    def blocks(self, key: str, kind: str) -> list[Fields]:
+        """A list of blocks of one kind, given there or by their names."""
+        found = []
+        for item in self.filled_list(key, "is no list of blocks"):
+            block = self._block_of(item)
+            if block is None or block.kind != kind:
+                message, accepted = "is not what belongs here", f"{kind} {{ ... }}"
+                raise item.place.error(key, message, value=item.shown(), accepted=accepted)
+            found.append(Fields(block, self.document, self.notes))
+        return found
+
+    def _block_of(self, entry: Entry) -> Block | None:
+        value = self.document.named(entry.value) if isinstance(entry.value, str) else entry.value
+        return self.document.whole(value) if isinstance(value, Block) else None
+
+    def filled_list(self, key: str, message: str) -> list[Entry]:
+        """What a list holds that must hold something."""
+        entry = self.entry(key)
+        if not isinstance(entry.value, list) or not entry.value:
+            raise entry.place.error(key, message, value=entry.shown())
+        return entry.value
+
+    def file_lines(self, key: str) -> tuple[Path, list[str]]:
+        """A file that is named relative to the one that names it, and its lines."""
+        entry = self.entry(key)
+        file = entry.place.file.parent / str(entry.value)
+        try:
+            return file, read_text(file, "latin-1").splitlines()
+        except OSError as error:
+            raise entry.place.error(key, f"cannot be read: {error.strerror}", value=entry.shown()) from None
+
+    def refuse(self, key: str, message: str, accepted: str | None = None) -> InputError:
+        """The error of a parameter whose value cannot be taken."""
+        entry = self.entry(key)
+        return entry.place.error(key, message, value=entry.shown(), accepted=accepted)
+
+    def listed(self, key: str) -> list[Entry]:
+        """What a list holds; nothing if it is not there."""
+        entry = self.optional(key)
+        if entry is None:
+            return []
+        if not isinstance(entry.value, list):
+            raise entry.place.error(key, "is no list", value=entry.shown(), accepted="[1, 2, ...]")
+        return entry.value
 
     def numbers(self, key: str) -> list[float]:
         """A list of numbers; empty if it is not there."""
-        entry = self.optional(key)
-        if entry is None:
-            return []
-        if not isinstance(entry.value, list):
-            raise entry.place.error(key, "is no list", value=entry.shown(), accepted="[1, 2, ...]")
-        return [number_of(item, key, None, None) for item in entry.value]
+        return [number_of(item, key) for item in self.listed(key)]
 
     def wholes(self, key: str) -> list[int]:
         """A list of whole numbers from 0 up; empty if it is not there."""
-        entry = self.optional(key)
-        if entry is None:
-            return []
-        if not isinstance(entry.value, list):
-            raise entry.place.error(key, "is no list", value=entry.shown(), accepted="[1, 2, ...]")
-        return [whole_of(item, key, 0, None) for item in entry.value]
+        return [whole_of(item, key, 0) for item in self.listed(key)]
 
     def irrelevant(self, keys: Iterable[str]) -> None:
         """Parameters that change nothing in what a disk does."""
@@ -121,7 +157,7 @@ class Fields:
     def not_modelled(self, key: str, neutral: float, why: str) -> None:
         """A parameter of something the model lacks: named unless it switches that off."""
         entry = self.optional(key)
-        if entry is not None and number_of(entry, key, None, None) != neutral:
+        if entry is not None and number_of(entry, key) != neutral:
             self.note(key, why)
 
     def note(self, key: str, why: str) -> None:
@@ -131,15 +167,13 @@ class Fields:
 
     def finish(self) -> None:
         """Refuse what nobody has taken."""
-        from raidlab.study.find import did_you_mean
-
         for key, entry in self.block.parameters.items():
             if key not in self.taken:
                 hint = did_you_mean(key, self.taken)
                 raise entry.place.error(key, f"is no parameter of {self.block.kind}{hint}", value=entry.shown())
 
 
-def number_of(entry: Entry, key: str, low: float | None, high: float | None) -> float:
+def number_of(entry: Entry, key: str, low: float | None = None, high: float | None = None) -> float:
     """The number that an entry holds."""
     value = entry.value
     if isinstance(value, (str, list, Block)):
@@ -149,7 +183,7 @@ def number_of(entry: Entry, key: str, low: float | None, high: float | None) -> 
     return float(value)
 
 
-def whole_of(entry: Entry, key: str, low: int | None, high: int | None) -> int:
+def whole_of(entry: Entry, key: str, low: int | None = None, high: int | None = None) -> int:
     """The whole number that an entry holds."""
     value = number_of(entry, key, low, high)
     if value != int(value):

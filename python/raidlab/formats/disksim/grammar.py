@@ -25,8 +25,6 @@ from pathlib import Path
 from raidlab.errors import InputError, Problem
 from raidlab.reading import read_text
 
-Value = "int | float | str | list[Entry] | Block"
-
 _TOKEN = re.compile(r"[ \t\f\r]+|#[^\n]*|/\*.*?\*/|\n|[{}\[\],=;]|[^ \t\n\r\f;{},\[\]=]+", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?\d+|0[xX][0-9a-fA-F]+")
 # Of a number, and names of a range: beyond what any disk or set-up has.
@@ -85,19 +83,12 @@ class Node:
 
 @dataclass
 class Document:
-    """A whole parameter file.
-
-    Attributes
-    ----------
-    blocks : list of Block
-        Those of the outermost level, in order.
-    types : dict
-        The block that each instance is made of, by the instance's name.
-    topology : list of Node
-    """
+    """A whole parameter file."""
 
     blocks: list[Block] = field(default_factory=list)
+    """Those of the outermost level, in order."""
     types: dict[str, str] = field(default_factory=dict)
+    """The block that each instance is made of, by the instance's name."""
     topology: list[Node] = field(default_factory=list)
 
     def named(self, name: str) -> Block | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from raidlab.errors import InputError
 from raidlab.formats.disksim.electronics import electronics_keys
@@ -20,9 +19,21 @@ from raidlab.formats.disksim.fields import Fields, Note
 from raidlab.formats.disksim.grammar import Block, Document, parse_file
 from raidlab.formats.disksim.layout import layout_keys
 from raidlab.formats.disksim.mechanics import mechanics_keys
-from raidlab.formats.disksim.surroundings import check_kinds, sector_ms
+from raidlab.reading import Plain
 
 SECTOR_BYTES = 512
+# Beside those whose names begin with ``disksim_`` or end in ``_stats``.
+_KINDS = {
+    "dm_disk",
+    "dm_layout_g1",
+    "dm_layout_g1_zone",
+    "dm_layout_g2",
+    "dm_layout_g2_zone",
+    "dm_layout_g4",
+    "dm_mech_g1",
+    "ssdmodel_ssd",
+    "memsmodel_mems",
+}
 
 
 @dataclass(frozen=True)
@@ -40,19 +51,12 @@ class Imported:
     """
 
     name: str
-    device: dict[str, Any]
+    device: dict[str, Plain]
     notes: tuple[Note, ...]
 
 
 def import_disk(file: Path, disk: str | None = None) -> Imported:
-    """Read a disk.
-
-    Parameters
-    ----------
-    file : pathlib.Path
-        A DiskSim parameter file.
-    disk : str, optional
-        Which of its disks, where there are several.
+    """Read a disk from a DiskSim parameter file; ``disk`` says which, where there are several.
 
     Raises
     ------
@@ -60,36 +64,43 @@ def import_disk(file: Path, disk: str | None = None) -> Imported:
         With file, line, key and value, for whatever cannot be read or is not known.
     """
     document = parse_file(file)
-    check_kinds(document)
+    _check_kinds(document)
     notes: list[Note] = []
     block = _chosen(document, file, disk)
+    fields = Fields(block, document, notes)
     if block.kind == "dm_disk":
-        model, electronics = Fields(block, document, notes), {"scheduler": "fifo"}
+        model, keys = fields, {**_model_keys(fields), "scheduler": "fifo"}
     else:
-        fields = Fields(block, document, notes)
-        model = fields.inner("Model")
-        electronics = electronics_keys(fields, sector_ms(document, block, notes))
+        model, electronics = fields.inner("Model"), electronics_keys(fields)
+        keys = {**_model_keys(model), **electronics}
     name = block.name.removesuffix("_model").removesuffix("_validate")
-    keys = {**_model_keys(model), **electronics}
-    device = {
+    published: Plain = {"status": "published", "why": f"{file.name} of DiskSim"}
+    provenance = dict.fromkeys(("sector_bytes", *keys), published)
+    device: dict[str, Plain] = {
         "kind": "hdd",
         "name": name,
         "description": f"imported from DiskSim's {file.name}",
         "sector_bytes": SECTOR_BYTES,
         **keys,
+        "provenance": provenance,
     }
-    device["provenance"] = {
-        key: {"status": "published", "why": f"{file.name} of DiskSim"} for key in ("sector_bytes", *keys)
-    }
-    held = _sectors(device, file)
+    room = _sectors(device, file)
     count = model.whole("Block count", 1)
-    if held < count:
-        model.note("Block count", f"the layout holds {held} sectors; those count")
-    elif held > count:
+    if room < count:
+        model.note("Block count", f"the layout holds {room} sectors; those count")
+    elif room > count:
         device["sectors"] = count
-        device["provenance"]["sectors"] = {"status": "published", "why": f"{file.name} of DiskSim"}
+        provenance["sectors"] = published
         _sectors(device, file)
     return Imported(name, device, tuple(notes))
+
+
+def _check_kinds(document: Document) -> None:
+    """Refuse a block of a kind that nobody knows."""
+    for block in document.blocks:
+        kind = document.whole(block).kind
+        if kind not in _KINDS and not kind.startswith("disksim_") and not kind.endswith("_stats"):
+            raise block.place.error(kind, "is no kind of block that DiskSim has", value=block.name)
 
 
 def _chosen(document: Document, file: Path, wanted: str | None) -> Block:
@@ -111,13 +122,13 @@ def _chosen(document: Document, file: Path, wanted: str | None) -> Block:
     raise InputError.one("--disk", message, value=wanted, accepted=names, file=str(file))
 
 
-def _model_keys(model: Fields) -> dict[str, Any]:
+def _model_keys(model: Fields) -> dict[str, Plain]:
     if model.block.kind != "dm_disk":
         raise model.block.place.error("Model", "is not known", value=model.block.kind, accepted="dm_disk")
     sectors = model.whole("Block count", 1)
     layout = layout_keys(model.inner("Layout Model"), sectors)
     mechanics = mechanics_keys(model.inner("Mechanical Model"))
-    keys = {
+    keys: dict[str, Plain] = {
         "rpm": mechanics.pop("rpm"),
         "rpm_error_percent": mechanics.pop("rpm_error_percent"),
         "heads": model.whole("Number of data surfaces", 1),
@@ -129,7 +140,7 @@ def _model_keys(model: Fields) -> dict[str, Any]:
     return keys
 
 
-def _sectors(device: dict[str, Any], file: Path) -> int:
+def _sectors(device: dict[str, Plain], file: Path) -> int:
     """How many sectors the device's model has."""
     from raidlab import _core
 

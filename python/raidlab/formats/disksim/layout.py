@@ -8,11 +8,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from raidlab.formats.disksim.fields import Fields, whole_of
-from raidlab.formats.disksim.grammar import Block, Entry
-from raidlab.reading import read_text
+from raidlab.formats.disksim.fields import Fields, number_of, whole_of
+from raidlab.formats.disksim.grammar import Entry, Place
+from raidlab.reading import Plain
 
 _MAPPINGS = {0: "normal", 1: "serpentine_by_zone", 2: "serpentine"}
 _SPARING = {
@@ -29,20 +28,14 @@ _SPARING = {
     10: "sectors_per_zone_slip_to_end",
 }
 _SKEW_UNITS = ("sectors", "revolutions")
-_NODE_NUMBERS = 8
 _SLIP_NUMBERS, _REMAP_NUMBERS, _TRACK_NUMBERS = 2, 6, 3
+# What an entry of a node of an index holds before its child, in order; angles are shares of a revolution.
+_NODE_NUMBERS = ("lba", "cylinder", "angle", "sectors", "cylinders", "turn", "run_sectors", "run_cylinders")
+_ANGLES = ("angle", "turn")
 
 
-def layout_keys(layout: Fields, sectors: int) -> dict[str, Any]:
-    """The keys of a device file that say what a layout model says.
-
-    Parameters
-    ----------
-    layout : Fields
-        The block of the layout model.
-    sectors : int
-        The disk's block count.
-    """
+def layout_keys(layout: Fields, sectors: int) -> dict[str, Plain]:
+    """The keys of a device file that say what a layout model says of a disk of so many sectors."""
     kinds = {"dm_layout_g1": _zones, "dm_layout_g2": _extents, "dm_layout_g4": _index}
     read = kinds.get(layout.block.kind)
     if read is None:
@@ -54,30 +47,28 @@ def layout_keys(layout: Fields, sectors: int) -> dict[str, Any]:
     return keys
 
 
-def _zones(layout: Fields, _sectors: int) -> dict[str, Any]:
+def _zones(layout: Fields, _sectors: int) -> dict[str, Plain]:
     mapping = layout.choice("LBN-to-PBN mapping scheme", _MAPPINGS)
-    sparing: Any = layout.choice("Sparing scheme used", _SPARING)
+    sparing: Plain = layout.choice("Sparing scheme used", _SPARING)
     cylinders = layout.whole("Rangesize for sparing", 1)
     if sparing == "sectors_per_range":
         sparing = {"sectors_per_range": {"cylinders": cylinders}}
     unit = _skew_unit(layout, "sectors")
-    zones = [_zone(zone, unit) for zone in _blocks(layout, "Zones", "dm_layout_g1_zone")]
+    zones = [_zone(zone, unit) for zone in layout.blocks("Zones", "dm_layout_g1_zone")]
     if any(zone["spares"] for zone in zones) and sparing in ("none", "end_of_disk"):
         layout.note("Sparing scheme used", "the number of spares counts for nothing in this scheme")
     return {"mapping": mapping, "sparing": sparing, "zones": zones}
 
 
-def _zone(zone: Fields, unit: str) -> dict[str, Any]:
+def _zone(zone: Fields, unit: str) -> dict[str, Plain]:
     unit = _skew_unit(zone, unit)
     first, last = zone.whole("First cylinder number"), zone.whole("Last cylinder number")
     if last < first:
-        raise zone.entry("Last cylinder number").place.error(
-            "Last cylinder number", "lies before the first", value=str(last)
-        )
+        raise zone.refuse("Last cylinder number", "lies before the first")
     defects = zone.wholes("defects")
     if len(defects) % 2:
         raise zone.entry("defects").place.error("defects", "must be pairs of a place and what replaces it")
-    keys = {
+    keys: dict[str, Plain] = {
         "first_cylinder": first,
         "cylinders": last - first + 1,
         "sectors_per_track": zone.whole("Blocks per track", 1),
@@ -102,7 +93,7 @@ def _skew_unit(fields: Fields, inherited: str) -> str:
     return str(entry.value)
 
 
-def _skew(fields: Fields, key: str, unit: str) -> dict[str, Any]:
+def _skew(fields: Fields, key: str, unit: str) -> dict[str, Plain]:
     value = fields.number(key, default=0.0)
     if unit == "revolutions":
         return {"revolutions": value}
@@ -110,21 +101,6 @@ def _skew(fields: Fields, key: str, unit: str) -> dict[str, Any]:
         # DiskSim drops the fraction, too; so it is said.
         fields.note(key, f"the fraction of a sector is dropped: {int(value)} sectors")
     return {"sectors": int(value)}
-
-
-def _blocks(fields: Fields, key: str, kind: str) -> list[Fields]:
-    entry = fields.entry(key)
-    if not isinstance(entry.value, list) or not entry.value:
-        raise entry.place.error(key, "is no list of blocks", value=entry.shown())
-    found = []
-    for item in entry.value:
-        block = item.value
-        if isinstance(block, str):
-            block = fields.document.named(block) or block
-        if not isinstance(block, Block) or fields.document.whole(block).kind != kind:
-            raise item.place.error(key, "is not what belongs here", value=item.shown(), accepted=f"{kind} {{ ... }}")
-        found.append(Fields(fields.document.whole(block), fields.document, fields.notes))
-    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -137,23 +113,20 @@ _DEFECT = re.compile(r"\s*Defect at cyl\s+\d+\s*,\s*head\s+\d+\s*,\s*sect\s+\d+\
 _MAP_HEADER_LINES = 3
 
 
-def _extents(layout: Fields, sectors: int) -> dict[str, Any]:
-    bands = [_band(zone) for zone in _blocks(layout, "Zones", "dm_layout_g2_zone")]
-    extents = _read_map(layout.entry("Layout Map File"))
-    held = extents[-1][0] + extents[-1][4]
-    if held != sectors:
-        entry = layout.entry("Layout Map File")
-        raise entry.place.error(
-            "Layout Map File", f"places {held} sectors, not the {sectors} of the block count", value=entry.shown()
-        )
+def _extents(layout: Fields, sectors: int) -> dict[str, Plain]:
+    bands = [_band(zone) for zone in layout.blocks("Zones", "dm_layout_g2_zone")]
+    extents = _read_map(layout)
+    placed = extents[-1][0] + extents[-1][4]
+    if placed != sectors:
+        raise layout.refuse("Layout Map File", f"places {placed} sectors, not the {sectors} of the block count")
     return {"layout": {"kind": "extents", "bands": bands, "extents": extents}}
 
 
-def _band(zone: Fields) -> dict[str, Any]:
+def _band(zone: Fields) -> dict[str, Plain]:
     unit = _skew_unit(zone, "sectors")
     # Which addresses a zone holds follows from the map.
     zone.irrelevant(["First LBN", "Last LBN"])
-    keys = {
+    keys: dict[str, Plain] = {
         "first_cylinder": zone.whole("First cylinder number"),
         "last_cylinder": zone.whole("Last cylinder number"),
         "sectors_per_track": zone.whole("Blocks per track", 1),
@@ -165,12 +138,8 @@ def _band(zone: Fields) -> dict[str, Any]:
     return keys
 
 
-def _read_map(entry: Entry) -> list[list[int]]:
-    file = entry.place.file.parent / str(entry.value)
-    try:
-        lines = read_text(file, "latin-1").splitlines()
-    except OSError as error:
-        raise entry.place.error("Layout Map File", f"cannot be read: {error.strerror}", value=entry.shown()) from None
+def _read_map(layout: Fields) -> list[list[int]]:
+    file, lines = layout.file_lines("Layout Map File")
     extents = []
     for number, line in enumerate(lines[_MAP_HEADER_LINES:], start=_MAP_HEADER_LINES + 1):
         match = _EXTENT.fullmatch(line)
@@ -179,12 +148,10 @@ def _read_map(entry: Entry) -> list[list[int]]:
             count = int(match[6]) + (match[5] == "seqcnt")
             extents.append([int(match[1]), int(match[2]), int(match[3]), int(match[4]), count])
         elif line.strip() and not _DEFECT.fullmatch(line):
-            place = type(entry.place)(file, number)
-            raise place.error(
-                "", "is no extent", value=line.strip(), accepted="lbn 0 --> cyl 0, head 0, sect 0, seqcnt 9"
-            )
+            accepted = "lbn 0 --> cyl 0, head 0, sect 0, seqcnt 9"
+            raise Place(file, number).error("", "is no extent", value=line.strip(), accepted=accepted)
     if not extents:
-        raise entry.place.error("Layout Map File", "holds no extent", value=entry.shown())
+        raise layout.refuse("Layout Map File", "holds no extent")
     return extents
 
 
@@ -192,16 +159,12 @@ def _read_map(entry: Entry) -> list[list[int]]:
 # g4: an index of patterns.
 
 
-def _index(layout: Fields, sectors: int) -> dict[str, Any]:
-    tracks = _rows(layout, "TP", _TRACK_NUMBERS)
-    entry = layout.entry("IDX")
-    if not isinstance(entry.value, list) or not entry.value:
-        raise entry.place.error("IDX", "is no list of nodes", value=entry.shown())
-    index: dict[str, Any] = {
+def _index(layout: Fields, sectors: int) -> dict[str, Plain]:
+    index: dict[str, Plain] = {
         "kind": "index",
         "sectors": sectors,
-        "tracks": tracks,
-        "nodes": [_node(node) for node in entry.value],
+        "tracks": _rows(layout, "TP", _TRACK_NUMBERS),
+        "nodes": [_node(node) for node in layout.filled_list("IDX", "is no list of nodes")],
         "slips": _rows(layout, "Slips", _SLIP_NUMBERS, lowest=None),
         "remaps": _rows(layout, "Remaps", _REMAP_NUMBERS),
     }
@@ -209,52 +172,39 @@ def _index(layout: Fields, sectors: int) -> dict[str, Any]:
 
 
 def _rows(layout: Fields, key: str, width: int, lowest: int | None = 0) -> list[list[int]]:
-    entry = layout.entry(key)
-    if not isinstance(entry.value, list) or len(entry.value) % width:
-        raise entry.place.error(key, f"is no list of {width} numbers each", value=entry.shown())
-    numbers = [whole_of(item, key, lowest, None) for item in entry.value]
+    listed = layout.entry(key).value
+    if not isinstance(listed, list) or len(listed) % width:
+        raise layout.refuse(key, f"is no list of {width} numbers each")
+    numbers = [whole_of(item, key, lowest) for item in listed]
     return [numbers[i : i + width] for i in range(0, len(numbers), width)]
 
 
-def _node(node: Entry) -> list[dict[str, Any]]:
+def _node(node: Entry) -> list[dict[str, Plain]]:
     if not isinstance(node.value, list):
         raise node.place.error("IDX", "is no node", value=node.shown(), accepted="[lbn, cyl, off, len, ...]")
     entries, items = [], list(node.value)
+    width = len(_NODE_NUMBERS)
     while items:
-        head, items = items[: _NODE_NUMBERS + 2], items[_NODE_NUMBERS + 2 :]
-        if len(head) < _NODE_NUMBERS + 2:
+        head, items = items[: width + 2], items[width + 2 :]
+        if len(head) < width + 2:
             raise node.place.error("IDX", "breaks off within an entry", value=node.shown())
-        kind, number = str(head[_NODE_NUMBERS].value), whole_of(head[_NODE_NUMBERS + 1], "IDX", 0, None)
-        child: dict[str, Any]
+        kind, number = str(head[width].value), whole_of(head[width + 1], "IDX", 0)
+        child: Plain
         if kind == "TRACK" and items:
-            child = {"track": {"track": number, "head": whole_of(items.pop(0), "IDX", 0, None)}}
+            child = {"track": {"track": number, "head": whole_of(items.pop(0), "IDX", 0)}}
         elif kind == "IDX":
             child = {"node": number}
         else:
-            raise head[_NODE_NUMBERS].place.error("IDX", "is no child", value=kind, accepted="IDX n, TRACK n head")
-        lbn, cyl, _, length, cyllen, _, runlen, cylrunlen = (_count(item) for item in head[:_NODE_NUMBERS])
-        entries.append(
-            {
-                "lba": lbn,
-                "cylinder": cyl,
-                "angle": _fraction(head[2]),
-                "sectors": length,
-                "cylinders": cyllen,
-                "turn": _fraction(head[5]),
-                "run_sectors": runlen,
-                "run_cylinders": cylrunlen,
-                "child": child,
-            }
-        )
+            raise head[width].place.error("IDX", "is no child", value=kind, accepted="IDX n, TRACK n head")
+        entry: dict[str, Plain] = {
+            name: _angle(item) if name in _ANGLES else int(number_of(item, "IDX"))
+            for name, item in zip(_NODE_NUMBERS, head[:width], strict=True)
+        }
+        entries.append({**entry, "child": child})
     return entries
 
 
-def _count(item: Entry) -> int:
-    # Angles stand among the whole numbers; they are read as such elsewhere.
-    return int(item.value) if isinstance(item.value, (int, float)) else whole_of(item, "IDX", None, None)
-
-
-def _fraction(item: Entry) -> float:
+def _angle(item: Entry) -> float:
     if not isinstance(item.value, (int, float)):
         raise item.place.error("IDX", "is no angle", value=item.shown(), accepted="a share of a revolution")
     return float(item.value)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from raidlab.formats.disksim.fields import Fields, whole_of
-from raidlab.formats.disksim.grammar import Entry
-from raidlab.reading import read_text
+from raidlab.formats.disksim.grammar import Place
+from raidlab.reading import Plain
 
 _SEEK_TYPES = ("constant", "linear", "curve", "hpl", "hplplus10", "extracted")
+# A file gives the figures of several curves and names one.
+_SEEK_KEYS = (
+    "Average seek time",
+    "Constant seek time",
+    "Single cylinder seek time",
+    "Full strobe seek time",
+    "Full seek curve",
+    "First ten seek times",
+    "HPL seek equation values",
+)
 _HPL_VALUES, _FIRST_SEEKS = 6, 10
 _HEADER = re.compile(r"\s*Seek distances measured\s*:\s*(\d+)\s*")
 _POINT = re.compile(r"\s*(\d+)\s*,\s*([\d.eE+-]+)\s*(?:,\s*[\d.eE+-]+\s*)?")
@@ -17,17 +26,14 @@ _POINT = re.compile(r"\s*(\d+)\s*,\s*([\d.eE+-]+)\s*(?:,\s*[\d.eE+-]+\s*)?")
 _NO_SINGLE = -1.0
 
 
-def mechanics_keys(mech: Fields) -> dict[str, Any]:
+def mechanics_keys(mech: Fields) -> dict[str, Plain]:
     """The keys of a device file that say what a mechanical model says."""
     if mech.block.kind != "dm_mech_g1":
         raise mech.block.place.error("Mechanical Model", "is not known", value=mech.block.kind, accepted="dm_mech_g1")
-    access = mech.entry("Access time type")
-    if access.value != "trackSwitchPlusRotation":
-        raise access.place.error(
-            "Access time type", "is not modelled", value=access.shown(), accepted="trackSwitchPlusRotation"
-        )
+    if mech.entry("Access time type").value != "trackSwitchPlusRotation":
+        raise mech.refuse("Access time type", "is not modelled", "trackSwitchPlusRotation")
     mech.irrelevant(["Constant access time"])
-    keys: dict[str, Any] = {
+    keys: dict[str, Plain] = {
         "rpm": mech.number("Rotation speed (in rpms)", 1),
         "rpm_error_percent": mech.number("Percent error in rpms", 0, 100),
         "head_switch_ms": mech.number("Head switch time"),
@@ -38,21 +44,9 @@ def mechanics_keys(mech: Fields) -> dict[str, Any]:
     return keys
 
 
-def _seek(mech: Fields) -> dict[str, Any]:
-    entry = mech.entry("Seek type")
-    kind = str(entry.value)
-    # A file gives the figures of several curves and names one.
-    mech.irrelevant(
-        [
-            "Average seek time",
-            "Constant seek time",
-            "Single cylinder seek time",
-            "Full strobe seek time",
-            "Full seek curve",
-            "First ten seek times",
-            "HPL seek equation values",
-        ]
-    )
+def _seek(mech: Fields) -> dict[str, Plain]:
+    kind = mech.entry("Seek type").value
+    mech.irrelevant(_SEEK_KEYS)
     if kind == "constant":
         return {"kind": "constant", "ms": mech.number("Constant seek time")}
     if kind in ("linear", "curve"):
@@ -65,25 +59,22 @@ def _seek(mech: Fields) -> dict[str, Any]:
     if kind in ("hpl", "hplplus10"):
         return _hp(mech, with_first=kind == "hplplus10")
     if kind == "extracted":
-        return {"kind": "table", "points": _seek_file(mech.entry("Full seek curve"))}
-    raise entry.place.error("Seek type", "is not known", value=kind, accepted=", ".join(_SEEK_TYPES))
+        return {"kind": "table", "points": _seek_file(mech)}
+    raise mech.refuse("Seek type", "is not known", ", ".join(_SEEK_TYPES))
 
 
-def _hp(mech: Fields, *, with_first: bool) -> dict[str, Any]:
-    entry = mech.entry("HPL seek equation values")
-    values = mech.numbers("HPL seek equation values")
+def _hp(mech: Fields, *, with_first: bool) -> dict[str, Plain]:
+    key = "HPL seek equation values"
+    values = mech.numbers(key)
     if len(values) < _HPL_VALUES:
-        raise entry.place.error(
-            "HPL seek equation values", f"has {len(values)} values", value=entry.shown(), accepted="six"
-        )
-    division = whole_of(entry.value[0], "HPL seek equation values", 0, None) if isinstance(entry.value, list) else 0
+        raise mech.refuse(key, f"has {len(values)} values", "six")
+    division = whole_of(mech.listed(key)[0], key, 0)
     first: list[float] = []
     if with_first:
-        first = mech.numbers("First ten seek times")
+        first = mech.numbers("First ten seek times")[:_FIRST_SEEKS]
         if len(first) < _FIRST_SEEKS:
             place = mech.entry("First ten seek times").place
             raise place.error("First ten seek times", f"has {len(first)} values", accepted="ten")
-        first = first[:_FIRST_SEEKS]
     elif values[5] != _NO_SINGLE:
         first = [values[5]]
     return {
@@ -97,17 +88,13 @@ def _hp(mech: Fields, *, with_first: bool) -> dict[str, Any]:
     }
 
 
-def _seek_file(entry: Entry) -> list[list[float]]:
+def _seek_file(mech: Fields) -> list[list[float]]:
     """The points of a measured curve: a line that says how many, then ``cylinders, ms`` in each line."""
-    file = entry.place.file.parent / str(entry.value)
-    try:
-        lines = read_text(file, "latin-1").splitlines()
-    except OSError as error:
-        raise entry.place.error("Full seek curve", f"cannot be read: {error.strerror}", value=entry.shown()) from None
+    file, lines = mech.file_lines("Full seek curve")
     points: list[list[float]] = []
     counted = None
     for number, line in enumerate(lines, start=1):
-        place = type(entry.place)(file, number)
+        place = Place(file, number)
         header = _HEADER.fullmatch(line)
         point = _POINT.fullmatch(line)
         if header and number == 1:
@@ -120,9 +107,8 @@ def _seek_file(entry: Entry) -> list[list[float]]:
         elif line.strip():
             raise place.error("", "is no point of a seek curve", value=line.strip(), accepted="cylinders, ms")
     if len(points) < 2 or (counted is not None and counted != len(points)):
-        raise entry.place.error(
-            "Full seek curve", f"{file.name} holds {len(points)} points, not {counted or 'two or more'}"
-        )
+        message = f"{file.name} holds {len(points)} points, not {counted or 'two or more'}"
+        raise mech.entry("Full seek curve").place.error("Full seek curve", message)
     if counted is not None and points[0][0] > 1:
         # Below the first distance the curve goes straight to no time at no distance.
         points.insert(0, [1, points[0][1] / points[0][0]])

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from raidlab.errors import InputError, Problem
+from raidlab.errors import InputError
+from raidlab.formats.traces import input_error
 
 FORMAT = "disksim_validation"
 SECTOR_BYTES = 512
@@ -54,8 +55,7 @@ def read_trace(file: Path) -> Trace:
     try:
         columns = _core.trace_columns(str(file), FORMAT)
     except _core.CellError as error:
-        message, _, accepted = error.message.partition("; accepted: ")
-        raise InputError([Problem("", "", message, accepted=accepted or None)]) from None
+        raise input_error(error) from None
     if not len(columns["line"]):
         raise InputError.one("--trace", "holds no request", value=str(file))
     issued, measured = columns["time_ns"], columns["response_ns"]

@@ -41,27 +41,18 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asks of an import beside the file.
-
-    Parameters
-    ----------
-    seed : int
-        Where jobs without a ``randseed`` take theirs from.
-    destroy : tuple of str
-        Block devices that may be overwritten.
-    directory : str, optional
-        In place of every job's own ``directory``.
-    most_bytes : int, optional
-        No more of each file is used.
-    most_ns : int, optional
-        No job runs longer.
-    """
+    """What the user asks of an import beside the file."""
 
     seed: int = 1
+    """Where jobs without a ``randseed`` take theirs from."""
     destroy: tuple[str, ...] = ()
+    """Block devices that may be overwritten."""
     directory: str | None = None
+    """In place of every job's own ``directory``."""
     most_bytes: int | None = None
+    """No more of each file is used."""
     most_ns: int | None = None
+    """No job runs longer."""
 
 
 @dataclass(frozen=True)

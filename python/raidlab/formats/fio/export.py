@@ -27,16 +27,7 @@ _UNITS = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
 
 
 class CannotExportError(ValueError):
-    """Something of a cell that fio cannot do.
-
-    Parameters
-    ----------
-    key : str
-        The key of the cell at fault, such as ``workload.address.kind``.
-    message : str
-    value : str
-    accepted : str
-    """
+    """Something of a cell that fio cannot do: the key, such as ``workload.address.kind``, and what is wrong."""
 
     def __init__(self, key: str, message: str, value: str, accepted: str) -> None:
         super().__init__(message)
@@ -59,7 +50,7 @@ class _Job:
 
 
 def export_cell(title: str, cell: DirectCell, *, comments: Sequence[str] = (), stonewall: bool = False) -> str:
-    """Write a cell as a job.
+    """Write a cell as a job, a section of a job file.
 
     Parameters
     ----------
@@ -72,15 +63,9 @@ def export_cell(title: str, cell: DirectCell, *, comments: Sequence[str] = (), s
     stonewall : bool
         Whether it waits for the jobs before it.
 
-    Returns
-    -------
-    str
-        A section of a job file.
-
     Raises
     ------
     CannotExportError
-        With the key that fio cannot do.
     """
     job = _Job(comments=list(comments))
     if stonewall:

@@ -52,16 +52,7 @@ def depth_of(job: Job) -> int:
 
 
 def load_of(job: Job, mean_bytes: float, least_bytes: int) -> JobLoad | Problem:
-    """The load of one clone of a job.
-
-    Parameters
-    ----------
-    job : Job
-    mean_bytes : float
-        The mean size of its requests.
-    least_bytes : int
-        Their least size: fio turns ``rate_iops`` into bytes a second with it.
-    """
+    """The load of one clone of a job with requests of these sizes: fio turns ``rate_iops`` to bytes with the least."""
     depth = depth_of(job)
     given = [(option, rate) for option, rate in (("rate", job.rate), ("rate_iops", job.rate_iops)) if rate is not None]
     if job.latency_target_ns is not None:
@@ -94,18 +85,9 @@ def load_of(job: Job, mean_bytes: float, least_bytes: int) -> JobLoad | Problem:
 
 
 def amounts(job: Job, bytes_each: int, mean_bytes: float, clones: int, most_ns: int | None) -> tuple[Limit, Limit]:
-    """When measuring ends and when it begins: ``measure`` and ``warmup`` of a cell.
+    """When measuring ends and when it begins: ``measure`` and ``warmup`` of a cell of so many clones.
 
-    Parameters
-    ----------
-    job : Job
-    bytes_each : int
-        The part of its files that each clone goes through.
-    mean_bytes : float
-    clones : int
-        How many of them are together in the cell.
-    most_ns : int, optional
-        No longer than this, warm-up and measuring each.
+    Each clone goes through ``bytes_each``; neither lasts longer than ``most_ns``.
     """
     runtime_ns = job.runtime_ns
     requests = None

@@ -10,16 +10,7 @@ from raidlab.formats.fio.values import NULL_ENGINE, WAITING_ENGINES
 
 
 def notes_of(job: Job, kinds: list[str], *, shared: bool) -> list[str]:
-    """The notes of a job.
-
-    Parameters
-    ----------
-    job : Job
-    kinds : list of str
-        What its files are.
-    shared : bool
-        Whether its clones use the same files.
-    """
+    """The notes of a job whose files are of these kinds; ``shared``: all its clones use the same files."""
     notes = [*_engine(job), *_order(job, shared=shared, files=len(kinds)), *_pace(job), *_around(job, kinds)]
     if job.quiet:
         notes.append(f"{', '.join(job.quiet)}: about fio's own process and report, left out")

@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,99 +21,24 @@ from raidlab.formats.fio.numbers import Extent
 from raidlab.formats.fio.reader import Line, Section, read_job_file
 from raidlab.formats.fio.values import ByDirection, Distribution, Pattern, Splits
 
-_IN_ORDER = Pattern(reads=True, writes=False, random=False)
-_DEFAULT_SIZES = ByDirection(None, None)
-_UNIFORM = Distribution()
-_FRONT = Extent(bytes=0)
+# Reads a value, given the base of units of its line.
+Reading = Callable[[str, int], object]
 
 
 @dataclass(frozen=True)
-class Job:
-    """One job with all that raidlab honours, under fio's names and with fio's defaults.
-
-    ``lines`` has the line that set each option, for whatever has to be said of it later.
-    """
-
-    section: Section
-    rw: Pattern = _IN_ORDER
-    bs: ByDirection = _DEFAULT_SIZES
-    bssplit: Splits | None = None
-    blockalign: ByDirection | None = None
-    ioengine: str = "psync"
-    iodepth: int = 1
-    io_submit_mode: str = "inline"
-    batch_submit: int | None = None
-    batch_complete_min: int = 1
-    batch_complete_max: int | None = None
-    hipri: bool = False
-    cpus_allowed: tuple[int, ...] = ()
-    cpus_allowed_policy: str = "shared"
-    direct: bool = False
-    rate: ByDirection | None = None
-    rate_iops: ByDirection | None = None
-    rate_process: str = "linear"
-    latency_target_ns: int | None = None
-    latency_percentile: float = 100.0
-    latency_window_ns: int = 0
-    latency_run: bool = False
-    file_service_type: str = "roundrobin"
-    random_distribution: Distribution = _UNIFORM
-    norandommap: bool = False
-    size: Extent | None = None
-    io_size: Extent | None = None
-    offset: Extent = _FRONT
-    offset_increment: int = 0
-    runtime_ns: int = 0
-    time_based: bool = False
-    ramp_time_ns: int = 0
-    loops: int = 1
-    numjobs: int = 1
-    filename: tuple[str, ...] = ()
-    directory: tuple[str, ...] = ()
-    description: str = ""
-    name: str = ""
-    rwmixread: int = 50
-    stonewall: bool = False
-    invalidate: bool = True
-    gtod_reduce: bool = False
-    end_fsync: bool = False
-    refill_buffers: bool = False
-    buffer_compress_percentage: int = 0
-    randseed: int | None = None
-    quiet: tuple[str, ...] = ()
-    lines: Mapping[str, Line] = field(default_factory=dict)
-
-    @property
-    def adjoining(self) -> int:
-        """How many clones have adjoining parts of a file, each its own; 1 where they use the same part."""
-        return self.numjobs if self.offset_increment else 1
-
-    @property
-    def title(self) -> str:
-        """What the job is called."""
-        return self.section.name
-
-    def problem(self, option: str, message: str, accepted: str | None = None) -> Problem:
-        """A mistake of an option as it holds in this job: at its line, or at the job where nobody wrote it."""
-        line = self.lines.get(option)
-        return (self.section if line is None else line).problem(message, accepted)
-
-
-Reading = Callable[[str, int], Any]
-
-
-@dataclass(frozen=True)
-class _Option:
-    """How an honoured option is read: the attribute of `Job` it sets, its reader, and what it accepts, in words."""
+class Option:
+    """How an honoured option is read: the attribute of `Job` it sets, its reader, what it accepts, in words."""
 
     attribute: str
     read: Reading
     accepted: str
-    bare: bool = False
+    is_bare: bool = False
+    """Whether its name alone turns it on."""
 
 
-def _size(text: str, kb_base: int) -> int:
-    return numbers.size(text, kb_base)
+def _option(default: object, read: Reading, accepted: str, *, name: str = "", is_bare: bool = False) -> Any:
+    """A field of `Job`: fio's default, how it is read; ``name`` where fio has another for it."""
+    return field(default=default, metadata={"name": name, "option": (read, accepted, is_bare)})
 
 
 def _at_least_one(text: str, kb_base: int) -> int:
@@ -145,28 +70,8 @@ def _percentile(text: str, _kb_base: int) -> float:
     return value
 
 
-def _word(words: tuple[str, ...], what: str) -> Reading:
-    return lambda text, _base: values.one_of(text, words, what)
-
-
-def _both(read_one: Reading) -> Reading:
-    return lambda text, base: values.by_direction(text, lambda part: int(read_one(part, base)))
-
-
-def _switch(attribute: str, *, bare: bool = False) -> _Option:
-    return _Option(attribute, lambda text, _base: numbers.switch(text), numbers.SWITCH_ACCEPTED, bare)
-
-
 # fio's own bound on all jobs and their clones together.
 MOST_CLONES = 4096
-
-
-def _text(attribute: str) -> _Option:
-    return _Option(attribute, lambda text, _base: text, "any text")
-
-
-def _count(attribute: str) -> _Option:
-    return _Option(attribute, _at_least_one, "a whole number above 0")
 
 
 def _clones(text: str, base: int) -> int:
@@ -176,71 +81,140 @@ def _clones(text: str, base: int) -> int:
     return clones
 
 
-def _files(attribute: str) -> _Option:
-    return _Option(attribute, lambda text, _base: values.paths(text), "names, separated by ':'")
+def _without_base(read: Callable[[str], object]) -> Reading:
+    return lambda text, _base: read(text)
 
 
-_TIME_OPTION = (lambda text, _base: numbers.time_ns(text), numbers.TIME_ACCEPTED)
-_MICROSECONDS_OPTION = (lambda text, _base: numbers.time_ns(text, "us"), numbers.TIME_ACCEPTED.replace("seconds", "us"))
-_EXTENT_ACCEPTED = f"{numbers.SIZE_ACCEPTED}, or a percentage such as 50%"
+def _both(text: str, base: int) -> ByDirection:
+    return values.by_direction(text, lambda part: _at_least_one(part, base))
+
+
+def _switch(default: bool = False, *, name: str = "", is_bare: bool = False) -> Any:
+    return _option(default, _SWITCH, numbers.SWITCH_ACCEPTED, name=name, is_bare=is_bare)
+
+
+def _count(default: int | None, name: str = "") -> Any:
+    return _option(default, _at_least_one, "a whole number above 0", name=name)
+
+
+def _word(words: tuple[str, ...], what: str) -> Any:
+    """One of a few words, of which the first is the default."""
+    return _option(words[0], lambda text, _base: values.one_of(text, words, what), ", ".join(words))
+
+
+def _microseconds(default: int | None, name: str) -> Any:
+    accepted = numbers.TIME_ACCEPTED.replace("seconds", "us")
+    return _option(default, lambda text, _base: numbers.time_ns(text, "us"), accepted, name=name)
+
+
+def _seconds(name: str) -> Any:
+    return _option(0, _without_base(numbers.time_ns), numbers.TIME_ACCEPTED, name=name)
+
+
+def _extent(default: Extent | None) -> Any:
+    return _option(default, numbers.extent, f"{numbers.SIZE_ACCEPTED}, or a percentage such as 50%")
+
+
+def _files() -> Any:
+    return _option((), _without_base(values.paths), "names, separated by ':'")
+
+
+_SWITCH = _without_base(numbers.switch)
 _BOTH_ACCEPTED = f"{numbers.SIZE_ACCEPTED}; 'read,write' for each direction"
 _PERCENT_ACCEPTED = "a whole number from 0 to 100"
 
-HONOURED: dict[str, _Option] = {
-    "rw": _Option("rw", values.pattern, f"{values.PATTERN_ACCEPTED}; ':SIZE' after read or write leaves gaps"),
-    "bs": _Option("bs", _both(_at_least_one), _BOTH_ACCEPTED),
-    "bsrange": _Option("bs", values.single_range, "a range of one size such as 4k-4k, or bssplit"),
-    "bssplit": _Option("bssplit", values.splits, "sizes with percentages such as 4k/70:64k/30"),
-    "blockalign": _Option("blockalign", _both(_at_least_one), _BOTH_ACCEPTED),
-    "ioengine": _Option("ioengine", _word(values.ENGINES, "I/O engine"), ", ".join(values.ENGINES)),
-    "iodepth": _count("iodepth"),
-    "io_submit_mode": _Option("io_submit_mode", _word(("inline", "offload"), "mode"), "inline, offload"),
-    "iodepth_batch_submit": _count("batch_submit"),
-    "iodepth_batch_complete_min": _Option("batch_complete_min", _none_or_one, "0 (watch for completions) or 1"),
-    "iodepth_batch_complete_max": _count("batch_complete_max"),
-    "hipri": _switch("hipri", bare=True),
-    "cpus_allowed": _Option("cpus_allowed", lambda text, _base: values.processors(text), "such as 0,2 or 0-3"),
-    "cpus_allowed_policy": _Option(
-        "cpus_allowed_policy", _word(("shared", "split"), "way of sharing processors"), "shared, split"
-    ),
-    "direct": _switch("direct"),
-    "buffered": _Option("direct", lambda text, _base: not numbers.switch(text), numbers.SWITCH_ACCEPTED),
-    "rate": _Option("rate", _both(_at_least_one), "bytes a second, such as 10m; 'read,write' for each direction"),
-    "rate_iops": _Option("rate_iops", _both(_at_least_one), "requests a second; 'read,write' for each direction"),
-    "rate_process": _Option("rate_process", _word(("linear", "poisson"), "process"), "linear, poisson"),
-    "latency_target": _Option("latency_target_ns", *_MICROSECONDS_OPTION),
-    "latency_window": _Option("latency_window_ns", *_MICROSECONDS_OPTION),
-    "latency_percentile": _Option("latency_percentile", _percentile, "a number above 0 and below 100"),
-    "latency_run": _switch("latency_run"),
-    "file_service_type": _Option(
-        "file_service_type", _word(("roundrobin", "random"), "way of taking files"), "roundrobin, random"
-    ),
-    "random_distribution": _Option(
-        "random_distribution", lambda text, _base: values.distribution(text), "random, zipf:THETA"
-    ),
-    "norandommap": _switch("norandommap", bare=True),
-    "size": _Option("size", numbers.extent, _EXTENT_ACCEPTED),
-    "io_size": _Option("io_size", numbers.extent, _EXTENT_ACCEPTED),
-    "offset": _Option("offset", numbers.extent, _EXTENT_ACCEPTED),
-    "offset_increment": _Option("offset_increment", _size, numbers.SIZE_ACCEPTED),
-    "runtime": _Option("runtime_ns", *_TIME_OPTION),
-    "time_based": _switch("time_based", bare=True),
-    "ramp_time": _Option("ramp_time_ns", *_TIME_OPTION),
-    "loops": _count("loops"),
-    "numjobs": _Option("numjobs", _clones, f"a whole number from 1 to {MOST_CLONES}, which is fio's own bound"),
-    "filename": _files("filename"),
-    "directory": _files("directory"),
-    "description": _text("description"),
-    "name": _text("name"),
-    "rwmixread": _Option("rwmixread", _share, _PERCENT_ACCEPTED),
-    "rwmixwrite": _Option("rwmixread", lambda text, base: 100 - _share(text, base), _PERCENT_ACCEPTED),
-    "stonewall": _switch("stonewall", bare=True),
-    "invalidate": _switch("invalidate"),
-    "gtod_reduce": _switch("gtod_reduce"),
-    "end_fsync": _switch("end_fsync"),
-    "refill_buffers": _switch("refill_buffers", bare=True),
-    "buffer_compress_percentage": _Option("buffer_compress_percentage", _share, _PERCENT_ACCEPTED),
-    "randseed": _Option("randseed", _size, numbers.COUNT_ACCEPTED),
+
+@dataclass(frozen=True)
+class Job:
+    """One job with all that raidlab honours, under fio's names and with fio's defaults.
+
+    ``lines`` has the line that set each option, for whatever has to be said of it later.
+    """
+
+    section: Section
+    rw: Pattern = _option(
+        Pattern(reads=True, writes=False, random=False),
+        values.pattern,
+        f"{values.PATTERN_ACCEPTED}; ':SIZE' after read or write leaves gaps",
+    )
+    bs: ByDirection = _option(ByDirection(None, None), _both, _BOTH_ACCEPTED)
+    bssplit: Splits | None = _option(None, values.splits, "sizes with percentages such as 4k/70:64k/30")
+    blockalign: ByDirection | None = _option(None, _both, _BOTH_ACCEPTED)
+    ioengine: str = _option(
+        "psync", lambda text, _base: values.one_of(text, values.ENGINES, "I/O engine"), ", ".join(values.ENGINES)
+    )
+    iodepth: int = _count(1)
+    io_submit_mode: str = _word(("inline", "offload"), "mode")
+    batch_submit: int | None = _count(None, "iodepth_batch_submit")
+    batch_complete_min: int = _option(
+        1, _none_or_one, "0 (watch for completions) or 1", name="iodepth_batch_complete_min"
+    )
+    batch_complete_max: int | None = _count(None, "iodepth_batch_complete_max")
+    hipri: bool = _switch(is_bare=True)
+    cpus_allowed: tuple[int, ...] = _option((), _without_base(values.processors), "such as 0,2 or 0-3")
+    cpus_allowed_policy: str = _word(("shared", "split"), "way of sharing processors")
+    direct: bool = _switch()
+    rate: ByDirection | None = _option(None, _both, "bytes a second, such as 10m; 'read,write' for each direction")
+    rate_iops: ByDirection | None = _option(None, _both, "requests a second; 'read,write' for each direction")
+    rate_process: str = _word(("linear", "poisson"), "process")
+    latency_target_ns: int | None = _microseconds(None, "latency_target")
+    latency_window_ns: int = _microseconds(0, "latency_window")
+    latency_percentile: float = _option(100.0, _percentile, "a number above 0 and below 100")
+    latency_run: bool = _switch()
+    file_service_type: str = _word(("roundrobin", "random"), "way of taking files")
+    random_distribution: Distribution = _option(
+        Distribution(), _without_base(values.distribution), "random, zipf:THETA"
+    )
+    norandommap: bool = _switch(is_bare=True)
+    size: Extent | None = _extent(None)
+    io_size: Extent | None = _extent(None)
+    offset: Extent = _extent(Extent(bytes=0))
+    offset_increment: int = _option(0, numbers.size, numbers.SIZE_ACCEPTED)
+    runtime_ns: int = _seconds("runtime")
+    time_based: bool = _switch(is_bare=True)
+    ramp_time_ns: int = _seconds("ramp_time")
+    loops: int = _count(1)
+    numjobs: int = _option(1, _clones, f"a whole number from 1 to {MOST_CLONES}, which is fio's own bound")
+    filename: tuple[str, ...] = _files()
+    directory: tuple[str, ...] = _files()
+    description: str = _option("", _without_base(str), "any text")
+    name: str = _option("", _without_base(str), "any text")
+    rwmixread: int = _option(50, _share, _PERCENT_ACCEPTED)
+    stonewall: bool = _switch(is_bare=True)
+    invalidate: bool = _switch(True)
+    gtod_reduce: bool = _switch()
+    end_fsync: bool = _switch()
+    refill_buffers: bool = _switch(is_bare=True)
+    buffer_compress_percentage: int = _option(0, _share, _PERCENT_ACCEPTED)
+    randseed: int | None = _option(None, numbers.size, numbers.COUNT_ACCEPTED)
+    quiet: tuple[str, ...] = ()
+    lines: Mapping[str, Line] = field(default_factory=dict)
+
+    @property
+    def adjoining(self) -> int:
+        """How many clones have adjoining parts of a file, each its own; 1 where they use the same part."""
+        return self.numjobs if self.offset_increment else 1
+
+    @property
+    def title(self) -> str:
+        """What the job is called."""
+        return self.section.name
+
+    def problem(self, option: str, message: str, accepted: str | None = None) -> Problem:
+        """A mistake of an option as it holds in this job: at its line, or at the job where nobody wrote it."""
+        line = self.lines.get(option)
+        return (self.section if line is None else line).problem(message, accepted)
+
+
+HONOURED: dict[str, Option] = {
+    one.metadata["name"] or one.name: Option(one.name, *one.metadata["option"])
+    for one in fields(Job)
+    if "option" in one.metadata
+} | {
+    # Other ways to say the same.
+    "bsrange": Option("bs", values.single_range, "a range of one size such as 4k-4k, or bssplit"),
+    "buffered": Option("direct", lambda text, _base: not numbers.switch(text), numbers.SWITCH_ACCEPTED),
+    "rwmixwrite": Option("rwmixread", lambda text, base: 100 - _share(text, base), _PERCENT_ACCEPTED),
 }
 
 ALIASES = {
@@ -301,15 +275,9 @@ class JobFile:
 def load_job_file(
     file: Path, *, sections: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
 ) -> JobFile:
-    """Read a job file and refuse what raidlab cannot honour.
+    """Read a job file, of its jobs only the ``sections`` if there are any, and refuse what raidlab cannot honour.
 
-    Parameters
-    ----------
-    file : pathlib.Path
-    sections : tuple of str
-        Only these jobs; all when empty.
-    environment : mapping, optional
-        What ``${NAME}`` stands for.
+    ``environment`` is what ``${NAME}`` stands for.
 
     Raises
     ------
@@ -355,9 +323,9 @@ def job_of(section: Section, problems: list[Problem]) -> Job:
     return Job(section, **found, quiet=tuple(dict.fromkeys(quiet)), lines=lines)
 
 
-def _value(line: Line, option: _Option, problems: list[Problem]) -> Any:
+def _value(line: Line, option: Option, problems: list[Problem]) -> object:
     if line.value is None:
-        if option.bare:
+        if option.is_bare:
             return True
         problems.append(line.problem("needs a value", option.accepted))
         return None

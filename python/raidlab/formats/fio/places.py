@@ -67,22 +67,7 @@ def look_at(path: str) -> Found:
 
 
 def names_of(job: Job, look: Look, directory: str | None) -> tuple[list[str], bool]:
-    """The files of a job, and whether its clones share them.
-
-    Parameters
-    ----------
-    job : Job
-    look : callable
-    directory : str, optional
-        In place of the job's own ``directory``.
-
-    Returns
-    -------
-    list of str
-        One for each clone where each has its own.
-    bool
-        Whether all clones use all of them.
-    """
+    """The files of a job (``directory`` in place of its own), and whether its clones share them, else have one each."""
     directories = (directory,) if directory is not None else job.directory or (".",)
     if job.filename:
         # fio looks for given names in the first of several directories.
@@ -94,18 +79,9 @@ def names_of(job: Job, look: Look, directory: str | None) -> tuple[list[str], bo
 
 
 def part_of(job: Job, path: str, files: int, block_bytes: int, look: Look, most_bytes: int | None) -> Part | Problem:
-    """The part of one of a job's ``files`` files that it uses.
+    """The part of one of a job's ``files`` files that it uses, cut short at ``most_bytes``.
 
-    Parameters
-    ----------
-    job : Job
-    path : str
-    files : int
-    block_bytes : int
-        Its least request: an offset in per cent is rounded up to a multiple.
-    look : callable
-    most_bytes : int, optional
-        Cuts the part short.
+    An offset in per cent is rounded up to a multiple of ``block_bytes``, the job's least request.
     """
     found = look(path)
     option = "filename" if job.filename else "directory"

@@ -32,28 +32,18 @@ _INCLUDE = "include"
 
 @dataclass(frozen=True)
 class Line:
-    """One option as it was written.
-
-    Attributes
-    ----------
-    file : str
-    number : int
-        Counted from 1.
-    name : str
-    value : str or None
-        With ``${...}`` and fio's keywords put in; None for a bare name.
-    text : str
-        The line as written, without its comment.
-    kb_base : int
-        How its sizes are read.
-    """
+    """One option as it was written."""
 
     file: str
     number: int
+    """Counted from 1."""
     name: str
     value: str | None
+    """With ``${...}`` and fio's keywords put in; None for a bare name."""
     text: str
+    """The line as written, without its comment."""
     kb_base: int = 1024
+    """How its sizes are read."""
 
     def problem(self, message: str, accepted: str | None = None) -> Problem:
         """A mistake in this line."""
@@ -171,20 +161,9 @@ class _Reader:
 
 
 def read_job_file(file: Path, environment: Mapping[str, str] | None = None) -> tuple[list[Section], list[Problem]]:
-    """Read the jobs of a fio job file.
+    """Read the jobs of a fio job file, in their order, and what of its form is wrong.
 
-    Parameters
-    ----------
-    file : pathlib.Path
-    environment : mapping, optional
-        What ``${NAME}`` stands for; the process's own by default.
-
-    Returns
-    -------
-    list of Section
-        In the order of the file.
-    list of Problem
-        What of its form is wrong; the sections are as good as they can be.
+    ``environment`` is what ``${NAME}`` stands for; the process's own by default.
 
     Raises
     ------

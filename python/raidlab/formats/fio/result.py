@@ -26,26 +26,17 @@ _ACCEPTED = "the output of fio 3 with --output-format=json or json+"
 
 @dataclass(frozen=True)
 class FioDirection:
-    """What one job did in one direction.
-
-    Attributes
-    ----------
-    requests, bytes : int
-    elapsed_ns : int
-        How long it ran; fio keeps whole milliseconds.
-    service_mean_ns : float or None
-    service_percentiles_ns : dict
-        Percentile to time, as far as fio printed them.
-    service : Histogram or None
-        Only with ``json+``.
-    """
+    """What one job did in one direction."""
 
     requests: int = 0
     bytes: int = 0
     elapsed_ns: int = 0
+    """How long it ran; fio keeps whole milliseconds."""
     service_mean_ns: float | None = None
     service_percentiles_ns: dict[float, int] = field(default_factory=dict)
+    """Percentile to time, as far as fio printed them."""
     service: Histogram | None = None
+    """Only with ``json+``."""
 
     @property
     def iops(self) -> float:
@@ -87,16 +78,10 @@ class FioJob:
 
 @dataclass(frozen=True)
 class FioResult:
-    """A run of fio's.
-
-    Attributes
-    ----------
-    version : str
-        ``fio-3.33``.
-    jobs : tuple of FioJob
-    """
+    """A run of fio's."""
 
     version: str
+    """``fio-3.33``."""
     jobs: tuple[FioJob, ...]
 
     @property
@@ -106,14 +91,7 @@ class FioResult:
 
 
 def parse_result(text: str, source: str = "fio's output") -> FioResult:
-    """Read a result.
-
-    Parameters
-    ----------
-    text : str
-        What fio wrote; lines before the JSON (its warnings) are passed over.
-    source : str
-        What to call it in errors.
+    """Read what fio wrote; lines before the JSON (its warnings) are passed over. Errors call it ``source``.
 
     Raises
     ------

@@ -22,15 +22,7 @@ Split = list[tuple[int, int]]
 
 
 def split_of(size: Size, sector_bytes: int) -> tuple[Split, str | None]:
-    """The split for a cell's ``workload.size``.
-
-    Returns
-    -------
-    list of (bytes, per cent)
-        A single entry for a fixed size.
-    str or None
-        What is not exact about it.
-    """
+    """The split for a cell's ``workload.size``, a single entry for a fixed size; and what is not exact about it."""
     if size.kind == "fixed":
         return [(size.bytes, 100)], None
     if size.kind == "table":

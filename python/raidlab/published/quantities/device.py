@@ -24,12 +24,12 @@ def read(keys: Keys, source: Source) -> Reading | None:
     device = source.run.facts["devices"].get(source.target)
     if device is None:
         return None
+    found: object = device
     if keys.key in _IDLE:
         try:
-            return Reading(float(_core.device_facts(json.dumps(device))[keys.key]))
+            found = _core.device_facts(json.dumps(device))
         except _core.CellError as error:
             raise NotThereError(f"the run's device is none that this engine knows: {error}") from None
-    found: object = device
     for step in keys.key.split("."):
         found = found.get(step) if isinstance(found, dict) else None
     if not isinstance(found, int | float):

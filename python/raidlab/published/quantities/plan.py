@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
 from raidlab.study.schema import Policy
 from raidlab.study.words import Bytes, Line, Table
+
+if TYPE_CHECKING:
+    from raidlab._core import PlanNode
 
 _MEMBER_BYTES = 2**30
 _SECTOR_BYTES = 512
@@ -54,7 +57,7 @@ def read(keys: Keys, _source: Source) -> Reading | None:
     return Reading(float(sum(node["bytes"] for node in mine) if keys.count == "bytes" else len(mine)))
 
 
-def _is_counted(node: dict[str, Any], keys: Keys) -> bool:
+def _is_counted(node: PlanNode, keys: Keys) -> bool:
     wanted = {"reads": ("read",), "writes": ("write",)}.get(keys.count, ("read", "write"))
     return node["op"] in wanted and keys.member in (None, node["member"])
 

@@ -1,8 +1,7 @@
-"""The reference page of study files, written from the schema, so that the two cannot part.
+"""The reference page of study files, from the types, defaults and docstrings of the schema.
 
-``python -m raidlab.study.reference > docs/reference/study-file.md`` refreshes the page; a test compares them.
-
-Invariant: everything on the page comes from the schema's types, defaults and docstrings.
+.venv/bin/python docs/generate.py            # writes docs/reference/study-file.md too
+.venv/bin/python docs/generate.py --check    # status 1 if it is not up to date
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -18,11 +18,12 @@ from pydantic.fields import FieldInfo
 from raidlab.study.schema import Study
 from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, format_bytes, format_time_ns, parse_bytes, parse_time_ns
 
+PAGE = Path(__file__).resolve().parent / "reference" / "study-file.md"
 _HEAD = """\
 # The study file
 
-A study file is TOML. This page is made from the schema (`python -m raidlab.study.reference`); the commented example to
-start from is `studies/quickstart/study.toml`, and `raidlab study show FILE` checks a file without running it.
+A study file is TOML. This page is made from the schema (`docs/generate.py`); the commented example to start from is
+`studies/quickstart/study.toml`, and `raidlab study show FILE` checks a file without running it.
 
 - Sizes: {sizes}; KiB is 1024 and kB 1000; a lone k is 1024, as in fio.
 - Times: {times}.
@@ -38,9 +39,7 @@ def page() -> str:
         lines += [f"## {name}", "", _first_line(model), ""]
         fields = [(key, info) for key, info in model.model_fields.items() if key != "kind"]
         if fields:
-            lines += ["| key | accepts | default | meaning |", "|---|---|---|---|"]
-            lines += [_row(key, info) for key, info in fields]
-            lines.append("")
+            lines += [*table(("key", "accepts", "default", "meaning"), [_row(key, info) for key, info in fields]), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -63,13 +62,20 @@ def _models(annotation: Any, metadata: Any = ()) -> list[type[BaseModel]]:
     return [model for inner in get_args(annotation) if not isinstance(inner, str) for model in _models(inner)]
 
 
-def _row(key: str, info: FieldInfo) -> str:
-    default = "required" if info.is_required() else _default(info.default, _accepts(info.annotation, info.metadata))
-    meaning = " ".join((info.description or "").split()).replace("``", "`").replace("|", "\\|")
-    return f"| `{key}` | {_accepts(info.annotation, info.metadata)} | {default} | {meaning} |"
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """A Markdown table; upright strokes in cells are escaped."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in (head, *rows)]
+    return [lines[0], "|" + "---|" * len(head), *lines[1:]]
 
 
-def _accepts(annotation: Any, metadata: Any = ()) -> str:
+def _row(key: str, info: FieldInfo) -> tuple[str, ...]:
+    words = accepts(info.annotation, info.metadata)
+    default = "required" if info.is_required() else _default(info.default, words)
+    return f"`{key}`", words, default, " ".join((info.description or "").split()).replace("``", "`")
+
+
+def accepts(annotation: Any, metadata: Any = ()) -> str:
+    """A type in the words of a study file."""
     readers = [getattr(item, "func", None) for item in metadata]
     if parse_bytes in readers:
         return "size"
@@ -77,15 +83,15 @@ def _accepts(annotation: Any, metadata: Any = ()) -> str:
         return "time"
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _accepts(arguments[0], arguments[1:])
+        return accepts(arguments[0], arguments[1:])
     if origin is Literal:
-        return " \\| ".join(f"`{value}`" for value in arguments)
+        return " | ".join(f"`{value}`" for value in arguments)
     if origin is list:
-        return f"list of {_accepts(arguments[0])}"
+        return f"list of {accepts(arguments[0])}"
     if origin is dict:
         return "table"
     if origin in (Union, types.UnionType):
-        parts = dict.fromkeys(_accepts(inner) for inner in arguments if inner is not type(None))
+        parts = dict.fromkeys(accepts(inner) for inner in arguments if inner is not type(None))
         return " or ".join(parts)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "table" if "kind" not in annotation.model_fields else "kind or table"
@@ -104,7 +110,7 @@ def _limit(metadata: Any) -> str:
     return ""
 
 
-def _default(value: Any, accepts: str) -> str:
+def _default(value: Any, words: str) -> str:
     if value is None or value in ("", []):
         return "-"
     if isinstance(value, BaseModel):
@@ -112,7 +118,7 @@ def _default(value: Any, accepts: str) -> str:
         if "kind" in shown:
             return f"`{shown['kind']}`"
         return ", ".join(_shown(shown)) or "as below"
-    return format_bytes(value) if accepts == "size" else f"`{value}`"
+    return format_bytes(value) if words == "size" else f"`{value}`"
 
 
 def _shown(table: dict[str, Any]) -> Iterator[str]:
@@ -126,5 +132,11 @@ def _first_line(model: type[BaseModel]) -> str:
     return " ".join((model.__doc__ or "").split()).replace("``", "`")
 
 
-if __name__ == "__main__":
-    sys.stdout.write(page())
+def main() -> int:
+    """Write the page, or check it."""
+    is_current = PAGE.read_text(encoding="utf-8") == page()
+    if "--check" not in sys.argv:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif not is_current:
+        print("docs/reference/study-file.md is not up to date: run docs/generate.py")
+    return 0 if is_current or "--check" not in sys.argv else 1
