@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from raidlab.results.outcome import Outcome as Outcome
     from raidlab.run.execute import Execution as Execution
     from raidlab.run.execute import check_study as check_study
-    from raidlab.run.far import FarMachine as FarMachine
     from raidlab.run.interrupt import StopFlag as StopFlag
     from raidlab.run.interrupt import catching_signals as catching_signals
     from raidlab.run.progress import Progress as Progress
     from raidlab.run.progress import Silent as Silent
     from raidlab.run.progress import progress_on as progress_on
+    from raidlab.run.stream_cells import FarMachine as FarMachine
     from raidlab.run.targets import Target as Target
     from raidlab.run.targets import refuse_empty as refuse_empty
     from raidlab.run.targets import resolve_targets as resolve_targets
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "raidlab.results.outcome": ("CellOutcome", "HoldOutcome", "Outcome"),
     "raidlab.run.execute": ("Execution", "check_study"),
-    "raidlab.run.far": ("FarMachine",),
+    "raidlab.run.stream_cells": ("FarMachine",),
     "raidlab.run.interrupt": ("StopFlag", "catching_signals"),
     "raidlab.run.progress": ("Progress", "Silent", "progress_on"),
     "raidlab.run.targets": ("Target", "refuse_empty", "resolve_targets"),

@@ -18,18 +18,23 @@ from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
 from raidlab.results.facts import Member, MoreFacts, SecondTool
 from raidlab.results.outcome import Outcome
 from raidlab.run.dry import dry_problems
-from raidlab.run.emulated import EMULATED, check_emulated, emulated_members
-from raidlab.run.far import FarMachine
-from raidlab.run.groups import groups_of, laid_over, places_told
-from raidlab.run.members import Members, check_devices, check_places, live_members
+from raidlab.run.members import (
+    EMULATED,
+    Members,
+    check_devices,
+    check_emulated,
+    check_places,
+    emulated_members,
+    live_members,
+)
 from raidlab.run.mounted import MountedFiles, mounted_files, on_live, runs_mounted, runs_raw
 from raidlab.run.pool import PoolRunner
 from raidlab.run.request import cell_request
 from raidlab.run.runner import InlineRunner
 from raidlab.run.session import Session
-from raidlab.run.stream_cells import needs_machine
+from raidlab.run.stream_cells import FarMachine, needs_machine
 from raidlab.run.target_facts import note_state_after, opened_member
-from raidlab.run.targets import LivePlace, Target
+from raidlab.run.targets import LivePlace, Target, groups_of, laid_over, places_told
 from raidlab.run.witness import second_tool
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.cell import Opaque

@@ -11,7 +11,6 @@ Invariants:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +130,7 @@ class FilesResult:
     directory: Column
     fill: FilesFill | None
     read: FilesRead
-    facts: dict[str, Any]
+    facts: Answer
     stopped_by: str | None
     checks: list[CheckAnswer]
     interrupted: bool

@@ -1,4 +1,4 @@
-"""The members of a live target: files to be made, block devices, memory.
+"""The members of a live target (files to be made, block devices, memory), and those of an emulated one.
 
 Invariants:
 
@@ -9,6 +9,8 @@ Invariants:
   followed, no mount point entered, and only regular files with raidlab's names go (`raidlab.directory`).
 - No directory is made but in one that is there.
 - A block device is marked for overwriting only when the user has given up that very device.
+- Emulated members have one model, that of ``[emulated]`` or of ``[sim]``, and cost what they cost in the simulator;
+  only content kept in files touches a disk.
 - The same members serve every array; an array takes the first of them.
 """
 
@@ -24,13 +26,17 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from raidlab.directory import OWN_FOLDER, Directory
 from raidlab.errors import InputError
-from raidlab.run.targets import Target
+from raidlab.run.targets import Target, no_directory
+from raidlab.study import LoadedStudy
+from raidlab.study.cell import Opaque
+from raidlab.study.check import KEEPING_WORDS
+from raidlab.study.device import DeviceModel
 from raidlab.study.units import format_bytes
 
+EMULATED = "emulated"
 _LOG = logging.getLogger(__name__)
 
 _SPARE_SHARE = 0.02
@@ -49,7 +55,7 @@ FILE_SET = "raidlab-files"
 _MARKER, _MARKER_LINE = "made-by-raidlab", b"raidlab file set, version 1\n"
 _SET_FILE = re.compile(r"f[0-9]{8,}")
 
-Members = list[dict[str, Any]]
+Members = list[Opaque]
 Note = Callable[[str], None]
 
 
@@ -82,6 +88,65 @@ def live_members(target: Target, count: int, member_bytes: int) -> Iterator[Memb
     else:
         with member_files(_directories(target), count, member_bytes, _ROOM_WORDS) as files:
             yield [{"kind": "file", "path": str(file), "size_bytes": member_bytes} for file in files]
+
+
+def check_emulated(loaded: LoadedStudy) -> DeviceModel:
+    """Refuse what cannot be emulated.
+
+    Returns
+    -------
+    DeviceModel
+        The model of all members.
+
+    Raises
+    ------
+    InputError
+        With the key of the study at fault.
+    """
+    study = loaded.study
+    model = loaded.geometry.devices.get(EMULATED)
+    if model is None:
+        raise InputError.one(
+            "--on",
+            f"the study '{study.name}' says no device to emulate",
+            value=f"'{EMULATED}'",
+            accepted="a study with a table [sim], or with a device in [emulated]",
+        )
+    for index, array in enumerate(study.array):
+        if study.pair_pricing(EMULATED, array) == "prepaid":
+            raise InputError.one(
+                f"array[{index}].pair_pricing" if array.pair_pricing == "prepaid" else "sim.pair_pricing",
+                "a disk on a real clock cannot write what it has not been given",
+                value="'prepaid'",
+                accepted="'queued' or 'head', or one of them as emulated.pair_pricing",
+            )
+    return model
+
+
+@contextmanager
+def emulated_members(loaded: LoadedStudy, model: DeviceModel, count: int) -> Iterator[Members]:
+    """Describe ``count`` emulated members, and take away afterwards what was made for their content.
+
+    Yields
+    ------
+    list of dict
+        Members as the engine takes them: exactly one, which stands for all, where no content lies in files.
+    """
+    content = loaded.study.emulated.content
+    member: Opaque = {"kind": EMULATED, "device": model.parameters}
+    if content in KEEPING_WORDS:
+        yield [{**member, "content": content}]
+        return
+    words = ("emulated.content", "a smaller device")
+    with member_files([_directory(content)], count, model.capacity_bytes, words) as files:
+        yield [{**member, "content": {"file": str(file)}} for file in files]
+
+
+def _directory(text: str) -> Path:
+    directory = Path(text)
+    if not directory.is_dir():
+        raise no_directory("emulated.content", text, "there is no such directory", "none, memory, or another directory")
+    return directory
 
 
 def check_places(target: Target, count: int, member_bytes: int, note: Note = _silent) -> None:

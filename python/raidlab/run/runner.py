@@ -23,8 +23,8 @@ from raidlab.errors import CellFailedError, RefusedError
 
 if TYPE_CHECKING:
     from raidlab.results.answer import CellAnswer
-    from raidlab.run.far import FarMachine
     from raidlab.run.interrupt import StopFlag
+    from raidlab.run.stream_cells import FarMachine
 
 LATENESS = "lateness"
 # Of the disks' mean service time: what the engine accepts of the 99th percentile.
@@ -142,7 +142,7 @@ class InlineRunner:
 
     def _run(self, request: str) -> Answer:
         """Run a request, again and slower where its disks were late for a moment; what it measured decides nothing."""
-        from raidlab.run.far import connected
+        from raidlab.run.stream_cells import connected
 
         number = 0
         while True:

@@ -18,7 +18,7 @@ from typing import Any
 from raidlab.histogram import Histogram
 from raidlab.results.answer import CellAnswer
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
-from raidlab.run.runner import Runner
+from raidlab.run.runner import Answer, Runner
 from raidlab.stats.order import interleaved
 from raidlab.study import Cell, Expansion, HoldTask, LoadPoint, make_cell
 from raidlab.study.expand import IDLE_DEPTH, derive_seed
@@ -193,7 +193,7 @@ def bytes_per_s(answer: CellAnswer) -> float:
     return int(answer["all"]["bytes"]) / (elapsed_ns / 1e9) if elapsed_ns else 0.0
 
 
-def between(ends: list[dict[str, Any] | None], depth: float) -> float:
+def between(ends: list[Answer | None], depth: float) -> float:
     """Throughput at a depth between two measured ones, on the line between them; that of the only one otherwise."""
     known = [end for end in ends if end is not None]
     first, last = known[0], known[-1]
@@ -203,7 +203,7 @@ def between(ends: list[dict[str, Any] | None], depth: float) -> float:
     return float(first["throughput"] + share * (last["throughput"] - first["throughput"]))
 
 
-def adjusted_answer(answer: CellAnswer) -> dict[str, Any]:
+def adjusted_answer(answer: CellAnswer) -> Answer:
     """What the running adjustment found, in the words of a search's answer."""
     hold = answer.get("hold")
     return {

@@ -3,13 +3,18 @@
 Invariants:
 
 - Each stream has a file of its own on the array; files lie one behind the other from where the study has them begin.
+- Another machine is connected for the cell that is run, and for no longer: the number of a connection is put in then.
 - Streams have no warm-up: they begin together and end when they have moved what they were to move.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Protocol
+
 from raidlab.run.data_path import way
-from raidlab.run.far import NOT_YET
 from raidlab.study import Cell, LoadedStudy
 from raidlab.study.cell import (
     ArrayCell,
@@ -17,6 +22,7 @@ from raidlab.study.cell import (
     BufferEnd,
     CellPath,
     CellPolicy,
+    ConnectionEnd,
     Limit,
     LiveArray,
     LiveEnd,
@@ -40,6 +46,20 @@ _GRAIN_BYTES = 1024**2
 MODELLED = ("sim", "original")
 # No stream that makes sense takes longer on the virtual clock: some weeks.
 _LONGEST_NS = 2 * 10**15
+
+# A connection that is opened when the cell is run.
+NOT_YET = ConnectionEnd(descriptor=-1)
+
+
+class FarMachine(Protocol):
+    """A machine that takes copies."""
+
+    @property
+    def name(self) -> str:
+        """As the user named it."""
+
+    def taking(self, total: int) -> AbstractContextManager[int]:
+        """A connection whose other end takes so many bytes and says when it has them for good: its descriptor."""
 
 
 def streams_of(cell: Cell) -> list[CopyStream]:
@@ -125,6 +145,26 @@ def needs_machine(loaded: LoadedStudy, cell: Cell) -> bool:
     section = loaded.study.live if cell.target == "live" else loaded.study.emulated
     machines = {end.name for end in section.end if end.machine is not None} if cell.target not in MODELLED else set()
     return any(stream.sink in machines for stream in cell.workload.streams or ())
+
+
+@contextmanager
+def connected(request: str, machine: FarMachine | None) -> Iterator[str]:
+    """The request with a connection for each stream that goes to the machine.
+
+    Raises
+    ------
+    CellFailedError
+        When the machine does not take it.
+    """
+    if machine is None or f'"{NOT_YET.kind}"' not in request:
+        yield request
+        return
+    document = json.loads(request)
+    with ExitStack() as connections:
+        for stream in document.get("streams", []):
+            if stream["sink"] == NOT_YET.model_dump():
+                stream["sink"]["descriptor"] = connections.enter_context(machine.taking(stream["bytes"]))
+        yield json.dumps(document, sort_keys=True)
 
 
 def _placed(

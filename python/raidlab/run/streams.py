@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +175,7 @@ class StreamsResult:
     streams: tuple[StreamResult, ...]
     bytes: int
     elapsed_ns: int
-    facts: dict[str, Any]
+    facts: Answer
     checks: list[CheckAnswer]
     stopped_by: str | None
     interrupted: bool

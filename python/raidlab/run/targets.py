@@ -8,6 +8,7 @@ Invariants:
 - A block device may be written only when ``--destroy`` names that very device; whether it is mounted or held is the
   engine's to find, with the device open and claimed.
 - Existing files are never members: raidlab writes only files it has made itself.
+- What cannot be laid over the groups that are given is said before anything runs.
 - All paths given make one array's members, dealt out in turn; they are one target, ``live``. Groups
   (`NAME/NAME=PLACE,...`) name members one by one.
 """
@@ -17,14 +18,15 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raidlab.errors import InputError, RefusedError
-from raidlab.study.check import TARGET_WORDS
+from raidlab.errors import InputError, Problem, RefusedError
+from raidlab.study import LoadedStudy
+from raidlab.study.check import TARGET_WORDS, count_leaves
 from raidlab.study.find import did_you_mean, looks_like_path
-from raidlab.study.grouped import Group
+from raidlab.study.grouped import Group, arranged
 
 ACCEPTED = (
     "sim, original, emulated, memory, a directory, a block device named in --destroy, "
@@ -192,3 +194,54 @@ def _place(word: str, given_up: set[Path]) -> LivePlace:
     if stat.S_ISBLK(mode):
         return LivePlace("block", path, given_up=path.resolve() in given_up)
     raise RefusedError(f"--on: '{word}': is a file that raidlab has not made; accepted: the directory to make files in")
+
+
+def groups_of(loaded: LoadedStudy, target: Target) -> tuple[Group, ...]:
+    """The groups of a live target, if that is how arrays are laid out; without any, a study that knows them has one."""
+    levels = loaded.study.live.groups
+    # Where a study is only checked there is no place yet, and every array counts.
+    is_checked = target.kind == "directory" and target.places[0].path is None
+    if target.groups or not levels or is_checked:
+        return target.groups
+    count = len(target.places) if target.kind == "block" else _widest_of_one_group(loaded)
+    return (Group(("0",) * len(levels), tuple(range(count))),)
+
+
+def _widest_of_one_group(loaded: LoadedStudy) -> int:
+    """Members of the widest array that asks for one place only: so many are made in directories and in memory."""
+    arrays = loaded.study.arrays_on("live")
+    alone = [array for array in arrays if all(not any(places) for places in array.placement.values())]
+    return max(count_leaves(loaded.geometry.trees[array.name]) for array in alone or arrays)
+
+
+def laid_over(
+    loaded: LoadedStudy, groups: tuple[Group, ...], member_bytes: int, note: Callable[[str], None]
+) -> LoadedStudy:
+    """The study with its arrays laid over groups; which cannot be is said.
+
+    Raises
+    ------
+    InputError
+        When no array can be.
+    """
+    try:
+        study, arrangement = arranged(loaded, groups, member_bytes)
+    except ValueError as error:
+        raise InputError([Problem("", "--on", str(error))]) from None
+    reasons: dict[str, list[str]] = {}
+    for array, reason in arrangement.left_out.items():
+        reasons.setdefault(reason, []).append(array)
+    said = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+    if not arrangement.members_of:
+        message = f"no array can be laid over these groups: {said}"
+        raise InputError.one("--on", message, accepted="larger groups, or more")
+    if said:
+        note(f"left out: {said}")
+    return study
+
+
+def places_told(target: Target) -> list[str]:
+    """The places of a target, or its groups with their number of members."""
+    if target.groups:
+        return [f"{'/'.join(group.names)} ({len(group.members)})" for group in target.groups]
+    return [str(place.path or place.kind) for place in target.places]

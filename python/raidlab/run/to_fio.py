@@ -18,8 +18,10 @@ from typing import Any
 
 from raidlab.errors import InputError
 from raidlab.formats.fio.export import CannotExportError, export_cell, section_name
+from raidlab.run.members import Members
 from raidlab.run.request import direct_request
 from raidlab.study import Cell, LoadedStudy, LoadPoint, budget, expand, make_cell
+from raidlab.study.cell import Opaque
 from raidlab.study.expand import is_run, load_of
 from raidlab.study.schema import Array
 from raidlab.study.units import format_bytes
@@ -99,7 +101,7 @@ def _job_file(
 def _job(
     loaded: LoadedStudy,
     cell: Cell,
-    places: list[dict[str, Any]],
+    places: Members,
     *,
     quick: bool,
     stonewall: bool,
@@ -120,7 +122,7 @@ def _held(
     workload: Workload,
     hold: Hold,
     section: str,
-    places: list[dict[str, Any]],
+    places: Members,
     *,
     quick: bool,
 ) -> str:
@@ -137,7 +139,7 @@ def _held(
 
 def _places(
     loaded: LoadedStudy, array: Array, section: str, targets: Sequence[str], *, quick: bool
-) -> tuple[list[dict[str, Any]], int]:
+) -> tuple[Members, int]:
     """The targets of an array's cells, one a volume, and the bytes of a volume."""
     from raidlab import _core
 
@@ -159,7 +161,7 @@ def _places(
     return [_place(name, volume_bytes) for name in names], volume_bytes
 
 
-def _place(name: str, size_bytes: int) -> dict[str, Any]:
+def _place(name: str, size_bytes: int) -> Opaque:
     """A target; a block device is used whole, a directory holds a file."""
     try:
         mode = Path(name).stat().st_mode
@@ -171,9 +173,7 @@ def _place(name: str, size_bytes: int) -> dict[str, Any]:
     return {"kind": "file", "path": path, "size_bytes": size_bytes}
 
 
-def _head(
-    loaded: LoadedStudy, array: Array, section: str, size_bytes: int, places: list[dict[str, Any]], *, quick: bool
-) -> str:
+def _head(loaded: LoadedStudy, array: Array, section: str, size_bytes: int, places: Members, *, quick: bool) -> str:
     """What the file is, and what of the study is not in it."""
     study = loaded.study
     repeats = budget(study, section, quick=quick).repeats

@@ -136,7 +136,7 @@ def ending(status: str, failure: str | None, verdicts: Sequence[str], signal_nam
 
 
 def _table(outcome: FilesOutcome, rows: list[Row], found: list[CheckAnswer]) -> str:
-    from raidlab.cli.measure.tables import figure, half_width
+    from raidlab.cli.measure.result import figure, half_width
 
     written = outcome.written.fill if outcome.written is not None else None
     heads = ["files/s", "MB/s", "open", "first", "mean", "p50", "p90"]

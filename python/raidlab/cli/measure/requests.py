@@ -296,8 +296,7 @@ def _in_memory(made: ExitStack) -> Path | None:
 def _print(run: Run, *, as_json: bool, kept: bool) -> int:
     from raidlab.analysis.checks import run_checks
     from raidlab.analysis.metrics import Analysis
-    from raidlab.cli.measure.document import measurement_json
-    from raidlab.cli.measure.tables import print_measurement
+    from raidlab.cli.measure.result import measurement_json, print_measurement
     from raidlab.cli.run import exit_code
     from raidlab.cli.terminal import printing, say
 

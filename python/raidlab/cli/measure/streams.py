@@ -110,7 +110,7 @@ def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str
 
 
 def _table(rows: list[Row], finding: tuple[Verdict, str] | None) -> str:
-    from raidlab.cli.measure.tables import figure, half_width
+    from raidlab.cli.measure.result import figure, half_width
 
     lines = [f"{'stream':<34}{'MB/s':>8}{'±':>8}{'bound by':>10}{'alone':>8}{'together':>10}"]
     for row in rows:

@@ -90,7 +90,7 @@ def witness_text(point: PointWithWitness) -> str:
 
 
 def _row(ratio: ToolRatio) -> str:
-    from raidlab.cli.measure.tables import figure
+    from raidlab.cli.measure.result import figure
 
     title, scale = _TITLES[ratio["figure"]]
     own, fio = figure(ratio["raidlab"] / scale), figure(ratio["fio"] / scale)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from raidlab.results.facts import Volume, VolumeMember
 from raidlab.run.kernel_facts.sources import Reading, Sources
@@ -158,18 +158,10 @@ def _fill_from_mdstat(volume: Volume, sources: Sources) -> None:
     found = parse_mdstat(text).get(volume["name"])
     if found is None:
         return
-    if "level" in unknown and found["level"] is not None:
-        volume["level"] = found["level"]
-        del unknown["level"]
-    if "chunk_bytes" in unknown and found["chunk_bytes"] is not None:
-        volume["chunk_bytes"] = found["chunk_bytes"]
-        del unknown["chunk_bytes"]
-    if "missing_members" in unknown and found["missing_members"] is not None:
-        volume["missing_members"] = found["missing_members"]
-        del unknown["missing_members"]
-    if "activity" in unknown:
-        volume["activity"] = found["activity"]
-        del unknown["activity"]
+    wanted = {key: value for key, value in found.items() if key in unknown and value is not None}
+    volume.update(cast(Volume, wanted))
+    for key in wanted:
+        del unknown[key]
     volume["members"] = volume["members"] or found["members"]
     volume["activity_share"] = volume["activity_share"] or found["activity_share"]
 

@@ -1,10 +1,13 @@
-"""The tables of ``raidlab measure``, at 80 columns.
+"""What ``raidlab measure`` prints: tables at 80 columns, or with ``--json`` one document with stable keys.
 
-A figure stands over its interval: how far the 95 % interval over repeats reaches to either side, in per cent.
+In the tables a figure stands over its interval: how far the 95 % interval over repeats reaches to either side, in per
+cent. The keys of the document are explained in docs/reference/results.md; none is ever renamed or removed within a
+version of the schema.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from rich.console import Console
@@ -13,12 +16,12 @@ from rich.text import Text
 from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.point import Point, points_of
-from raidlab.analysis.metrics.result_rows import result_rows, target_rows
-from raidlab.cli.measure.document import COSTS, subject_targets
+from raidlab.analysis.metrics.result_rows import Row, identity, result_rows, target_rows
 from raidlab.cli.output import VERDICT_STYLE, percent, short
 from raidlab.cli.terminal import console
 from raidlab.results.facts import Member, Volume
 from raidlab.stats.answer import Reason
+from raidlab.study.expand import NULL
 from raidlab.study.units import format_bytes, format_time_ns
 from raidlab.study.workload import Workload
 
@@ -34,8 +37,77 @@ _NO_INTERVAL = {
 _TIMES = ("mean", "p50", "p90", "p99", "p99_9")
 # Said even when all is well: they are figures a reader wants.
 _ALWAYS_SAID = ("generator_limited",)
+COSTS = (
+    "cpu_user_per_request_us",
+    "cpu_system_per_request_us",
+    "context_switches_per_request",
+    "device_read_bytes_percent",
+    "device_write_bytes_percent",
+)
 
-Row = dict[str, Any]
+
+def measurement_json(analysis: Analysis, findings: list[Finding], *, kept: bool) -> str:
+    """The document.
+
+    Parameters
+    ----------
+    kept : bool
+        Whether the run's folder outlives the command.
+    """
+    run = analysis.run
+    facts = run.facts
+    document = {
+        "schema_version": facts["schema_version"],
+        "raidlab": facts["raidlab"],
+        "run": str(run.folder) if kept else None,
+        "status": facts["status"],
+        "failure": facts["failure"],
+        "seed": facts["seed"],
+        "argv": facts["argv"],
+        "host": facts["host"],
+        "times": facts["times"],
+        "study": facts["study"]["text"],
+        "measure": facts["measure"],
+        "engine": facts["live_engine"],
+        "targets": facts["live_members"],
+        "machine": facts.get("machine"),
+        "results": result_rows(run),
+        "costs": [_cost_row(analysis, index, point) for index, point in enumerate(analysis.points)],
+        "bound": _bound(analysis),
+        "holds": run.holds.to_dicts(),
+        "checks": [vars(finding) for finding in findings],
+    }
+    return json.dumps(document, indent=2, allow_nan=False)
+
+
+def _cost_row(analysis: Analysis, index: int, point: Point) -> Row:
+    """What a point cost, and what each of several targets did."""
+    names = subject_targets(analysis, point.array)
+    keys = ("subject", "workload", "load", "depth", "rate_per_s")
+    return {
+        **dict(zip(keys, identity(point), strict=True)),
+        **{kind: analysis.values[index][kind] for kind in COSTS},
+        "depth_mean": point.weighted_mean("depth_mean"),
+        "targets": target_rows(analysis.run, point, names) if len(names) > 1 else [],
+    }
+
+
+def subject_targets(analysis: Analysis, subject: str) -> list[str]:
+    """The targets of a subject, in the user's words."""
+    return [str(member.get("name")) for member in analysis.run.live_members(subject)]
+
+
+def _bound(analysis: Analysis) -> list[Row]:
+    """What raidlab itself can do with the same requests, to targets that complete at once."""
+    return [
+        {
+            "subject": row["array"],
+            "depth": row["depth"],
+            "iops": row["all_requests"] * 1e9 / row["elapsed_ns"] if row["elapsed_ns"] else None,
+        }
+        for row in analysis.run.cells.iter_rows(named=True)
+        if row["target"] == NULL
+    ]
 
 
 def print_measurement(analysis: Analysis, findings: list[Finding]) -> None:
@@ -107,10 +179,7 @@ def _two_lines(label: str, row: Row, scale: float) -> Text:
     values = [row[name] for name in names]
     values[2:] = [None if value is None else value / scale for value in values[2:]]
     text = Text()
-    if len(label) >= _LABEL:
-        text.append(f"{label}\n")
-        label = ""
-    text.append(f"{label:<{_LABEL}}{_line([figure(value) for value in values])}\n")
+    text.append(f"{_label(label)}{_line([figure(value) for value in values])}\n")
     halves = [half_width(row, name) for name in names]
     if any(halves):
         text.append(f"{'':<{_LABEL}}{_line([half or '' for half in halves])}\n", style="dim")
@@ -133,9 +202,8 @@ def _targets(analysis: Analysis, point: Point, names: list[str], scale: float) -
         mean = row["service_time_ns_mean"]
         times = None if mean is None else mean / scale
         figures = [figure(row["iops"]), figure(row["throughput_mb_s"]), figure(times)]
-        label = f"    {row['target']}"
-        text.append(f"{label}\n{'':<{_LABEL}}" if len(label) >= _LABEL else f"{label:<{_LABEL}}")
-        text.append(f"{_line(figures)}\n")
+        target = _label(f"    {row['target']}")
+        text.append(f"{target}{_line(figures)}\n")
     return text
 
 
@@ -149,12 +217,8 @@ def _costs(analysis: Analysis) -> Text:
             continue
         values = [analysis.values[index][kind] for kind in COSTS]
         cells = [short(value) for value in values[:3]] + [percent(value) for value in values[3:]]
-        label = f"{point.array}, {_point_level(point)}"
-        if len(label) >= _LABEL:
-            text.append(f"{label}\n", style="not dim")
-            label = ""
         line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        text.append(f"{label:<{_LABEL}}{line}\n", style="not dim")
+        text.append(f"{_label(f'{point.array}, {_point_level(point)}')}{line}\n", style="not dim")
     return text
 
 
@@ -170,6 +234,11 @@ def figure(value: float | None) -> str:
         return short(value)
     scaled, unit = (value / 1e3, "k") if value < 1e6 else (value / 1e6, "M")
     return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.1f}{unit}" if scaled >= 10 else f"{scaled:.2f}{unit}"
+
+
+def _label(text: str) -> str:
+    """What stands before a line of figures: above it, where it is long."""
+    return f"{text:<{_LABEL}}" if len(text) < _LABEL else f"{text}\n{'':<{_LABEL}}"
 
 
 def _line(cells: list[str]) -> str:
