@@ -235,7 +235,7 @@ def check_list() -> list[str]:
 
 def without_run(module: Any) -> str:
     """What a check says where nothing was measured."""
-    door = getattr(module, "check_target", None) or getattr(module, "check_machine", None)
+    door = getattr(module, "judge", None) or getattr(module, "of_machine", None)
     return sentence(door) if door else "-"
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raidlab.stats.special import normal_cdf, normal_quantile
+from raidlab.stats.special import normal_cdf
 
+_NORMAL = NormalDist()
 Rows = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Rows]
 
@@ -129,7 +131,7 @@ def _inverse(cdf: Callable[[float], float]) -> Callable[[float], float]:
 
 
 def _normal_quantile(share: float) -> float:
-    return 100 + normal_quantile(share)
+    return 100 + _NORMAL.inv_cdf(share)
 
 
 def _queue(utilisation: float, length: int) -> Model:
@@ -143,7 +145,7 @@ def _lognormal(sigma: float) -> Model:
         f"lognormal, sigma {sigma:g}",
         lambda rng, rows, n: np.exp(sigma * rng.standard_normal((rows, n))),
         math.exp(sigma * sigma / 2),
-        lambda share: math.exp(sigma * normal_quantile(share)),
+        lambda share: math.exp(sigma * _NORMAL.inv_cdf(share)),
     )
 
 

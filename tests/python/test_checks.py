@@ -44,6 +44,7 @@ from raidlab.analysis.checks import (
 )
 from raidlab.analysis.checks.coverage import tenths
 from raidlab.analysis.checks.finding import Finding
+from raidlab.analysis.checks.members import of_target
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.cards import cards_of
 from raidlab.report.export.findings import judgements
@@ -90,7 +91,7 @@ def volume(**more: Any) -> dict[str, Any]:
 
 def verdict(module: Any, facts: Member) -> str:
     """The verdict of a check about one target by itself, with a sentence and, unless it passes, what to do."""
-    (finding,) = module.check_target(facts)
+    (finding,) = of_target(module.NAME, facts, module.judge)
     assert finding.check == module.NAME and finding.evidence.endswith(".")
     # What is unknown may come with what would tell.
     assert finding.verdict == "UNKNOWN" or (finding.mend == "") == (finding.verdict == "PASS")
@@ -189,8 +190,8 @@ def test_a_target_by_itself(module: Any, facts: Member, expected: str) -> None:
 def test_memory_and_null_have_nothing_to_be_honest_about() -> None:
     nothing = {"kind": "null", "io": "null", "disks": [], "volumes": [], "stack": []}
     for module in CHECKS:
-        if hasattr(module, "check_target"):
-            assert list(module.check_target(nothing)) == [], module.NAME
+        if hasattr(module, "judge"):
+            assert module.judge(nothing) is None, module.NAME
 
 
 def machine(**after: Any) -> dict[str, Any]:
@@ -231,7 +232,7 @@ def machine(**after: Any) -> dict[str, Any]:
     ],
 )
 def test_the_machine(module: Any, after: dict[str, Any], expected: str) -> None:
-    (finding,) = module.check_machine(machine(**after))
+    finding = module.of_machine(machine(**after), "machine")
     assert finding.verdict == expected, finding.evidence
 
 
@@ -243,9 +244,9 @@ def test_programs_that_keep_the_processors(ticks: int, waited_us: int | None, ex
     facts = machine()
     facts["before"]["others"] = {"programs": {"7": 100}, "waited_us": 0}
     facts["after"]["others"] = {"programs": {"7": 100 + ticks, "9": 5}, "waited_us": waited_us}
-    (finding,) = busy_processors.check_machine(facts)
+    finding = busy_processors.of_machine(facts, "machine")
     assert finding.verdict == expected, finding.evidence
-    (finding,) = busy_processors.check_machine(machine())
+    finding = busy_processors.of_machine(machine(), "machine")
     assert finding.verdict == "UNKNOWN" and finding.mend
 
 
@@ -359,8 +360,8 @@ def test_stalls_are_not_known_where_nobody_looked(small_run: Run, tmp_path: Path
 
 
 def test_a_clock_too_coarse_for_what_it_timed() -> None:
-    assert clock.judge(machine(resolution_ns=1_000_000), "run", fastest_ns=5e6).verdict == "WARN"
-    assert clock.judge(machine(), "run", fastest_ns=500.0).verdict == "PASS"
+    assert clock.of_machine(machine(resolution_ns=1_000_000), "run", fastest_ns=5e6).verdict == "WARN"
+    assert clock.of_machine(machine(), "run", fastest_ns=500.0).verdict == "PASS"
 
 
 def test_targets_together() -> None:

@@ -262,7 +262,7 @@ def test_sizes_and_amounts_are_drawn(run: Run) -> None:
 
 
 def _read(run: Run, kind: str, **keys: object) -> float | None:
-    reading = KINDS[kind].read(KINDS[kind].check(keys), Source(analyse(run), "live", run.folder))
+    reading = KINDS[kind].read(KINDS[kind].keys.model_validate(keys), Source(analyse(run), "live", run.folder))
     return None if reading is None else reading.value
 
 

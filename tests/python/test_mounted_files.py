@@ -141,8 +141,8 @@ def test_sizes_that_are_not_all_over_the_volume(tenths: int, last: int, verdict:
         "tenths_used": 10,
     }
     member = {"kind": "directory", "path": "/d", "sets": [{"workload": "w", "files": 100, "placement": place}]}
-    judged = zone_spread.judge(member)
+    judged = zone_spread.spread(member)
     assert isinstance(judged, Judged) and judged.verdict == verdict
     few = {**member, "sets": [{"workload": "w", "files": 99, "placement": place}]}
-    unsaid = zone_spread.judge(few)
+    unsaid = zone_spread.spread(few)
     assert unsaid is not None and unsaid.verdict == "UNKNOWN"

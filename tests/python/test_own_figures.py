@@ -14,7 +14,7 @@ from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.bars import labels_of
-from raidlab.report.figures.channels import columns_for
+from raidlab.report.figures.chart import Mark, columns_for
 from raidlab.results import Run
 from raidlab.results.foreign import read_foreign
 from raidlab.study import load_study
@@ -276,8 +276,8 @@ def test_figures_are_drawn_under_the_studys_names(run: Run, tmp_path: Path) -> N
 def test_rates_over_different_times_are_not_added_up(metrics: list[str], labels: dict[str, str]) -> None:
     keys = {"number": "1", "title": "t", "draw": "bars", "metrics": metrics, "workloads": ["w"], "arrays": []}
     values = {"both": (5.68, 18.2), "one": (0.0, 9.62)}
-    rows = [{"line": name, "value": value} for name, both in values.items() for value in both]
-    assert labels_of(rows, list(values), StudyFigure.model_validate(keys)) == labels
+    parts = [Mark(name, value) for name, both in values.items() for value in both]
+    assert labels_of(parts, StudyFigure.model_validate(keys)) == labels
 
 
 def test_long_names_stand_in_fewer_columns() -> None:

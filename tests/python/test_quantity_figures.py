@@ -98,7 +98,7 @@ def test_total_time_is_that_of_one_and_what_each_further_one_adds(analysis: Anal
     [figure] = total_time.figures(analysis)
     [panel] = figure.panels
     rows = _rows(panel)
-    of_one = {(row["how"], row["n"]): row["time"] for row in rows if row["line"] == "one"}
+    of_one = {(row["part"], row["x"]): row["value"] for row in rows if row["line"] == "one"}
     assert of_one["one after another", 10] == pytest.approx(10 * of_one["at once", 1])
     added = of_one["at once", 3] - of_one["at once", 2]
     assert of_one["at once", 10] == pytest.approx(of_one["at once", 1] + 9 * added)

@@ -12,6 +12,7 @@ from raidlab.analysis.model.slowest import mean_of_slowest, rotations
 from raidlab.api import analyse, compare_with_published, published_beside, run_study, write_report
 from raidlab.errors import InputError
 from raidlab.report.figures import make_figures
+from raidlab.report.figures.chart import Mark
 from raidlab.report.figures.held_points import woven
 from raidlab.report.published import concluded
 from raidlab.results import Run
@@ -237,20 +238,21 @@ def test_what_is_held_stands_on_the_target(run: Run) -> None:
     figure = next(one for one in make_figures(analysis) if one.kind == "throughput_against_p90")
     panel = next(one for one in figure.panels if one.title == "chunk, 0 % reads")
     found = [one for values in panel.chart.to_dict()["datasets"].values() for one in values]
-    held = next(one for one in found if one.get("array") == "raid5" and "held at a p90" in one["tip"])
-    assert held["p90_ms"] == row.held.target_ms
-    assert held["rate"] == pytest.approx(sum(row.held.rates) / len(row.held.rates) / 1e6)
+    held = next(one for one in found if one.get("line") == "raid5" and "held at a p90" in one["tip"])
+    assert held["x"] == row.held.target_ms
+    assert held["value"] == pytest.approx(sum(row.held.rates) / len(row.held.rates) / 1e6)
     assert "Held at the target: " in panel.alt and "diamonds" in figure.caption
 
 
 def test_a_line_passes_through_what_is_held_only_in_order() -> None:
-    loads = [{"line": "a", "level": level, "x": x} for level, x in ((1, 10.0), (4, 20.0), (16, 90.0))]
-    between, beyond, unknown = ({"line": "a", "level": level, "x": 50.0} for level in (6.5, 2, None))
-    assert woven(loads, [between, beyond, unknown], "line", "x") == [*loads, between]
+    loads = [Mark("a", 1.0, x, level=level) for level, x in ((1, 10.0), (4, 20.0), (16, 90.0))]
+    between, beyond, unknown = (Mark("a", 1.0, 50.0, level=level) for level in (6.5, 2, None))
+    assert woven(loads, [between, beyond, unknown]) == [*loads, between]
 
 
 def test_shares_stand_beside_the_models(run: Run) -> None:
-    shares = {(row["array"], row["series"]): row for row in _rows(run, "Figure 3: shares") if "series" in row}
+    rows = [row for row in _rows(run, "Figure 3: shares") if "part" in row]
+    shares = {(str(row["line"]).partition(" (")[0], row["part"]): row for row in rows}
     assert shares["raid5", "by accesses"]["value"] == pytest.approx(25.0)
     assert shares["raid1", "by accesses"]["value"] == pytest.approx(50.0)
     # A pair takes a revolution and a transfer more than an access: 6.0 + 5 + 3.2 + 0.5 of it on each of two disks.

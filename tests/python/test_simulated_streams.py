@@ -152,10 +152,14 @@ def test_rates_are_a_kind_of_quantity(simulated: Run) -> None:
     kind = KINDS["stream_rate"]
     source = Source(analyse(simulated), "sim", Path())
     keys = {"array": "box", "workload": "over links", "copies": 4}
-    mean, total = (kind.read(kind.check({**keys, "of": of}), source) for of in ("mean_mb_s", "total_mb_s"))
+    mean, total = (
+        kind.read(kind.keys.model_validate({**keys, "of": of}), source) for of in ("mean_mb_s", "total_mb_s")
+    )
     assert mean is not None and total is not None
     assert 4 * mean.value == pytest.approx(total.value, rel=0.05)
-    stops = kind.read(kind.check({"array": "box", "workload": "with tape", "stream": "to tape", "of": "stops"}), source)
+    stops = kind.read(
+        kind.keys.model_validate({"array": "box", "workload": "with tape", "stream": "to tape", "of": "stops"}), source
+    )
     assert stops is not None and stops.value == 0
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import numpy as np
 
 from raidlab.devices.validation import Validation
-from raidlab.report.figures.figure import Chart, Figure, Panel, data_of, key_of
+from raidlab.report.figures.chart import Mark, data_of, layered, looks
+from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
 from raidlab.report.figures.style import INK, PANEL_HEIGHT, PANEL_WIDTH, colours_of
 from raidlab.stats.demerit import quantiles
 
@@ -34,44 +33,31 @@ def picture(validation: Validation) -> Figure:
 
 
 def _distributions(validation: Validation) -> Chart:
-    colours = colours_of(_NAMES)
-    rows: list[dict[str, Any]] = []
-    for name, times in zip(_NAMES, (validation.measured_ms, validation.modelled_ms), strict=True):
-        shares = _shares()
-        rows += [
-            {"what": name, "ms": round(float(time), 4), "percent": share}
-            for time, share in zip(quantiles(times, _POINTS), shares, strict=True)
-        ]
+    marks = [
+        Mark(name, share, round(float(time), 4))
+        for name, times in zip(_NAMES, (validation.measured_ms, validation.modelled_ms), strict=True)
+        for time, share in zip(quantiles(times, _POINTS), _shares(), strict=True)
+    ]
     legend = alt.Legend(columns=2, symbolType="stroke")
-    chart: alt.Chart = (
-        alt.Chart(data_of(rows))
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=alt.X("ms:Q", title="response time, ms", scale=alt.Scale(nice=False)),
-            y=alt.Y("percent:Q", title="% of requests", scale=alt.Scale(domain=[0, 100])),
-            order="percent:Q",
-            color=alt.Color(
-                "what:N",
-                title=None,
-                legend=legend,
-                scale=alt.Scale(domain=_NAMES, range=[colours[name] for name in _NAMES]),
-            ),
-            strokeDash=alt.StrokeDash("what:N", legend=legend, scale=alt.Scale(domain=_NAMES, range=_DASHES)),
-        )
-        .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=validation.device)
-    )
+    line = alt.Chart(data_of(marks)).mark_line(strokeWidth=2)
+    chart: alt.Chart = line.encode(
+        x=alt.X("x:Q", title="response time, ms", scale=alt.Scale(nice=False)),
+        y=alt.Y("value:Q", title="% of requests", scale=alt.Scale(domain=[0, 100])),
+        order="value:Q",
+        color=looks(alt.Color, "line", colours_of(_NAMES), legend),
+        strokeDash=alt.StrokeDash("line:N", legend=legend, scale=alt.Scale(domain=_NAMES, range=_DASHES)),
+    ).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=validation.device)
     return chart
 
 
 def _difference(validation: Validation) -> Chart:
     apart = quantiles(validation.modelled_ms, _POINTS) - quantiles(validation.measured_ms, _POINTS)
-    rows = [{"ms": round(float(value), 4), "percent": share} for value, share in zip(apart, _shares(), strict=True)]
-    x = alt.X("percent:Q", title="% of requests", scale=alt.Scale(domain=[0, 100]))
-    y = alt.Y("ms:Q", title="model less measured, ms")
-    line = alt.Chart(data_of(rows)).mark_line(strokeWidth=1.5, color=INK).encode(x=x, y=y)
-    zero = alt.Chart(data_of([{"ms": 0}])).mark_rule(opacity=0.5).encode(y=y)
-    layers = alt.LayerChart(layer=[zero, line])
-    return layers.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title="difference")
+    marks = [Mark("", round(float(value), 4), share) for value, share in zip(apart, _shares(), strict=True)]
+    x = alt.X("x:Q", title="% of requests", scale=alt.Scale(domain=[0, 100]))
+    y = alt.Y("value:Q", title="model less measured, ms")
+    line = alt.Chart(data_of(marks)).mark_line(strokeWidth=1.5, color=INK).encode(x=x, y=y)
+    zero = alt.Chart(data_of([Mark("", 0.0)])).mark_rule(opacity=0.5).encode(y=y)
+    return layered([zero, line], "difference")
 
 
 def _shares() -> list[float]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.errors import InputError
-from raidlab.published.compare import Evaluation, Row, checked
-from raidlab.published.quantities import KINDS, Need, Source
+from raidlab.published.compare import Evaluation, Row
+from raidlab.published.quantities import Need, Source, checked_measure
 from raidlab.results.memory import run_in_memory
 from raidlab.results.outcome import CellOutcome
 from raidlab.run.request import cell_request
@@ -96,9 +96,8 @@ class Trials:
         ]
 
     def _of(self, measure: Mapping[str, object]) -> set[Need]:
-        keys = dict(measure)
-        kind = KINDS[str(keys.pop("kind"))]
-        needs = kind.needs(checked(kind.kind, keys), self.loaded.study)
+        kind, keys = checked_measure(measure)
+        needs = kind.needs(keys, self.loaded.study)
         if needs is None:
             message = "reads what only a search finds, which a fit does not run"
             raise InputError.one("quantities.toml: fit.to", message, value=f"'{measure}'")

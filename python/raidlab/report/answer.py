@@ -50,7 +50,6 @@ class Clause:
 
     Attributes
     ----------
-    workload : str
     standing : str
         ``ahead``, ``level`` or ``behind`` the reference; ``none`` where nothing is shown, or too little was measured.
     said : str
@@ -71,7 +70,6 @@ class Answer:
 
     Attributes
     ----------
-    target, title : str
     sentence : str
         All of it.
     summary : str
@@ -117,22 +115,11 @@ class _Place:
         return f"{self.names} {_VERBS[self.standing][len(self.level) > 1]}"
 
 
-@dataclass(frozen=True)
-class _Shares:
-    """What the closed loops of a target say."""
-
-    sentence: str
-    basis: str
-    summary: str
-    clauses: tuple[Clause, ...]
-
-
 def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[Answer]:
     """One answer for each target, from the first table of the study.
 
     Parameters
     ----------
-    analysis : Analysis
     findings : sequence of Finding
         The checks of the run: where one says INVALID there is no answer.
     """
@@ -174,12 +161,10 @@ def _answer(target: str, comparisons: list[Comparison]) -> Answer:
         return Answer(target, TARGET_WORDS[target], f"{once} {others}".strip())
     if not closed:
         return Answer(target, TARGET_WORDS[target], others)
-    shares = _by_throughput(closed)
-    sentence = f"{shares.sentence} {others}".strip()
-    return Answer(target, TARGET_WORDS[target], sentence, shares.summary, shares.basis, shares.clauses, others)
+    return _by_throughput(target, closed, others)
 
 
-def _by_throughput(comparisons: list[Comparison]) -> _Shares:
+def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> Answer:
     """Closed loop: who gives the most, workload by workload, against the reference."""
     reference = comparisons[0].compare.reference
     held = all(_is_held(comparison) for comparison in comparisons)
@@ -198,7 +183,9 @@ def _by_throughput(comparisons: list[Comparison]) -> _Shares:
             clauses.append(Clause(comparison.workload, "none", "no difference is shown", place))
     per = PER_WORDS[comparisons[0].compare.per]
     basis = f"Throughput {per} {_basis(comparisons, held=held)}, as a share of {reference}"
-    return _Shares(f"{basis}: {_joined(clauses)}.", basis, _summary(leaders, len(clauses), reference), tuple(clauses))
+    sentence = f"{basis}: {_joined(clauses)}. {others}".strip()
+    summary = _summary(leaders, len(clauses), reference)
+    return Answer(target, TARGET_WORDS[target], sentence, summary, basis, tuple(clauses), others)
 
 
 def _joined(clauses: list[Clause]) -> str:

@@ -34,7 +34,6 @@ def cards_of(analysis: Analysis, findings: list[Finding], *, has_published: bool
 
     Parameters
     ----------
-    analysis : Analysis
     findings : list of Finding
         The worst first.
     has_published : bool

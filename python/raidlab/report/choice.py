@@ -18,15 +18,7 @@ _CLASSES = {"borne out": "holds", "not borne out": "fails"}
 
 @dataclass(frozen=True)
 class ShownChoice:
-    """The section's parts.
-
-    Attributes
-    ----------
-    heads : list of (title, unit)
-    rows : list of (array, list of (figure, whether it is the best))
-    rules : list of (rule with its answer, class of its verdict)
-    totals : Shown or None
-    """
+    """The section's parts."""
 
     title: str
     note: str

@@ -53,7 +53,6 @@ def render_comparison(found: RunComparison, findings: list[list[Finding]]) -> st
 
     Parameters
     ----------
-    found : RunComparison
     findings : list of list of Finding
         What the checks say of A, and of B.
     """

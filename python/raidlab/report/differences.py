@@ -17,9 +17,13 @@ _SINGLE = 2
 
 def subject_of(row: Compared, rows: list[Compared]) -> str:
     """Where a figure comes from; the direction where its workload has both."""
+    return f"{row.targets}, {row.arrays}: {row.a.workload}{direction_words(row, rows)}"
+
+
+def direction_words(row: Compared, rows: list[Compared]) -> str:
+    """The direction of a figure, where its workload has both."""
     ways = {other.operation for other in rows if other.a.workload == row.a.workload} - {"all"}
-    way = f", {row.operation}s" if row.operation != "all" and len(ways) > 1 else ""
-    return f"{row.targets}, {row.arrays}: {row.a.workload}{way}"
+    return f", {row.operation}s" if row.operation != "all" and len(ways) > 1 else ""
 
 
 def load_words(level: str) -> str:
@@ -117,12 +121,7 @@ def four_digits(value: float) -> str:
 
 
 def headline(found: RunComparison) -> str:
-    """The answer to a comparison: how many differences are shown, of which figure how large on the whole.
-
-    Parameters
-    ----------
-    found : RunComparison
-    """
+    """The answer to a comparison: how many differences are shown, of which figure how large on the whole."""
     tested = [row for row in found.rows if row.difference.p is not None]
     if not tested:
         return "Nothing was tested: a single repeat on a side does not show how repeats differ."

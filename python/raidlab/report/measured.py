@@ -16,14 +16,9 @@ NS_PER_MS = 1e6
 
 
 def measured(analysis: Analysis) -> list[Answer]:
-    """One answer for each target, of the points that the study lists.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    """
+    """One answer for each target, of the points that the study lists."""
     found = []
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         best: dict[tuple[str, str], Point] = {}
         for point in analysis.points:
             if point.target == target and point.is_swept:

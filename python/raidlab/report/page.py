@@ -51,7 +51,6 @@ def write_page(analysis: Analysis, published: Published | None = None, choice: C
 
     Parameters
     ----------
-    analysis : Analysis
     published : Comparison, optional
         The run beside what its study published.
     choice : Choice, optional
@@ -80,16 +79,7 @@ def render(
     published: Published | None = None,
     choice: Choice | None = None,
 ) -> str:
-    """The page's text.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    figures : list of Figure
-    findings : list of Finding
-    published : Comparison, optional
-    choice : Choice, optional
-    """
+    """The page's text."""
     facts = analysis.run.facts
     worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])
     standing = standing_in(published, worst_first)

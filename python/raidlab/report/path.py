@@ -44,7 +44,6 @@ class DataPath:
     ----------
     parts : list of str
         The columns, the part that is busiest anywhere first.
-    rows : list of PathRow
     sentence : str
         What limited, in how many cases.
     left_out : int
@@ -58,12 +57,7 @@ class DataPath:
 
 
 def data_path(points: Iterable[Point]) -> DataPath | None:
-    """The data path under some points; None where nothing tells of it.
-
-    Parameters
-    ----------
-    points : iterable of Point
-    """
+    """The data path under some points; None where nothing tells of it."""
     rows = []
     for point in points:
         parts = parts_of(point)

@@ -52,7 +52,7 @@ def hardware_of(analysis: Analysis) -> list[Hardware]:
     """The modelled hardware of a run: of each target its parameters and its device, then devices of single arrays."""
     facts = analysis.run.facts
     found = []
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         parameters = parameters_of(analysis, target)
         if parameters:
             rows = [

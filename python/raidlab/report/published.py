@@ -60,7 +60,6 @@ def standing_of(published: Comparison, broken: str = "") -> Standing | None:
 
     Parameters
     ----------
-    published : Comparison
     broken : str
         Why there is no answer: the checks that say INVALID of the target that is compared.
     """
@@ -108,7 +107,6 @@ def standing_in(published: Comparison | None, findings: Iterable[Finding]) -> St
 
     Parameters
     ----------
-    published : Comparison or None
     findings : iterable of Finding
         Of the run.
     """
@@ -131,7 +129,6 @@ def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list
 
     Parameters
     ----------
-    published : Comparison or None
     findings : sequence of Finding
         Of the run: where a check says INVALID of a target, nothing is concluded from it.
     """

@@ -112,7 +112,7 @@ def space_words(comparisons: list[Comparison]) -> str:
 def targets_of(analysis: Analysis, figures: list[Figure], published: Published | None) -> list[Target]:
     """All targets of a run, each with its sections: the study's own figures, its tables, what is in no table."""
     found = []
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         sections = [*_own(analysis, figures, target, published), *_tables(analysis, figures, target)]
         sections += _rest(analysis, target)
         found.append(Target(target, target_title(analysis, target), sections))

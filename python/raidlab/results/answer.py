@@ -20,7 +20,6 @@ from typing import Any, Literal, NotRequired, get_args
 from typing_extensions import TypedDict
 
 from raidlab.histogram import Column, Times
-from raidlab.results.rows import HoldRow
 
 # A row of a table.
 Row = dict[str, object]
@@ -239,19 +238,57 @@ class CellAnswer(TypedDict):
     user_bytes: NotRequired[int]
     files: NotRequired[FilesAnswer | None]
     streams: NotRequired[list[StreamAnswer]]
-    replayed: NotRequired[dict[str, Any] | None]
+    replayed: NotRequired[dict[str, object] | None]
     requests_of_run: NotRequired[dict[str, int]]
     accounting: NotRequired[Accounting]
-    content: NotRequired[dict[str, Any] | None]
+    content: NotRequired[dict[str, object] | None]
     stopped_by: NotRequired[str | None]
+
+
+class CellIdentity(TypedDict):
+    """What a cell was: the study's side of it."""
+
+    target: str
+    array: str
+    group: str
+    workload: str
+    load: str
+    depth: int
+    rate_per_s: float
+    repeat: int
+    purpose: str
+    seed: int
+    order: int
+    members: int
+    user_bytes: int
+    member_bytes: int
+    storage_efficiency: float
 
 
 class CellRecord(TypedDict):
     """What a run keeps of one cell: where it stands, the study's side and the engine's side."""
 
     rank: list[float]
-    identity: dict[str, Any]
+    identity: CellIdentity
     answer: CellAnswer
+
+
+class HoldRow(TypedDict):
+    """A response-time target and repeat; no depth and no throughput where even one request at a time misses it."""
+
+    target: str
+    array: str
+    group: str
+    workload: str
+    repeat: int
+    percentile: float
+    target_ns: int
+    method: str
+    depth: float | None
+    throughput_bytes_per_s: float | None
+    throughput_low_bytes_per_s: float | None
+    throughput_high_bytes_per_s: float | None
+    bound: str
 
 
 class HoldRecord(TypedDict):

@@ -136,7 +136,6 @@ def check_rows(
     ----------
     file : pathlib.Path
         For messages.
-    name : str
     frame : polars.DataFrame
         With the columns that the version that wrote it had.
     study : Study

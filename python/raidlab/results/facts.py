@@ -661,14 +661,13 @@ Status = Literal["complete", "interrupted", "failed"]
 
 
 class Ending(TypedDict):
-    """What is known of every run when it ends."""
+    """What is known of every run when it ends, besides its times."""
 
     status: Status
     failure: str | None
     interrupted_by: str | None
     live_members: list[Member]
     live_engine: LiveEngine | None
-    times: Times
 
 
 class MoreFacts(TypedDict, total=False):
@@ -681,14 +680,9 @@ class MoreFacts(TypedDict, total=False):
 
 
 @with_config(_AS_WRITTEN)
-class Facts(Beginning):
+class Facts(Beginning, Ending):
     """What ``run.json`` says, as this version writes it: the beginning, the ending and more."""
 
-    status: Status
-    failure: str | None
-    interrupted_by: str | None
-    live_members: list[Member]
-    live_engine: LiveEngine | None
     measure: NotRequired[MeasureFacts]
     machine: NotRequired[Machine]
     second_tool: NotRequired[list[SecondTool]]

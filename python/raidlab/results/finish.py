@@ -46,10 +46,8 @@ def write_run(
 
     Parameters
     ----------
-    folder : pathlib.Path
     facts : Facts
         But for its tables.
-    cells, holds : list of dict
     identity : tuple of int, optional
         That of the folder when the run began to write into it.
     """

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
-from raidlab.results.answer import CellRecord, HoldRecord
+from raidlab.results.answer import CellIdentity, CellRecord, HoldRecord, HoldRow
 from raidlab.results.facts import (
     Beginning,
     BegunNow,
@@ -38,7 +38,6 @@ from raidlab.results.finish import RUN, begun, ended, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.results.parts import PARTS, Parts, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
-from raidlab.results.rows import HoldRow
 from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.study import Cell, HoldTask, LoadedStudy
 from raidlab.study.device import DeviceModel
@@ -101,11 +100,8 @@ class RunWriter:
     ----------
     folder : pathlib.Path
         A folder made by `new_folder`.
-    loaded : LoadedStudy
-    seed : int
     targets : list of str
         What was asked for, in the user's words.
-    quick : bool
     argv : list of str
         The command, as it can be given again.
     command : str
@@ -204,7 +200,6 @@ class RunWriter:
 
         Parameters
         ----------
-        outcome : CellOutcome or HoldOutcome
         member_bytes, sector_bytes : int
             Of the members it ran on.
         """
@@ -272,10 +267,10 @@ class RunWriter:
             "interrupted_by": interrupted_by,
             "live_members": live_members or self._live_members,
             "live_engine": self._live_engine,
-            "times": ended(self._facts["times"], _now()),
         }
+        times = ended(self._facts["times"], _now())
         try:
-            facts = cast(Facts, {**self._facts, **(more or {}), **ending})
+            facts = cast(Facts, {**self._facts, **(more or {}), **ending, "times": times})
             write_run(self.folder, facts, *read_parts(self.folder, is_own=True)[1:], self._identity)
         except OSError as error:
             raise self._unwritten(error) from None
@@ -372,7 +367,7 @@ def cell_record(
     """What a run keeps of one cell: the study's side and the engine's side."""
     cell = outcome.cell
     facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)
-    identity = {
+    identity: CellIdentity = {
         "target": cell.target,
         "array": cell.array.name,
         "group": cell.array.group,

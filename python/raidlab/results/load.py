@@ -26,6 +26,7 @@ from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
 from raidlab.reading import json_value, toml
+from raidlab.results.answer import HoldRow
 from raidlab.results.damage import MOST_TABLE_BYTES, check_rows, damaged, first_line, opened_table
 from raidlab.results.facts import Facts, Member, WrongFactError, checked
 from raidlab.results.finish import unfinished_run
@@ -39,14 +40,26 @@ from raidlab.results.migrate import (
     with_nulls,
 )
 from raidlab.results.parts import MOST_FACTS_BYTES, PARTS, json_text
-from raidlab.results.rows import Counts, HoldRow
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
 from raidlab.study.tree import Tree
 
+# The counts of a row by column; None where they were not made.
+Counts = dict[str, int | None]
 # More than anybody reads, and less than fills the memory.
 _MOST_ROWS = 1_000_000
+
+
+def _table(meaning: str) -> cached_property[pl.DataFrame]:
+    """One of a run's tables, as an attribute of its name that is read when it is first asked for."""
+
+    def frame(run: Run) -> pl.DataFrame:
+        return run._frame(str(table.attrname))
+
+    frame.__doc__ = meaning
+    table = cached_property(frame)
+    return table
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,6 @@ class Run:
 
     Attributes
     ----------
-    folder : pathlib.Path
     facts : Facts
         What ``run.json`` says: study text and hash, seed, host, version, command, times.
     identity : tuple of int, optional
@@ -78,65 +90,22 @@ class Run:
         """
         return Directory.open(self.folder, self.identity)
 
-    @cached_property
-    def cells(self) -> pl.DataFrame:
-        """One row a cell."""
-        return self._frame("cells")
-
-    @cached_property
-    def histograms(self) -> pl.DataFrame:
-        """One row a histogram bucket."""
-        return self._frame("histograms")
-
-    @cached_property
-    def members(self) -> pl.DataFrame:
-        """One row a cell and member."""
-        return self._frame("members")
-
-    @cached_property
-    def devices(self) -> pl.DataFrame:
-        """One row a cell and device below its targets, by the kernel's counters."""
-        return self._frame("devices")
-
-    @cached_property
-    def stations(self) -> pl.DataFrame:
-        """One row a cell and station of the simulator."""
-        return self._frame("stations")
-
-    @cached_property
-    def snapshots(self) -> pl.DataFrame:
-        """One row a cell and second of the run's clock."""
-        return self._frame("snapshots")
-
-    @cached_property
-    def snapshot_histograms(self) -> pl.DataFrame:
-        """One row a cell, second and bucket of the response times of that second; live only."""
-        return self._frame("snapshot_histograms")
-
-    @cached_property
-    def holds(self) -> pl.DataFrame:
-        """One row a response-time target and repeat."""
-        return self._frame("holds")
-
-    @cached_property
-    def accesses(self) -> pl.DataFrame:
-        """One row a cell of whole files and name of an access: how many, and how long they took; simulator only."""
-        return self._frame("accesses")
-
-    @cached_property
-    def file_sizes(self) -> pl.DataFrame:
-        """One row a cell of whole files and size of a file: how many were read, and their time; simulator only."""
-        return self._frame("file_sizes")
-
-    @cached_property
-    def streams(self) -> pl.DataFrame:
-        """One row a cell and stream: what it moved, in what time, how often its tape stopped."""
-        return self._frame("streams")
-
-    @cached_property
-    def checks(self) -> pl.DataFrame:
-        """One row a cell and check the engine made itself."""
-        return self._frame("checks")
+    cells = _table("One row a cell.")
+    histograms = _table("One row a histogram bucket.")
+    members = _table("One row a cell and member.")
+    devices = _table("One row a cell and device below its targets, by the kernel's counters.")
+    stations = _table("One row a cell and station of the simulator.")
+    snapshots = _table("One row a cell and second of the run's clock.")
+    snapshot_histograms = _table("One row a cell, second and bucket of the response times of that second; live only.")
+    holds = _table("One row a response-time target and repeat.")
+    accesses = _table(
+        "One row a cell of whole files and name of an access: how many, and how long they took; simulator only."
+    )
+    file_sizes = _table(
+        "One row a cell of whole files and size of a file: how many were read, and their time; simulator only."
+    )
+    streams = _table("One row a cell and stream: what it moved, in what time, how often its tape stopped.")
+    checks = _table("One row a cell and check the engine made itself.")
 
     @cached_property
     def foreign(self) -> tuple[ForeignRow, ...]:
@@ -290,14 +259,6 @@ class Run:
 def load_run(folder: str | Path) -> Run:
     """Open a run folder.
 
-    Parameters
-    ----------
-    folder : str or pathlib.Path
-
-    Returns
-    -------
-    Run
-
     Raises
     ------
     InputError
@@ -366,7 +327,7 @@ class _Stream:
         return self._frame.__arrow_c_stream__(requested_schema)
 
 
-def _shut_in() -> dict[str, Any]:
+def _shut_in() -> dict[str, str | bool | int | float | list[str]]:
     """What DuckDB is started with: a query sees the run's tables, and neither files, network nor a home directory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {

@@ -18,13 +18,7 @@ from raidlab.study import LoadedStudy
 
 
 def run_in_memory(loaded: LoadedStudy, outcomes: Sequence[CellOutcome]) -> Run:
-    """A run of some cells of a study on a modelled target, without a folder.
-
-    Parameters
-    ----------
-    loaded : LoadedStudy
-    outcomes : sequence of CellOutcome
-    """
+    """A run of some cells of a study on a modelled target, without a folder."""
     ranks = Ranks(loaded)
     records = []
     for outcome in outcomes:
@@ -49,6 +43,5 @@ def run_in_memory(loaded: LoadedStudy, outcomes: Sequence[CellOutcome]) -> Run:
         "interrupted_by": None,
         "live_members": [],
         "live_engine": None,
-        "times": begun["times"],
     }
     return Run(Path(), cast(Facts, {**study_facts(loaded), **begun, **ending}), tables=frames(records, []))

@@ -31,7 +31,6 @@ class HoldOutcome:
 
     Attributes
     ----------
-    task : HoldTask
     target_ns : int
         The target in nanoseconds, worked out from the idle response where it is relative.
     answer : dict

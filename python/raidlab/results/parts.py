@@ -46,7 +46,6 @@ class Parts:
 
     Parameters
     ----------
-    file : pathlib.Path
     resumed : bool
         Append to what is there, rather than begin.
 
@@ -131,7 +130,6 @@ def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict
 
     Parameters
     ----------
-    file : pathlib.Path
     is_own : bool
         It was written by this process, and is read however long it is.
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
-from raidlab.results.answer import CellAnswer
+from raidlab.results.answer import CellAnswer, CellIdentity
 from raidlab.results.facts import Facts, Member, Times, UnfinishedFacts
 from raidlab.results.finish import RUN, WRONG_PARTS, ended, known_parts, last_written, wrong_folder
 from raidlab.results.folder import devices_of, study_facts
@@ -52,7 +52,6 @@ class Unfinished:
 
     Attributes
     ----------
-    folder : pathlib.Path
     parts : Parts
         Locked, and open for appending.
     facts : UnfinishedFacts
@@ -249,7 +248,7 @@ def _not_resumable(folder: Path, message: str) -> InputError:
     return InputError.one("--resume", message, value=f"'{folder}'", accepted=accepted)
 
 
-def _name(identity: dict[str, Any]) -> str:
+def _name(identity: CellIdentity) -> str:
     point = LoadPoint(identity["load"], identity["depth"], identity["rate_per_s"])
     return cell_name(identity["target"], identity["array"], identity["workload"], point, identity["repeat"])
 

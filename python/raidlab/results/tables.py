@@ -16,7 +16,7 @@ from typing import Literal
 
 import polars as pl
 
-from raidlab.results.answer import CellRecord, FilesAnswer, HoldRecord, Row, StreamAnswer
+from raidlab.results.answer import CellRecord, HoldRecord, Row, StreamAnswer
 
 SCHEMA_VERSION = 7
 # The columns of a table, in order, and their types.
@@ -60,6 +60,7 @@ SNAPSHOTS: tuple[Literal["time_ns"], Literal["requests"], Literal["bytes"], Lite
     "bytes",
     "response_sum_ns",
 )
+FILE_SIZES: tuple[Literal["size_bytes"], Literal["files"], Literal["time_ns"]] = ("size_bytes", "files", "time_ns")
 DEVICE_COUNTS = ("read_bytes", "write_bytes", "asked_read_bytes", "asked_write_bytes")
 
 CELL_COLUMNS: Columns = {
@@ -116,13 +117,7 @@ STATION_COLUMNS: Columns = {
     "wait_ns": pl.UInt64,
     "servers": pl.UInt32,
 }
-SNAPSHOT_COLUMNS: Columns = {
-    "cell": pl.UInt32,
-    "time_ns": pl.UInt64,
-    "requests": pl.UInt64,
-    "bytes": pl.UInt64,
-    "response_sum_ns": pl.UInt64,
-}
+SNAPSHOT_COLUMNS: Columns = {"cell": pl.UInt32, **dict.fromkeys(SNAPSHOTS, pl.UInt64)}
 SNAPSHOT_HISTOGRAM_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "time_ns": pl.UInt64,
@@ -152,12 +147,7 @@ ACCESS_COLUMNS: Columns = {
     "found": pl.UInt64,
     "mean_ns": pl.Float64,
 }
-FILE_SIZE_COLUMNS: Columns = {
-    "cell": pl.UInt32,
-    "size_bytes": pl.UInt64,
-    "files": pl.UInt64,
-    "time_ns": pl.UInt64,
-}
+FILE_SIZE_COLUMNS: Columns = {"cell": pl.UInt32, **dict.fromkeys(FILE_SIZES, pl.UInt64)}
 STREAM_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "number": pl.UInt32,
@@ -206,7 +196,6 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
     ----------
     cell : int
         Its number in this run.
-    record : CellRecord
     """
     identity, answer = record["identity"], record["answer"]
     hold: Mapping[str, object] = answer.get("hold") or {}
@@ -249,66 +238,24 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         ]
     for stage in STAGES:
         row[f"stage_{stage}"] = stages.get(stage)
-    snapshots = answer.get("snapshots")
-    seconds = () if snapshots is None else zip(*(snapshots[key] for key in SNAPSHOTS), strict=True)
+    snapshots, files = answer.get("snapshots"), answer.get("files")
+    seconds = [] if snapshots is None else zip(*(snapshots[key] for key in SNAPSHOTS), strict=True)
+    sizes = [] if files is None else zip(*(files["sizes"][key] for key in FILE_SIZES), strict=True)
+    devices = spent.get("devices", []) if spent else []
+    # What a table has no column for is left out when its frame is made.
     return {
         "cells": [row],
         "histograms": histograms,
-        "members": [
-            {"cell": cell, "leaf": member["leaf"], **{count: member.get(count) for count in MEMBER_COUNTS}}
-            for member in answer.get("members", [])
-        ],
-        "devices": [
-            {"cell": cell, "device": device["name"]} | {count: device.get(count) for count in DEVICE_COUNTS}
-            for device in (spent.get("devices", []) if spent else [])
-        ],
-        "stations": [
-            {
-                "cell": cell,
-                "station": station["name"],
-                **{key: station.get(key) for key in ("visits", "busy_ns", "wait_ns", "servers")},
-            }
-            for station in answer.get("stations") or []
-        ],
-        "snapshots": [
-            {"cell": cell, "time_ns": time_ns, "requests": requests, "bytes": count, "response_sum_ns": response_sum_ns}
-            for time_ns, requests, count, response_sum_ns in seconds
-        ],
-        **_rows_of_files(cell, answer.get("files")),
-        "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
-        "checks": [
-            {
-                "cell": cell,
-                "check": check["name"],
-                **{key: check.get(key) for key in ("verdict", "evidence", "mend")},
-            }
-            for check in answer.get("checks") or []
-        ],
-    }
-
-
-def _rows_of_files(cell: int, files: FilesAnswer | None) -> Rows:
-    """What whole files asked for, and how long each size took; no rows where requests were issued."""
-    if files is None:
-        return {"accesses": [], "file_sizes": []}
-    sizes = files["sizes"]
-    columns = (sizes["size_bytes"], sizes["files"], sizes["time_ns"])
-    return {
+        "members": [{"cell": cell, **member} for member in answer.get("members", [])],
+        "devices": [{"cell": cell, "device": device["name"], **device} for device in devices],
+        "stations": [{"cell": cell, "station": one["name"], **one} for one in answer.get("stations") or []],
+        "snapshots": [{"cell": cell, **dict(zip(SNAPSHOTS, second, strict=True))} for second in seconds],
         "accesses": [
-            {
-                "cell": cell,
-                "access": access["name"],
-                "count": access["count"],
-                "bytes": access["bytes"],
-                "found": access["found"],
-                "mean_ns": access["mean_ns"],
-            }
-            for access in files["accesses"]
+            {"cell": cell, "access": access["name"], **access} for access in (files["accesses"] if files else [])
         ],
-        "file_sizes": [
-            {"cell": cell, "size_bytes": size, "files": count, "time_ns": time}
-            for size, count, time in zip(*columns, strict=True)
-        ],
+        "file_sizes": [{"cell": cell, **dict(zip(FILE_SIZES, size, strict=True))} for size in sizes],
+        "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
+        "checks": [{"cell": cell, "check": check["name"], **check} for check in answer.get("checks") or []],
     }
 
 
@@ -318,13 +265,10 @@ def _row_of_stream(cell: int, number: int, stream: StreamAnswer) -> Row:
     return {
         "cell": cell,
         "number": number,
+        **stream,
         "stream": stream["name"],
         "source": stream["from"],
         "sink": stream["to"],
-        "bytes": stream["bytes"],
-        "elapsed_ns": stream["elapsed_ns"],
-        "sync_ns": stream["sync_ns"],
-        "bound_by": stream["bound_by"],
         "source_busy_ns": source["busy_ns"],
         "source_stops": source["stops"],
         "sink_busy_ns": sink["busy_ns"],
@@ -339,11 +283,7 @@ def frames(cells: list[CellRecord], holds: list[HoldRecord]) -> dict[str, pl.Dat
         for name, found in rows_of_cell(number, record).items():
             rows[name] += found
     rows["holds"] = [{**record["row"]} for record in sorted(holds, key=lambda record: record["rank"])]
-    tables = {
-        name: pl.DataFrame(rows[name], schema=columns, orient="row", strict=True)
-        for name, columns in TABLES.items()
-        if name != "snapshot_histograms"
-    }
+    tables = {name: pl.DataFrame(rows[name], schema=columns, strict=True) for name, columns in TABLES.items()}
     return tables | {"snapshot_histograms": _snapshot_histograms(cells)}
 
 

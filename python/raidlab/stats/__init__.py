@@ -14,7 +14,7 @@ Invariants:
 
 from raidlab.stats.answer import Answer, Reason
 from raidlab.stats.interval import mean_interval, spread_percent, student
-from raidlab.stats.paired import Difference, compare, compare_all, corrected, differs, ratio_interval
+from raidlab.stats.paired import Difference, compare, corrected, differs, ratio_interval
 from raidlab.stats.replications import LEAST_REPEATS, MOST_REPEATS, mean_so_far, wants_more
 from raidlab.stats.welch import compare_unpaired
 
@@ -25,7 +25,6 @@ __all__ = [
     "Difference",
     "Reason",
     "compare",
-    "compare_all",
     "compare_unpaired",
     "corrected",
     "differs",

@@ -12,7 +12,6 @@ def figure(name: str, value: float | None, answer: Answer) -> Figure:
 
     Parameters
     ----------
-    name : str
     value : float or None
         Of all repeats together.
     answer : Answer

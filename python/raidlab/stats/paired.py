@@ -139,27 +139,6 @@ def compare(own: Sequence[float], other: Sequence[float], confidence: float = CO
     return Difference(ratio, p_of(answer.value, error, len(logs) - 1), error=error, degrees=len(logs) - 1)
 
 
-def compare_all(
-    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], confidence: float = CONFIDENCE
-) -> dict[str, Difference]:
-    """Make several comparisons together, with Holm's correction for their number.
-
-    Parameters
-    ----------
-    pairs : mapping of str to tuple
-        By name, what `compare` takes.
-    confidence : float
-        That none of the differences shown is none, 0 to 1.
-
-    Examples
-    --------
-    >>> found = compare_all({"a": ([2.0, 2.1, 2.2], [1.0, 1.1, 1.0]), "b": ([1.0, 1.2, 1.1], [1.1, 1.0, 1.1])})
-    >>> {name: difference.shown for name, difference in found.items()}
-    {'a': True, 'b': False}
-    """
-    return corrected({name: compare(own, other, confidence) for name, (own, other) in pairs.items()})
-
-
 def corrected(differences: Mapping[str, Difference]) -> dict[str, Difference]:
     """Comparisons made one by one, of one confidence, as made together: Holm's correction for their number."""
     found = dict(differences)

@@ -1,28 +1,24 @@
 """A straight line through points, with intervals of its slope and its intercept.
 
-Invariants:
+Points of one repeat share that repeat's luck: where there are repeats, each gets a line of its own.
 
-- Points of one repeat share that repeat's luck. Where there are repeats, each gets its own line, and the intervals are
-  those of the lines.
-- A line through two points has no interval, and points at one place have no line.
+Invariant: a line through two points has no interval, and points at one place have no line.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raidlab.stats.answer import CONFIDENCE, Answer, Reason
-from raidlab.stats.interval import student
 from raidlab.stats.series import as_array
 from raidlab.stats.special import t_quantile
 
 METHOD = "least squares"
-METHOD_REPEATS = "least squares, a line a repeat"
 
 
 @dataclass(frozen=True)
@@ -103,52 +99,6 @@ def line(x: Sequence[float], y: Sequence[float], confidence: float = CONFIDENCE)
         Answer(intercept, intercept - intercept_half, intercept + intercept_half, confidence, METHOD, n),
         residual,
         1 - float(rest @ rest) / total if total > 0 else None,
-    )
-
-
-def line_through_repeats(
-    x: Sequence[float], repeats: Sequence[Sequence[float]], confidence: float = CONFIDENCE
-) -> Line:
-    """Fit a line to each repeat, and take the mean of the lines.
-
-    Parameters
-    ----------
-    x : sequence of float
-        Shape (n,): the places, the same in every repeat.
-    repeats : sequence of sequence of float
-        Shape (r, n): y at these places, one row a repeat; points of a row may share that repeat's luck.
-    confidence : float
-        Of each interval on its own, 0 to 1.
-
-    Returns
-    -------
-    Line
-        Its answers are refused with `TOO_FEW_SAMPLES` for fewer than two repeats or two places x; ``n`` counts repeats.
-
-    Raises
-    ------
-    ValueError
-        When a repeat has not as many y as there are x.
-
-    Examples
-    --------
-    >>> found = line_through_repeats([1.0, 2.0, 3.0], [[2.0, 4.0, 6.0], [2.5, 4.6, 6.7], [1.5, 3.4, 5.3]])
-    >>> round(found.slope.value, 3), round(found.slope.low, 2), round(found.slope.high, 2)
-    (2.0, 1.75, 2.25)
-    """
-    lines = [line(x, repeat, confidence) for repeat in repeats]
-    slopes = [found.slope.value for found in lines if found.slope.value is not None]
-    intercepts = [found.intercept.value for found in lines if found.intercept.value is not None]
-    if not slopes:
-        sentence = f"{len(lines)} repeats at {len(set(x))} places x have no line."
-        return Line(_none(sentence, len(lines), confidence), _none(sentence, len(lines), confidence), None, None)
-    residuals = [found.residual for found in lines if found.residual is not None]
-    explained = [found.explained for found in lines if found.explained is not None]
-    return Line(
-        replace(student(slopes, confidence), method=METHOD_REPEATS),
-        replace(student(intercepts, confidence), method=METHOD_REPEATS),
-        math.sqrt(math.fsum(one**2 for one in residuals) / len(residuals)) if residuals else None,
-        math.fsum(explained) / len(explained) if explained else None,
     )
 
 

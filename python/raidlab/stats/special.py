@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-_NORMAL = NormalDist()
 _TINY = 1e-300
 _STANDARD_DEVIATIONS = 12.0
 
@@ -31,17 +29,6 @@ def normal_cdf(value: float) -> float:
     0.975
     """
     return 0.5 * math.erfc(-value / math.sqrt(2))
-
-
-def normal_quantile(probability: float) -> float:
-    """The inverse of `normal_cdf`.
-
-    Examples
-    --------
-    >>> round(normal_quantile(0.975), 4)
-    1.96
-    """
-    return _NORMAL.inv_cdf(probability)
 
 
 def beta_cdf(value: float, a: float, b: float) -> float:
@@ -97,7 +84,6 @@ def t_cdf(value: float, degrees: float) -> float:
 
     Parameters
     ----------
-    value : float
     degrees : float
         Degrees of freedom, above 0.
 
@@ -141,7 +127,6 @@ def noncentral_t_cdf(value: float, degrees: float, shift: float) -> float:
 
     Parameters
     ----------
-    value : float
     degrees : float
         Degrees of freedom, above 0.
     shift : float

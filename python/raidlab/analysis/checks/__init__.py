@@ -1,7 +1,7 @@
 """Checks of honesty and fairness, one file a check.
 
 Adding one: a file named after its name with a function ``check(analysis)``, a line in `CHECKS`, a test. One that can
-judge a target without a run also has ``check_target(member)``, one that judges the machine ``check_machine(machine)``.
+judge a target without a run has ``judge(member)``, one that judges the machine ``of_machine(machine, target)``.
 
 Invariants:
 
@@ -65,6 +65,7 @@ from raidlab.analysis.checks.finding import (
     that_concern,
     words_of,
 )
+from raidlab.analysis.checks.members import of_target
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Machine, Member
 
@@ -112,16 +113,7 @@ CHECKS: tuple[Any, ...] = (
 
 
 def run_checks(analysis: Analysis) -> list[Finding]:
-    """Make all checks of a run; the worst first, otherwise in the order of the list.
-
-    Parameters
-    ----------
-    analysis : Analysis
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Make all checks of a run; the worst first, otherwise in the order of the list."""
     return _worst_first([finding for module in CHECKS for finding in module.check(analysis)])
 
 
@@ -142,12 +134,12 @@ def check_targets(members: list[Member], machine: Machine) -> list[Finding]:
     """
     found: list[Finding] = []
     for member in members:
-        asked = [module.check_target for module in CHECKS if hasattr(module, "check_target")]
-        found += _worst_first([finding for check in asked for finding in check(member)])
+        judges = [module for module in CHECKS if hasattr(module, "judge")]
+        found += _worst_first([one for module in judges for one in of_target(module.NAME, member, module.judge)])
     stored = [member for member in members if member.get("disks")]
     of_all = [shared_device.check_together(stored)] if len(stored) > 1 else []
-    asked = [module.check_machine for module in CHECKS if hasattr(module, "check_machine")]
-    return found + _worst_first([*of_all, *(finding for check in asked for finding in check(machine))])
+    of_machine = [module.of_machine(machine, "machine") for module in CHECKS if hasattr(module, "of_machine")]
+    return found + _worst_first(of_all + of_machine)
 
 
 def _worst_first(found: list[Finding]) -> list[Finding]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, of_target, over_members, passed, volume_name, volumes_of
+from raidlab.analysis.checks.members import Judged, over_members, passed, volume_name, volumes_of
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member, Volume
 
@@ -21,11 +21,6 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, judge)
 
 
-def check_target(member: Member) -> Iterator[Finding]:
-    """As it is now."""
-    yield from of_target(NAME, member, judge)
-
-
 def judge(member: Member) -> Judged | None:
     """By the state of every array and volume below the target."""
     volumes = volumes_of(member)
@@ -34,11 +29,9 @@ def judge(member: Member) -> Judged | None:
     bad = [(volume, when) for volume, when in volumes if volume["state"] not in (None, "optimal")]
     wrong = [f"{volume_name(volume)} was{when} {volume['state']}{_missing(volume)}" for volume, when in bad]
     if wrong:
-        return Judged(
-            WARN,
-            f"{'; '.join(dict.fromkeys(wrong))}.",
-            "Measure again when the array is whole, or say with every figure that it was not.",
-        )
+        evidence = f"{'; '.join(dict.fromkeys(wrong))}."
+        mend = "Measure again when the array is whole, or say with every figure that it was not."
+        return Judged(WARN, evidence, mend)
     untold = [
         f"The state of {volume_name(volume)}{when} could not be determined, because "
         f"{volume['unknown'].get('state', 'nothing tells')}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from raidlab.analysis.checks.finding import PASS, UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, moved_below, name_of, of_target, passed, unknown
+from raidlab.analysis.checks.members import Judged, moved_below, name_of, passed, unknown
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.results.facts import Member
 from raidlab.study.units import format_bytes
@@ -53,14 +53,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         evidence = f"No device moved more than {max(share, 0.0):.1%} beyond what was asked of it."
         yield Finding(NAME, "live", PASS, evidence)
         return
-    yield Finding(
-        NAME,
-        "live",
-        WARN,
+    evidence = (
         f"{device} moved {format_bytes(int(more))} more than the {format_bytes(int(asked))} asked of it, while "
-        f"{point.array}, {point.workload}, {point.level} was measured ({over} of {len(found)} readings of its kind).",
-        _MEND,
+        f"{point.array}, {point.workload}, {point.level} was measured ({over} of {len(found)} readings of its kind)."
     )
+    yield Finding(NAME, "live", WARN, evidence, _MEND)
 
 
 def _below(members: list[Member]) -> str | None:
@@ -110,13 +107,8 @@ def _more(analysis: Analysis, point: Point) -> Iterator[tuple[str, tuple[float, 
             yield str(device), (more / max(asked, 1.0), more, asked)
 
 
-def check_target(member: Member) -> Iterator[Finding]:
-    """WARN when a device that should be idle moves more than 1 MiB a second."""
-    yield from of_target(NAME, member, judge)
-
-
 def judge(member: Member) -> Judged | None:
-    """By the devices' counters over a while in which raidlab asks nothing of them."""
+    """WARN when a device that should be idle moves more than 1 MiB a second."""
     watched = member.get("watched")
     if watched is None:
         return None

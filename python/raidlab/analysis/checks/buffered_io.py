@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import PASS, WARN, Finding
 from raidlab.analysis.checks.knobs import is_measurement
-from raidlab.analysis.checks.members import Judged, name_of, of_target, passed
+from raidlab.analysis.checks.members import Judged, name_of, passed
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -25,25 +25,18 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     buffered = ways.count("buffered")
     what = "targets" if is_measurement(analysis) else "members"
     if buffered:
-        yield Finding(
-            NAME,
-            "live",
-            WARN,
+        evidence = (
             f"{buffered} of {len(ways)} {what} are not opened with O_DIRECT: the page cache stands between raidlab and "
-            "the disk.",
-            f"{_MEND}{', and leave out --buffered' if is_measurement(analysis) else ''}.",
+            "the disk."
         )
+        mend = f"{_MEND}{', and leave out --buffered' if is_measurement(analysis) else ''}."
+        yield Finding(NAME, "live", WARN, evidence, mend)
     else:
         yield Finding(NAME, "live", PASS, f"All {len(ways)} {what} are opened with O_DIRECT.")
 
 
-def check_target(member: Member) -> Iterator[Finding]:
-    """WARN when it cannot be opened with O_DIRECT."""
-    yield from of_target(NAME, member, judge)
-
-
 def judge(member: Member) -> Judged | None:
-    """By how the engine opened it."""
+    """WARN when it cannot be opened with O_DIRECT."""
     if member["kind"] not in ("file", "block"):
         return None
     if member["io"] == "buffered":

@@ -27,15 +27,10 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when other programs took over 25 % of the processors, and somebody waited for one 25 % of the time."""
     machine = analysis.run.facts.get("machine")
     if machine is not None and any(point.target == "live" for point in analysis.points):
-        yield judge(machine, "run")
+        yield of_machine(machine, "run")
 
 
-def check_machine(machine: Machine) -> Iterator[Finding]:
-    """Over the time of the other checks."""
-    yield judge(machine, "machine")
-
-
-def judge(machine: Machine, target: str) -> Finding:
+def of_machine(machine: Machine, target: str) -> Finding:
     """By what all programs had used before and after, and by how long anybody waited for a processor."""
     (programs, waited_us, ticks), (programs_after, waited_after, ticks_after) = (
         _used(machine[when]) for when in _MOMENTS

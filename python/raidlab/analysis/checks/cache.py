@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
-from raidlab.analysis.checks.members import Judged, is_stored, merged, moved_below, name_of, of_target, passed, unknown
+from raidlab.analysis.checks.members import Judged, is_stored, merged, moved_below, name_of, passed, unknown
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.results.facts import Member
 from raidlab.study.units import format_bytes
@@ -116,21 +116,15 @@ def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[Judged]:
                 continue
             ratio = point.per_s("all_bytes") / max(other.per_s("all_bytes"), 1.0)
             if ratio > _RANDOM_FASTER:
-                yield Judged(
-                    WARN,
+                evidence = (
                     f"{point.workload} was {ratio:.2f} times as fast as {other.workload} ({point.array}, "
-                    f"{point.level}): random requests are faster than sequential ones only from a cache.",
-                    _MEND,
+                    f"{point.level}): random requests are faster than sequential ones only from a cache."
                 )
-
-
-def check_target(member: Member) -> Iterator[Finding]:
-    """WARN or INVALID by reading again what was read before, watching the counters of the disks below."""
-    yield from of_target(NAME, member, judge)
+                yield Judged(WARN, evidence, _MEND)
 
 
 def judge(member: Member) -> Judged | None:
-    """By what the kernel says, and by reading again where that was tried."""
+    """WARN or INVALID by reading again what was read before, watching the counters of the disks below."""
     if not is_stored(member) or "stack" not in member:
         return None
     name, again = name_of(member), member.get("read_again")
@@ -138,30 +132,25 @@ def judge(member: Member) -> Judged | None:
     if again is not None and again_moved is not None and again_moved < _INVALID_SHARE:
         if _has_holes(member):
             return unknown(f"most of {name} was never stored, and is read from nowhere as if from a cache (see sparse)")
-        return Judged(
-            INVALID,
+        evidence = (
             f"Reading {format_bytes(again['bytes'])} of {name} again moved {again_moved:.0%} of them at "
-            f"{', '.join(again['disks'])}: the rest came from a cache.",
-            _MEND,
+            f"{', '.join(again['disks'])}: the rest came from a cache."
         )
+        return Judged(INVALID, evidence, _MEND)
     if again is not None and again["low"] > _FASTER_AGAIN:
-        return Judged(
-            WARN,
+        evidence = (
             f"Reading {name} again was {again['ratio']:.2f} times as fast as reading it first ({again['low']:.2f} to "
-            f"{again['high']:.2f} at 95 %, {again['pairs']} parts of {format_bytes(again['part_bytes'])}).",
-            _MEND,
+            f"{again['high']:.2f} at 95 %, {again['pairs']} parts of {format_bytes(again['part_bytes'])})."
         )
+        return Judged(WARN, evidence, _MEND)
     for layer in member["stack"]:
         if layer.get("through_page_cache") and not in_memory(member):
             return Judged(
                 WARN, f"{layer['name']} below {name} reads and writes its file through the page cache.", _MEND
             )
     if in_memory(member):
-        return Judged(
-            WARN,
-            f"{name} lies in memory ({', '.join(member['disks'])}): no disk answers.",
-            "Name a target that lies on a disk.",
-        )
+        evidence = f"{name} lies in memory ({', '.join(member['disks'])}): no disk answers."
+        return Judged(WARN, evidence, "Name a target that lies on a disk.")
     if again is None:
         return passed(f"Nothing below {name} is known to cache what O_DIRECT passes by.")
     moved = "" if again_moved is None else f", and {again_moved:.0%} of it moved at the disks"

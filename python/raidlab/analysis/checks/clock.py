@@ -33,16 +33,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         for point in analysis.points
         if point.target == "live" and (value := point.response.percentile_ns(50)) is not None
     ]
-    yield judge(machine, "run", fastest_ns=min(medians, default=None))
+    yield of_machine(machine, "run", fastest_ns=min(medians, default=None))
 
 
-def check_machine(machine: Machine) -> Iterator[Finding]:
-    """The source and the resolution, as they are now."""
-    yield judge(machine, "machine")
-
-
-def judge(machine: Machine, target: str, *, fastest_ns: float | None = None) -> Finding:
-    """By the facts before and after."""
+def of_machine(machine: Machine, target: str, *, fastest_ns: float | None = None) -> Finding:
+    """By the clock source, its resolution, and how far three clocks went between before and after."""
     before, after = machine["before"]["clock"], machine["after"]["clock"]
     source = after["source"]
     if source is None:

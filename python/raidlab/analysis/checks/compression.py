@@ -14,7 +14,6 @@ from raidlab.analysis.checks.members import (
     content_of,
     is_stored,
     name_of,
-    of_target,
     over_members,
     passed,
     reads_and_writes,
@@ -38,11 +37,6 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     measure = analysis.run.facts.get("measure")
     share = measure["drive"]["compressible_percent"] if measure is not None and writes else 0
     yield from over_members(NAME, analysis, lambda member: judge(member, reads=reads, written_percent=share))
-
-
-def check_target(member: Member) -> Iterator[Finding]:
-    """As for a run that reads, and by a pair of writes where the target may be written."""
-    yield from of_target(NAME, member, judge)
 
 
 def judge(member: Member, *, reads: bool = True, written_percent: int = 0) -> Judged | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.engine import summed_up
 from raidlab.analysis.checks.finding import INVALID, UNKNOWN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, of_target, passed, unknown
+from raidlab.analysis.checks.members import Judged, name_of, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -29,13 +29,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from summed_up(analysis, {NAME})
 
 
-def check_target(member: Member) -> Iterator[Finding]:
-    """INVALID when a block read twice came back otherwise."""
-    yield from of_target(NAME, member, judge)
-
-
 def judge(member: Member) -> Judged | None:
-    """By blocks that were read twice."""
+    """INVALID when a block read twice came back otherwise."""
     twice = member.get("read_twice")
     if twice is None:
         return None

@@ -25,10 +25,10 @@ _PLACELESS = ("fixed", "empirical", "random")
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when a workload touched less than five tenths of the span."""
     workloads = {workload.name: workload for workload in analysis.run.study.workload}
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         if not _has_places(analysis, target):
             continue
-        points = [point for point in analysis.points if point.target == target and point.is_swept]
+        points = analysis.swept(target)
         touched = [
             (parts, point) for point in points if (parts := tenths(point, workloads[point.workload])) is not None
         ]
@@ -42,21 +42,18 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             continue
         told = f"{fewest} tenth{'' if fewest == 1 else 's'}"
         share = point.total("all_bytes") / len(point.rows) / max(int(point.rows[0]["user_bytes"]), 1)
-        yield Finding(
-            NAME,
-            target,
-            WARN,
+        evidence = (
             f"{few} of {len(touched)} points touched less than {_LEAST_PARTS} tenths of the span; {point.workload} "
-            f"({point.array}, {point.level}) moved {_percent(share)} of it a run and touched {told}.",
-            knob(
-                analysis,
-                f"Raise measure of [{target}], or scan in several streams (address = {{ kind = 'sequential', "
-                "streams = 10 }), which begin all over the span.",
-                f"Raise quick.measure of [{target}], leave out --quick, or scan in several streams.",
-                "Raise --runtime, measure several --span, or scan in several streams "
-                "(--address sequential:streams=10).",
-            ),
+            f"({point.array}, {point.level}) moved {_percent(share)} of it a run and touched {told}."
         )
+        mend = knob(
+            analysis,
+            f"Raise measure of [{target}], or scan in several streams (address = {{ kind = 'sequential', "
+            "streams = 10 }), which begin all over the span.",
+            f"Raise quick.measure of [{target}], leave out --quick, or scan in several streams.",
+            "Raise --runtime, measure several --span, or scan in several streams (--address sequential:streams=10).",
+        )
+        yield Finding(NAME, target, WARN, evidence, mend)
 
 
 def _has_places(analysis: Analysis, target: str) -> bool:

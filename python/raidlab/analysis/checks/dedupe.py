@@ -14,7 +14,6 @@ from raidlab.analysis.checks.members import (
     content_of,
     is_stored,
     name_of,
-    of_target,
     over_members,
     passed,
     reads_and_writes,
@@ -34,11 +33,6 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, lambda member: judge(member, reads=reads))
 
 
-def check_target(member: Member) -> Iterator[Finding]:
-    """As for a run that reads, and by pairs of writes where raidlab made the file."""
-    yield from of_target(NAME, member, judge)
-
-
 def judge(member: Member, *, reads: bool = True) -> Judged | None:
     """By what the kernel says of the target, what a sample of it holds, and pairs of writes if there were any."""
     if not is_stored(member) or "stack" not in member:
@@ -48,12 +42,11 @@ def judge(member: Member, *, reads: bool = True) -> Judged | None:
         return Judged(WARN, f"{who} stores equal blocks once.", _MEND)
     pair = member.get("repeated_pair")
     if pair is not None and pair["low"] > _FASTER:
-        return Judged(
-            WARN,
+        evidence = (
             f"{name} wrote repeated data {pair['ratio']:.2f} times as fast as data without repetition "
-            f"({pair['low']:.2f} to {pair['high']:.2f} at 95 %, {pair['pairs']} pairs): something below deduplicates.",
-            _MEND,
+            f"({pair['low']:.2f} to {pair['high']:.2f} at 95 %, {pair['pairs']} pairs): something below deduplicates."
         )
+        return Judged(WARN, evidence, _MEND)
     content = content_of(member)
     blocks, repeated = content["blocks"], content.get("repeated", 0)
     if reads and blocks and repeated > _FEW_SHARE * blocks:

@@ -18,7 +18,7 @@ NAME = "equal_capacity"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """INVALID when a table's arrays differ in what it says they share."""
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         for compare in analysis.run.study.compare:
             rows = [
                 point.rows[0] for point in analysis.points if point.target == target and point.group == compare.group
@@ -29,14 +29,12 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             sizes = [int(row[key]) for row in rows]
             difference = difference_of(compare, sizes)
             if difference is not None:
-                yield Finding(
-                    NAME,
-                    target,
-                    INVALID,
-                    f"{difference[0].upper()}{difference[1:]}.",
+                evidence = f"{difference[0].upper()}{difference[1:]}."
+                mend = (
                     f"Change the trees of group '{compare.group}', or say equal = "
-                    f'"{"members" if key == "user_bytes" else "user_capacity"}".',
+                    f'"{"members" if key == "user_bytes" else "user_capacity"}".'
                 )
+                yield Finding(NAME, target, INVALID, evidence, mend)
             else:
                 largest = max(sizes)
                 same = f"{format_bytes(largest)} of user capacity" if key == "user_bytes" else f"{largest} members"

@@ -28,7 +28,6 @@ class Finding:
     ----------
     check : str
         The check's name, which is its file's.
-    target : str
     verdict : str
         ``PASS``, ``UNKNOWN``, ``WARN`` or ``INVALID``.
     evidence : str
@@ -56,7 +55,6 @@ def that_concern(findings: Iterable[Finding], targets: set[str], *, among: Itera
 
     Parameters
     ----------
-    findings : iterable of Finding
     targets : set of str
         Those that matter.
     among : iterable of str

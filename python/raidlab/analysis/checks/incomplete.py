@@ -26,10 +26,5 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     whole = cells.filter(~cells["interrupted"]).height
     cut = ", and what one measured that was cut short" if whole < cells.height else ""
     reason = f": {facts['failure']}" if facts["failure"] else ""
-    yield Finding(
-        NAME,
-        "run",
-        WARN,
-        f"The {ended_words(facts['status'])}{reason}; of the cells, the {whole} run until then are shown{cut}.",
-        "Go on with raidlab run --resume, or run it again.",
-    )
+    evidence = f"The {ended_words(facts['status'])}{reason}; of the cells, the {whole} run until then are shown{cut}."
+    yield Finding(NAME, "run", WARN, evidence, "Go on with raidlab run --resume, or run it again.")

@@ -39,10 +39,6 @@ class JudgedRun(Run):
 def load_run(folder: str | Path) -> JudgedRun:
     """Open a run folder.
 
-    Parameters
-    ----------
-    folder : str or pathlib.Path
-
     Returns
     -------
     JudgedRun

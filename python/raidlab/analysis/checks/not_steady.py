@@ -31,7 +31,7 @@ _MOST_SPARSE = 10
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when five equal parts of a cell differ by more than the steady state allows, and by more than chance."""
     seconds_of = analysis.run.snapshots.partition_by("cell", as_dict=True)
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         # The depth of a held percentile is meant to move.
         points = [point for point in analysis.points if point.target == target and point.load != "hold"]
         judged = [found for point in points for found in _judged(point, seconds_of)]
@@ -45,30 +45,26 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         ]
         if unsteady:
             state, point = max(unsteady, key=lambda pair: pair[0].range_percent or 0.0)
-            yield Finding(
-                NAME,
-                target,
-                WARN,
+            evidence = (
                 f"{len(unsteady)} of {len(judged)} cells of {_LEAST_SECONDS} s or more are not steady; for one, "
                 f"{point.array}, {point.workload}, {point.level}: five equal parts range over "
                 f"{state.range_percent:.0f} % of their mean (at most {MOST_RANGE_PERCENT:g}), their line climbs or "
-                f"falls by {state.slope_percent:.0f} % (at most {MOST_SLOPE_PERCENT:g}).",
-                knob(
-                    analysis,
-                    f"Raise warmup of [{target}] in the study.",
-                    f"Raise quick.warmup of [{target}] in the study, or leave out --quick.",
-                    "Raise --warmup, or --runtime until the rate settles.",
-                ),
+                f"falls by {state.slope_percent:.0f} % (at most {MOST_SLOPE_PERCENT:g})."
             )
+            mend = knob(
+                analysis,
+                f"Raise warmup of [{target}] in the study.",
+                f"Raise quick.warmup of [{target}] in the study, or leave out --quick.",
+                "Raise --warmup, or --runtime until the rate settles.",
+            )
+            yield Finding(NAME, target, WARN, evidence, mend)
             continue
         widest = max(state.range_percent or 0.0 for _, state, _ in judged)
-        yield Finding(
-            NAME,
-            target,
-            PASS,
+        evidence = (
             f"All {len(judged)} cells of {_LEAST_SECONDS} s or more are steady: five equal parts of one range over at "
-            f"most {widest:.1f} % of their mean, or differ by no more than chance.",
+            f"most {widest:.1f} % of their mean, or differ by no more than chance."
         )
+        yield Finding(NAME, target, PASS, evidence)
 
 
 def _judged(

@@ -21,10 +21,10 @@ _SMALL_PERCENT = 2.0
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when throughput rises or falls with the order of repeats, by 2 % or more and beyond chance."""
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         if target not in ON_THE_CLOCK:
             continue
-        points = [point for point in analysis.points if point.target == target and point.is_swept]
+        points = analysis.swept(target)
         groups = []
         for point in points:
             rows = sorted((row for row in point.rows if row["elapsed_ns"]), key=lambda row: int(row["order"]))

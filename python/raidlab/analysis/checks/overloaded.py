@@ -16,7 +16,7 @@ NAME = "overloaded"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when an array serves less than 95 % of the rate offered."""
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         points = [point for point in analysis.points if point.target == target and point.load == "open"]
         behind = [point for point in points if not point.keeps_up]
         if not points:
@@ -25,11 +25,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             yield Finding(NAME, target, PASS, f"All {len(points)} open-loop points keep up with the rate offered.")
             continue
         worst = min(behind, key=lambda point: point.per_s("all_requests") / point.rate_per_s)
-        yield Finding(
-            NAME,
-            target,
-            WARN,
+        evidence = (
             f"{len(behind)} of {len(points)} open-loop points do not keep up; {worst.array}, {worst.workload}, serves "
-            f"{worst.per_s('all_requests'):.3g} of {worst.rate_per_s:g} requests/s offered.",
-            "Read no response times there; offer less.",
+            f"{worst.per_s('all_requests'):.3g} of {worst.rate_per_s:g} requests/s offered."
         )
+        yield Finding(NAME, target, WARN, evidence, "Read no response times there; offer less.")

@@ -38,11 +38,9 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         else "is 0"
     )
     why = f" {answer.sentence}" if answer.sentence else ""
-    yield Finding(
-        NAME,
-        "live",
-        WARN,
+    evidence = (
         f"{len(wide)} of {len(points)} throughputs are less precise than the ±{asked:g} % asked for; that of "
-        f"{point.array}, {point.level}, {reached} after {len(point.rows)} repeats.{why}",
-        "Measure longer with --runtime, keep other work off the machine, or ask for less.",
+        f"{point.array}, {point.level}, {reached} after {len(point.rows)} repeats.{why}"
     )
+    mend = "Measure longer with --runtime, keep other work off the machine, or ask for less."
+    yield Finding(NAME, "live", WARN, evidence, mend)

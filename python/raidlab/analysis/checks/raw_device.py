@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, of_target, over_members, passed, unknown
+from raidlab.analysis.checks.members import Judged, name_of, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -20,20 +20,10 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when a raw device holds a file system, or when some targets are raw devices and others files."""
     kinds = {member["kind"] for member in analysis.run.live_members()}
     if {"block", "file"} <= kinds:
-        yield Finding(
-            NAME,
-            "live",
-            WARN,
-            "Some targets are raw devices and others files: between them stands a file system, not only a disk.",
-            "Measure all as files (name directories) or all as devices.",
-        )
+        evidence = "Some targets are raw devices and others files: between them stands a file system, not only a disk."
+        yield Finding(NAME, "live", WARN, evidence, "Measure all as files (name directories) or all as devices.")
         return
     yield from over_members(NAME, analysis, judge)
-
-
-def check_target(member: Member) -> Iterator[Finding]:
-    """As for a run."""
-    yield from of_target(NAME, member, judge)
 
 
 def judge(member: Member) -> Judged | None:
@@ -49,10 +39,10 @@ def judge(member: Member) -> Judged | None:
     if "unknown" in signature:
         return unknown(f"what stands on {name} is not known ({signature['unknown']})")
     if signature["kind"] is not None and signature.get("usage") == "filesystem":
-        return Judged(
-            WARN,
-            f"{name} holds {signature['kind']}, and was measured below it: programs are served by the file system.",
-            "Mount it and name the mount point (raidlab makes a file there), or say 'raw device' with the figure.",
+        evidence = (
+            f"{name} holds {signature['kind']}, and was measured below it: programs are served by the file system."
         )
+        mend = "Mount it and name the mount point (raidlab makes a file there), or say 'raw device' with the figure."
+        return Judged(WARN, evidence, mend)
     what = f"holds {signature['kind']}" if signature["kind"] else "holds no file system"
     return passed(f"{name} {what} and is measured as a raw device: figures of a file system on it will differ.")

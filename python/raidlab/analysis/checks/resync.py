@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, of_target, over_members, passed, volume_name, volumes_of
+from raidlab.analysis.checks.members import Judged, over_members, passed, volume_name, volumes_of
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -19,11 +19,6 @@ NAME = "resync"
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when an array or volume of the kernel's was busy with itself before or after."""
     yield from over_members(NAME, analysis, judge)
-
-
-def check_target(member: Member) -> Iterator[Finding]:
-    """As it is now."""
-    yield from of_target(NAME, member, judge)
 
 
 def judge(member: Member) -> Judged | None:
@@ -41,11 +36,9 @@ def judge(member: Member) -> Judged | None:
             done = "" if share is None else f" ({share:.0%} done)"
             busy.append(f"{name} was{when} busy with {volume['activity']}{done}")
     if busy:
-        return Judged(
-            WARN,
-            f"{'; '.join(dict.fromkeys(busy))}.",
-            "Wait until it is done (cat /proc/mdstat, btrfs balance status, zpool status), and measure again.",
-        )
+        evidence = f"{'; '.join(dict.fromkeys(busy))}."
+        mend = "Wait until it is done (cat /proc/mdstat, btrfs balance status, zpool status), and measure again."
+        return Judged(WARN, evidence, mend)
     names = sorted({volume_name(volume) for volume, _ in volumes})
     if untold:
         return Judged(

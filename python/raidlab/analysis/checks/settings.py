@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, of_target, over_members, passed, unknown
+from raidlab.analysis.checks.members import Judged, name_of, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -19,11 +19,6 @@ NAME = "settings"
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN for settings of queues, arrays and mounts below a target that are not the kernel's defaults."""
     yield from over_members(NAME, analysis, judge)
-
-
-def check_target(member: Member) -> Iterator[Finding]:
-    """As they are now."""
-    yield from of_target(NAME, member, judge)
 
 
 def judge(member: Member) -> Judged | None:

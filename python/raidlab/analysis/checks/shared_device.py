@@ -42,13 +42,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             "use the simulated half to judge separate disks.",
         )
     elif len(disks) < len(members):
-        yield Finding(
-            NAME,
-            "live",
-            WARN,
-            f"{len(members)} members lie on {len(disks)} physical devices ({', '.join(disks)}): some share one.",
-            "Give one directory or device of its own for each member.",
-        )
+        evidence = f"{len(members)} members lie on {len(disks)} physical devices ({', '.join(disks)}): some share one."
+        yield Finding(NAME, "live", WARN, evidence, "Give one directory or device of its own for each member.")
     else:
         yield Finding(NAME, "live", PASS, f"Each of the {len(members)} members has a physical device of its own.")
 
@@ -58,13 +53,8 @@ def _in_memory(analysis: Analysis, count: int, of: int) -> Finding:
     which = f"All {of} {what} are" if count == of else f"{count} of {of} {what} are"
     if of == 1:
         which = "The only target is" if is_measurement(analysis) else "The only member is"
-    return Finding(
-        NAME,
-        "live",
-        WARN,
-        f"{which} in memory: the live figures are the cost of raidlab and of the kernel, not of disks.",
-        "Name a directory or devices to measure storage.",
-    )
+    evidence = f"{which} in memory: the live figures are the cost of raidlab and of the kernel, not of disks."
+    return Finding(NAME, "live", WARN, evidence, "Name a directory or devices to measure storage.")
 
 
 def _targets(analysis: Analysis) -> Iterator[Finding]:
@@ -81,23 +71,19 @@ def _targets(analysis: Analysis) -> Iterator[Finding]:
             arrays = arrays or subject["engine"] != "direct"
             sharing.append(f"{len(members)} of {subject['name']} lie on {', '.join(disks)}")
     if sharing and arrays:
-        yield Finding(
-            NAME,
-            "live",
-            WARN,
+        evidence = (
             f"Members of an array share physical devices, so that more of them bring no more speed: "
-            f"{'; '.join(sharing)}.",
-            "Name a directory or device of its own for each member: TREE@PLACE,PLACE,...",
+            f"{'; '.join(sharing)}."
         )
+        mend = "Name a directory or device of its own for each member: TREE@PLACE,PLACE,..."
+        yield Finding(NAME, "live", WARN, evidence, mend)
     elif sharing:
-        yield Finding(
-            NAME,
-            "live",
-            WARN,
+        evidence = (
             f"Targets that are measured at once share physical devices and so each other's throughput: "
-            f"{'; '.join(sharing)}.",
-            "Measure them one after the other with --each, or give targets on separate disks.",
+            f"{'; '.join(sharing)}."
         )
+        mend = "Measure them one after the other with --each, or give targets on separate disks."
+        yield Finding(NAME, "live", WARN, evidence, mend)
     else:
         yield Finding(NAME, "live", PASS, "No two targets that are measured at once lie on one physical device.")
 

@@ -25,13 +25,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     if (low, high) == (0, 100):
         yield Finding(NAME, "live", PASS, "Requests went to the whole of each target.")
         return
-    yield Finding(
-        NAME,
-        "live",
-        WARN,
-        f"Requests went to {low:g} to {high:g} % of each target only: a short stroke.",
-        "Say so wherever you give the figure, or leave out --span.",
-    )
+    evidence = f"Requests went to {low:g} to {high:g} % of each target only: a short stroke."
+    yield Finding(NAME, "live", WARN, evidence, "Say so wherever you give the figure, or leave out --span.")
 
 
 def _of_study(analysis: Analysis) -> Iterator[Finding]:

@@ -19,22 +19,18 @@ _LARGE_SPREAD_PERCENT = 20.0
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN for targets on the real clock that were run once; say how far repeats lie apart otherwise."""
-    for target in dict.fromkeys(point.target for point in analysis.points):
-        points = [point for point in analysis.points if point.target == target and point.is_swept]
+    for target in analysis.targets:
+        points = analysis.swept(target)
         repeats = min((len(point.rows) for point in points), default=0)
         if repeats == 1 and target in ON_THE_CLOCK:
-            yield Finding(
-                NAME,
-                target,
-                WARN,
-                "Each cell was run once: nothing shows how much a repeat would differ.",
-                knob(
-                    analysis,
-                    f"Raise {target}.repeats.",
-                    f"Leave out --quick, or raise {target}.quick.repeats.",
-                    "Raise --repeats.",
-                ),
+            evidence = "Each cell was run once: nothing shows how much a repeat would differ."
+            mend = knob(
+                analysis,
+                f"Raise {target}.repeats.",
+                f"Leave out --quick, or raise {target}.quick.repeats.",
+                "Raise --repeats.",
             )
+            yield Finding(NAME, target, WARN, evidence, mend)
         elif repeats > 1:
             spreads = sorted(spread_percent(point.each_per_s("all_bytes")) or 0.0 for point in points)
             median, worst = spreads[len(spreads) // 2], spreads[-1]

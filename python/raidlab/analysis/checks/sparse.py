@@ -13,7 +13,6 @@ from raidlab.analysis.checks.members import (
     Judged,
     content_of,
     name_of,
-    of_target,
     over_members,
     passed,
     reads_and_writes,
@@ -33,11 +32,6 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when a file or device below a target is not stored in full; INVALID when half is missing and it is read."""
     reads, _ = reads_and_writes(analysis)
     yield from over_members(NAME, analysis, lambda member: judge(member, reads=reads))
-
-
-def check_target(member: Member) -> Iterator[Finding]:
-    """As for a run that reads."""
-    yield from of_target(NAME, member, judge)
 
 
 def judge(member: Member, *, reads: bool = True) -> Judged | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, of_target, over_members, passed
+from raidlab.analysis.checks.members import Judged, name_of, over_members, passed
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member, Volume
 from raidlab.study.check import stripes_in
@@ -27,11 +27,6 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, lambda member: judge(member, above=_above(member, stripes)))
 
 
-def check_target(member: Member) -> Iterator[Finding]:
-    """As it lies now; of a TREE@PLACE, under that tree."""
-    yield from of_target(NAME, member, lambda facts: judge(facts, above=facts.get("striped_by")))
-
-
 def _above(member: Member, stripes: list[str]) -> str | None:
     """The array of the run that stripes over a member; the members of a study serve all of its arrays."""
     subject = member.get("subject")
@@ -39,7 +34,8 @@ def _above(member: Member, stripes: list[str]) -> str | None:
 
 
 def judge(member: Member, *, above: str | None = None) -> Judged | None:
-    """By the levels of the kernel's volumes below, and the array above if there is one."""
+    """By the levels of the kernel's volumes below, and the array above if there is one: that of a TREE@PLACE too."""
+    above = above or member.get("striped_by")
     volumes = member.get("volumes")
     if volumes is None or (not volumes and above is None):
         return None

@@ -56,22 +56,20 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(NAME, "live", PASS, f"Nothing completed {told}; no closed loop hides stalls.")
         return
     worst, point = max(found, key=lambda entry: entry[0].reckoned_ns / max(entry[0].closed_ns, 1))
-    yield Finding(
-        NAME,
-        "live",
-        WARN,
+    evidence = (
         f"In {len(found)} of {len(known)} closed loops the device stalled; for one, {point.array}, {point.workload}, "
         f"{point.level}: {worst.count} times nothing completed for long, {worst.share:.0%} of the time, up to "
         f"{format_time_ns(worst.longest_ns)}. The p{PERCENTILE} of the closed loop is "
         f"{format_time_ns(worst.closed_ns)}; one in a hundred arrivals at any moment would have waited "
-        f"{format_time_ns(round(worst.reckoned_ns))} or more (reckoned from the stalls, without a queue behind them).",
-        knob(
-            analysis,
-            "Measure with an open loop (open of [load] in the study): its percentiles count stalls as they are met.",
-            "Measure with an open loop (open of [load] in the study): its percentiles count stalls as they are met.",
-            "Measure with an open loop (--rate): its percentiles count stalls as they are met.",
-        ),
+        f"{format_time_ns(round(worst.reckoned_ns))} or more (reckoned from the stalls, without a queue behind them)."
     )
+    mend = knob(
+        analysis,
+        "Measure with an open loop (open of [load] in the study): its percentiles count stalls as they are met.",
+        "Measure with an open loop (open of [load] in the study): its percentiles count stalls as they are met.",
+        "Measure with an open loop (--rate): its percentiles count stalls as they are met.",
+    )
+    yield Finding(NAME, "live", WARN, evidence, mend)
 
 
 def stalled_of(point: Point) -> Stalled | None:

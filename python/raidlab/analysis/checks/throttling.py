@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import INVALID, PASS, UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, of_target, over_members, passed, unknown
+from raidlab.analysis.checks.members import Judged, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Machine, Member
 
@@ -31,16 +31,6 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     machine = analysis.run.facts.get("machine")
     if machine is not None:
         yield of_machine(machine, "run")
-
-
-def check_target(member: Member) -> Iterator[Finding]:
-    """The limits of devices, as they are now."""
-    yield from of_target(NAME, member, judge)
-
-
-def check_machine(machine: Machine) -> Iterator[Finding]:
-    """The processors, over the time of the other checks."""
-    yield of_machine(machine, "machine")
 
 
 def _rates(analysis: Analysis) -> dict[str, float]:

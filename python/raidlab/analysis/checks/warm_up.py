@@ -23,20 +23,16 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     unsettled = [pilot for pilot in pilots if not pilot["settled"]]
     if unsettled:
         first = unsettled[0]
-        yield Finding(
-            NAME,
-            "live",
-            WARN,
+        evidence = (
             f"{len(unsettled)} of {len(pilots)} pilots had not settled; for one, {first['subject']}, {first['load']}: "
-            f"{first['sentence']}.",
-            "Measure longer with --runtime, or give a --warmup that is known to be long enough.",
+            f"{first['sentence']}."
         )
+        mend = "Measure longer with --runtime, or give a --warmup that is known to be long enough."
+        yield Finding(NAME, "live", WARN, evidence, mend)
         return
     longest = max(pilots, key=lambda pilot: pilot["warmup_ns"])
-    yield Finding(
-        NAME,
-        "live",
-        PASS,
+    evidence = (
         f"Every pilot settled; the longest warm-up is {format_time_ns(longest['warmup_ns'])} ({longest['subject']}, "
-        f"{longest['load']}): {longest['sentence']}.",
+        f"{longest['load']}): {longest['sentence']}."
     )
+    yield Finding(NAME, "live", PASS, evidence)

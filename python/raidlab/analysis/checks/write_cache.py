@@ -14,7 +14,6 @@ from raidlab.analysis.checks.members import (
     Judged,
     is_stored,
     name_of,
-    of_target,
     over_members,
     passed,
     reads_and_writes,
@@ -38,13 +37,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield from over_members(NAME, analysis, judge)
 
 
-def check_target(member: Member) -> Iterator[Finding]:
-    """As for a run that writes; WARN where a disk that turns flushes scattered blocks in under 1 ms."""
-    yield from of_target(NAME, member, judge)
-
-
 def judge(member: Member) -> Judged | None:
-    """By what the devices say of themselves, and by the time of a flush where that was tried."""
+    """By what the devices say of themselves; WARN where a disk that turns flushes scattered blocks in under 1 ms."""
     if not is_stored(member) or "stack" not in member or in_memory(member):
         return None
     name, flushed = name_of(member), member.get("flushed")

@@ -23,10 +23,10 @@ _LEAST_A_TENTH = 5
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when a size is missing in more than a tenth of what files cover, or that is less than half of the volume."""
-    yield from over_members(NAME, analysis, judge)
+    yield from over_members(NAME, analysis, spread)
 
 
-def judge(member: Member) -> Judged | None:
+def spread(member: Member) -> Judged | None:
     """By the extents of the files that were made, as the file system tells them."""
     known: list[tuple[FileSet, Placement]] = []
     untold: list[str] = []

@@ -65,12 +65,7 @@ METRICS: tuple[Metric, ...] = (
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything worked out from a run, each thing once.
-
-    Attributes
-    ----------
-    run : Run
-    """
+    """Everything worked out from a run, each thing once."""
 
     run: Run
 
@@ -78,6 +73,27 @@ class Analysis:
     def points(self) -> list[Point]:
         """All points, in the order of the run's cells."""
         return points_of(self.run)
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """The targets of its points."""
+        return list(dict.fromkeys(point.target for point in self.points))
+
+    def swept(
+        self, target: str, workload: str | None = None, *, array: str | None = None, group: str | None = None
+    ) -> list[Point]:
+        """The points of a target whose load the study lists; of one workload, array or group where they are named."""
+        wanted = (workload, array, group)
+        return [
+            point
+            for point in self.points
+            if point.is_swept
+            and point.target == target
+            and all(
+                name in (None, own)
+                for name, own in zip(wanted, (point.workload, point.array, point.group), strict=True)
+            )
+        ]
 
     @cached_property
     def values(self) -> dict[int, dict[str, float | None]]:

@@ -19,7 +19,6 @@ class AccessRow:
 
     Attributes
     ----------
-    target, workload, access : str
     a_file, found : float
         How often for a file; how often it was found in memory instead.
     kib : float

@@ -30,7 +30,6 @@ def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]
 
     Parameters
     ----------
-    a, b : Point
     with_capacity : bool
         Whether another user capacity is a reason.
     """
@@ -56,7 +55,6 @@ def notes_of(a: Run, b: Run, targets: tuple[set[str], set[str]]) -> Iterator[str
 
     Parameters
     ----------
-    a, b : Run
     targets : tuple of set of str
         Those of A and of B that are compared.
     """

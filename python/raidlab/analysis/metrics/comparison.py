@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from raidlab.analysis.metrics.point import Point
 from raidlab.analysis.metrics.relative_throughput_percent import share_basis
 from raidlab.results import Run
-from raidlab.results.rows import HoldRow
+from raidlab.results.answer import HoldRow
 from raidlab.stats import ratio_interval
 from raidlab.study.schema import Compare
 
@@ -33,11 +33,8 @@ class Held:
 
     Attributes
     ----------
-    percentile : float
-    target_ms : float
     throughput_mb_s : float or None
         None where even one request at a time exceeds the target.
-    depth : float or None
     relative_percent : float or None
         Against the reference array at the same target, on the basis the study names.
     bound : str or None
@@ -70,7 +67,6 @@ class Row:
 
     Attributes
     ----------
-    array : str
     point : Point
         Its point at the load of the comparison.
     values : dict
@@ -107,8 +103,6 @@ def comparisons_of(run: Run, points: list[Point], values: dict[int, dict[str, fl
 
     Parameters
     ----------
-    run : Run
-    points : list of Point
     values : dict
         The metrics of each point, by the point's position in ``points``.
     """

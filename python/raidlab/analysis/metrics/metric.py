@@ -34,3 +34,7 @@ class Metric:
     unit: str
     meaning: str
     compute: Callable[[Point, Point | None], float | None]
+
+    def each(self, point: Point) -> list[float | None]:
+        """The number for each repeat of a point alone."""
+        return [self.compute(repeat, None) for repeat in point.repeats]

@@ -10,7 +10,7 @@ Invariants:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,8 +35,6 @@ class Point:
 
     Attributes
     ----------
-    run : Run
-    target, array, group, workload : str
     load : str
         ``closed``, ``open``, ``trace`` (by a trace's time stamps) or ``hold``.
     depth : int
@@ -61,6 +59,11 @@ class Point:
     def cells(self) -> list[int]:
         """The numbers of its cells."""
         return [int(row["cell"]) for row in self.rows]
+
+    @property
+    def repeats(self) -> list[Point]:
+        """Each of its repeats as a point by itself."""
+        return [replace(self, rows=(row,)) for row in self.rows]
 
     @property
     def level(self) -> str:
@@ -144,11 +147,11 @@ class Point:
         mean_bytes = self.total("all_bytes") / max(self.total("all_requests"), 1)
         return 2 * len(self.rows) * (self.weighted_mean("depth_mean") or 0.0) * mean_bytes
 
-    def weighted_mean(self, column: str) -> float | None:
+    def weighted_mean(self, column: str, *, weight: str = "all_requests") -> float | None:
         """The mean of a column over all requests of all repeats; None where it was not recorded."""
-        known = [(row[column], row["all_requests"]) for row in self.rows if row[column] is not None]
-        weight = sum(count for _, count in known)
-        return sum(value * count for value, count in known) / weight if weight else None
+        known = [(row[column], row[weight]) for row in self.rows if row[column] is not None]
+        total = sum(count for _, count in known)
+        return sum(value * count for value, count in known) / total if total else None
 
     @cached_property
     def response(self) -> Histogram:

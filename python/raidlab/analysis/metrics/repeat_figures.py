@@ -1,4 +1,4 @@
-"""Figures of single repeats, which comparisons are made of, and of all repeats together.
+"""Figures of a point that comparisons are made of, of all its repeats together and of each by itself.
 
 Invariants:
 
@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from raidlab.analysis.metrics.point import Point
 
 NS_PER_MS = 1e6
-# Of one repeat, given its cells' rows, and of all repeats, given all of them.
-Compute = Callable[[Point, list[dict[str, Any]], str], float | None]
 
 
 @dataclass(frozen=True)
@@ -32,33 +29,23 @@ class RepeatFigure:
     is_rate : bool
         Whether it is a rate, which in an open loop is that of the offer and compares nothing.
     compute : callable
-        ``compute(point, rows, operation)`` of some of the point's rows; None where there is none.
+        ``compute(point, operation)``; None, or 0, where there is none.
     """
 
     kind: str
     title: str
     is_rate: bool
-    compute: Compute
+    compute: Callable[[Point, str], float | None]
 
 
-def _per_s(column: str, scale: float) -> Compute:
-    def compute(_point: Point, rows: list[dict[str, Any]], operation: str) -> float | None:
-        elapsed_ns = sum(row["elapsed_ns"] for row in rows)
-        return sum(row[f"{operation}_{column}"] for row in rows) * scale / elapsed_ns if elapsed_ns else None
-
-    return compute
-
-
-def _mean_ms(_point: Point, rows: list[dict[str, Any]], operation: str) -> float | None:
-    known = [row for row in rows if row[f"{operation}_response_mean_ns"] is not None]
-    weight = sum(row[f"{operation}_requests"] for row in known)
-    total = sum(row[f"{operation}_response_mean_ns"] * row[f"{operation}_requests"] for row in known)
-    return total / weight / NS_PER_MS if weight else None
+def _mean_ms(point: Point, operation: str) -> float | None:
+    mean_ns = point.weighted_mean(f"{operation}_response_mean_ns", weight=f"{operation}_requests")
+    return None if mean_ns is None else mean_ns / NS_PER_MS
 
 
 def _percentile(percentile: float) -> RepeatFigure:
-    def compute(point: Point, rows: list[dict[str, Any]], operation: str) -> float | None:
-        value_ns = point.run.histogram([int(row["cell"]) for row in rows], operation).percentile_ns(percentile)
+    def compute(point: Point, operation: str) -> float | None:
+        value_ns = point.run.histogram(point.cells, operation).percentile_ns(percentile)
         return None if value_ns is None else value_ns / NS_PER_MS
 
     kind = f"response_time_ms_p{percentile:g}".replace(".", "_")
@@ -68,8 +55,8 @@ def _percentile(percentile: float) -> RepeatFigure:
 REPEAT_FIGURES = {
     figure.kind: figure
     for figure in (
-        RepeatFigure("throughput_mb_s", "throughput, MB/s", True, _per_s("bytes", 1e3)),
-        RepeatFigure("iops", "requests a second", True, _per_s("requests", 1e9)),
+        RepeatFigure("throughput_mb_s", "throughput, MB/s", True, lambda point, way: point.per_s(f"{way}_bytes") / 1e6),
+        RepeatFigure("iops", "requests a second", True, lambda point, way: point.per_s(f"{way}_requests")),
         RepeatFigure("response_time_ms_mean", "mean response time, ms", False, _mean_ms),
         *(_percentile(percentile) for percentile in (50, 90, 99, 99.9)),
     )

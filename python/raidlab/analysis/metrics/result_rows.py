@@ -86,7 +86,6 @@ def times_of(each: Sequence[Histogram], means: Sequence[float | None], weights: 
 
     Parameters
     ----------
-    each : sequence of Histogram
     means : sequence of float or None
         In nanoseconds, exact; None of a repeat without requests.
     weights : sequence of int

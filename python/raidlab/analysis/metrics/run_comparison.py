@@ -17,8 +17,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import polars as pl
-
 from raidlab.analysis.metrics.comparable import notes_of, refusals
 from raidlab.analysis.metrics.point import Point, points_of
 from raidlab.analysis.metrics.relative_throughput_percent import share_basis
@@ -49,17 +47,14 @@ class Compared:
 
     Attributes
     ----------
-    a, b : Point
     level : str
         The load, in words.
     operation : str
         ``read`` or ``write``, or ``all`` where the two are not told apart.
-    figure : RepeatFigure
     merged : tuple of float
         A's and B's with all repeats added up to one, as a run's own tables have them, on the basis asked for.
     each : tuple of dict
         A's and B's, by repeat.
-    is_paired : bool
     difference : Difference
         B against A.
     """
@@ -109,9 +104,6 @@ class RunComparison:
 
     Attributes
     ----------
-    a, b : Side
-    rows : list of Compared
-    refused : list of Refused
     notes : list of str
         What whoever reads the rows should know.
     per : str
@@ -268,8 +260,8 @@ def _compared(a: Point, b: Point, operation: str, figure: RepeatFigure, per: str
     merged, each = [], []
     for point in (a, b):
         basis = share_basis(point, per) if figure.is_rate else 1.0
-        merged.append((figure.compute(point, list(point.rows), operation) or 0.0) / basis)
-        own = {int(row["repeat"]): figure.compute(point, [row], operation) for row in point.rows}
+        merged.append((figure.compute(point, operation) or 0.0) / basis)
+        own = {int(one.rows[0]["repeat"]): figure.compute(one, operation) for one in point.repeats}
         each.append({repeat: value / basis for repeat, value in own.items() if value})
     if all(merged) and all(each):
         yield _set_against(a, b, a.level, operation, figure, (merged[0], merged[1]), (each[0], each[1]))
@@ -301,11 +293,7 @@ def _mean_of(each: dict[int, float]) -> float:
 def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Compared]:
     """Throughput at an equal percentile of response time, where both searched for the same."""
     found = [
-        point.run.holds.filter(
-            (pl.col("target") == point.target)
-            & (pl.col("array") == point.array)
-            & (pl.col("workload") == point.workload)
-        ).to_dicts()
+        [row for row in point.run.hold_rows(point.target, point.workload) if row["array"] == point.array]
         for point in (a, b)
     ]
     if not all(found):

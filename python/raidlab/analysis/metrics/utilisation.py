@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from raidlab.analysis.metrics.point import Point
-from raidlab.results.rows import Counts
+from raidlab.results.load import Counts
 
 MEMBERS = "members"
 SLOTS = "members: command slots"
@@ -53,12 +53,7 @@ class Part:
 
 
 def parts_of(point: Point) -> list[Part]:
-    """The parts of the data path of a simulated point, the busiest first; empty where nothing tells.
-
-    Parameters
-    ----------
-    point : Point
-    """
+    """The parts of the data path of a simulated point, the busiest first; empty where nothing tells."""
     run, elapsed_ns = point.run, point.total("elapsed_ns")
     if not elapsed_ns:
         return []

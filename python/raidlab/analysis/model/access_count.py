@@ -23,15 +23,10 @@ def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
 
     Parameters
     ----------
-    tree : Tree
     size_bytes : int
         The size of the request, which begins on a chunk (and, when it is that large, on a stripe).
     write : bool
         Whether it writes; a partial stripe is written with the fewest accesses.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
@@ -86,7 +81,6 @@ def throughput_per_member_percent(tree: Tree, size_bytes: int, read_share: float
 
     Parameters
     ----------
-    tree : dict
     size_bytes : int
         The (mean) size of requests.
     read_share : float

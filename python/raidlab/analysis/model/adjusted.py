@@ -20,11 +20,12 @@ from the first sector read to the last one written.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 from raidlab.analysis.model import cells
 from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.results.answer import CellAnswer
 from raidlab.study.tree import Tree
 
 _REVOLUTION_MS, _TURNAROUND_MS = 10.0, 1.0
@@ -77,14 +78,9 @@ def percent(
     return 100 * access / (read_share * read + (1 - read_share) * write)
 
 
-def _by_disk_time(access_ms: float) -> Callable[[dict[str, Any]], float]:
+def _by_disk_time(access_ms: float, answer: CellAnswer) -> float:
     """The same of an answer: the time of an access over what its members were busy for a request."""
-
-    def observe(answer: dict[str, Any]) -> float:
-        busy_ns = sum(float(member["busy_ns"]) for member in answer["members"])
-        return 100 * access_ms * 1e6 * float(answer["all"]["requests"]) / busy_ns
-
-    return observe
+    return 100 * access_ms * 1e6 * answer["all"]["requests"] / cells.busy_ns(answer)
 
 
 def _cases() -> Iterator[Case]:
@@ -126,7 +122,7 @@ def _cases() -> Iterator[Case]:
                 }
                 label = f"{name}, {sectors} sectors, {reads:.0%} reads"
                 cell |= {"pair_pricing": "prepaid", "policy": nearest}
-                yield Case(label, parameters, cell, _by_disk_time(access_ms))
+                yield Case(label, parameters, cell, partial(_by_disk_time, access_ms))
 
 
 FORMS = (

@@ -5,8 +5,8 @@ Invariant: nothing here runs; a cell is the dictionary that the engine takes.
 
 from __future__ import annotations
 
-from typing import Any
-
+from raidlab.results.answer import CellAnswer
+from raidlab.study.cell import Opaque
 from raidlab.study.tree import Tree
 
 SECTOR_BYTES = 512
@@ -15,31 +15,31 @@ FLASH_PAGE_BYTES = 4096
 MEMBER: Tree = {"kind": "independent", "children": [{"kind": "member"}]}
 
 
-def fixed(service_us: float) -> dict[str, Any]:
+def fixed(service_us: float) -> Opaque:
     """A disk that serves one access at a time, each in the same time."""
     return {"kind": "fixed", "capacity_bytes": DISK_BYTES, "read_us": service_us, "write_us": service_us}
 
 
-def exponential(mean_us: float) -> dict[str, Any]:
+def exponential(mean_us: float) -> Opaque:
     """A disk whose service times are exponential."""
     return _drawn({"kind": "exponential", "mean_us": mean_us})
 
 
-def erlang(mean_us: float, stages: int) -> dict[str, Any]:
+def erlang(mean_us: float, stages: int) -> Opaque:
     """A disk whose service times vary less: a squared coefficient of variation of one over the stages."""
     return _drawn({"kind": "erlang", "mean_us": mean_us, "stages": stages})
 
 
-def hyperexponential(mean_us: float, cv2: float) -> dict[str, Any]:
+def hyperexponential(mean_us: float, cv2: float) -> Opaque:
     """A disk whose service times vary more: a squared coefficient of variation above 1."""
     return _drawn({"kind": "h2", "mean_us": mean_us, "cv2": cv2})
 
 
-def _drawn(times: dict[str, Any]) -> dict[str, Any]:
+def _drawn(times: Opaque) -> Opaque:
     return {"kind": "random", "capacity_bytes": DISK_BYTES, "read": times, "write": times}
 
 
-def disk(revolution_ms: float, seek_ms: tuple[float, float, float], turnaround_ms: float) -> dict[str, Any]:
+def disk(revolution_ms: float, seek_ms: tuple[float, float, float], turnaround_ms: float) -> Opaque:
     """A disk of equal tracks of 128 sectors whose seeks grow in proportion to the distance: shortest, mean, longest."""
     least, mean, most = seek_ms
     return {
@@ -52,7 +52,7 @@ def disk(revolution_ms: float, seek_ms: tuple[float, float, float], turnaround_m
     }
 
 
-def flash(pages_per_block: int, blocks: int, spare_percent: float, victim: str) -> dict[str, Any]:
+def flash(pages_per_block: int, blocks: int, spare_percent: float, victim: str) -> Opaque:
     """A flash drive of one die in its steady state, whose data fill so many blocks."""
     return {
         "kind": "ssd",
@@ -80,15 +80,15 @@ def stripe(members: int, chunk_bytes: int = 65536) -> Tree:
 
 
 def cell(
-    device: dict[str, Any],
+    device: Opaque,
     tree: Tree,
-    load: dict[str, Any],
+    load: Opaque,
     *,
     size_bytes: int = 4096,
     read_fraction: float = 1.0,
     requests: int = 200_000,
     seed: int = 1,
-) -> dict[str, Any]:
+) -> Opaque:
     """A cell of aligned requests of one size at uniformly drawn places."""
     return {
         "engine": "sim",
@@ -107,34 +107,40 @@ def cell(
     }
 
 
-def poisson(rate_per_s: float) -> dict[str, Any]:
+def poisson(rate_per_s: float) -> Opaque:
     """An open loop."""
     return {"kind": "open", "arrival": {"kind": "poisson", "rate_per_s": rate_per_s}}
 
 
-def closed(depth: int) -> dict[str, Any]:
+def closed(depth: int) -> Opaque:
     """A closed loop."""
     return {"kind": "closed", "depth": depth}
 
 
-def mean_response_us(answer: dict[str, Any]) -> float:
+def mean_response_us(answer: CellAnswer) -> float:
     """The mean response time of a cell."""
-    return float(answer["all"]["response_mean_ns"]) / 1e3
+    return answer["all"]["response_mean_ns"] / 1e3
 
 
-def requests_per_s(answer: dict[str, Any]) -> float:
+def requests_per_s(answer: CellAnswer) -> float:
     """The throughput of a cell."""
-    return float(answer["all"]["requests"]) / (float(answer["elapsed_ns"]) / 1e9)
+    return answer["all"]["requests"] / (answer["elapsed_ns"] / 1e9)
 
 
-def write_amplification(answer: dict[str, Any]) -> float:
+def write_amplification(answer: CellAnswer) -> float:
     """Bytes that flash drives programmed over bytes that they were given."""
-    parts = ("flash_host_bytes", "flash_moved_bytes", "flash_padded_bytes")
-    programmed = sum(float(member[part]) for member in answer["members"] for part in parts)
-    return programmed / sum(float(member["write_bytes"]) for member in answer["members"])
+    programmed = sum(
+        member["flash_host_bytes"] + member["flash_moved_bytes"] + member["flash_padded_bytes"]
+        for member in answer["members"]
+    )
+    return programmed / sum(member["write_bytes"] for member in answer["members"])
 
 
-def mean_utilisation(answer: dict[str, Any]) -> float:
+def mean_utilisation(answer: CellAnswer) -> float:
     """Busy time of the members over the time they had."""
-    busy = [float(member["busy_ns"]) for member in answer["members"]]
-    return sum(busy) / (len(busy) * float(answer["elapsed_ns"]))
+    return busy_ns(answer) / (len(answer["members"]) * answer["elapsed_ns"])
+
+
+def busy_ns(answer: CellAnswer) -> int:
+    """For how long all modelled members together were busy."""
+    return sum(member["busy_ns"] or 0 for member in answer["members"])

@@ -10,8 +10,10 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+
+from raidlab.results.answer import CellAnswer
+from raidlab.study.cell import Opaque
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,6 @@ class Parameter:
     ----------
     name : str
         With its unit at the end.
-    meaning : str
     default : float or None
         None where it must be given.
     """
@@ -38,7 +39,6 @@ class Case:
 
     Attributes
     ----------
-    label : str
     parameters : dict
         Of the form.
     cell : dict
@@ -49,13 +49,8 @@ class Case:
 
     label: str
     parameters: dict[str, float]
-    cell: dict[str, Any]
-    observe: Callable[[dict[str, Any]], float]
-
-
-def no_cases() -> Iterable[Case]:
-    """For a form that states a rule rather than a figure the simulator could give."""
-    return ()
+    cell: Opaque
+    observe: Callable[[CellAnswer], float]
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,6 @@ class Form:
         Paper and section.
     applies : str
         Where it may be used, in a sentence.
-    parameters : tuple of Parameter
     compute : callable
         Takes the parameters by name, gives the value. Raises ValueError with a sentence outside its range.
     cases : callable
@@ -88,7 +82,7 @@ class Form:
     applies: str
     parameters: tuple[Parameter, ...]
     compute: Callable[..., float]
-    cases: Callable[[], Iterable[Case]] = field(default=no_cases)
+    cases: Callable[[], Iterable[Case]] = tuple
 
     def value(self, **given: float) -> float:
         """The form's value.

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.model import cells
 from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.study.cell import Opaque
 
 _RATE = Parameter("rate_per_s", "arrivals a second")
 _SERVICE = Parameter("service_us", "mean service time")
@@ -82,7 +83,7 @@ def m_m_c_response_us(rate_per_s: float, service_us: float, servers: float) -> f
     return service_us * (1 + waits / (count * (1 - rho)))
 
 
-def _single(kind: str, device: dict[str, object], service_us: float, cv2: float = 1.0) -> Iterator[Case]:
+def _single(kind: str, device: Opaque, service_us: float, cv2: float = 1.0) -> Iterator[Case]:
     for rho in _LOADS:
         rate = rho * 1e6 / service_us
         # The error of a mean grows as the load nears 1, and with the variation: so must the number of requests.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
-from raidlab.published.compare.evaluate import CLAIMS, Evaluation, checked
+from raidlab.published.compare.evaluate import CLAIMS, Evaluation
 from raidlab.published.compare.row import MISS_PERCENT, MISS_POINTS, Published, Row, error_of
 from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
 from raidlab.published.quantities import Source
@@ -95,7 +95,7 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
         mapping, Source(analysis, target, mapping.published), fitted_to | follows if is_model else set()
     )
     rows = list(evaluation.rows()) if is_published else []
-    for name in dict.fromkeys(point.target for point in analysis.points):
+    for name in analysis.targets:
         rows += conclusions_on(mapping, Source(analysis, name, mapping.published))
     return Comparison(rows, parameters, target, frozenset(follows), _fitted_of_device(analysis, target))
 
@@ -108,7 +108,7 @@ def _fitted_of_device(analysis: Analysis, target: str) -> tuple[str, ...]:
 
 def target_of(analysis: Analysis, mapping: Mapping) -> str:
     """The target of a run that is compared: that of the study's own hardware if it is there, else the first."""
-    targets = list(dict.fromkeys(point.target for point in analysis.points))
+    targets = analysis.targets
     wanted = mapping.quantities.target
     return wanted if wanted in targets or not targets else targets[0]
 
@@ -134,7 +134,6 @@ __all__ = [
     "Evaluation",
     "Published",
     "Row",
-    "checked",
     "compare_run",
     "error_of",
     "errors_of",

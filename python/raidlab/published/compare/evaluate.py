@@ -9,14 +9,12 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-
-from pydantic import ValidationError
 
 from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, Row, Verdict, error_of
-from raidlab.published.quantities import KINDS, NotThereError, Reading, Source
+from raidlab.published.quantities import KINDS, Reading, Source, read_measure
+from raidlab.published.quantities.kind import repeats_of
 from raidlab.stats import mean_interval
 from raidlab.study.expression import Expression, Operand, read
 from raidlab.study.mapping import ClaimQuantity, Derived, Measures, Order, TableColumns, operands_of
@@ -34,8 +32,6 @@ class Evaluation:
 
     Parameters
     ----------
-    mapping : Mapping
-    source : Source
     fitted_to : set of str
         Ids and tables to which parameters of this hardware were fitted, and what follows from those.
     """
@@ -162,23 +158,9 @@ class Evaluation:
             error=distance,
         )
 
-    def reading(self, measure: Mapping[str, Any]) -> Reading | None:
-        """A measure's number.
-
-        Raises
-        ------
-        NotThereError
-            When it names what is not there, or its keys are not those of its kind.
-        """
-        keys = dict(measure)
-        kind = KINDS.get(keys.pop("kind", ""))
-        if kind is None:
-            raise NotThereError(f"a measure's kind is {measure.get('kind')!r}; accepted: {', '.join(KINDS)}")
-        return kind.read(checked(kind.kind, keys), self.source)
-
-    def kind_of(self, row: Row, measures: list[dict[str, Any]]) -> Kind:
+    def kind_of(self, row: Row, measures: Iterable[Mapping[str, object]]) -> Kind:
         """Whether a row was computed, fitted, predicted or measured."""
-        if not any(KINDS[measure["kind"]].is_run for measure in measures):
+        if not any(KINDS[str(measure["kind"])].is_run for measure in measures):
             return ARITHMETIC
         if row.id in self.fitted_to or row.table in self.fitted_to:
             return FITTED
@@ -199,7 +181,7 @@ class Known(dict[str, Operand]):
 
     def __missing__(self, name: str) -> float:
         if name not in self.readings:
-            reading = self._evaluation.reading(self._measures[name])
+            reading = read_measure(self._measures[name], self._evaluation.source)
             if reading is None:
                 raise NoReadingError(name)
             self.readings[name] = reading
@@ -211,23 +193,7 @@ class Known(dict[str, Operand]):
 
     def repeats(self) -> list[dict[str, Operand]]:
         """What stands behind the names in each repeat; empty where not every reading that varies has as many."""
-        counts = {len(reading.each) for reading in self.readings.values() if reading.each}
-        if len(counts) != 1:
-            return []
-        return [
-            self._operands
-            | {name: reading.each[index] if reading.each else reading.value for name, reading in self.readings.items()}
-            for index in range(counts.pop())
-        ]
-
-
-def checked(kind: str, keys: Mapping[str, Any]) -> Any:
-    """The keys of a measure, checked by its kind; NotThereError with a sentence."""
-    try:
-        return KINDS[kind].check(keys)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise NotThereError(f"{kind}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        return [{**self._operands, **each} for each in repeats_of(self.readings)]
 
 
 def _published(claim: Claim, mapped: ClaimQuantity) -> Published:

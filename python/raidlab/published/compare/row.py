@@ -31,7 +31,6 @@ class Published:
     ----------
     value, low, high : str
         As printed; a range has no value, and one end may be open.
-    unit : str
     """
 
     value: str
@@ -84,8 +83,6 @@ class Row:
         The claim's id, or table, keys and column.
     quantity : str
         The expression.
-    published : Published
-    verdict : str
     value : float or None
         What the run gives.
     low, high : float or None
@@ -96,7 +93,6 @@ class Row:
         ``fitted``, ``predicted``, ``measured`` or ``arithmetic``.
     table : str
         The group that it is summed up with.
-    note : str
     """
 
     figure: str

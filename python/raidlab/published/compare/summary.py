@@ -43,8 +43,6 @@ class Errors:
     ----------
     table, kind, unit : str
         Whose; the unit is ``%`` or ``pt``.
-    count : int
-    median, largest : float
     worst : str
         The id of the largest.
     """

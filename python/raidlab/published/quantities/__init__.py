@@ -8,6 +8,11 @@ Invariants:
 - A kind reads a run and never measures.
 """
 
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from raidlab.errors import InputError
 from raidlab.published.quantities import (
     access_count,
     device,
@@ -29,7 +34,8 @@ from raidlab.published.quantities import (
     tree,
     where,
 )
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source, WrongKeyError
+from raidlab.study.words import Table
 
 _ROOMS = (
     metric,
@@ -54,4 +60,65 @@ _ROOMS = (
 )
 KINDS: dict[str, Kind] = {room.KIND.kind: room.KIND for room in _ROOMS}
 
-__all__ = ["KINDS", "Kind", "Need", "NotThereError", "Reading", "Source"]
+
+def checked_measure(measure: Mapping[str, object]) -> tuple[Kind, Table]:
+    """The kind of a measure, and its keys as that kind knows them.
+
+    Raises
+    ------
+    NotThereError
+        When there is no such kind, or the keys are not its own.
+    """
+    keys = dict(measure)
+    kind = KINDS.get(str(keys.pop("kind", "")))
+    if kind is None:
+        raise NotThereError(f"a measure's kind is {measure.get('kind')!r}; accepted: {', '.join(KINDS)}")
+    try:
+        return kind, kind.keys.model_validate(keys)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise WrongKeyError(kind.kind, ".".join(map(str, first["loc"])), first["msg"]) from None
+
+
+def read_measure(measure: Mapping[str, object], source: Source) -> Reading | None:
+    """A measure's number; None where the run does not tell.
+
+    Raises
+    ------
+    NotThereError
+        When it names what is not there, or its keys are not those of its kind.
+    """
+    kind, keys = checked_measure(measure)
+    return kind.read(keys, source)
+
+
+def read_planned(place: str, measure: Mapping[str, object], source: Source) -> Reading | None:
+    """The number of a measure that stands in a file of the user's; None also where what it names is not there.
+
+    Raises
+    ------
+    InputError
+        With its place in the file, when its kind is none or its keys are not those of its kind.
+    """
+    if str(measure.get("kind", "")) not in KINDS:
+        wrong, accepted = "is no kind of measure", ", ".join(KINDS)
+        raise InputError.one(place, wrong, value=f"'{measure.get('kind')}'", accepted=accepted)
+    try:
+        return read_measure(measure, source)
+    except WrongKeyError as error:
+        raise InputError.one(f"{place}.{error.key}", error.message) from None
+    except NotThereError:
+        return None
+
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "Need",
+    "NotThereError",
+    "Reading",
+    "Source",
+    "checked_measure",
+    "read_measure",
+    "read_planned",
+]

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from raidlab.analysis.model import throughput_per_member_percent
-from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
-from raidlab.study.words import Name, Table
+from raidlab.published.quantities.kind import Kind, NotThereError, PointKeys, Reading, Source
 
 
-class Keys(Table):
-    """What a measure of this kind says."""
-
-    array: Name
-    """Which array."""
-    workload: Name
-    """Which workload; of drawn sizes the mean counts."""
+class Keys(PointKeys):
+    """What a measure of this kind says; of drawn sizes the mean counts."""
 
 
 def read(keys: Keys, source: Source) -> Reading | None:
@@ -31,4 +25,4 @@ def read(keys: Keys, source: Source) -> Reading | None:
         raise NotThereError(str(error)) from None
 
 
-KIND = Kind(kind="access_count", title="the simple access-count model", keys=Keys, is_run=False, read=read)
+KIND = Kind("access_count", "the simple access-count model", Keys, read, is_run=False)

@@ -37,4 +37,4 @@ def read(keys: Keys, source: Source) -> Reading | None:
     return Reading(float(found))
 
 
-KIND = Kind(kind="device", title="a parameter of the device", keys=Keys, is_run=False, read=read)
+KIND = Kind("device", "a parameter of the device", Keys, read, is_run=False)

@@ -11,22 +11,17 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
-from raidlab.published.quantities.kind import Kind, Need, Reading, Source
+from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source
 from raidlab.published.quantities.metric import AtDepth, chosen, needs_at
 from raidlab.stats.regression import line
 from raidlab.study import Study
-from raidlab.study.words import Name, Table
 
 
-class Keys(Table):
-    """What a measure of this kind says."""
+class Keys(PointKeys):
+    """What a measure of this kind says; the workload is one of whole files whose sizes are a table."""
 
     of: Literal["positioning_ms", "rate_mb_s", "r_squared"]
     """Which number of the line; MB = 10^6 bytes."""
-    array: Name
-    """Which array."""
-    workload: Name
-    """Which workload, of whole files whose sizes are a table."""
     readers: Annotated[int, Field(ge=1)] = 1
     """How many read."""
 
@@ -64,11 +59,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return needs_at({keys.array}, keys.workload, AtDepth(depth=keys.readers), study)
 
 
-KIND = Kind(
-    kind="file_size_line",
-    title="a line through retrieval time over the size of files",
-    keys=Keys,
-    is_run=True,
-    read=read,
-    needs=needs,
-)
+KIND = Kind("file_size_line", "a line through retrieval time over the size of files", Keys, read, needs)

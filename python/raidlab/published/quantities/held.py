@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import Literal
 
 from raidlab.analysis.metrics import Point
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.published.quantities.kind import Kind, Need, NotThereError, PointKeys, Reading, Source
 from raidlab.published.quantities.metric import chosen, needs_at, reading_of
-from raidlab.results.rows import HoldRow
+from raidlab.results.answer import HoldRow
 from raidlab.study import Study
 from raidlab.study.expand import load_of
-from raidlab.study.words import Name, Table
 from raidlab.study.workload import Hold, IdleMultiple
 
 
-class Keys(Table):
+class Keys(PointKeys):
     """What a measure of this kind says."""
 
     of: Literal["target_ms", "depth", "throughput_mb_s", "throughput_per_disk_mb_s"]
     """Which number; a target that is a multiple of an idle response is worked out from that response."""
-    array: Name
-    """Which array."""
-    workload: Name
-    """Which workload."""
 
 
 def read(keys: Keys, source: Source) -> Reading | None:
@@ -80,4 +75,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return needs_at({hold.target.of}, keys.workload, "idle", study)
 
 
-KIND = Kind(kind="held", title="what is held at a response-time target", keys=Keys, is_run=True, read=read, needs=needs)
+KIND = Kind("held", "what is held at a response-time target", Keys, read, needs)

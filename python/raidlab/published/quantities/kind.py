@@ -16,14 +16,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from raidlab.analysis.metrics import Analysis, Point
+from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
 from raidlab.results import Run
 from raidlab.study import LoadPoint, Study
-from raidlab.study.words import Table
+from raidlab.study.words import Name, Table
+
+_METRICS = {metric.kind: metric for metric in METRICS}
 
 
 class NotThereError(ValueError):
     """A measure names what the study or the run does not have."""
+
+
+class WrongKeyError(NotThereError):
+    """The keys of a measure are not those of its kind."""
+
+    def __init__(self, kind: str, key: str, message: str) -> None:
+        super().__init__(f"{kind}: {key}: {message}")
+        self.key, self.message = key, message
+
+
+class PointKeys(Table):
+    """What a measure says that speaks of one array under one workload."""
+
+    array: Name
+    """Which array."""
+    workload: Name
+    """Which workload."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +77,6 @@ class Source:
 
     Attributes
     ----------
-    analysis : Analysis
     target : str
         The target of the run.
     published : pathlib.Path
@@ -98,6 +116,39 @@ class Source:
         return self.points.get((array, workload), [])
 
 
+def metric_named(kind: str) -> Metric:
+    """A metric.
+
+    Raises
+    ------
+    NotThereError
+        When there is none of that name.
+    """
+    if kind not in _METRICS:
+        raise NotThereError(f"there is no metric '{kind}'")
+    return _METRICS[kind]
+
+
+def over_repeats(points: Sequence[Point], take: Callable[[Sequence[Point]], float | None]) -> Reading | None:
+    """A number of some points, of all repeats together and of each alone; None where there is no such number."""
+    value = take(points)
+    if value is None:
+        return None
+    repeats = min(len(point.rows) for point in points)
+    return Reading.over(value, [take([point.repeats[index] for point in points]) for index in range(repeats)])
+
+
+def repeats_of(readings: Mapping[str, Reading]) -> list[dict[str, float]]:
+    """What readings are in each repeat; empty where not every one of them that varies has as many repeats."""
+    counts = {len(reading.each) for reading in readings.values() if reading.each}
+    if len(counts) != 1:
+        return []
+    return [
+        {name: reading.each[index] if reading.each else reading.value for name, reading in readings.items()}
+        for index in range(counts.pop())
+    ]
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of quantity.
@@ -110,21 +161,17 @@ class Kind:
         What it takes, in a few words.
     keys : type
         What may be written beside ``kind``.
-    is_run : bool
-        Whether its value comes from what was simulated or measured.
     read : callable
         ``read(keys, source)``.
     needs : callable
         ``needs(keys, study)``: the cells it reads; None where that is only known once they have been run.
+    is_run : bool
+        Whether its value comes from what was simulated or measured.
     """
 
     kind: str
     title: str
     keys: type[Table]
-    is_run: bool
     read: Callable[[Any, Source], Reading | None]
     needs: Callable[[Any, Study], set[Need] | None] = lambda _keys, _study: set()
-
-    def check(self, keys: Mapping[str, Any]) -> Table:
-        """The keys of one measure, checked."""
-        return self.keys.model_validate(keys)
+    is_run: bool = True

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raidlab.analysis.metrics import METRICS, Metric, Point
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.analysis.metrics import Metric, Point
+from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source, metric_named, over_repeats
 from raidlab.study import LoadPoint, Study
 from raidlab.study.expand import load_of, load_points
 from raidlab.study.words import Name, Table
-
-_METRICS: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
 
 class AtDepth(Table):
@@ -33,15 +31,11 @@ class AtPercentile(Table):
 At = Literal["idle", "maximum", "heaviest", "target"] | AtDepth | AtPercentile
 
 
-class Keys(Table):
+class Keys(PointKeys):
     """What a measure of this kind says."""
 
     metric: str
     """Which metric."""
-    array: Name
-    """Which array."""
-    workload: Name
-    """Which workload."""
     reference: Name | None = None
     """The array it is compared with, for metrics that compare."""
     at: At = "maximum"
@@ -51,9 +45,7 @@ class Keys(Table):
 
 def read(keys: Keys, source: Source) -> Reading | None:
     """The metric, over all repeats and for each."""
-    if keys.metric not in _METRICS:
-        raise NotThereError(f"there is no metric '{keys.metric}'")
-    metric = _METRICS[keys.metric]
+    metric = metric_named(keys.metric)
     return read_at(keys.array, keys.workload, keys.at, source, lambda point: _computed(metric, keys, point, source))
 
 
@@ -81,21 +73,13 @@ def chosen(points: list[Point], at: At) -> Point | None:
 
 def reading_of(point: Point, take: Callable[[Point], float | None]) -> Reading | None:
     """A number of a point, and of each of its repeats alone."""
-    value = take(point)
-    if value is None:
-        return None
-    each = [take(replace(point, rows=(row,))) for row in point.rows]
-    return Reading.over(value, each)
+    return over_repeats([point], lambda points: take(points[0]))
 
 
 def _at_target(
     array: str, workload: str, points: list[Point], source: Source, take: Callable[[Point], float | None]
 ) -> Reading | None:
-    holds = [
-        row
-        for row in source.run.holds.iter_rows(named=True)
-        if (row["target"], row["array"], row["workload"]) == (source.target, array, workload)
-    ]
+    holds = [row for row in source.run.hold_rows(source.target, workload) if row["array"] == array]
     depths = [row["depth"] for row in holds if row["depth"] is not None]
     closed = sorted((point for point in points if point.load == "closed"), key=lambda point: point.depth)
     if not depths or len(depths) != len(holds) or not closed:
@@ -113,12 +97,11 @@ def _at_target(
 def _at_percentile(points: list[Point], at: AtPercentile, take: Callable[[Point], float | None]) -> Reading | None:
     """Between the two neighbours of the sweep that enclose the percentile; None beyond its ends."""
     swept = sorted((point for point in points if point.is_swept and point.load == "closed"), key=lambda one: one.depth)
-    times = [(point.response.percentile_ns(at.percentile) or 0) / 1e6 for point in swept]
-    for index in range(len(swept) - 1):
-        if times[index] <= at.ms <= times[index + 1]:
-            first, last = reading_of(swept[index], take), reading_of(swept[index + 1], take)
-            width = times[index + 1] - times[index]
-            share = (at.ms - times[index]) / width if width else 0.0
+    times = [((point.response.percentile_ns(at.percentile) or 0) / 1e6, point) for point in swept]
+    for (low, below), (high, above) in pairwise(times):
+        if low <= at.ms <= high:
+            first, last = reading_of(below, take), reading_of(above, take)
+            share = (at.ms - low) / (high - low) if high > low else 0.0
             return None if first is None or last is None else _between(first, last, share)
     return None
 
@@ -151,13 +134,13 @@ def needs_at(arrays: set[str], workload: str, at: At, study: Study) -> set[Need]
     """The cells in which ``at`` may lie."""
     if at == "target":
         return None
-    found: set[Need] = set()
-    for array in study.array:
-        for work in study.workload:
-            if array.name in arrays and work.name == workload:
-                for point in _loads(at, load_points(load_of(study, array, work), quick=False)):
-                    found.add((array.name, work.name, point))
-    return found
+    return {
+        (array.name, work.name, point)
+        for array in study.array
+        for work in study.workload
+        if array.name in arrays and work.name == workload
+        for point in _loads(at, load_points(load_of(study, array, work), quick=False))
+    }
 
 
 def _loads(at: At, points: list[LoadPoint]) -> list[LoadPoint]:
@@ -168,11 +151,4 @@ def _loads(at: At, points: list[LoadPoint]) -> list[LoadPoint]:
     return points[-1:] if at == "heaviest" else points
 
 
-KIND = Kind(
-    kind="metric",
-    title="a metric at a point",
-    keys=Keys,
-    is_run=True,
-    read=read,
-    needs=needs,
-)
+KIND = Kind("metric", "a metric at a point", Keys, read, needs)

@@ -24,4 +24,4 @@ def read(keys: Keys, source: Source) -> Reading | None:
     return Reading(float(known[keys.name]["value"]))
 
 
-KIND = Kind(kind="parameter", title="a parameter of the hardware", keys=Keys, is_run=False, read=read)
+KIND = Kind("parameter", "a parameter of the hardware", Keys, read, is_run=False)

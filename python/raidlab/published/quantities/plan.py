@@ -62,4 +62,4 @@ def _is_counted(node: PlanNode, keys: Keys) -> bool:
     return node["op"] in wanted and keys.member in (None, node["member"])
 
 
-KIND = Kind(kind="plan", title="accesses planned for a request", keys=Keys, is_run=False, read=read)
+KIND = Kind("plan", "accesses planned for a request", Keys, read, is_run=False)

@@ -51,4 +51,4 @@ def _cell(keys: Keys, source: Source) -> str:
     return rows[0][keys.column]
 
 
-KIND = Kind(kind="printed", title="a number that the study printed", keys=Keys, is_run=False, read=read)
+KIND = Kind("printed", "a number that the study printed", Keys, read, is_run=False)

@@ -6,56 +6,42 @@ G. Thoma, *Is the bang worth the buck?*, 1996.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raidlab.analysis.metrics import METRICS, Metric, Point
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.analysis.metrics import Metric, Point
+from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source, metric_named, over_repeats
 from raidlab.published.quantities.metric import needs_at
 from raidlab.stats.regression import line
 from raidlab.study import Study
-from raidlab.study.words import Name, Table
-
-_METRICS: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
 
-class Keys(Table):
+class Keys(PointKeys):
     """What a measure of this kind says."""
 
     of: Literal["slope", "intercept", "r_squared"]
     """Which number of the line; the intercept is at depth 0."""
     metric: str
     """Which metric, as the line's height."""
-    array: Name
-    """Which array."""
-    workload: Name
-    """Which workload."""
     up_to: Annotated[int, Field(ge=2)] | None = None
     """The greatest depth that counts; all when left out."""
 
 
 def read(keys: Keys, source: Source) -> Reading | None:
     """The line through all repeats together, and through each alone."""
-    if keys.metric not in _METRICS:
-        raise NotThereError(f"there is no metric '{keys.metric}'")
+    metric = metric_named(keys.metric)
     points = [
         point
         for point in source.points_of(keys.array, keys.workload)
         if point.load == "closed" and point.is_swept and (keys.up_to is None or point.depth <= keys.up_to)
     ]
-    value = _line(keys, points)
-    if value is None:
-        return None
-    repeats = min(len(point.rows) for point in points)
-    each = [_line(keys, [replace(point, rows=(point.rows[i],)) for point in points]) for i in range(repeats)]
-    return Reading.over(value, each)
+    return over_repeats(points, lambda points: _line(keys, metric, points))
 
 
-def _line(keys: Keys, points: list[Point]) -> float | None:
-    heights = [_METRICS[keys.metric].compute(point, None) for point in points]
-    known = [(point.depth, height) for point, height in zip(points, heights, strict=True) if height is not None]
+def _line(keys: Keys, metric: Metric, points: Sequence[Point]) -> float | None:
+    known = [(point.depth, height) for point in points if (height := metric.compute(point, None)) is not None]
     if len(known) < 2 or len(known) != len(points):
         return None
     found = line([depth for depth, _ in known], [height for _, height in known])
@@ -70,11 +56,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return None if found is None else {need for need in found if keys.up_to is None or need[2].depth <= keys.up_to}
 
 
-KIND = Kind(
-    kind="regression",
-    title="a line through a metric over queue depths",
-    keys=Keys,
-    is_run=True,
-    read=read,
-    needs=needs,
-)
+KIND = Kind("regression", "a line through a metric over queue depths", Keys, read, needs)

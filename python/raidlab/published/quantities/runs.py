@@ -8,19 +8,16 @@ whose points are five runs each.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raidlab.analysis.metrics import METRICS, Metric, Point
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.analysis.metrics import Metric, Point
+from raidlab.published.quantities.kind import Kind, Need, Reading, Source, metric_named
 from raidlab.published.quantities.metric import needs_at
 from raidlab.study import Study
 from raidlab.study.words import Name, Table
-
-_METRICS: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
 
 class Keys(Table):
@@ -41,9 +38,7 @@ class Keys(Table):
 
 def read(keys: Keys, source: Source) -> Reading | None:
     """The widest spread, or the shortest time; it has no value for each repeat, being of them all."""
-    if keys.metric not in _METRICS:
-        raise NotThereError(f"there is no metric '{keys.metric}'")
-    metric = _METRICS[keys.metric]
+    metric = metric_named(keys.metric)
     short = {workload.name for workload in source.run.study.workload if workload.count is not None}
     points = [
         point
@@ -61,7 +56,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
 
 def _spread(metric: Metric, point: Point) -> float | None:
     value = metric.compute(point, None)
-    each = [metric.compute(replace(point, rows=(row,)), None) for row in point.rows]
+    each = metric.each(point)
     known = [one for one in each if one is not None]
     return 100 * (max(known) - min(known)) / value if value and len(known) == len(each) else None
 
@@ -77,4 +72,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return found
 
 
-KIND = Kind(kind="runs", title="how far runs lie apart", keys=Keys, is_run=True, read=read, needs=needs)
+KIND = Kind("runs", "how far runs lie apart", Keys, read, needs)

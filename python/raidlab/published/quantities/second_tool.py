@@ -5,19 +5,15 @@ from __future__ import annotations
 import statistics
 from typing import Literal
 
-from raidlab.published.quantities.kind import Kind, Reading, Source
-from raidlab.study.words import Depth, Name, Table
+from raidlab.published.quantities.kind import Kind, PointKeys, Reading, Source
+from raidlab.study.words import Depth
 
 
-class Keys(Table):
-    """What a measure of this kind says."""
+class Keys(PointKeys):
+    """What a measure of this kind says: a member of an array, under a workload."""
 
     tool: Literal["raidlab", "fio"]
     """Whose."""
-    array: Name
-    """On a member of which array."""
-    workload: Name
-    """Under which workload."""
     depth: Depth = 1
     """With how many jobs."""
     figure: Literal["throughput_mb_s", "iops", "processors_busy"] = "throughput_mb_s"
@@ -43,4 +39,4 @@ def read(keys: Keys, source: Source) -> Reading | None:
     return None
 
 
-KIND = Kind(kind="second_tool", title="what a second tool measured", keys=Keys, is_run=True, read=read)
+KIND = Kind("second_tool", "what a second tool measured", Keys, read)

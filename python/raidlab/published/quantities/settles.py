@@ -60,6 +60,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return found
 
 
-KIND = Kind(
-    kind="settles", title="the amount from which a rate is sustained", keys=Keys, is_run=True, read=read, needs=needs
-)
+KIND = Kind("settles", "the amount from which a rate is sustained", Keys, read, needs)

@@ -7,22 +7,20 @@ own, so how much "most" is belongs to the question.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raidlab.analysis.metrics import METRICS, Metric, Point
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.analysis.metrics import Metric, Point
+from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source, metric_named, over_repeats
 from raidlab.published.quantities.metric import chosen, needs_at
 from raidlab.stats.regression import line
 from raidlab.study import Study
 from raidlab.study.words import Bytes, Name, Table
 from raidlab.study.workload import Workload
-
-_METRICS: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
 
 class Keys(Table):
@@ -44,23 +42,14 @@ class Keys(Table):
 
 def read(keys: Keys, source: Source) -> Reading | None:
     """The number, over all repeats and for each; None where fewer than two sizes were run."""
-    if keys.metric not in _METRICS:
-        raise NotThereError(f"there is no metric '{keys.metric}'")
+    metric = metric_named(keys.metric)
     listed = matching(keys.workloads, source.run.study)
     if not listed:
         raise NotThereError(f"no workload of one size is called '{keys.workloads}'")
     found = [(size, chosen(source.points_of(keys.array, workload.name), "heaviest")) for workload, size in listed]
-    points = [
-        (size, point) for size, point in found if point is not None and (keys.up_to is None or size <= keys.up_to)
-    ]
-    value = _over(keys, points)
-    if value is None:
-        return None
-    repeats = min(len(point.rows) for _, point in points)
-    each = [
-        _over(keys, [(size, replace(point, rows=(point.rows[i],))) for size, point in points]) for i in range(repeats)
-    ]
-    return Reading.over(value, each)
+    known = [(size, point) for size, point in found if point is not None and (keys.up_to is None or size <= keys.up_to)]
+    sizes = [size for size, _ in known]
+    return over_repeats([point for _, point in known], lambda points: _over(keys, metric, sizes, points))
 
 
 def matching(pattern: str, study: Study) -> list[tuple[Workload, int]]:
@@ -73,8 +62,8 @@ def matching(pattern: str, study: Study) -> list[tuple[Workload, int]]:
     return sorted(listed, key=lambda pair: pair[1])
 
 
-def _over(keys: Keys, points: list[tuple[int, Point]]) -> float | None:
-    heights = [(size, _METRICS[keys.metric].compute(point, None)) for size, point in points]
+def _over(keys: Keys, metric: Metric, sizes: Sequence[int], points: Sequence[Point]) -> float | None:
+    heights = [(size, metric.compute(point, None)) for size, point in zip(sizes, points, strict=True)]
     known = [(size, height) for size, height in heights if height]
     if len(known) < 2 or len(known) != len(points):
         return None
@@ -99,11 +88,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return found
 
 
-KIND = Kind(
-    kind="sizes",
-    title="a metric over the size of requests",
-    keys=Keys,
-    is_run=True,
-    read=read,
-    needs=needs,
-)
+KIND = Kind("sizes", "a metric over the size of requests", Keys, read, needs)

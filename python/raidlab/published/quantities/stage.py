@@ -8,21 +8,16 @@ from __future__ import annotations
 from typing import Literal
 
 from raidlab.analysis.metrics import Point
-from raidlab.published.quantities.kind import Kind, Need, Reading, Source
+from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source
 from raidlab.published.quantities.metric import At, needs_at, read_at
 from raidlab.study import Study
-from raidlab.study.words import Name, Table
 
 
-class Keys(Table):
+class Keys(PointKeys):
     """What a measure of this kind says."""
 
     stage: Literal["host_cpu", "accesses", "queue", "overhead", "disconnect", "transfer", "paired", "response"]
     """Which stage; ``response`` is the mean response time, the sum of all for a request of one access."""
-    array: Name
-    """Which array."""
-    workload: Name
-    """Which workload."""
     per: Literal["request", "access"] = "request"
     """Added up over all accesses of a request, or the mean of one access."""
     at: At = "idle"
@@ -50,4 +45,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return needs_at({keys.array}, keys.workload, keys.at, study)
 
 
-KIND = Kind(kind="stage", title="mean time of a stage, in ms", keys=Keys, is_run=True, read=read, needs=needs)
+KIND = Kind("stage", "mean time of a stage, in ms", Keys, read, needs)

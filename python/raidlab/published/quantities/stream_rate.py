@@ -11,21 +11,17 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.published.quantities.kind import Kind, Need, NotThereError, PointKeys, Reading, Source
 from raidlab.published.quantities.metric import AtDepth, chosen, needs_at
 from raidlab.study import Study
-from raidlab.study.words import Name, Table
+from raidlab.study.words import Name
 
 
-class Keys(Table):
+class Keys(PointKeys):
     """What a measure of this kind says."""
 
     of: Literal["mean_mb_s", "total_mb_s", "stops"] = "mean_mb_s"
     """The mean of the streams' own rates, their bytes until the last of them ended, or all stops of tapes."""
-    array: Name
-    """Which array."""
-    workload: Name
-    """Which workload, of streams."""
     stream: Name | None = None
     """Which of its streams; all when left out."""
     copies: Annotated[int, Field(ge=1)] = 1
@@ -60,11 +56,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return needs_at({keys.array}, keys.workload, AtDepth(depth=keys.copies), study)
 
 
-KIND = Kind(
-    kind="stream_rate",
-    title="the rate of streams",
-    keys=Keys,
-    is_run=True,
-    read=read,
-    needs=needs,
-)
+KIND = Kind("stream_rate", "the rate of streams", Keys, read, needs)

@@ -7,31 +7,25 @@ spread over. The mean of ratios is the geometric one.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raidlab.analysis.metrics import METRICS, Metric, Point
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.analysis.metrics import Metric, Point
+from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source, metric_named, over_repeats
 from raidlab.published.quantities.metric import needs_at
 from raidlab.study import Study
-from raidlab.study.words import Name, Table
-
-_METRICS: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
+from raidlab.study.words import Name
 
 
-class Keys(Table):
+class Keys(PointKeys):
     """What a measure of this kind says."""
 
     of: Literal["mean", "least", "greatest"] = "mean"
     """What is taken over the sweep."""
     metric: str
     """Which metric."""
-    array: Name
-    """Which array."""
-    workload: Name
-    """Which workload."""
     reference: Name | None = None
     """The array it is divided by, load by load."""
     reference_workload: Name | None = None
@@ -44,25 +38,15 @@ class Keys(Table):
 
 def read(keys: Keys, source: Source) -> Reading | None:
     """The number over all repeats, and for each."""
-    if keys.metric not in _METRICS:
-        raise NotThereError(f"there is no metric '{keys.metric}'")
+    metric = metric_named(keys.metric)
     own = _swept(keys, source.points_of(keys.array, keys.workload))
     if keys.reference is None:
-        pairs: list[tuple[Point, Point | None]] = [(point, None) for point in own]
-    else:
-        others = {_load(point): point for point in _swept(keys, _reference(keys, source))}
-        pairs = [(point, others[_load(point)]) for point in own if _load(point) in others]
-    value = _over(keys, pairs)
-    if value is None:
-        return None
-    repeats = min(min(len(own.rows), len(other.rows) if other else len(own.rows)) for own, other in pairs)
-    each = [_over(keys, [(_one(own, i), other and _one(other, i)) for own, other in pairs]) for i in range(repeats)]
-    return Reading.over(value, each)
-
-
-def _reference(keys: Keys, source: Source) -> list[Point]:
-    assert keys.reference is not None, "the caller looked"
-    return source.points_of(keys.reference, keys.reference_workload or keys.workload)
+        return over_repeats(own, lambda points: _over(keys, metric, points, None))
+    reference = _swept(keys, source.points_of(keys.reference, keys.reference_workload or keys.workload))
+    others = {_load(point): point for point in reference}
+    both = [point for point in own if _load(point) in others]
+    pairs = [*both, *(others[_load(point)] for point in both)]
+    return over_repeats(pairs, lambda points: _over(keys, metric, points[: len(both)], points[len(both) :]))
 
 
 def _swept(keys: Keys, points: list[Point]) -> list[Point]:
@@ -77,15 +61,11 @@ def _load(point: Point) -> tuple[str, int, float]:
     return point.load, point.depth, point.rate_per_s
 
 
-def _one(point: Point, repeat: int) -> Point:
-    return replace(point, rows=(point.rows[repeat],))
-
-
-def _over(keys: Keys, pairs: list[tuple[Point, Point | None]]) -> float | None:
-    compute = _METRICS[keys.metric].compute
-    found: list[float] = []
-    for own, other in pairs:
-        value, below = compute(own, None), compute(other, None) if other is not None else 1.0
+def _over(keys: Keys, metric: Metric, points: Sequence[Point], others: Sequence[Point] | None) -> float | None:
+    found = []
+    for index, point in enumerate(points):
+        value = metric.compute(point, None)
+        below = metric.compute(others[index], None) if others is not None else 1.0
         if value is None or not below:
             return None
         found.append(value / below)
@@ -106,11 +86,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return {need for need in found if need[2].kind == "open" or _in_range(keys, need[2].depth)}
 
 
-KIND = Kind(
-    kind="sweep",
-    title="a metric over a sweep of loads",
-    keys=Keys,
-    is_run=True,
-    read=read,
-    needs=needs,
-)
+KIND = Kind("sweep", "a metric over a sweep of loads", Keys, read, needs)

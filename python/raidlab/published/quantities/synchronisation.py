@@ -60,4 +60,4 @@ def read(keys: Keys, source: Source) -> Reading | None:
     return Reading((mean_of_slowest(times, keys.disks) - float(times.mean())) / 1e6)
 
 
-KIND = Kind(kind="synchronisation", title="waiting for the slowest of several disks", keys=Keys, is_run=True, read=read)
+KIND = Kind("synchronisation", "waiting for the slowest of several disks", Keys, read)

@@ -37,4 +37,4 @@ def read(keys: Keys, _source: Source) -> Reading | None:
     return Reading(float(len(text["children"]) if text["kind"] == "independent" else 1))
 
 
-KIND = Kind(kind="tree", title="what an arrangement is", keys=Keys, is_run=False, read=read)
+KIND = Kind("tree", "what an arrangement is", Keys, read, is_run=False)

@@ -6,16 +6,14 @@ loads of the sweep everything lies on the line between them.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import pairwise
 
-from raidlab.analysis.metrics import METRICS, Metric, Point
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source
+from raidlab.analysis.metrics import Metric, Point
+from raidlab.published.quantities.kind import Kind, Need, Reading, Source, metric_named, over_repeats
 from raidlab.published.quantities.metric import needs_at
 from raidlab.study import Study
 from raidlab.study.words import Name, Table
-
-_METRICS: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
 
 class Crossing(Table):
@@ -44,41 +42,34 @@ class Keys(Table):
 
 def read(keys: Keys, source: Source) -> Reading | None:
     """The number, over all repeats and for each; None where the sweep does not reach the value."""
-    for name in (keys.metric, keys.reaches.metric):
-        if name is not None and name not in _METRICS:
-            raise NotThereError(f"there is no metric '{name}'")
+    taken = None if keys.metric is None else metric_named(keys.metric)
+    reached = metric_named(keys.reaches.metric)
     own = _swept(source.points_of(keys.array, keys.workload))
     other = _swept(source.points_of(keys.reaches.array, keys.workload))
-    value = _at_crossing(keys, own, other)
-    if value is None:
-        return None
-    repeats = min(len(point.rows) for point in [*own, *other])
-    each = [_at_crossing(keys, _ones(own, index), _ones(other, index)) for index in range(repeats)]
-    return Reading.over(value, each)
+
+    def take(points: Sequence[Point]) -> float | None:
+        level = _between([(height, load) for load, height in _heights(reached, points[len(own) :])], keys.reaches.value)
+        return level if level is None or taken is None else _between(_heights(taken, points[: len(own)]), level)
+
+    return over_repeats([*own, *other], take)
 
 
 def _swept(points: list[Point]) -> list[Point]:
     return sorted((point for point in points if point.is_swept), key=lambda point: point.level_value)
 
 
-def _ones(points: list[Point], repeat: int) -> list[Point]:
-    return [replace(point, rows=(point.rows[repeat],)) for point in points]
+def _heights(metric: Metric, points: Sequence[Point]) -> list[tuple[float | None, float | None]]:
+    """The load of each point, and its metric there."""
+    return [(point.level_value, metric.compute(point, None)) for point in points]
 
 
-def _at_crossing(keys: Keys, own: list[Point], other: list[Point]) -> float | None:
-    heights = [(point.level_value, _METRICS[keys.reaches.metric].compute(point, None)) for point in other]
-    level = None
-    for (low, first), (high, last) in pairwise(heights):
-        if first is not None and last is not None and min(first, last) <= keys.reaches.value <= max(first, last):
-            share = (keys.reaches.value - first) / (last - first) if last != first else 0.0
-            level = low + share * (high - low)
-            break
-    if level is None or keys.metric is None:
-        return level
-    known = [(point.level_value, _METRICS[keys.metric].compute(point, None)) for point in own]
-    for (low, first), (high, last) in pairwise(known):
-        if first is not None and last is not None and low <= level <= high:
-            return first + (level - low) / (high - low) * (last - first)
+def _between(places: Sequence[tuple[float | None, float | None]], at: float) -> float | None:
+    """The height at a place, on the line between the first two neighbours that enclose it."""
+    for (low, first), (high, last) in pairwise(places):
+        if low is None or high is None or first is None or last is None:
+            continue
+        if min(low, high) <= at <= max(low, high):
+            return first + (at - low) / (high - low) * (last - first) if high != low else first
     return None
 
 
@@ -87,11 +78,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return needs_at({keys.array, keys.reaches.array}, keys.workload, "maximum", study)
 
 
-KIND = Kind(
-    kind="where",
-    title="a metric where another reaches a value",
-    keys=Keys,
-    is_run=True,
-    read=read,
-    needs=needs,
-)
+KIND = Kind("where", "a metric where another reaches a value", Keys, read, needs)

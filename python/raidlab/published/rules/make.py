@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal
-
-from pydantic import ValidationError
+from typing import Literal
 
 from raidlab.analysis.metrics import Analysis
-from raidlab.errors import InputError
-from raidlab.published.quantities import KINDS, NotThereError, Reading, Source
+from raidlab.published.quantities import Reading, Source, read_planned
+from raidlab.published.quantities.kind import repeats_of
 from raidlab.published.rules.plan import CHOICE, ChoiceFigure, ChoicePlan, Rule
 from raidlab.published.rules.prices import Prices
 from raidlab.stats import mean_interval
@@ -78,19 +75,14 @@ class Choice:
 
     Attributes
     ----------
-    plan : ChoicePlan
-    target : str
     rows : list of Row
         Those that were run.
     missing : list of str
         The arrays that were not.
-    judged : list of Judged
     prices : dict
         Those that hold.
-    currency, dated : str
     own_prices : tuple of str
         Names of the prices that are the user's.
-    turns : list of Turn
     totals : dict
         By candidate, the times of 1, 2, ... tasks one after another and at once.
     """
@@ -128,8 +120,6 @@ def make_choice(
 
     Parameters
     ----------
-    plan : ChoicePlan
-    analysis : Analysis
     prices : Prices, optional
         The user's; the study's own where they say nothing.
     others : mapping, optional
@@ -137,10 +127,9 @@ def make_choice(
     target : str, optional
         Of the run; its first one with a candidate by default.
     """
-    known = dict.fromkeys(point.target for point in analysis.points)
     arrays = {candidate.array for candidate in plan.candidate.values()}
-    having = [name for name in known if any(p.target == name and p.array in arrays for p in analysis.points)]
-    chosen = target or next(iter(having or known), "")
+    having = [point.target for point in analysis.points if point.array in arrays]
+    chosen = target or next(iter(having or analysis.targets), "")
     own = Source(analysis, chosen, analysis.run.folder)
     stands: dict[str, Stand] = {name: (own, candidate.array) for name, candidate in plan.candidate.items()}
     for name, (other, array) in (others or {}).items():
@@ -169,27 +158,12 @@ def _measured(plan: ChoicePlan, stand: Stand) -> dict[str, Reading]:
     source, array = stand
     found = {}
     for name, figure in plan.figure.items():
-        reading = None if figure.measure is None else _reading(name, figure.measure, array, source)
-        if reading is not None:
-            found[name] = reading
+        if figure.measure is not None:
+            place = f"{CHOICE}: figure.{name}.measure"
+            reading = read_planned(place, {**figure.measure, "array": array}, source)
+            if reading is not None:
+                found[name] = reading
     return found
-
-
-def _reading(name: str, measure: dict[str, Any], array: str, source: Source) -> Reading | None:
-    keys = {**measure, "array": array}
-    kind = KINDS.get(str(keys.pop("kind", "")))
-    place = f"{CHOICE}: figure.{name}.measure"
-    if kind is None:
-        raise InputError.one(
-            place, "is no kind of measure", value=f"'{measure.get('kind')}'", accepted=", ".join(KINDS)
-        )
-    try:
-        return kind.read(kind.check(keys), source)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InputError.one(f"{place}.{'.'.join(map(str, first['loc']))}", first["msg"]) from None
-    except NotThereError:
-        return None
 
 
 def _rows(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], prices: Mapping[str, float]) -> list[Row]:
@@ -208,21 +182,13 @@ def _worked_out(
     figure: ChoiceFigure, values: Mapping[str, Reading], prices: Mapping[str, float], numbers: Mapping[str, float]
 ) -> Reading | None:
     expression = read(figure.value or "")
-    if any(name not in values and name not in prices and name not in numbers for name in expression.names):
+    others = {**prices, **numbers}
+    if not expression.names <= {*values, *others}:
         return None
-
-    def at(repeat: int | None) -> float:
-        found = {
-            name: reading.value if repeat is None or not reading.each else reading.each[repeat]
-            for name, reading in values.items()
-            if name in expression.names
-        }
-        return float(expression.value({**prices, **numbers, **found}))
-
+    readings = {name: reading for name, reading in values.items() if name in expression.names}
     try:
-        repeats = {len(values[name].each) for name in expression.names if name in values and values[name].each}
-        each = tuple(at(repeat) for repeat in range(repeats.pop())) if len(repeats) == 1 else ()
-        return Reading(at(None), each)
+        value = float(expression.value(others | {name: reading.value for name, reading in readings.items()}))
+        return Reading(value, tuple(float(expression.value(others | each)) for each in repeats_of(readings)))
     except ValueError:
         return None
 
@@ -310,26 +276,17 @@ def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], pric
         first = _first(_rows(plan, measured, prices), figure, spec.want)
         if first is None or not _is_priced(plan, figure):
             continue
-
         for price in plan.price:
-            leader = partial(_leader, plan, measured, prices, figure, price)
+
+            def leader(factor: float, figure: str = figure, price: str = price) -> str | None:
+                dearer = {**prices, price: prices[price] * factor}
+                return _first(_rows(plan, measured, dearer), figure, plan.figure[figure].want)
+
             for direction in (_FARTHEST, 1 / _FARTHEST):
                 turn = _turn_of(leader, first, direction)
                 if turn is not None:
                     found.append(Turn(figure, price, turn[0], first, turn[1]))
     return found
-
-
-def _leader(
-    plan: ChoicePlan,
-    measured: Mapping[str, Mapping[str, Reading]],
-    prices: Mapping[str, float],
-    figure: str,
-    price: str,
-    factor: float,
-) -> str | None:
-    """Who is first by a figure with one price so many times as high."""
-    return _first(_rows(plan, measured, {**prices, price: prices[price] * factor}), figure, plan.figure[figure].want)
 
 
 def _is_priced(plan: ChoicePlan, figure: str) -> bool:
@@ -361,9 +318,21 @@ def _totals(plan: ChoicePlan, rows: list[Row]) -> dict[str, list[tuple[float, fl
     asked = plan.total_time
     if asked is None:
         return {}
-    found = {}
-    for row in rows:
-        alone, each = row.value(asked.alone), row.value(asked.each)
-        if row.name in asked.candidates and alone is not None and each is not None:
-            found[row.name] = [(n * alone, alone + (n - 1) * each) for n in range(1, asked.up_to + 1)]
-    return found
+    return {
+        row.name: totals(alone, each, asked.up_to)
+        for row in rows
+        if row.name in asked.candidates
+        and (alone := row.value(asked.alone)) is not None
+        and (each := row.value(asked.each)) is not None
+    }
+
+
+def totals(alone: float, each: float, up_to: int) -> list[tuple[float, float]]:
+    """The times of 1, 2, ... tasks: one after another, and at once.
+
+    Examples
+    --------
+    >>> totals(100.0, 30.0, 3)
+    [(100.0, 100.0), (200.0, 130.0), (300.0, 160.0)]
+    """
+    return [(n * alone, alone + (n - 1) * each) for n in range(1, up_to + 1)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -43,7 +43,7 @@ class ChoiceFigure(Table):
     """Its unit."""
     want: Literal["least", "most", "neither"]
     """Which end is better, if one is."""
-    measure: dict[str, Any] | None = None
+    measure: dict[str, object] | None = None
     """What is taken from a run, as in ``quantities.toml``, without ``array``: that is the candidate's."""
     value: Line | None = None
     """An expression over figures before it, prices, and the candidate's numbers."""

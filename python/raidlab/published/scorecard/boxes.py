@@ -56,8 +56,6 @@ def boxes_of(quiet: Analysis, loaded: Analysis | None = None, *, name: str = "",
 
     Parameters
     ----------
-    quiet : Analysis
-    loaded : Analysis, optional
     name : str
         What the run is of; its only array is called so, of several each with its own name behind it.
     array : str, optional

@@ -5,11 +5,11 @@ Invariant: nothing here is measured or guessed; what is not entered is shown as 
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from raidlab.errors import InputError
 from raidlab.reading import json_value, read_text
@@ -74,7 +74,18 @@ def load_facts(file: Path) -> dict[str, BoxFacts]:
     return dict(read.box)
 
 
-def load_network(text: str) -> tuple[str, list[dict[str, Any]]]:
+@with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
+class NetworkRow(TypedDict):
+    """A row of ``raidlab measure network --json``, as far as a sheet reads it."""
+
+    test: str
+    work: str
+    total_mb_s: float
+    low: float | None
+    high: float | None
+
+
+def load_network(text: str) -> tuple[str, list[NetworkRow]]:
     """A box and the rows of ``raidlab measure network --json``, from ``BOX=FILE``.
 
     Raises
@@ -87,12 +98,7 @@ def load_network(text: str) -> tuple[str, list[dict[str, Any]]]:
     if not equals or not box:
         raise InputError.one("--network", "names no box", value=f"'{text}'", accepted=accepted)
     try:
-        rows = json_value(read_text(Path(name)))["results"]
-        for row in rows:
-            numbers = (float(row["total_mb_s"]), *(float(row[key] or 0) for key in ("low", "high")))
-            if not (all(map(math.isfinite, numbers)) and {"test", "work"} <= set(row)):
-                raise ValueError("a row without its words")
-        return box, rows
+        return box, TypeAdapter(list[NetworkRow]).validate_python(json_value(read_text(Path(name)))["results"])
     except OSError as error:
         raise InputError.one("--network", f"cannot be read: {error.strerror}", value=f"'{name}'") from None
     except (KeyError, TypeError, ValueError):

@@ -13,19 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from pydantic import ValidationError
 
 from raidlab.analysis.checks import Finding, run_checks
 from raidlab.errors import InputError
-from raidlab.published.quantities import KINDS, NotThereError, Reading, Source
+from raidlab.published.quantities import Source, read_planned
 from raidlab.published.scorecard.boxes import Box, not_alike, refuse_twins
-from raidlab.published.scorecard.facts import BoxFacts
+from raidlab.published.scorecard.facts import BoxFacts, NetworkRow
 from raidlab.published.scorecard.plan import SHEET, PlannedTest, SheetPlan
 from raidlab.stats import mean_interval
 
 PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"
+_PLACE = f"{SHEET}: measure"
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,8 @@ class SheetRow:
 
     Attributes
     ----------
-    test : PlannedTest
     value, low, high : float or None
         Its result and the 95 % interval over repeats.
-    repeats : int
     verdict : str
         Of a qualifying test; empty for others, and where there is no result.
     rank : int or None
@@ -109,13 +105,12 @@ def make_sheet(
     plan: SheetPlan,
     boxes: Sequence[Box],
     facts: Mapping[str, BoxFacts] | None = None,
-    network: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    network: Mapping[str, Sequence[NetworkRow]] | None = None,
 ) -> Sheet:
     """The sheet of every box that a run measured.
 
     Parameters
     ----------
-    plan : SheetPlan
     boxes : sequence of Box
         Of quiet runs of the study.
     facts : mapping, optional
@@ -164,14 +159,14 @@ def _known_boxes(option: str, given: Iterable[str], names: list[str]) -> None:
         raise InputError.one(option, message, value=f"'{unknown[0]}'", accepted=", ".join(names))
 
 
-def _of_network(row: SheetRow, steps: Sequence[Mapping[str, Any]]) -> SheetRow:
+def _of_network(row: SheetRow, steps: Sequence[NetworkRow]) -> SheetRow:
     """The row with what machines on a network measured, where the run itself has nothing."""
     wanted = row.test.network
     if row.value is not None or wanted is None:
         return row
     for step in steps:
         if (step["test"], step["work"]) == (wanted.test, wanted.work):
-            value, low, high = (step[key] for key in ("total_mb_s", "low", "high"))
+            value, low, high = step["total_mb_s"], step["low"], step["high"]
             return replace(row, value=value, low=low, high=high, verdict=_verdict(row.test, value, low, high))
     return row
 
@@ -179,14 +174,14 @@ def _of_network(row: SheetRow, steps: Sequence[Mapping[str, Any]]) -> SheetRow:
 def _row(test: PlannedTest, box: Box) -> SheetRow:
     quiet = Source(box.quiet, box.target, box.quiet.run.folder)
     busy = Source(box.loaded, box.target, box.loaded.run.folder) if box.loaded is not None else None
-    reading = _reading(test.measure, box.array, quiet)
+    reading = read_planned(_PLACE, {**test.measure, "array": box.array}, quiet)
     if reading is None:
         return SheetRow(test, None)
     interval = mean_interval(reading.each) if len(reading.each) > 1 else None
     # No rate is below nothing, however few the repeats.
     low, high = (max(0.0, interval[0]), interval[1]) if interval else (None, None)
-    stops = _reading(test.stops, box.array, quiet) if test.stops is not None else None
-    beside = _reading(test.measure, box.array, busy) if busy is not None else None
+    stops = read_planned(_PLACE, {**test.stops, "array": box.array}, quiet) if test.stops is not None else None
+    beside = read_planned(_PLACE, {**test.measure, "array": box.array}, busy) if busy is not None else None
     return SheetRow(
         test,
         reading.value,
@@ -218,15 +213,13 @@ def _beside(
     alone = next((one.value for one in found[name] if one.test.name == row.test.alone), None)
     base_row = found[plan.baseline][index] if plan.baseline in found and plan.baseline != name else None
     base = None if base_row is None else base_row.value
-    return SheetRow(
-        **{
-            **row.__dict__,
-            "rank": better + 1 if row.test.kind == "discriminating" and len(boxes) > 1 else None,
-            "left_percent": 100 * row.value / alone if alone else None,
-            "baseline_percent": 100 * row.value / base if base else None,
-            "behind_baseline": _is_behind(row, base_row, plan.baseline_within),
-            "published": box.published.get(row.test.name),
-        }
+    return replace(
+        row,
+        rank=better + 1 if row.test.kind == "discriminating" and len(boxes) > 1 else None,
+        left_percent=100 * row.value / alone if alone else None,
+        baseline_percent=100 * row.value / base if base else None,
+        behind_baseline=_is_behind(row, base_row, plan.baseline_within),
+        published=box.published.get(row.test.name),
     )
 
 
@@ -243,18 +236,3 @@ def is_ahead(one: SheetRow, other: SheetRow) -> bool:
     if one.low is None or other.high is None:
         return True
     return one.low > other.high
-
-
-def _reading(measure: dict[str, Any], box: str, source: Source) -> Reading | None:
-    keys = {**measure, "array": box}
-    kind = KINDS.get(str(keys.pop("kind", "")))
-    if kind is None:
-        accepted = ", ".join(KINDS)
-        raise InputError.one(SHEET, "is no kind of measure", value=f"'{measure.get('kind')}'", accepted=accepted)
-    try:
-        return kind.read(kind.check(keys), source)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InputError.one(f"{SHEET}: measure.{'.'.join(map(str, first['loc']))}", first["msg"]) from None
-    except NotThereError:
-        return None

@@ -6,7 +6,7 @@ Invariant: data only; a test's measure is checked by its kind when it is read.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -31,7 +31,7 @@ class PlannedTest(Table):
 
     name: Name
     """How the sheet calls it."""
-    measure: dict[str, Any]
+    measure: dict[str, object]
     """What is taken from a run, as in ``quantities.toml``, without ``array``: that is the box."""
     kind: Literal["qualifying", "discriminating", "beside"]
     """Whether a box must pass it, whether boxes are ranked by it, or whether it is only shown."""
@@ -41,7 +41,7 @@ class PlannedTest(Table):
     """The test in which the same stream runs without the others; the sheet shows what is left of its rate."""
     network: NetworkStep | None = None
     """Where its result is among those of machines on a network, for a box that these loaded."""
-    stops: dict[str, Any] | None = None
+    stops: dict[str, object] | None = None
     """A measure of how often the tape stopped."""
 
 

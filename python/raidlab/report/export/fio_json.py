@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.directory import Directory
 from raidlab.histogram import Histogram
-from raidlab.report.export.findings import judgements
+from raidlab.report.export.findings import file_of, judgements
 from raidlab.study.workload import Address, FixedSize, Workload
 
 _PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
@@ -29,10 +28,8 @@ def export(analysis: Analysis, folder: Directory) -> list[Path]:
     verdicts = judgements(analysis)
     written = []
     for number, point in enumerate(analysis.points):
-        name = f"{number:04}-{point.target}-{point.array}-{point.workload}-{point.level}"
-        file = f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.json"
         document = _document(analysis, point, workloads.get(point.workload), verdicts[point.target])
-        written.append(folder.replace(file, f"{json.dumps(document, indent=1)}\n".encode()))
+        written.append(folder.replace(file_of(number, point, "json"), f"{json.dumps(document, indent=1)}\n".encode()))
     return written
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.directory import Directory
 from raidlab.formats.hlog import Interval, log_text
-from raidlab.report.export.findings import judged, judgements
+from raidlab.report.export.findings import file_of, judged, judgements
 
 
 def export(analysis: Analysis, folder: Directory) -> list[Path]:
@@ -19,11 +18,9 @@ def export(analysis: Analysis, folder: Directory) -> list[Path]:
     verdicts = judgements(analysis)
     written = []
     for number, point in enumerate(analysis.points):
-        name = f"{number:04}-{point.target}-{point.array}-{point.workload}-{point.level}"
-        file = f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.hlog"
         title = f"raidlab: response times in ns; {point.target}, {point.array}, {point.workload}, {point.level}"
         text = log_text(_intervals(point), started.timestamp(), " ".join(judged(title, point, verdicts).split()))
-        written.append(folder.replace(file, text.encode()))
+        written.append(folder.replace(file_of(number, point, "hlog"), text.encode()))
     return written
 
 

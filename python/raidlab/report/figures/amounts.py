@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.figure import Figure, Panel
-from raidlab.report.figures.over_blocks import RUNS, Mark, kib, panels, sizes_of, swept_point
+from raidlab.report.figures.over_blocks import RUNS, Measured, kib, panels, sizes_of, swept_point
 from raidlab.report.figures.own import of_repeats, own_figures
 from raidlab.study.figure import StudyFigure
-from raidlab.study.workload import Workload
 
 KIND = "amounts"
 _MB = 1e6
@@ -25,20 +24,13 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
-    sizes = [size for _, size in sizes_of(analysis, spec)]
-    names = list(dict.fromkeys(_name(array, size, spec) for array in spec.arrays for size in sizes))
-    yield from panels(spec, _marks(analysis, spec, target), names, "moved (MB)")
-
-
-def _marks(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[tuple[Workload, Mark]]:
+    names, measured = [], []
     for array in spec.arrays:
         for workload, size_bytes in sizes_of(analysis, spec):
+            block = f"{kib(size_bytes):g} KiB"
+            names.append(block if len(spec.arrays) == 1 else f"{array}, {block}")
             point = swept_point(analysis, target, array, workload.name)
             if point is not None and point.rows:
                 moved = point.total("all_bytes") / len(point.rows) / _MB
-                yield workload, Mark(_name(array, size_bytes, spec), moved, point)
-
-
-def _name(array: str, size_bytes: int, spec: StudyFigure) -> str:
-    block = f"{kib(size_bytes):g} KiB"
-    return block if len(spec.arrays) == 1 else f"{array}, {block}"
+                measured.append(Measured(names[-1], moved, point, is_read=workload.read > 0))
+    yield from panels(spec, measured, list(dict.fromkeys(names)), "moved (MB)")

@@ -8,15 +8,16 @@ figure beside the bar gives each.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.figures.figure import Chart, Figure, Panel, data_of
+from raidlab.published.quantities.metric import AtDepth, chosen
+from raidlab.report.figures.chart import Mark, data_of, labels_at_right, layered_bars, looks, names_at_left
+from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
-from raidlab.report.figures.style import INK, PANEL_WIDTH, label_room
-from raidlab.report.figures.words import alike, number, of_bars
+from raidlab.report.figures.style import INK, PANEL_WIDTH
+from raidlab.report.figures.words import alike, interval_words, number, of_bars
 from raidlab.study.figure import StudyFigure
 
 KIND = "bars"
@@ -37,97 +38,79 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
     for workload in spec.workloads:
-        rows: list[dict[str, Any]] = []
-        names: list[str] = []
+        parts: list[Mark] = []
+        marked: list[Mark] = []
         for line in lines_of(spec, workload):
-            point = _chosen(analysis, spec, target, line)
+            at = AtDepth(depth=spec.at) if isinstance(spec.at, int) else spec.at
+            point = chosen(analysis.swept(target, line.workload, array=line.array), at)
             found = [] if point is None else _parts(spec, line, point)
-            if found:
-                names.append(line.name)
-                rows += found
-        if rows:
-            metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
-            labels = labels_of(rows, names, spec)
-            yield Panel(workload, _chart(rows, labels, spec, workload), of_bars(labels, axis_title(metrics)))
+            parts += found
+            mark = BY_KIND[spec.mark].compute(point, None) if found and point and spec.mark in BY_KIND else None
+            marked += [] if mark is None else [Mark(line.name, mark)]
+        if parts:
+            labels = labels_of(parts, spec)
+            chart = _chart(parts, marked, labels, spec, workload)
+            yield Panel(workload, chart, of_bars(labels, axis_title(metrics)))
 
 
-def labels_of(rows: list[dict[str, Any]], names: list[str], spec: StudyFigure) -> dict[str, str]:
+def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
     """The figure beside each bar: what its parts add up to, or each of those that have no sum; all alike."""
-    parts = {name: [row["value"] for row in rows if row["line"] == name] for name in names}
+    values: dict[str, list[float]] = {}
+    for mark in parts:
+        values.setdefault(mark.line, []).append(mark.value)
     if not _OVER_OWN_TIMES.issuperset(spec.metrics):
-        parts = {name: [sum(values)] for name, values in parts.items()}
-    decimals = alike(value for values in parts.values() for value in values)
+        values = {name: [sum(each)] for name, each in values.items()}
+    decimals = alike(value for each in values.values() for value in each)
     return {
-        name: " + ".join(f"{value:,.{decimals}f}" for value in values if value) or "0" for name, values in parts.items()
+        name: " + ".join(f"{value:,.{decimals}f}" for value in each if value) or "0" for name, each in values.items()
     }
 
 
-def _chosen(analysis: Analysis, spec: StudyFigure, target: str, line: Line) -> Point | None:
-    mine = [
-        point
-        for point in analysis.points
-        if point.is_swept and (point.target, point.array, point.workload) == (target, line.array, line.workload)
-    ]
-    if spec.at == "maximum":
-        return max(mine, key=lambda point: point.per_s("all_bytes"), default=None)
-    if spec.at == "heaviest":
-        return max(mine, key=lambda point: point.level_value, default=None)
-    return next((point for point in mine if point.load == "closed" and point.depth == spec.at), None)
-
-
-def _parts(spec: StudyFigure, line: Line, point: Point) -> list[dict[str, Any]]:
+def _parts(spec: StudyFigure, line: Line, point: Point) -> list[Mark]:
     metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
-    values = [metric.compute(point, None) for metric in metrics]
-    if not values or None in values:
+    values = [value for metric in metrics if (value := metric.compute(point, None)) is not None]
+    if len(values) < len(metrics):
         return []
-    mark = BY_KIND[spec.mark].compute(point, None) if spec.mark in BY_KIND else None
-    interval = interval_of(point, metrics[0]) if len(metrics) == 1 else None
-    sure = "" if interval is None else f" (95 % interval {number(interval[0])} to {number(interval[1])})"
+    sure = interval_words(interval_of(point, metrics[0])) if len(metrics) == 1 else ""
     return [
-        {
-            "line": line.name,
-            "part": metric.title,
-            "rank": rank,
-            "value": value,
-            "mark": mark,
-            "tip": f"{line.name}, {point.level}: {metric.title} {number(value)} {metric.unit}{sure}",
-        }
+        Mark(
+            line.name,
+            value,
+            part=metric.title,
+            rank=rank,
+            tip=f"{line.name}, {point.level}: {metric.title} {number(value)} {metric.unit}{sure}",
+        )
         for rank, (metric, value) in enumerate(zip(metrics, values, strict=True))
     ]
 
 
-def _chart(rows: list[dict[str, Any]], labels: dict[str, str], spec: StudyFigure, title: str) -> Chart:
+def _chart(parts: list[Mark], marked: list[Mark], labels: dict[str, str], spec: StudyFigure, title: str) -> Chart:
     names = list(labels)
     metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
-    parts = [metric.title for metric in metrics]
-    most = max(sum(row["value"] for row in rows if row["line"] == name) for name in names)
-    marked = [row for row in rows if row["rank"] == 0 and row["mark"] is not None]
-    most = max(most, *(row["mark"] for row in marked)) if marked else most
+    titles = [metric.title for metric in metrics]
+    sums = [sum(mark.value for mark in parts if mark.line == name) for name in names]
     # Room at the right for the figure behind the longest bar.
     room = (max(map(len, labels.values())) * _LETTER + _LABEL_GAP) / PANEL_WIDTH
-    scale = alt.Scale(domain=[0, most * max(1.25, 1 / (1 - room)) or 1.0], nice=False)
-    place = alt.Y("line:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200))
-    bar = alt.Chart(data_of(rows)).mark_bar(height=16, opacity=0.9)
-    drawn = bar.encode(
-        y=place,
-        x=alt.X("value:Q", title=axis_title(metrics), stack="zero", scale=scale, axis=alt.Axis(tickCount=5)),
-        color=alt.Color(
-            "part:N",
-            title=None,
-            sort=parts,
-            scale=alt.Scale(domain=parts, range=list(_COLOURS[: len(parts)])),
-            legend=alt.Legend(columns=1 if max(map(len, parts)) > _LONG_PART else 2) if len(parts) > 1 else None,
-        ),
-        order=alt.Order("rank:Q"),
-        description="tip:N",
+    most = max([*sums, *(mark.value for mark in marked)]) * max(1.25, 1 / (1 - room))
+    scale = alt.Scale(domain=[0, most or 1.0], nice=False)
+    place = names_at_left(names, 200)
+    legend = alt.Legend(columns=1 if max(map(len, titles)) > _LONG_PART else 2) if len(titles) > 1 else None
+    bars = (
+        alt.Chart(data_of(parts))
+        .mark_bar(height=16, opacity=0.9)
+        .encode(
+            y=place,
+            x=alt.X("value:Q", title=axis_title(metrics), stack="zero", scale=scale, axis=alt.Axis(tickCount=5)),
+            color=looks(alt.Color, "part", dict(zip(titles, _COLOURS, strict=False)), legend),
+            order=alt.Order("rank:Q"),
+            description="tip:N",
+        )
     )
-    ends = [{"line": name, "label": label} for name, label in labels.items()]
-    text = alt.Chart(data_of(ends)).mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False)
-    labels = text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N")
-    layers: list[Any] = [drawn, labels]
+    ends = [Mark(name, 0.0, label=label) for name, label in labels.items()]
+    layers = [bars, labels_at_right(ends, place)]
     if marked:
         stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK, aria=False)
-        layers.append(stroke.encode(y=place, x=alt.X("mark:Q", scale=scale)))
-    chart = alt.LayerChart(layer=layers)
-    return chart.properties(padding=label_room(names), width=PANEL_WIDTH, height=_BAR_STEP * len(names), title=title)
+        layers.append(stroke.encode(y=place, x=alt.X("value:Q", scale=scale)))
+    return layered_bars(layers, title, names, _BAR_STEP)

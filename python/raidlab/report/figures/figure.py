@@ -38,8 +38,6 @@ class Panel:
 
     Attributes
     ----------
-    title : str
-    chart : Chart
     alt : str
         What the chart shows, with its figures, for whoever does not see it.
     """
@@ -59,10 +57,8 @@ class Figure:
         The name of the file that makes it.
     key : str
         Its identity within a report; also the name of its files.
-    title : str
     caption : str
         What is shown and how to read it, in a sentence or two.
-    panels : tuple of Panel
     """
 
     kind: str
@@ -166,8 +162,3 @@ _SLIMMED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ..
 def key_of(*words: str) -> str:
     """A file name from words."""
     return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
-
-
-def data_of(rows: list[dict[str, Any]]) -> alt.InlineData:
-    """Rows as the data of a chart: they travel inside it, so that a figure needs no file beside it."""
-    return alt.InlineData(values=rows)

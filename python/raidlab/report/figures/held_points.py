@@ -20,7 +20,7 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.comparison import NEVER_EXCEEDED, bound_of, mean_known, mean_rate
-from raidlab.report.figures.figure import data_of
+from raidlab.report.figures.chart import DASHED, Axes, Mark, data_of, line_layer, point_layer
 from raidlab.report.figures.style import INK
 from raidlab.report.figures.words import number
 
@@ -33,11 +33,8 @@ class HeldPoint:
 
     Attributes
     ----------
-    target_ms : float
-    percentile : float
     mb_s : float
         The throughput of the whole array.
-    depth : float or None
     """
 
     target_ms: float
@@ -45,11 +42,11 @@ class HeldPoint:
     mb_s: float
     depth: float | None
 
-    def row(self, name: str, value: float, unit: str) -> dict[str, Any]:
-        """What the data of every chart hold of it: the load, and in words what was found."""
+    def mark(self, line: str, value: float, unit: str) -> Mark:
+        """It in a chart over response time, with what was found in words."""
         depth = "" if self.depth is None else f", with {number(self.depth)} outstanding"
         where = f"held at a p{self.percentile:g} of {number(self.target_ms)} ms{depth}"
-        return {"level": self.depth, "tip": f"{name}, {where}: {number(value)} {unit}"}
+        return Mark(line, value, self.target_ms, level=self.depth, tip=f"{line}, {where}: {number(value)} {unit}")
 
 
 def with_target(caption: str, analysis: Analysis) -> str:
@@ -71,35 +68,29 @@ def held_point(analysis: Analysis, target: str, array: str, workload: str) -> He
     )
 
 
-def woven(
-    rows: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]], line: str, along: str
-) -> list[dict[str, Any]]:
-    """The points through which lines pass: those of the loads, and the held ones that lie between two in order.
+def woven(marks: Sequence[Mark], held: Sequence[Mark]) -> list[Mark]:
+    """The points through which lines pass: those of the loads, and the held ones that lie between two in order."""
 
-    Parameters
-    ----------
-    rows, found : sequence of dict
-        The data of the loads and of the held points, with ``level``.
-    line, along : str
-        What of the data names the line, and what is along the axis.
-    """
-
-    def fits(one: dict[str, Any]) -> bool:
-        mine = sorted((row for row in rows if row[line] == one[line]), key=lambda row: row["level"])
-        return one["level"] is not None and any(
-            before["level"] < one["level"] < after["level"] and before[along] <= one[along] <= after[along]
+    def fits(one: Mark) -> bool:
+        mine = sorted((mark for mark in marks if mark.line == one.line), key=by_level)
+        return one.level is not None and any(
+            by_level(before) < one.level < by_level(after) and before.x <= one.x <= after.x
             for before, after in pairwise(mine)
         )
 
-    return [*rows, *(one for one in found if fits(one))]
+    return [*marks, *(one for one in held if fits(one))]
+
+
+def by_level(mark: Mark) -> float:
+    """The load behind a mark, by which lines over response time are ordered."""
+    return mark.level or 0.0
 
 
 def layers_of(
-    rows: Sequence[dict[str, Any]],
-    held: Sequence[dict[str, Any]],
-    fields: tuple[str, str],
-    places: tuple[alt.X, alt.Y],
-    told: tuple[alt.Color, alt.Shape],
+    marks: Sequence[Mark],
+    held: Sequence[Mark],
+    axes: Axes,
+    shape: alt.Shape,
     target_ms: float | None,
     *,
     size: int,
@@ -109,14 +100,12 @@ def layers_of(
 
     Parameters
     ----------
-    rows, held : sequence of dict
-        The data of the loads and of the held points, with ``level`` and ``tip``.
-    fields : tuple of str
-        What of the data names the line, and what is along the axis.
-    places : tuple
-        Where a point stands, along and upwards.
-    told : tuple
-        The colour and the shape of each line.
+    marks, held : sequence of Mark
+        Those of the loads, and the held points.
+    axes : Axes
+        Where marks stand, and their colour.
+    shape : altair.Shape
+        Of each line's points.
     target_ms : float or None
         The response-time target, where there is one.
     size : int
@@ -124,33 +113,21 @@ def layers_of(
     below : sequence, optional
         Layers between the target's line and the lines.
     """
-    (line, along), (place, height), (colour, shape) = fields, places, told
     layers: list[Any] = []
     if target_ms is not None:
-        mark = alt.Chart(data_of([{along: target_ms}]))
-        layers.append(mark.mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x=f"{along}:Q"))
-    lines = alt.Chart(data_of(woven(rows, held, line, along))).mark_line(strokeWidth=2, aria=False)
-    points = alt.Chart(data_of(list(rows))).mark_point(filled=True, size=size, opacity=1)
-    return [
-        *layers,
-        *below,
-        lines.encode(x=place, y=height, color=colour, order=alt.Order("level:Q")),
-        points.encode(x=place, y=height, color=colour, shape=shape, description="tip:N"),
-        *_diamonds(held, place, height, colour),
-    ]
+        rule = alt.Chart(data_of([Mark("", 0.0, target_ms)])).mark_rule(strokeDash=DASHED, opacity=0.6, aria=False)
+        layers.append(rule.encode(x="x:Q"))
+    layers += [*below, line_layer(woven(marks, held), axes, order="level"), point_layer(marks, axes, shape, size=size)]
+    if held:
+        # Rimmed, so that none is taken for a load's.
+        rimmed = alt.Chart(data_of(held)).mark_point(
+            filled=True, shape="diamond", size=120, opacity=1, stroke=INK, strokeWidth=1
+        )
+        layers.append(rimmed.encode(x=axes.x, y=axes.y, color=axes.color, description="tip:N"))
+    return layers
 
 
-def _diamonds(found: Sequence[dict[str, Any]], place: alt.X, height: alt.Y, colour: alt.Color) -> list[Any]:
-    """The held points as a layer, rimmed so that none is taken for a load's; none where nothing is held."""
-    if not found:
-        return []
-    mark = alt.Chart(data_of(list(found))).mark_point(
-        filled=True, shape="diamond", size=120, opacity=1, stroke=INK, strokeWidth=1
-    )
-    return [mark.encode(x=place, y=height, color=colour, description="tip:N")]
-
-
-def in_words(found: Sequence[dict[str, Any]], line: str, value: str) -> str:
+def in_words(held: Sequence[Mark]) -> str:
     """What is held, for whoever does not see it; empty where nothing is."""
-    said = ", ".join(f"{one[line]} {number(one[value])}" for one in found)
+    said = ", ".join(f"{mark.line} {number(mark.value)}" for mark in held)
     return f" Held at the target: {said}." if said else ""

@@ -8,12 +8,12 @@ Only simulated members tell seek from transfer; without such cells there is no f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import altair as alt
 
-from raidlab.analysis.metrics import Analysis
-from raidlab.report.figures.figure import Figure, Panel, data_of
+from raidlab.analysis.metrics import Analysis, Point
+from raidlab.report.figures.chart import Mark, data_of, looks, names_at_left
+from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.per_table import figure_per_table
 from raidlab.report.figures.style import PANEL_WIDTH, PART_COLOURS
 from raidlab.report.figures.words import number, of_bars
@@ -42,51 +42,36 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel]:
     for workload in analysis.run.study.workload:
-        rows: list[dict[str, Any]] = []
-        names: list[str] = []
-        for point in analysis.points:
-            # What was run only because a target is a multiple of it has nothing beside it.
-            idle = point.load == "closed" and point.depth == IDLE_DEPTH and point.is_swept
-            if not idle or (point.target, point.group, point.workload) != (target, compare.group, workload.name):
-                continue
-            times = {part: point.weighted_mean(part) for part in PARTS}
-            if any(time is None for time in times.values()):
-                continue
-            names.append(point.array)
-            rows += [
-                {
-                    "array": point.array,
-                    "part": PARTS[part],
-                    "rank": rank,
-                    "ms": (time or 0.0) / 1e6,
-                    "tip": f"{point.array}, {PARTS[part]}: {number((time or 0.0) / 1e6)} ms",
-                }
-                for rank, (part, time) in enumerate(times.items())
-            ]
-        if rows:
-            whole = {name: sum(row["ms"] for row in rows if row["array"] == name) for name in names}
-            alt_text = of_bars(whole, "Milliseconds of member time a request costs")
-            yield Panel(workload.name, _chart(rows, names, workload.name), alt_text)
+        # What was run only because a target is a multiple of it has nothing beside it.
+        swept = analysis.swept(target, workload.name, group=compare.group)
+        idle = [point for point in swept if point.load == "closed" and point.depth == IDLE_DEPTH]
+        marks = [mark for point in idle for mark in _marks(point)]
+        if marks:
+            whole: dict[str, float] = {}
+            for mark in marks:
+                whole[mark.line] = whole.get(mark.line, 0.0) + mark.value
+            said = of_bars(whole, "Milliseconds of member time a request costs")
+            yield Panel(workload.name, _chart(marks, list(whole), workload.name), said)
 
 
-def _chart(rows: list[dict[str, Any]], names: list[str], title: str) -> alt.Chart:
-    present = [part for part in PARTS.values() if any(row["part"] == part and row["ms"] > 0 for row in rows)]
+def _marks(point: Point) -> Iterator[Mark]:
+    """The parts of a request's time; none where they were not told apart."""
+    times = {name: point.weighted_mean(column) for column, name in PARTS.items()}
+    if None not in times.values():
+        for rank, (name, time_ns) in enumerate(times.items()):
+            ms = (time_ns or 0.0) / 1e6
+            yield Mark(point.array, ms, part=name, rank=rank, tip=f"{point.array}, {name}: {number(ms)} ms")
+
+
+def _chart(marks: list[Mark], names: list[str], title: str) -> Chart:
     colours = dict(zip(PARTS.values(), PART_COLOURS, strict=True))
-    chart: alt.Chart = (
-        alt.Chart(data_of([row for row in rows if row["part"] in present]))
-        .mark_bar(height=18)
-        .encode(
-            y=alt.Y("array:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=140)),
-            x=alt.X("ms:Q", title="member time per request (ms)", stack="zero", axis=alt.Axis(tickCount=6)),
-            color=alt.Color(
-                "part:N",
-                title=None,
-                sort=present,
-                scale=alt.Scale(domain=present, range=[colours[part] for part in present]),
-            ),
-            order=alt.Order("rank:Q"),
-            description="tip:N",
-        )
-        .properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=title)
-    )
+    present = [name for name in colours if any(mark.part == name and mark.value > 0 for mark in marks)]
+    bars = alt.Chart(data_of(mark for mark in marks if mark.part in present)).mark_bar(height=18)
+    chart: Chart = bars.encode(
+        y=names_at_left(names, 140),
+        x=alt.X("value:Q", title="member time per request (ms)", stack="zero", axis=alt.Axis(tickCount=6)),
+        color=looks(alt.Color, "part", {name: colours[name] for name in present}),
+        order=alt.Order("rank:Q"),
+        description="tip:N",
+    ).properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=title)
     return chart

@@ -9,9 +9,8 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
 from raidlab.published.quantities import Reading, Source, held, metric
@@ -51,7 +50,6 @@ def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> 
 
     Parameters
     ----------
-    analysis : Analysis
     kind : str
         What the study asks for in ``draw``, the file that draws it.
     caption : str
@@ -59,7 +57,7 @@ def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> 
     panels : callable
         Makes the panels of an analysis, a figure and a target.
     """
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         for spec in analysis.run.study.figure:
             made = tuple(panels(analysis, spec, target)) if spec.draw == kind else ()
             if made:
@@ -74,8 +72,7 @@ def of_repeats(analysis: Analysis, words: str) -> str:
 
 def interval_of(point: Point, metric: Metric) -> tuple[float, float] | None:
     """The 95 % interval of a metric over the repeats of a point; None for a single run."""
-    each = [metric.compute(replace(point, rows=(row,)), None) for row in point.rows]
-    return mean_interval([one for one in each if one is not None])
+    return mean_interval([one for one in metric.each(point) if one is not None])
 
 
 def axis_title(metrics: Iterable[Metric]) -> str:
@@ -111,7 +108,7 @@ def percent_of(own: Reading | None, reference: Reading | None) -> Reading | None
     return Reading.over(100 * own.value / reference.value, each)
 
 
-def span_of(reading: Reading) -> dict[str, Any]:
-    """A value and the ends of its 95 % interval over repeats; both ends the value where there is none."""
-    low, high = mean_interval(reading.each) or (reading.value, reading.value)
-    return {"value": reading.value, "low": max(low, 0.0), "high": high}
+def span_of(reading: Reading) -> tuple[float, float] | None:
+    """The 95 % interval of a reading over repeats, as far as it lies above 0; None where there is none."""
+    interval = mean_interval(reading.each)
+    return None if interval is None else (max(interval[0], 0.0), interval[1])

@@ -19,19 +19,14 @@ def figure_per_table(analysis: Analysis, kind: str, title: str, caption: str, pa
 
     Parameters
     ----------
-    analysis : Analysis
     kind : str
         The file that makes it.
     title, caption : str
         The same for all of them.
     panels : callable
         Makes the panels of an analysis, a table and a target.
-
-    Yields
-    ------
-    Figure
     """
-    for target in dict.fromkeys(point.target for point in analysis.points):
+    for target in analysis.targets:
         for compare in analysis.run.study.compare:
             made = tuple(panels(analysis, compare, target))
             if made:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from statistics import median
-from typing import Any
 
 import altair as alt
 
 from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, Comparison, Row
 from raidlab.published.compare.row import ARITHMETIC, FITTED
-from raidlab.report.figures.figure import Chart, Figure, Panel, data_of
-from raidlab.report.figures.style import COLOURS, INK, label_room
+from raidlab.report.figures.chart import Mark, data_of, layered_bars, looks, names_at_left
+from raidlab.report.figures.figure import Chart, Figure, Panel
+from raidlab.report.figures.style import COLOURS, INK
 from raidlab.report.figures.words import number
 from raidlab.study.published import number as printed_number
 
@@ -111,99 +111,80 @@ def _errors(rows: list[Row]) -> Chart:
     """Errors, a line of marks for each table."""
     tables = list(dict.fromkeys(row.table for row in rows))
     counts = dict.fromkeys(tables, 0)
-    data: list[dict[str, Any]] = []
+    marks: dict[tuple[bool, int], list[Mark]] = {}
     for row in rows:
-        error = max(-_EDGE, min(_EDGE, row.error or 0.0))
+        error = row.error or 0.0
         counts[row.table] += 1
         # Marks of one table are spread over its height, so that those at one place can be told apart.
         spread = counts[row.table] * 3 % _JITTER_STEPS
-        verdict, is_fitted = MISS if row.is_miss else NEAR, row.kind == FITTED
-        data.append(
-            {
-                "table": row.table,
-                "error": error,
-                "spread": spread,
-                "verdict": verdict,
-                "tip": _tip(row),
-                "fit": is_fitted,
-                "beyond": _beyond(row.error or 0.0, -_EDGE, _EDGE),
-            }
+        mark = Mark(
+            row.table,
+            max(-_EDGE, min(_EDGE, error)),
+            part=MISS if row.is_miss else NEAR,
+            rank=spread,
+            tip=_tip(row),
         )
-    most = max(MISS_PERCENT * 1.4, *(abs(one["error"]) for one in data)) * 1.05
-    place = alt.Y("table:N", sort=tables, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=170))
-    axis = alt.X(
-        "error:Q",
+        marks.setdefault((row.kind == FITTED, _beyond(error, -_EDGE, _EDGE)), []).append(mark)
+    every = [mark for mine in marks.values() for mark in mine]
+    most = max(MISS_PERCENT * 1.4, *(abs(mark.value) for mark in every)) * 1.05
+    along = alt.X(
+        "value:Q",
         title="error (%; of percentages: points)",
         scale=alt.Scale(domain=[-most, most], nice=False),
         axis=alt.Axis(tickCount=7, format="+d"),
     )
-    verdicts = [verdict for verdict in (NEAR, MISS) if any(one["verdict"] == verdict for one in data)]
-    looks = {NEAR: (COLOURS[0], "circle"), MISS: (COLOURS[1], "diamond")}
     legend = alt.Legend(symbolSize=90)
-    layers: list[Any] = [
-        alt.Chart(data_of([{"error": 0}])).mark_rule(aria=False, opacity=0.6).encode(x=axis),
-    ]
-    colour, shape = (
-        channel(
-            "verdict:N",
-            title=None,
-            scale=alt.Scale(domain=verdicts, range=[looks[one][which] for one in verdicts]),
-            legend=legend,
-        )
-        for which, channel in enumerate((alt.Color, alt.Shape))
-    )
-    offset = alt.YOffset("spread:Q", scale=alt.Scale(domain=[-1, _JITTER_STEPS]))
+    verdicts = [verdict for verdict in (NEAR, MISS) if any(mark.part == verdict for mark in every)]
+    colours, shapes = {NEAR: COLOURS[0], MISS: COLOURS[1]}, {NEAR: "circle", MISS: "diamond"}
+    at = {
+        "x": along,
+        "y": names_at_left(tables, 170),
+        "yOffset": alt.YOffset("rank:Q", scale=alt.Scale(domain=[-1, _JITTER_STEPS])),
+        "color": looks(alt.Color, "part", {verdict: colours[verdict] for verdict in verdicts}, legend),
+    }
+    shape = looks(alt.Shape, "part", {verdict: shapes[verdict] for verdict in verdicts}, legend)
+    layers = [alt.Chart(data_of([Mark("", 0.0)])).mark_rule(aria=False, opacity=0.6).encode(x=along)]
     for is_fitted, side in product((True, False), (0, *_OUTWARDS)):
-        mine = [one for one in data if (one["fit"], one["beyond"]) == (is_fitted, side)]
-        if mine:
-            marks = alt.Chart(data_of(mine)).mark_point(filled=not is_fitted, size=60, opacity=0.85)
+        if mine := marks.get((is_fitted, side)):
+            drawn = alt.Chart(data_of(mine)).mark_point(filled=not is_fitted, size=60, opacity=0.85)
             looking = alt.ShapeValue(_OUTWARDS[side]) if side else shape
-            layers.append(
-                marks.encode(x=axis, y=place, yOffset=offset, color=colour, shape=looking, description="tip:N")
-            )
-    chart = alt.LayerChart(layer=layers)
-    return chart.properties(
-        padding=label_room(tables), width=_WIDTH, height=_ROW_STEP * len(tables), title="Every printed figure"
-    )
+            layers.append(drawn.encode(shape=looking, description="tip:N", **at))
+    return layered_bars(layers, "Every printed figure", tables, _ROW_STEP, _WIDTH)
 
 
 def _misses(rows: list[Row], title: str) -> Chart:
     """Each miss as a pair of marks: printed, and here."""
-    shares = [max(0.0, min(2 * _PRINTED, _share(row) or 0.0)) for row in rows]
-    data = [
-        {
-            "id": row.id,
-            "share": share,
-            "printed": _PRINTED,
-            "tip": _tip(row),
-            "label": f"{number(row.value)} / {row.published.text}",
-            "shape": _OUTWARDS.get(_share_beyond(row), "diamond"),
-        }
-        for row, share in zip(rows, shares, strict=True)
+    marks = [
+        Mark(
+            row.id,
+            max(0.0, min(2 * _PRINTED, _share(row) or 0.0)),
+            _PRINTED,
+            part=_OUTWARDS.get(_share_beyond(row), "diamond"),
+            label=f"{number(row.value)} / {row.published.text}",
+            tip=_tip(row),
+        )
+        for row in rows
     ]
-    place = alt.Y(
-        "id:N", sort=[row.id for row in rows], title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=230)
-    )
+    names = [mark.line for mark in marks]
+    shares = [mark.value for mark in marks]
     low, high = min(0.95 * _PRINTED, *shares), max(1.05 * _PRINTED, *shares)
-    room = (high - low) * 0.06
-    scale = alt.Scale(domain=[low - room, high + (high - low) * 0.45], nice=False)
-    base = alt.Chart(data_of(data)).encode(y=place)
-
-    def at(field: str) -> alt.X:
-        return alt.X(
+    scale = alt.Scale(domain=[low - (high - low) * 0.06, high + (high - low) * 0.45], nice=False)
+    printed, here = (
+        alt.X(
             f"{field}:Q", title="percent of what was printed (here / printed)", scale=scale, axis=alt.Axis(tickCount=6)
         )
-
+        for field in ("x", "value")
+    )
+    base = alt.Chart(data_of(marks)).encode(y=names_at_left(names, 230))
+    shape = alt.Shape("part:N", scale=None, legend=None)
     layers = [
-        base.mark_rule(strokeWidth=1.5, opacity=0.6, aria=False).encode(x=at("printed"), x2="share:Q"),
-        base.mark_point(filled=False, size=60, color=INK, aria=False).encode(x=at("printed")),
+        base.mark_rule(strokeWidth=1.5, opacity=0.6, aria=False).encode(x=printed, x2="value:Q"),
+        base.mark_point(filled=False, size=60, color=INK, aria=False).encode(x=printed),
         base.mark_point(filled=True, size=80, color=COLOURS[1], opacity=1).encode(
-            x=at("share"), shape=alt.Shape("shape:N", scale=None, legend=None), description="tip:N"
+            x=here, shape=shape, description="tip:N"
         ),
         base.mark_text(align="right", baseline="middle", fontSize=11, aria=False).encode(
             x=alt.value(_WIDTH - 150), text="label:N"
         ),
     ]
-    return alt.LayerChart(layer=layers).properties(
-        padding=label_room([row.id for row in rows]), width=_WIDTH - 150, height=24 * len(rows), title=title
-    )
+    return layered_bars(layers, title, names, 24, _WIDTH - 150)

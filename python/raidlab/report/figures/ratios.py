@@ -9,19 +9,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import altair as alt
 
 from raidlab.analysis.metrics.run_comparison import Compared, RunComparison
-from raidlab.report.figures.figure import Chart, Figure, Panel, data_of, key_of
-from raidlab.report.figures.style import COLOURS, PANEL_WIDTH, label_room
+from raidlab.report.differences import direction_words, load_words
+from raidlab.report.figures.chart import (
+    Axes,
+    Mark,
+    data_of,
+    layered_bars,
+    level_strokes,
+    looks,
+    names_at_left,
+    point_layer,
+)
+from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
+from raidlab.report.figures.style import COLOURS, PANEL_WIDTH
 from raidlab.report.figures.throughput_against_p90 import ticks_between
 from raidlab.report.figures.words import number
 
 KIND = "ratios"
 SHOWN, NOT_SHOWN, NOT_TESTED = "a difference is shown", "none is shown", "not tested"
-_LOOKS = {SHOWN: (COLOURS[1], "diamond"), NOT_SHOWN: (COLOURS[0], "circle"), NOT_TESTED: (COLOURS[6], "triangle-up")}
+_COLOURS = {SHOWN: COLOURS[1], NOT_SHOWN: COLOURS[0], NOT_TESTED: COLOURS[6]}
+_SHAPES = {SHOWN: "diamond", NOT_SHOWN: "circle", NOT_TESTED: "triangle-up"}
 _ROW_STEP = 20
 # The axis shows at least so much on both sides of 100.
 _LEAST, _MOST = 80.0, 125.0
@@ -29,19 +40,19 @@ _LEAST, _MOST = 80.0, 125.0
 _WIDE_RATIO = 4
 # So many percent can be marked at every ten of them.
 _FEW_TENS = 60
-_WIDTH = PANEL_WIDTH - 60
 
 
 def figures_of(found: RunComparison) -> Iterator[Figure]:
     """One figure for each kind of figure that was compared."""
+    with_arrays = len({(row.a.array, row.b.array) for row in found.rows}) > 1
     for kind in dict.fromkeys(row.figure.kind for row in found.rows):
         mine = [row for row in found.rows if row.figure.kind == kind]
         panels = []
         for subject in dict.fromkeys(_subject(row, mine) for row in mine):
             rows = [row for row in mine if _subject(row, mine) == subject and row.difference.ratio.value is not None]
             if rows:
-                with_arrays = len({(row.a.array, row.b.array) for row in found.rows}) > 1
-                panels.append(Panel(subject, _chart(rows, subject, with_arrays=with_arrays), _alt_text(rows)))
+                said = f"{'; '.join(_said(row) for row in rows)}."
+                panels.append(Panel(subject, _chart(rows, subject, with_arrays=with_arrays), said))
         if panels:
             title = f"B against A: {mine[0].figure.title}"
             caption = (
@@ -52,14 +63,11 @@ def figures_of(found: RunComparison) -> Iterator[Figure]:
 
 
 def _subject(row: Compared, rows: list[Compared]) -> str:
-    """The workload, and the direction where it has both."""
-    ways = {other.operation for other in rows if other.a.workload == row.a.workload} - {"all"}
-    return f"{row.a.workload}, {row.operation}s" if row.operation != "all" and len(ways) > 1 else row.a.workload
+    return f"{row.a.workload}{direction_words(row, rows)}"
 
 
 def _name(row: Compared, *, with_arrays: bool) -> str:
-    level = row.level.replace("queue depth", "depth").replace(" requests/s offered", "/s")
-    return f"{f'{row.arrays}, ' if with_arrays else ''}{level} ({row.targets})"
+    return f"{f'{row.arrays}, ' if with_arrays else ''}{load_words(row.level)} ({row.targets})"
 
 
 def _change(ratio: float) -> float:
@@ -79,66 +87,34 @@ def _said(row: Compared) -> str:
     return f"{_name(row, with_arrays=True)}: {values}, {change}, {_verdict(row)}"
 
 
-def _alt_text(rows: list[Compared]) -> str:
-    return f"{'; '.join(_said(row) for row in rows)}."
-
-
 def _chart(rows: list[Compared], title: str, *, with_arrays: bool) -> Chart:
-    marks = [100 * (row.difference.ratio.value or 1.0) for row in rows]
+    at = [100 * (row.difference.ratio.value or 1.0) for row in rows]
     ends = [100 * end for row in rows for end in row.difference.interval or ()]
     # As far as intervals go, but not beyond twice the marks: a wide one would press all others to the line.
-    least = max(min(_LEAST, *marks) / 2, min(_LEAST, *marks, *ends))
-    most = min(max(_MOST, *marks) * 2, max(_MOST, *marks, *ends))
-    data: list[dict[str, Any]] = []
-    for row, at in zip(rows, marks, strict=True):
-        low, high = (100 * end for end in row.difference.interval) if row.difference.interval else (at, at)
-        name = _name(row, with_arrays=with_arrays)
-        data.append(
-            {
-                "name": name,
-                "at": at,
-                "low": max(low, least),
-                "high": min(high, most),
-                "is": _verdict(row),
-                "tip": _said(row),
-            }
-        )
-    names = list(dict.fromkeys(one["name"] for one in data))
+    least = max(min(_LEAST, *at) / 2, min(_LEAST, *at, *ends))
+    most = min(max(_MOST, *at) * 2, max(_MOST, *at, *ends))
+    marks = []
+    for row, value in zip(rows, at, strict=True):
+        low, high = (100 * end for end in row.difference.interval or (value / 100, value / 100))
+        span, name = (max(low, least), min(high, most)), _name(row, with_arrays=with_arrays)
+        marks.append(Mark(name, value, interval=span, part=_verdict(row), tip=_said(row)))
+    names = list(dict.fromkeys(mark.line for mark in marks))
+    verdicts = [verdict for verdict in _COLOURS if any(mark.part == verdict for mark in marks)]
     scale = alt.Scale(type="log", domain=[least * 0.98, most * 1.02], nice=False)
-    place = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=230))
     axis = alt.Axis(values=_ticks(least, most), format="d", labelOverlap="greedy")
-
-    def along(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", title="B in percent of A (log scale)", scale=scale, axis=axis)
-
-    verdicts = [verdict for verdict in _LOOKS if any(one["is"] == verdict for one in data)]
-    colours = alt.Scale(domain=verdicts, range=[_LOOKS[verdict][0] for verdict in verdicts])
-    shapes = alt.Scale(domain=verdicts, range=[_LOOKS[verdict][1] for verdict in verdicts])
+    along, low_end = (
+        alt.X(f"{field}:Q", title="B in percent of A (log scale)", scale=scale, axis=axis) for field in ("value", "low")
+    )
     legend = alt.Legend(columns=2)
-    layers: list[Any] = [
-        alt.Chart(data_of([{"at": 100.0}])).mark_rule(opacity=0.6, aria=False).encode(x=along("at")),
+    colour = looks(alt.Color, "part", {verdict: _COLOURS[verdict] for verdict in verdicts}, legend)
+    shape = looks(alt.Shape, "part", {verdict: _SHAPES[verdict] for verdict in verdicts}, legend)
+    place = names_at_left(names, 230)
+    layers = [
+        alt.Chart(data_of([Mark("", 100.0)])).mark_rule(opacity=0.6, aria=False).encode(x=along),
+        *level_strokes(marks, place, low_end, color=colour),
+        point_layer(marks, Axes(along, place, colour), shape, size=70),
     ]
-    spans = [one for one in data if one["high"] > one["low"]]
-    if spans:
-        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.5, aria=False)
-        layers.append(
-            strokes.encode(
-                y=place, x=along("low"), x2="high:Q", color=alt.Color("is:N", scale=colours, legend=legend, title=None)
-            )
-        )
-    points = alt.Chart(data_of(data)).mark_point(filled=True, size=70, opacity=1)
-    layers.append(
-        points.encode(
-            y=place,
-            x=along("at"),
-            color=alt.Color("is:N", title=None, scale=colours, legend=legend),
-            shape=alt.Shape("is:N", title=None, scale=shapes, legend=legend),
-            description="tip:N",
-        )
-    )
-    return alt.LayerChart(layer=layers).properties(
-        padding=label_room(names), width=_WIDTH, height=_ROW_STEP * len(names), title=title
-    )
+    return layered_bars(layers, title, names, _ROW_STEP, PANEL_WIDTH - 60)
 
 
 def _ticks(least: float, most: float) -> list[float]:

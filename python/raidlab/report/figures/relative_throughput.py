@@ -8,14 +8,14 @@ disks did something that counting accesses does not know: a seek saved, a seek c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import altair as alt
 
-from raidlab.analysis.metrics import Analysis, Comparison, Row
-from raidlab.report.figures.figure import Chart, Figure, Panel, data_of, key_of
+from raidlab.analysis.metrics import Analysis, Comparison
+from raidlab.report.figures.chart import Mark, data_of, layered, level_strokes, looks, names_at_left
+from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
 from raidlab.report.figures.style import INK, PANEL_WIDTH, colours_of
-from raidlab.report.figures.words import number, of_bars
+from raidlab.report.figures.words import interval_words, number, of_bars
 
 KIND = "relative_throughput"
 MODEL = "access-count model"
@@ -46,108 +46,74 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
             f"Bars: at {loads}; lines across their ends: the 95 % interval over repeats, where there are repeats."
             " Upright mark: what counting accesses predicts."
             " Diamond: where all arrays keep the same response-time target.",
-            tuple(Panel(found.workload, _chart(found), _alt_text(found)) for found in comparisons),
+            tuple(_panel(comparison) for comparison in comparisons),
         )
 
 
-def _alt_text(comparison: Comparison) -> str:
-    """What bars, marks and diamonds stand at."""
-    bars, models, held = {}, {}, {}
+def _panel(comparison: Comparison) -> Panel:
+    """Bars, with what counting accesses predicts and what is held as marks on them."""
+    of_reference = f"% of {comparison.compare.reference}"
+    bars, models, held = [], [], []
     for row in comparison.rows:
         relative, model = row.values["relative_throughput_percent"], row.values["access_count_model_percent"]
         if relative is not None:
-            bars[row.array] = f"{number(relative)}{_sure(row)}"
-        if model is not None:
-            models[row.array] = model
-        if row.held is not None and row.held.relative_percent is not None and not row.held.is_lower_bound:
-            held[row.array] = row.held.relative_percent
-    parts = (
-        (bars, f"Throughput in percent of {comparison.compare.reference}, at {comparison.load}"),
-        (models, "What counting accesses predicts"),
-        (held, "Where all keep the same response time"),
-    )
-    return " ".join(of_bars(values, what) for values, what in parts if values)
-
-
-def _sure(row: Row) -> str:
-    """The interval, where there is one."""
-    if row.relative_interval_percent is None:
-        return ""
-    low, high = row.relative_interval_percent
-    return f" (95 % interval {number(low)} to {number(high)})"
-
-
-def _chart(comparison: Comparison) -> Chart:
-    names = [row.array for row in comparison.rows]
-    colours = colours_of(names)
-    bars: list[dict[str, Any]] = []
-    marks: list[dict[str, Any]] = []
-    ranges: list[dict[str, Any]] = []
-    for row in comparison.rows:
-        relative, model = row.values["relative_throughput_percent"], row.values["access_count_model_percent"]
-        if relative is not None:
-            tip = f"{row.array}, {comparison.load}: {number(relative)} % of {comparison.compare.reference}{_sure(row)}"
-            bars.append({"array": row.array, "percent": relative, "label": f"{relative:.0f} %", "tip": tip})
-        if relative is not None and row.relative_interval_percent is not None:
-            low, high = row.relative_interval_percent
-            ranges.append({"array": row.array, "low": low, "high": high})
+            sure, label = interval_words(row.relative_interval_percent), f"{relative:.0f} %"
+            tip = f"{row.array}, {comparison.load}: {number(relative)} {of_reference}{sure}"
+            bars.append(Mark(row.array, relative, interval=row.relative_interval_percent, label=label, tip=tip))
         if model is not None:
             tip = f"{row.array}: counting accesses predicts {number(model)} %"
-            marks.append({"array": row.array, "percent": model, "what": MODEL, "tip": tip})
-        if row.held is not None and row.held.relative_percent is not None and not row.held.is_lower_bound:
-            what = HELD.format(percentile=row.held.percentile)
-            at = f"p{row.held.percentile:g} at {number(row.held.target_ms)} ms"
-            tip = f"{row.array}, {at}: {number(row.held.relative_percent)} % of {comparison.compare.reference}"
-            marks.append({"array": row.array, "percent": row.held.relative_percent, "what": what, "tip": tip})
-    kinds = list(dict.fromkeys(mark["what"] for mark in marks))
-    largest = max((item["percent"] for item in [*bars, *marks]), default=100.0)
+            models.append(Mark(row.array, model, part=MODEL, tip=tip))
+        at = row.held
+        if at is not None and at.relative_percent is not None and not at.is_lower_bound:
+            where = f"p{at.percentile:g} at {number(at.target_ms)} ms"
+            tip = f"{row.array}, {where}: {number(at.relative_percent)} {of_reference}"
+            held.append(Mark(row.array, at.relative_percent, part=HELD.format(percentile=at.percentile), tip=tip))
+    shares = {mark.line: f"{number(mark.value)}{interval_words(mark.interval)}" for mark in bars}
+    said = (
+        (shares, f"Throughput in percent of {comparison.compare.reference}, at {comparison.load}"),
+        ({mark.line: mark.value for mark in models}, "What counting accesses predicts"),
+        ({mark.line: mark.value for mark in held}, "Where all keep the same response time"),
+    )
+    names = [row.array for row in comparison.rows]
+    chart = _chart(names, bars, models, held, of_reference, comparison.workload)
+    return Panel(comparison.workload, chart, " ".join(of_bars(values, what) for values, what in said if values))
+
+
+def _chart(
+    names: list[str], bars: list[Mark], models: list[Mark], held: list[Mark], of_reference: str, title: str
+) -> Chart:
+    largest = max((mark.value for mark in [*bars, *models, *held]), default=100.0)
     # An interval may be wider than what is worth drawing; it is cut at the edge of the panel.
     edge = max(110.0, largest * 1.1)
-    ranges = [{**item, "low": max(item["low"], 0.0), "high": min(item["high"], edge)} for item in ranges]
-    place = alt.Y("array:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=140))
-
-    def axis_at(field: str) -> alt.X:
-        return alt.X(
-            f"{field}:Q",
-            title=f"% of {comparison.compare.reference}",
-            scale=alt.Scale(domain=[0, edge], nice=False),
-            axis=alt.Axis(tickCount=5),
-        )
-
-    axis = axis_at("percent")
-    bar = alt.Chart(data_of(bars)).encode(y=place, x=axis)
-    drawn = bar.mark_bar(height=18, opacity=0.85).encode(
-        color=alt.Color("array:N", legend=None, scale=alt.Scale(domain=names, range=[colours[name] for name in names])),
-        description="tip:N",
-    )
-    text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False).encode(
-        x=alt.value(PANEL_WIDTH), text="label:N"
-    )
-    shape = alt.Shape(
-        "what:N",
-        title=None,
-        scale=alt.Scale(domain=kinds, range=[_UPRIGHT if kind == MODEL else "diamond" for kind in kinds]),
-        legend=alt.Legend(columns=2, symbolFillColor=INK, symbolStrokeWidth=0),
-    )
-    looks: dict[bool, dict[str, Any]] = {
-        True: {"size": 420, "color": INK},
-        False: {"size": 110, "color": INK, "stroke": "white", "strokeWidth": 1.2},
-    }
-    pointed = [
-        alt.Chart(data_of(drawn_marks))
-        .mark_point(filled=True, opacity=1, **look)
-        .encode(y=place, x=axis, shape=shape, description="tip:N")
-        for is_model, look in looks.items()
-        if (drawn_marks := [mark for mark in marks if (mark["what"] == MODEL) == is_model])
+    cut = [
+        Mark(mark.line, mark.value, interval=(max(mark.interval[0], 0.0), min(mark.interval[1], edge)))
+        for mark in bars
+        if mark.interval is not None
     ]
-    spans = (
-        [
-            alt.Chart(data_of(ranges))
-            .mark_rule(strokeWidth=1.5, aria=False)
-            .encode(y=place, x=axis_at("low"), x2="high:Q")
-        ]
-        if ranges
-        else []
+    place, scale = names_at_left(names, 140), alt.Scale(domain=[0, edge], nice=False)
+    along, low_end = (
+        alt.X(f"{field}:Q", title=of_reference, scale=scale, axis=alt.Axis(tickCount=5)) for field in ("value", "low")
     )
-    chart = alt.LayerChart(layer=[drawn, *spans, *pointed, text])
-    return chart.properties(width=_WIDTH, height=_BAR_STEP * max(len(names), 1), title=comparison.workload)
+    kinds = {mark.part: _UPRIGHT if mark.part == MODEL else "diamond" for mark in [*models, *held]}
+    legend = alt.Legend(columns=2, symbolFillColor=INK, symbolStrokeWidth=0)
+    shape = looks(alt.Shape, "part", kinds, legend)
+    bar = alt.Chart(data_of(bars)).encode(y=place, x=along)
+    drawn = bar.mark_bar(height=18, opacity=0.85).encode(
+        color=looks(alt.Color, "line", colours_of(names), None), description="tip:N"
+    )
+    text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False)
+    pointed = []
+    if models:
+        pointed.append(alt.Chart(data_of(models)).mark_point(filled=True, opacity=1, size=420, color=INK))
+    if held:
+        diamonds = alt.Chart(data_of(held))
+        pointed.append(
+            diamonds.mark_point(filled=True, opacity=1, size=110, color=INK, stroke="white", strokeWidth=1.2)
+        )
+    layers = [
+        drawn,
+        *level_strokes(cut, place, low_end),
+        *(marked.encode(y=place, x=along, shape=shape, description="tip:N") for marked in pointed),
+        text.encode(x=alt.value(PANEL_WIDTH), text="label:N"),
+    ]
+    return layered(layers, title, _WIDTH, _BAR_STEP * max(len(names), 1))

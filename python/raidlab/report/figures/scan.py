@@ -6,7 +6,7 @@ stands at the mean of its ends. Where two lines cross is marked. Upright strokes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +14,21 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric
 from raidlab.published.quantities import Source
-from raidlab.report.figures.channels import columns_for, strokes, told_apart
-from raidlab.report.figures.figure import Chart, Figure, Panel, data_of
+from raidlab.report.figures.chart import (
+    DASHED,
+    Axes,
+    Mark,
+    columns_for,
+    data_of,
+    layered,
+    line_layer,
+    point_layer,
+    shown_of,
+    told_apart,
+    upright_strokes,
+    upward,
+)
+from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import BY_KIND, axis_title, own_figures, percent_of, reading_at, source_of, span_of
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import number, of_lines
@@ -32,7 +45,6 @@ _TITLES = {
     "chunk_kib": "chunk (KiB, log scale)",
 }
 _LOG = ("request_mb", "chunk_kib")
-_WIDTH, _HEIGHT = PANEL_WIDTH + 90, PANEL_HEIGHT + 50
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
@@ -46,46 +58,38 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
     if metric is None or spec.over is None:
         return
     lines = spec.lines or [FigureScan(name=name, arrays=[name], workloads=spec.workloads) for name in spec.arrays]
-    rows = [row for line in lines for row in _rows(source, spec, line, metric)]
-    if rows:
-        yield Panel(spec.title, _chart(rows, lines, spec, metric), _alt_text(rows, lines, spec, metric))
+    marks = [mark for line in lines for mark in _marks(source, spec, spec.over, line, metric)]
+    if marks:
+        of_reference = any(line.reference is not None for line in lines)
+        y_title = f"{metric.title}, % of {lines[0].reference}" if of_reference else axis_title([metric])
+        yield Panel(spec.title, _chart(marks, lines, spec, y_title), of_lines(marks, _TITLES[spec.over], y_title))
 
 
-def _alt_text(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigure, metric: Metric) -> str:
-    points = {line.name: [(row["x"], row["value"]) for row in rows if row["line"] == line.name] for line in lines}
-    return of_lines(points, _TITLES[spec.over or ""], _y_title(lines, metric))
-
-
-def _y_title(lines: list[FigureScan], metric: Metric) -> str:
-    of_reference = any(line.reference is not None for line in lines)
-    return f"{metric.title}, % of {lines[0].reference}" if of_reference else axis_title([metric])
-
-
-def _rows(source: Source, spec: StudyFigure, line: FigureScan, metric: Metric) -> list[dict[str, Any]]:
+def _marks(source: Source, spec: StudyFigure, over: str, line: FigureScan, metric: Metric) -> list[Mark]:
     works = {work.name: work for work in source.run.study.workload}
-    rows = []
+    marks = []
     for array in line.arrays:
         for name in line.workloads:
             found = reading_at(source, metric.kind, array, name, spec.at)
             if line.reference is not None:
                 found = percent_of(found, reading_at(source, metric.kind, line.reference, name, spec.at))
-            x = _along(spec.over or "", source.run.tree(array), works[name])
+            x = _along(over, source.run.tree(array), works[name])
             if found is not None and x is not None:
                 unit = metric.unit if line.reference is None else f"% of {line.reference}"
-                where = f"{_TITLES[spec.over or ''].replace(', log scale', '')} {number(x)}"
+                where = f"{_TITLES[over].replace(', log scale', '')} {number(x)}"
                 tip = f"{line.name}, {where}: {number(found.value)} {unit}"
-                rows.append({"line": line.name, "x": x, **span_of(found), "tip": tip})
-    return sorted(rows, key=lambda row: row["x"])
+                marks.append(Mark(line.name, found.value, x, span_of(found), tip=tip))
+    return sorted(marks, key=lambda mark: mark.x)
 
 
 def _along(over: str, tree: Tree, work: Workload) -> float | None:
-    places: dict[str, Callable[[], float | None]] = {
-        "read_percent": lambda: 100 * work.read,
-        "request_mb": lambda: work.size.typical_bytes / 1e6,
-        "disks": lambda: float(count_leaves(tree)),
-        "chunk_kib": lambda: tree["chunk_bytes"] / 1024 if "chunk_bytes" in tree else None,
-    }
-    return places[over]()
+    if over == "read_percent":
+        return 100 * work.read
+    if over == "request_mb":
+        return work.size.typical_bytes / 1e6
+    if over == "disks":
+        return float(count_leaves(tree))
+    return tree["chunk_bytes"] / 1024 if "chunk_bytes" in tree else None
 
 
 def crossing(first: list[tuple[float, float]], second: list[tuple[float, float]]) -> tuple[float, float] | None:
@@ -106,67 +110,58 @@ def crossing(first: list[tuple[float, float]], second: list[tuple[float, float]]
     return None
 
 
-def _chart(rows: list[dict[str, Any]], lines: list[FigureScan], spec: StudyFigure, metric: Metric) -> Chart:
+def _chart(marks: list[Mark], lines: list[FigureScan], spec: StudyFigure, y_title: str) -> Chart:
     names = [line.name for line in lines]
-    shown = [name for name in names if any(row["line"] == name for row in rows)]
-    y_title = _y_title(lines, metric)
+    shown = shown_of(names, marks)
     is_log = spec.over in _LOG
     place = alt.X(
         "x:Q",
         title=_TITLES[spec.over or ""],
         scale=alt.Scale(type="log", nice=False, padding=10) if is_log else alt.Scale(zero=False, padding=10),
         axis=alt.Axis(
-            values=sorted({row["x"] for row in rows}),
+            values=sorted({mark.x for mark in marks}),
             labelExpr="format(datum.value, '.3~g')",
             labelOverlap="greedy",
         ),
     )
-    scale = alt.Scale(zero=True, nice=True)
-    height = alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5))
     legend = alt.Legend(columns=columns_for(shown), labelLimit=380)
     # Arrays come first, so that they look as in the other figures whatever lies between them here.
     arrays = {array for line in lines for array in line.arrays}
-    colour, shape = told_apart("line", sorted(names, key=lambda name: name not in arrays), shown, legend)
-    drawn = [row for row in rows if row["line"] not in spec.flat]
-    level = [row for name in spec.flat for row in _ends(rows, name, level=True)]
-    straight = [row for name in shown if name not in spec.flat for row in _ends(rows, name, level=False)]
-    layers: list[Any] = []
-    for part, dash in ((level, []), (straight if spec.straight else [], [5, 4])):
-        if part:
-            line = alt.Chart(data_of(part)).mark_line(strokeWidth=2 if not dash else 1.2, strokeDash=dash, aria=False)
-            layers.append(line.encode(x=place, y=height, color=colour, order=alt.Order("x:Q")))
-    if drawn:
-        base = alt.Chart(data_of(drawn)).encode(x=place, y=height, color=colour, order=alt.Order("x:Q"))
-        layers.append(base.mark_line(strokeWidth=2, aria=False))
-    points = alt.Chart(data_of(rows)).encode(x=place, y=height, color=colour)
-    layers.append(points.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, description="tip:N"))
-    layers += strokes(rows, place, y_title, colour, scale)
-    layers += _crossed(rows, spec)
-    return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=spec.title)
+    colour, shape = told_apart(sorted(names, key=lambda name: name not in arrays), shown, legend)
+    axes = Axes(place, upward(y_title), colour)
+    level = [mark for name in spec.flat for mark in _ends(marks, name, is_level=True)]
+    straight = [name for name in shown if name not in spec.flat] if spec.straight else []
+    dashed = [mark for name in straight for mark in _ends(marks, name, is_level=False)]
+    drawn = [mark for mark in marks if mark.line not in spec.flat]
+    layers = [
+        *([line_layer(level, axes)] if level else []),
+        *([line_layer(dashed, axes, width=1.2, dash=DASHED)] if dashed else []),
+        *([line_layer(drawn, axes)] if drawn else []),
+        point_layer(marks, axes, shape),
+        *upright_strokes(marks, axes, y_title),
+        *_crossed(marks, spec),
+    ]
+    return layered(layers, spec.title, PANEL_WIDTH + 90, PANEL_HEIGHT + 50)
 
 
-def _ends(rows: list[dict[str, Any]], name: str, *, level: bool) -> list[dict[str, Any]]:
+def _ends(marks: list[Mark], name: str, *, is_level: bool) -> list[Mark]:
     """The ends of a line, or both at their mean; one place alone has no line."""
-    mine = [row for row in rows if row["line"] == name]
+    mine = [mark for mark in marks if mark.line == name]
     if len(mine) < 2:
         return []
-    ends = [mine[0], mine[-1]]
-    mean = sum(row["value"] for row in ends) / 2
-    return [{"line": name, "x": row["x"], "value": mean if level else row["value"]} for row in ends]
+    ends = (mine[0], mine[-1])
+    mean = sum(mark.value for mark in ends) / 2
+    return [Mark(name, mean if is_level else mark.value, mark.x) for mark in ends]
 
 
-def _crossed(rows: list[dict[str, Any]], spec: StudyFigure) -> list[Any]:
+def _crossed(marks: list[Mark], spec: StudyFigure) -> list[Any]:
     if len(spec.crossing) != 2:
         return []
-    first, second = ([(row["x"], row["value"]) for row in rows if row["line"] == name] for name in spec.crossing)
+    first, second = ([(mark.x, mark.value) for mark in marks if mark.line == name] for name in spec.crossing)
     found = crossing(first, second)
     if found is None:
         return []
-    at = data_of([{"x": found[0], "value": found[1], "label": f"they cross at {found[0]:.3g}"}])
-    rule = alt.Chart(at).mark_rule(strokeDash=[2, 3], opacity=0.7, aria=False).encode(x="x:Q")
-    text = (
-        alt.Chart(at)
-        .mark_text(align="right", dx=-6, dy=-10, fontSize=12, aria=False)
-        .encode(x="x:Q", y="value:Q", text="label:N")
-    )
-    return [rule, text]
+    at = alt.Chart(data_of([Mark("", found[1], found[0], label=f"they cross at {found[0]:.3g}")])).encode(x="x:Q")
+    rule = at.mark_rule(strokeDash=[2, 3], opacity=0.7, aria=False)
+    text = at.mark_text(align="right", dx=-6, dy=-10, fontSize=12, aria=False)
+    return [rule, text.encode(y="value:Q", text="label:N")]

@@ -8,16 +8,24 @@ reference is 100 %; strokes on bars are 95 % intervals over repeats.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.quantities import Reading, Source, access_count
-from raidlab.report.figures.figure import Chart, Figure, Panel, data_of
+from raidlab.report.figures.chart import (
+    DASHED,
+    Mark,
+    data_of,
+    labels_at_right,
+    layered_bars,
+    level_strokes,
+    looks,
+    names_at_left,
+)
+from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import of_repeats, own_figures, percent_of, reading_at, source_of, span_of
-from raidlab.report.figures.style import PANEL_WIDTH, label_room
-from raidlab.report.figures.words import number, of_bars
+from raidlab.report.figures.words import interval_words, number, of_bars
 from raidlab.study.figure import FigureSeries, StudyFigure
 
 KIND = "shares"
@@ -38,35 +46,23 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
     source = source_of(analysis, target)
     for place, workload in enumerate(spec.workloads):
-        rows = [
-            {
-                "array": array,
-                "place": _place(source, array, workload),
-                "series": series.name,
-                "rank": rank,
-                **span_of(found),
-                "label": f"{found.value:.0f}",
-                "tip": f"{array}, {series.name}: {number(found.value)} % of {spec.reference}{_sure(found)}",
-            }
-            for array in spec.arrays
-            for rank, series in enumerate(spec.series)
-            if (found := _share(source, spec, series, array, series.workloads[place] if series.workloads else workload))
-        ]
-        if rows:
-            said = {f"{row['array']} {row['series']}": row["value"] for row in rows}
-            alt_text = of_bars(said, f"Throughput per disk in percent of {spec.reference}")
-            yield Panel(workload, _chart(rows, spec, workload), alt_text)
+        marks, said = [], {}
+        for array in spec.arrays:
+            for series in spec.series:
+                found = _share(source, spec, series, array, series.workloads[place] if series.workloads else workload)
+                if found is not None:
+                    span, name = span_of(found), _name(source, array, workload)
+                    tip = f"{array}, {series.name}: {number(found.value)} % of {spec.reference}"
+                    label = f"{found.value:.0f}"
+                    tip += interval_words(span) if span is not None and span[1] > span[0] else ""
+                    marks.append(Mark(name, found.value, interval=span, part=series.name, label=label, tip=tip))
+                    said[f"{array} {series.name}"] = found.value
+        if marks:
+            what = f"Throughput per disk in percent of {spec.reference}"
+            yield Panel(workload, _chart(marks, spec, workload), of_bars(said, what))
 
 
-def _sure(reading: Reading) -> str:
-    """The interval over repeats, where there is one."""
-    span = span_of(reading)
-    if span["high"] <= span["low"]:
-        return ""
-    return f" (95 % interval {number(span['low'])} to {number(span['high'])})"
-
-
-def _place(source: Source, array: str, workload: str) -> str:
+def _name(source: Source, array: str, workload: str) -> str:
     """An array beside how much of its disks is the user's."""
     points = source.points_of(array, workload)
     return f"{array} ({100 * points[0].rows[0]['storage_efficiency']:.0f} %)" if points else array
@@ -89,36 +85,30 @@ def _share(source: Source, spec: StudyFigure, series: FigureSeries, array: str, 
     return percent_of(*rates)
 
 
-def _chart(rows: list[dict[str, Any]], spec: StudyFigure, title: str) -> Chart:
-    arrays = list(dict.fromkeys(row["place"] for row in rows))
-    series = [one.name for one in spec.series if any(row["series"] == one.name for row in rows)]
-    most = max(100.0, *(row["high"] for row in rows))
-    # Room at the right for the figures.
-    scale = alt.Scale(domain=[0, most * 1.12], nice=False)
-    place = alt.Y("place:N", sort=arrays, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=160))
-    within = alt.YOffset("series:N", sort=series)
-    share = alt.X("value:Q", title=f"% of {spec.reference}", scale=scale, axis=alt.Axis(tickCount=6))
+def _chart(marks: list[Mark], spec: StudyFigure, title: str) -> Chart:
+    names = list(dict.fromkeys(mark.line for mark in marks))
+    series = [one.name for one in spec.series if any(mark.part == one.name for mark in marks)]
     colours = {one.name: _COLOURS[rank % len(_COLOURS)] for rank, one in enumerate(spec.series)}
-    colour = alt.Color(
-        "series:N",
-        title=None,
-        sort=series,
-        scale=alt.Scale(domain=series, range=[colours[name] for name in series]),
-        legend=alt.Legend(columns=1 if max(map(len, series)) > _LONG_NAME else 2, labelLimit=300),
+    legend = alt.Legend(columns=1 if max(map(len, series)) > _LONG_NAME else 2, labelLimit=300)
+    # Room at the right for the figures.
+    scale = alt.Scale(domain=[0, max(100.0, *(mark.high for mark in marks)) * 1.12], nice=False)
+    place, within = names_at_left(names, 160), alt.YOffset("part:N", sort=series)
+    bars = (
+        alt.Chart(data_of(marks))
+        .mark_bar(opacity=0.9)
+        .encode(
+            y=place,
+            yOffset=within,
+            x=alt.X("value:Q", title=f"% of {spec.reference}", scale=scale, axis=alt.Axis(tickCount=6)),
+            color=looks(alt.Color, "part", {name: colours[name] for name in series}, legend),
+            description="tip:N",
+        )
     )
-    base = alt.Chart(data_of(rows))
-    layers: list[Any] = [
-        base.mark_bar(opacity=0.9).encode(y=place, yOffset=within, x=share, color=colour, description="tip:N"),
-        base.mark_text(align="right", baseline="middle", fontSize=11, fontWeight=600, aria=False).encode(
-            y=place, yOffset=within, x=alt.value(PANEL_WIDTH - 2), text="label:N"
-        ),
-        alt.Chart(data_of([{"at": 100}])).mark_rule(strokeDash=[5, 4], opacity=0.6, aria=False).encode(x="at:Q"),
+    reference = alt.Chart(data_of([Mark("", 100)])).mark_rule(strokeDash=DASHED, opacity=0.6, aria=False)
+    layers = [
+        bars,
+        labels_at_right(marks, place, size=11, yOffset=within),
+        reference.encode(x="value:Q"),
+        *level_strokes(marks, place, alt.X("low:Q", scale=scale), yOffset=within),
     ]
-    spans = [row for row in rows if row["high"] > row["low"]]
-    if spans:
-        strokes = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.5, aria=False)
-        layers.append(strokes.encode(y=place, yOffset=within, x=alt.X("low:Q", scale=scale), x2="high:Q"))
-    chart = alt.LayerChart(layer=layers)
-    return chart.properties(
-        padding=label_room(arrays), width=PANEL_WIDTH, height=_BAR_STEP * len(arrays) * len(series), title=title
-    )
+    return layered_bars(layers, title, names, _BAR_STEP * len(series))

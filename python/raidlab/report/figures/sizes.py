@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.figure import Figure, Panel
-from raidlab.report.figures.over_blocks import RUNS, Mark, kib, panels, sizes_of, swept_point
+from raidlab.report.figures.over_blocks import RUNS, Measured, kib, panels, sizes_of, swept_point
 from raidlab.report.figures.own import of_repeats, own_figures
 from raidlab.study.figure import StudyFigure
-from raidlab.study.workload import Workload
 
 KIND = "sizes"
 
@@ -24,14 +23,10 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
     lines = [(array, array) for array in spec.arrays] + [(one.array, one.name or one.array) for one in spec.also]
-    yield from panels(spec, _marks(analysis, spec, target, lines), [name for _, name in lines], "block (KiB)")
-
-
-def _marks(
-    analysis: Analysis, spec: StudyFigure, target: str, lines: list[tuple[str, str]]
-) -> Iterator[tuple[Workload, Mark]]:
-    for array, name in lines:
-        for workload, size_bytes in sizes_of(analysis, spec):
-            point = swept_point(analysis, target, array, workload.name)
-            if point is not None:
-                yield workload, Mark(name, kib(size_bytes), point)
+    measured = [
+        Measured(name, kib(size_bytes), point, is_read=workload.read > 0)
+        for array, name in lines
+        for workload, size_bytes in sizes_of(analysis, spec)
+        if (point := swept_point(analysis, target, array, workload.name)) is not None
+    ]
+    yield from panels(spec, measured, [name for _, name in lines], "block (KiB)")

@@ -7,19 +7,18 @@ line marks the response-time target of the study, where it has one, and diamonds
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.relative_throughput_percent import share_basis
-from raidlab.report.figures.channels import told_apart
+from raidlab.analysis.metrics.response_time import response_time_ms
+from raidlab.report.figures.chart import Axes, Mark, layered, shown_of, told_apart, upward
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.held_points import held_point, in_words, layers_of, with_target
+from raidlab.report.figures.held_points import by_level, held_point, in_words, layers_of, with_target
 from raidlab.report.figures.per_table import figure_per_table
-from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
-from raidlab.report.figures.words import lines_in, number, of_lines
+from raidlab.report.figures.words import number, of_lines
 from raidlab.study.schema import Compare
 
 KIND = "throughput_against_p90"
@@ -39,86 +38,61 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel]:
     names = [array.name for array in analysis.run.study.array if array.group == compare.group]
+    unit = _PER_WORDS[compare.per]
     for workload in analysis.run.study.workload:
-        rows = list(_rows(analysis, compare, target, workload.name))
-        if rows:
+        marks = list(_marks(analysis, compare, target, workload.name))
+        if marks:
             goal_ms = target_ms(analysis, target, workload.name)
             held = list(_held(analysis, compare, target, workload.name))
-            yield Panel(
-                workload.name,
-                _chart(rows, held, names, compare.per, workload.name, goal_ms),
-                _alt_text(rows, compare.per, goal_ms) + in_words(held, "array", "rate"),
-            )
+            said = of_lines(marks, "the 90th percentile of response time in ms", unit, order=by_level)
+            said += "" if goal_ms is None else f" The target is {number(goal_ms)} ms."
+            chart = _chart(marks, held, names, unit, workload.name, goal_ms)
+            yield Panel(workload.name, chart, said + in_words(held))
 
 
-def _held(analysis: Analysis, compare: Compare, target: str, workload: str) -> Iterator[dict[str, Any]]:
+def _held(analysis: Analysis, compare: Compare, target: str, workload: str) -> Iterator[Mark]:
     """What arrays hold, where it is the percentile of this figure that is held."""
-    points = {
-        point.array: point
-        for point in analysis.points
-        if point.is_swept and (point.target, point.group, point.workload) == (target, compare.group, workload)
-    }
+    points = {point.array: point for point in analysis.swept(target, workload, group=compare.group)}
     for array, point in points.items():
         held = held_point(analysis, target, array, workload)
         if held is not None and held.percentile == _PERCENTILE:
             rate = held.mb_s / share_basis(point, compare.per) * _PER_SCALE[compare.per]
-            row = held.row(array, rate, _PER_WORDS[compare.per])
-            yield {"array": array, "p90_ms": held.target_ms, "rate": rate, **row}
+            yield held.mark(array, rate, _PER_WORDS[compare.per])
 
 
-def _alt_text(rows: list[dict[str, Any]], per: str, goal_ms: float | None) -> str:
-    lines = lines_in(rows, "p90_ms", "rate", line="array", order="level")
-    said = of_lines(lines, "the 90th percentile of response time in ms", _PER_WORDS[per])
-    return said if goal_ms is None else f"{said} The target is {number(goal_ms)} ms."
-
-
-def _rows(analysis: Analysis, compare: Compare, target: str, workload: str) -> Iterator[dict[str, Any]]:
-    for index, point in enumerate(analysis.points):
-        mine = (point.target, point.group, point.workload) == (target, compare.group, workload)
-        values = analysis.values[index]
+def _marks(analysis: Analysis, compare: Compare, target: str, workload: str) -> Iterator[Mark]:
+    for point in analysis.swept(target, workload, group=compare.group):
+        p90_ms = response_time_ms(point, _PERCENTILE)
         # A time of 0 has no place on a logarithmic axis.
-        if not mine or not point.is_swept or not values["response_time_ms_p90"]:
-            continue
-        rate = point.per_s("all_bytes") / 1e6 / share_basis(point, compare.per) * _PER_SCALE[compare.per]
-        level = point.depth or point.rate_per_s
-        p90_ms = values["response_time_ms_p90"]
-        tip = f"{point.array}, {point.level}: {number(rate)} {_PER_WORDS[compare.per]}, 90 % within {number(p90_ms)} ms"
-        yield {"array": point.array, "level": level, "p90_ms": p90_ms, "rate": rate, "tip": tip}
+        if p90_ms:
+            rate = point.per_s("all_bytes") / 1e6 / share_basis(point, compare.per) * _PER_SCALE[compare.per]
+            what = f"{number(rate)} {_PER_WORDS[compare.per]}, 90 % within {number(p90_ms)} ms"
+            yield Mark(point.array, rate, p90_ms, level=point.level_value, tip=f"{point.array}, {point.level}: {what}")
 
 
 def target_ms(analysis: Analysis, target: str, workload: str) -> float | None:
     """The response-time target of a workload; None where it has none."""
-    for row in analysis.run.holds.iter_rows(named=True):
-        if row["target"] == target and row["workload"] == workload:
-            return float(row["target_ns"]) / 1e6
-    return None
+    return next((row["target_ns"] / 1e6 for row in analysis.run.hold_rows(target, workload)), None)
 
 
 def _chart(
-    rows: list[dict[str, Any]],
-    held: list[dict[str, Any]],
-    names: list[str],
-    per: str,
-    title: str,
-    target_ms: float | None,
+    marks: list[Mark], held: list[Mark], names: list[str], unit: str, title: str, target_ms: float | None
 ) -> Chart:
-    shown = [name for name in names if any(row["array"] == name for row in rows)]
-    told = told_apart("array", names, shown)
+    colour, shape = told_apart(names, shown_of(names, marks))
     place = alt.X(
-        "p90_ms:Q",
+        "x:Q",
         title="90th percentile of response time (ms, log scale)",
         scale=alt.Scale(type="log", nice=False, padding=12),
-        axis=alt.Axis(values=ticks_between([row["p90_ms"] for row in rows]), format="~g", labelOverlap="greedy"),
+        axis=alt.Axis(values=ticks_between(mark.x for mark in marks), format="~g", labelOverlap="greedy"),
     )
-    height = alt.Y("rate:Q", title=_PER_WORDS[per], scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5))
-    layers = layers_of(rows, held, ("array", "p90_ms"), (place, height), told, target_ms, size=55)
-    chart = alt.LayerChart(layer=layers)
-    return chart.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
+    axes = Axes(place, upward(unit), colour)
+    return layered(layers_of(marks, held, axes, shape, target_ms, size=55), title)
 
 
-def ticks_between(values: list[float]) -> list[float]:
+def ticks_between(values: Iterable[float]) -> list[float]:
     """1, 2, 5, 10, ... around the values of a logarithmic axis: few enough to read, dense enough to judge."""
-    low, high = min(values) / 2, max(values) * 2
+    listed = list(values)
+    low, high = min(listed) / 2, max(listed) * 2
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high / low < _WIDE_RATIO else (1,)
     return [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]

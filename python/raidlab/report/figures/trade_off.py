@@ -7,18 +7,17 @@ comes near it. The dashed line is the response-time target, where the workload h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric
-from raidlab.report.figures.channels import strokes, told_apart
-from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.held_points import held_point, in_words, layers_of, with_target
+from raidlab.report.figures.chart import Axes, Mark, layered, shown_of, told_apart, upright_strokes, upward
+from raidlab.report.figures.figure import Figure, Panel
+from raidlab.report.figures.held_points import by_level, held_point, in_words, layers_of, with_target
 from raidlab.report.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures, source_of
-from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.throughput_against_p90 import target_ms, ticks_between
-from raidlab.report.figures.words import lines_in, number, of_lines
+from raidlab.report.figures.words import number, of_lines
 from raidlab.study.figure import StudyFigure
 
 KIND = "trade_off"
@@ -33,98 +32,58 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
-    height, along = BY_KIND.get(spec.metrics[0]), BY_KIND.get(spec.against)
-    if height is None or along is None:
+    upright, along = BY_KIND.get(spec.metrics[0]), BY_KIND.get(spec.against)
+    if upright is None or along is None:
         return
+    y_title = "% of its own maximum" if spec.of_maximum else axis_title([upright])
     for workload in spec.workloads:
-        lines = lines_of(spec, workload)
-        found = [(line, mine) for line in lines if (mine := _rows(analysis, spec, target, line, height, along))]
-        rows = [row for _, mine in found for row in mine]
-        if rows:
-            mark = target_ms(analysis, target, workload) if along.unit == "ms" else None
-            held = [one for line, mine in found for one in _held(analysis, spec, target, line, mine, height, along)]
-            chart = _chart(rows, held, [line.name for line in lines], spec, height, along, workload, mark)
-            yield Panel(workload, chart, _alt_text(rows, spec, height, along) + in_words(held, "line", "value"))
+        lines, marks, held = lines_of(spec, workload), [], []
+        for line in lines:
+            mine = list(_marks(analysis, target, line, upright, along))
+            most = max((mark.value for mark in mine), default=0.0) if spec.of_maximum else 0.0
+            marks += [_of_most(mark, most) for mark in mine]
+            held += [_of_most(mark, most) for mark in _held(analysis, target, line, upright, along) if mine]
+        if marks:
+            what = f"{upright.title}, {y_title}" if spec.of_maximum else y_title
+            said = of_lines(marks, axis_title([along]), what, order=by_level) + in_words(held)
+            names = [line.name for line in lines]
+            colour, shape = told_apart(names, shown_of(names, marks))
+            place = alt.X(
+                "x:Q",
+                title=f"{axis_title([along])}, log scale",
+                scale=alt.Scale(type="log", nice=False, padding=12),
+                axis=alt.Axis(values=ticks_between(mark.x for mark in marks), format="~g", labelOverlap="greedy"),
+            )
+            goal_ms = target_ms(analysis, target, workload) if along.unit == "ms" else None
+            axes = Axes(place, upward(y_title), colour)
+            below = upright_strokes(marks, axes, y_title)
+            layers = layers_of(marks, held, axes, shape, goal_ms, size=50, below=below)
+            yield Panel(workload, layered(layers, workload), said)
 
 
-def _alt_text(rows: list[dict[str, Any]], spec: StudyFigure, height: Metric, along: Metric) -> str:
-    what = f"{height.title}, {_y_title(spec, height)}" if spec.of_maximum else _y_title(spec, height)
-    return of_lines(lines_in(rows, "x", "value", order="level"), axis_title([along]), what)
-
-
-def _y_title(spec: StudyFigure, height: Metric) -> str:
-    return "% of its own maximum" if spec.of_maximum else axis_title([height])
-
-
-def _rows(
-    analysis: Analysis, spec: StudyFigure, target: str, line: Line, height: Metric, along: Metric
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for point in analysis.points:
-        mine = point.is_swept and (point.target, point.array, point.workload) == (target, line.array, line.workload)
-        value, x = (height.compute(point, None), along.compute(point, None)) if mine else (None, None)
+def _marks(analysis: Analysis, target: str, line: Line, upright: Metric, along: Metric) -> Iterator[Mark]:
+    for point in analysis.swept(target, line.workload, array=line.array):
+        value, x = upright.compute(point, None), along.compute(point, None)
         # A time of 0 has no place on a logarithmic axis.
-        if value is None or not x:
-            continue
-        low, high = interval_of(point, height) or (value, value)
-        what = f"{height.title} {number(value)} {height.unit} at {along.title} {number(x)} {along.unit}"
-        tip = f"{line.name}, {point.level}: {what}"
-        row = {"line": line.name, "level": point.level_value, "x": x, "value": value, "low": low, "high": high}
-        rows.append({**row, "absolute": value, "tip": tip})
-    most = max((row["value"] for row in rows), default=0.0)
-    if spec.of_maximum and most:
-        shares = [{key: 100 * row[key] / most for key in ("value", "low", "high")} for row in rows]
-        return [
-            {**row, **share, "tip": f"{row['tip']}, {share['value']:.0f} % of its maximum"}
-            for row, share in zip(rows, shares, strict=True)
-        ]
-    return rows
+        if value is not None and x:
+            what = f"{upright.title} {number(value)} {upright.unit} at {along.title} {number(x)} {along.unit}"
+            tip = f"{line.name}, {point.level}: {what}"
+            yield Mark(line.name, value, x, interval_of(point, upright), level=point.level_value, tip=tip)
 
 
-def _held(
-    analysis: Analysis,
-    spec: StudyFigure,
-    target: str,
-    line: Line,
-    rows: list[dict[str, Any]],
-    height: Metric,
-    along: Metric,
-) -> Iterator[dict[str, Any]]:
-    """What the line's array holds, in the measure of its other points; none where something else is held or drawn."""
-    held = held_point(analysis, target, line.array, line.workload) if height.kind in _THROUGHPUTS else None
-    if held is None or along.kind != f"response_time_ms_p{held.percentile:g}":
-        return
-    disks = source_of(analysis, target).points_of(line.array, line.workload)[0].disks
-    value = held.mb_s / (disks if height.kind == "throughput_per_disk_mb_s" else 1)
-    row = {"line": line.name, "x": held.target_ms, "value": value, **held.row(line.name, value, height.unit)}
-    most = max(one["absolute"] for one in rows)
-    if spec.of_maximum and most:
-        share = 100 * value / most
-        row |= {"value": share, "tip": f"{row['tip']}, {share:.0f} % of its maximum"}
-    yield row
+def _of_most(mark: Mark, most: float) -> Mark:
+    """A mark in percent of the greatest value of its line; as it is where that is 0."""
+    if not most:
+        return mark
+    share = 100 * mark.value / most
+    span = None if mark.interval is None else (100 * mark.interval[0] / most, 100 * mark.interval[1] / most)
+    return replace(mark, value=share, interval=span, tip=f"{mark.tip}, {share:.0f} % of its maximum")
 
 
-def _chart(
-    rows: list[dict[str, Any]],
-    held: list[dict[str, Any]],
-    names: list[str],
-    spec: StudyFigure,
-    height: Metric,
-    along: Metric,
-    title: str,
-    mark: float | None,
-) -> Chart:
-    shown = [name for name in names if any(row["line"] == name for row in rows)]
-    y_title = _y_title(spec, height)
-    place = alt.X(
-        "x:Q",
-        title=f"{axis_title([along])}, log scale",
-        scale=alt.Scale(type="log", nice=False, padding=12),
-        axis=alt.Axis(values=ticks_between([row["x"] for row in rows]), format="~g", labelOverlap="greedy"),
-    )
-    scale = alt.Scale(zero=True, nice=True)
-    colour, shape = told_apart("line", names, shown)
-    upright = alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5))
-    below = strokes(rows, place, y_title, colour, scale)
-    layers = layers_of(rows, held, ("line", "x"), (place, upright), (colour, shape), mark, size=50, below=below)
-    return alt.LayerChart(layer=layers).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=title)
+def _held(analysis: Analysis, target: str, line: Line, upright: Metric, along: Metric) -> Iterator[Mark]:
+    """What the line's array holds; none where something else is held or drawn."""
+    held = held_point(analysis, target, line.array, line.workload) if upright.kind in _THROUGHPUTS else None
+    if held is not None and along.kind == f"response_time_ms_p{held.percentile:g}":
+        disks = source_of(analysis, target).points_of(line.array, line.workload)[0].disks
+        value = held.mb_s / (disks if upright.kind == "throughput_per_disk_mb_s" else 1)
+        yield held.mark(line.name, value, upright.unit)

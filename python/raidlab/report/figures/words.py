@@ -6,8 +6,11 @@ Invariant: what is said of a chart holds figures, not only names.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from raidlab.report.figures.chart import Mark
 
 # What rounds to 0.1 from below is written like it.
 _TENTH = 0.09995
@@ -49,30 +52,29 @@ def of_bars(values: Mapping[str, str | float], what: str) -> str:
     return f"{what}: {', '.join(shown)}."
 
 
-def lines_in(
-    rows: Iterable[Mapping[str, Any]], x: str, y: str, *, line: str = "line", order: str | None = None
-) -> dict[str, list[tuple[float, float]]]:
-    """The points of each line of a chart's data, in the order of ``order`` (of ``x`` when left out)."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in sorted(rows, key=lambda row: row[order or x]):
-        lines.setdefault(row[line], []).append((row[x], row[y]))
-    return lines
-
-
-def of_lines(lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> str:
+def of_lines(marks: Iterable[Mark], x: str, y: str, *, order: Callable[[Mark], float] = lambda mark: mark.x) -> str:
     """Lines in words: of each where it begins and ends.
 
     Parameters
     ----------
-    lines : mapping
-        By name, the points (x, y) in their order.
+    marks : iterable of Mark
+        The points of the lines.
     x, y : str
         What the axes are.
+    order : callable
+        By what the points of a line follow one another.
     """
+    lines: dict[str, list[Mark]] = {}
+    for mark in marks:
+        lines.setdefault(mark.line, []).append(mark)
     said = []
     for name, points in lines.items():
-        if points:
-            (first_x, first_y), (last_x, last_y) = points[0], points[-1]
-            begin = f"{name} {number(first_y)} at {number(first_x)}"
-            said.append(begin if len(points) == 1 else f"{begin} to {number(last_y)} at {number(last_x)}")
+        first, last = min(points, key=order), max(points, key=order)
+        begin = f"{name} {number(first.value)} at {number(first.x)}"
+        said.append(begin if len(points) == 1 else f"{begin} to {number(last.value)} at {number(last.x)}")
     return f"{y} over {x}: {'; '.join(said)}."
+
+
+def interval_words(interval: tuple[float, float] | None) -> str:
+    """The interval over repeats, in brackets behind a figure; empty where there is none."""
+    return "" if interval is None else f" (95 % interval {number(interval[0])} to {number(interval[1])})"

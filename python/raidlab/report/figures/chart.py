@@ -1,0 +1,183 @@
+"""What charts are made of: the marks in them, how lines are told apart, layers that several kinds of figures have.
+
+Invariants:
+
+- A line has its colour and its shape from its place among all names, not among those that are shown.
+- Colour and shape share one legend.
+- Only what can be pointed at carries a description: points and bars, no lines and no labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import altair as alt
+
+from raidlab.report.figures.figure import Chart
+from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, label_room, shapes_of
+
+# Names longer than the first do not stand three in a row below a panel, longer than the second not even two. Text is
+# measured in a narrow font: these leave room for a reader's, which may be an eighth wider.
+_LONG_NAME, _LONGER_NAME = 14, 26
+DASHED = [5, 4]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One place in a chart: a point of a line, a bar or a part of one.
+
+    Attributes
+    ----------
+    line : str
+        The line or bar that it belongs to.
+    value : float
+        What is measured, in the unit of its axis.
+    x : float
+        Where it stands along the other axis, if that is one of numbers.
+    interval : tuple of float, optional
+        From where to where a stroke goes through it.
+    part : str
+        Of a line or bar of several parts: which one.
+    rank : int
+        The place of that part among them.
+    level : float, optional
+        The load behind it, where lines pass through their points in the order of loads.
+    label, tip : str
+        What stands beside it, and what is shown where it is pointed at.
+    """
+
+    line: str
+    value: float
+    x: float = 0.0
+    interval: tuple[float, float] | None = None
+    part: str = ""
+    rank: int = 0
+    level: float | None = None
+    label: str = ""
+    tip: str = ""
+
+    @property
+    def has_stroke(self) -> bool:
+        """Whether its interval has a width."""
+        return self.interval is not None and self.interval[1] > self.interval[0]
+
+    @property
+    def high(self) -> float:
+        """How far it reaches, its interval included."""
+        return self.value if self.interval is None else self.interval[1]
+
+
+class Axes(NamedTuple):
+    """Where marks stand, and by which colour their lines are told apart."""
+
+    x: alt.X
+    y: alt.Y
+    color: alt.Color
+
+
+def data_of(marks: Iterable[Mark]) -> alt.InlineData:
+    """Marks as the data of a chart, which travel inside it; an interval is ``low`` and ``high`` there."""
+    rows = []
+    for mark in marks:
+        row = {key: value for key, value in vars(mark).items() if value not in (None, "") and key != "interval"}
+        rows.append(row if mark.interval is None else row | {"low": mark.interval[0], "high": mark.interval[1]})
+    return alt.InlineData(values=rows)
+
+
+def shown_of(names: Iterable[str], marks: Iterable[Mark]) -> list[str]:
+    """Those of some names of lines that there are marks of."""
+    lines = {mark.line for mark in marks}
+    return [name for name in names if name in lines]
+
+
+def looks(channel: Any, field: str, by_name: Mapping[str, str | list[int]], legend: Any = alt.Undefined) -> Any:
+    """A channel (such as `altair.Color`) in which each name of a field has a look of its own."""
+    names = list(by_name)
+    scale = alt.Scale(domain=names, range=list(by_name.values()))
+    return channel(f"{field}:N", title=None, sort=names, scale=scale, legend=legend)
+
+
+def told_apart(names: Sequence[str], shown: Sequence[str], legend: Any = alt.Undefined) -> tuple[alt.Color, alt.Shape]:
+    """The colour and the shape of each line.
+
+    Parameters
+    ----------
+    names : sequence of str
+        All names there are.
+    shown : sequence of str
+        Those of them that the chart shows.
+    legend : altair.Legend, optional
+        When left out, one with as many columns as the names leave room for.
+    """
+    legend = alt.Legend(columns=columns_for(shown)) if legend is alt.Undefined else legend
+    colours, shapes = colours_of(names), shapes_of(names)
+    return (
+        looks(alt.Color, "line", {name: colours[name] for name in shown}, legend),
+        looks(alt.Shape, "line", {name: shapes[name] for name in shown}, legend),
+    )
+
+
+def columns_for(shown: Sequence[str], most: int = 3) -> int:
+    """How many names of a legend stand side by side."""
+    longest = max(map(len, shown), default=0)
+    return 1 if longest > _LONGER_NAME else 2 if longest > _LONG_NAME else most
+
+
+def names_at_left(names: Sequence[str], room: int) -> alt.Y:
+    """The axis of bars: a name each, as long as ``room`` pixels."""
+    return alt.Y("line:N", sort=list(names), title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=room))
+
+
+def upward(title: str) -> alt.Y:
+    """The axis of values of a chart of lines, from 0."""
+    return alt.Y("value:Q", title=title, scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5))
+
+
+def line_layer(
+    marks: Iterable[Mark], axes: Axes, *, order: str = "x", width: float = 2, dash: Any = alt.Undefined
+) -> Any:
+    """Lines through marks, in the order of one of their fields, as a layer."""
+    drawn = alt.Chart(data_of(marks)).mark_line(strokeWidth=width, strokeDash=dash, aria=False)
+    return drawn.encode(x=axes.x, y=axes.y, color=axes.color, order=alt.Order(f"{order}:Q"))
+
+
+def point_layer(marks: Iterable[Mark], axes: Axes, shape: alt.Shape, *, size: int = 50, filled: bool = True) -> Any:
+    """Marks as points that say what they are, as a layer."""
+    drawn = alt.Chart(data_of(marks)).mark_point(filled=filled, size=size, opacity=1)
+    return drawn.encode(x=axes.x, y=axes.y, color=axes.color, shape=shape, description="tip:N")
+
+
+def upright_strokes(marks: Iterable[Mark], axes: Axes, y_title: str) -> list[Any]:
+    """A stroke over the interval of each mark that has one, as a layer; none where none has."""
+    spans = [mark for mark in marks if mark.has_stroke]
+    rule = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
+    low = alt.Y("low:Q", title=y_title)
+    return [rule.encode(x=axes.x, y=low, y2="high:Q", color=axes.color)] if spans else []
+
+
+def level_strokes(marks: Iterable[Mark], place: alt.Y, along: alt.X, **encoding: Any) -> list[Any]:
+    """The same for bars: ``along`` is the axis of the field ``low``."""
+    spans = [mark for mark in marks if mark.has_stroke]
+    rule = alt.Chart(data_of(spans)).mark_rule(strokeWidth=1.5, aria=False)
+    return [rule.encode(y=place, x=along, x2="high:Q", **encoding)] if spans else []
+
+
+def labels_at_right(marks: Iterable[Mark], place: alt.Y, *, size: int = 12, **encoding: Any) -> Any:
+    """The label of each bar at the right edge of the panel, as a layer."""
+    text = alt.Chart(data_of(marks)).mark_text(
+        align="right", baseline="middle", fontSize=size, fontWeight=600, aria=False
+    )
+    return text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N", **encoding)
+
+
+def layered(layers: Sequence[Any], title: str, width: int = PANEL_WIDTH, height: int = PANEL_HEIGHT) -> Chart:
+    """Layers as the chart of a panel."""
+    return alt.LayerChart(layer=list(layers)).properties(width=width, height=height, title=title)
+
+
+def layered_bars(layers: Sequence[Any], title: str, names: Sequence[str], step: int, width: int = PANEL_WIDTH) -> Chart:
+    """Layers of bars, each bar so many pixels high, with room for their names."""
+    chart = layered(layers, title, width, step * max(len(names), 1))
+    return chart.properties(padding=label_room(names))
