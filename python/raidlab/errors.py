@@ -123,7 +123,21 @@ class InputError(RaidlabError):
     def one(
         cls, where: str, message: str, *, value: str | None = None, accepted: str | None = None, file: str = ""
     ) -> InputError:
-        """Build the error of a single mistake."""
+        """Build the error of a single mistake.
+
+        Parameters
+        ----------
+        where : str
+            The key, option or line the mistake is at.
+        message : str
+            What is wrong, as one sentence.
+        value : str, optional
+            What stands there.
+        accepted : str, optional
+            What would be accepted.
+        file : str
+            The file as it is shown to the user; empty where there is none.
+        """
         return cls([Problem(file=file, where=where, message=message, value=value, accepted=accepted)])
 
 
@@ -150,7 +164,13 @@ class EngineError(RaidlabError):
         return str(self).removeprefix(f"{self.key}: ")
 
     def at(self, place: str) -> Self:
-        """The same, said of a flag or a target that the user has named, in place of the key."""
+        """The same, said of a flag or a target that the user has named, in place of the key.
+
+        Parameters
+        ----------
+        place : str
+            The flag or the target, as the user wrote it.
+        """
         return type(self)(f"{place}: {self.message}", self.kind)
 
 

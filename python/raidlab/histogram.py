@@ -44,12 +44,24 @@ class Histogram:
 
     @classmethod
     def of(cls, columns: Times) -> Histogram:
-        """Take the engine's columns, or those of a result file."""
+        """Take the engine's columns, or those of a result file.
+
+        Parameters
+        ----------
+        columns : mapping
+            ``value_ns`` and ``count``, one entry a bucket, times ascending.
+        """
         return cls(np.asarray(columns["value_ns"], dtype=np.uint64), np.asarray(columns["count"], dtype=np.uint64))
 
     @classmethod
     def merged(cls, parts: Iterable[Histogram]) -> Histogram:
-        """Add histograms up."""
+        """Add histograms up.
+
+        Parameters
+        ----------
+        parts : iterable of Histogram
+            Histograms of any buckets.
+        """
         found = [part for part in parts if part.value_ns.size]
         if not found:
             return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64))
@@ -65,6 +77,11 @@ class Histogram:
 
     def percentile_ns(self, percentile: float) -> int | None:
         """The time that ``percentile`` % of the requests did not exceed; None when nothing was recorded.
+
+        Parameters
+        ----------
+        percentile : float
+            From 0 to 100.
 
         Examples
         --------
@@ -115,7 +132,13 @@ class Histogram:
         return math.sqrt(float(((values - mean) ** 2) @ counts) / (self.total - 1))
 
     def share_within(self, limit_ns: int) -> float | None:
-        """The share of requests that took at most ``limit_ns``; None when nothing was recorded."""
+        """The share of requests that took at most ``limit_ns``; None when nothing was recorded.
+
+        Parameters
+        ----------
+        limit_ns : int
+            A response time in nanoseconds.
+        """
         if self.total == 0:
             return None
         return float(self.count[self.value_ns <= limit_ns].sum()) / self.total

@@ -128,6 +128,11 @@ class Run:
 
         The arrays of a study share their members, from the first, unless they lie over groups; the targets of a
         measurement may have their own.
+
+        Parameters
+        ----------
+        array : str, optional
+            The array's name; all members without it.
         """
         members = self.facts["live_members"]
         positions = self.facts.get("members_of", {}).get(array or "")
@@ -135,7 +140,13 @@ class Run:
         return members if positions is None else [members[one] for one in positions if one < len(members)]
 
     def tree(self, array: str) -> Tree:
-        """The tree of an array."""
+        """The tree of an array.
+
+        Parameters
+        ----------
+        array : str
+            The array's name in the study.
+        """
         return self.facts["trees"][array]
 
     def histogram(self, cells: list[int], operation: str = "all", time: str = "response") -> Histogram:
@@ -160,7 +171,15 @@ class Run:
         return {(row["cell"], row.pop("station")): row for row in self.stations.iter_rows(named=True)}
 
     def hold_rows(self, target: str, workload: str) -> list[HoldRow]:
-        """The response-time targets under a workload, of all arrays and repeats."""
+        """The response-time targets under a workload, of all arrays and repeats.
+
+        Parameters
+        ----------
+        target : str
+            Where the load ran: ``sim``, ``live`` or ``emulated``.
+        workload : str
+            The workload's name in the study.
+        """
         mine = self.holds.filter((pl.col("target") == target) & (pl.col("workload") == workload))
         return cast(list[HoldRow], mine.to_dicts())
 

@@ -72,7 +72,13 @@ class LoadedStudy:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def trace_file(self, trace: TraceReplay) -> Path:
-        """The file of a trace: beside the study, unless its path is absolute."""
+        """The file of a trace: beside the study, unless its path is absolute.
+
+        Parameters
+        ----------
+        trace : TraceReplay
+            The load of a workload that replays a trace.
+        """
         return (self.file.parent / trace.file).absolute()
 
     def sample_file(self) -> Path | None:
@@ -81,7 +87,17 @@ class LoadedStudy:
         return None if data is None else (self.file.parent / data).absolute()
 
     def problem(self, place: Place, message: str, accepted: str | None = None) -> Problem:
-        """A mistake at a place of the file that only showed later; the value is what the file says there."""
+        """A mistake at a place of the file that only showed later; the value is what the file says there.
+
+        Parameters
+        ----------
+        place : tuple of str and int
+            The keys and list positions that lead to the value.
+        message : str
+            What is wrong, as a sentence without its subject.
+        accepted : str, optional
+            What would be accepted.
+        """
         document = tomllib.loads(self.text)
         # A short form (`size = "8KiB"`) stands for all that would lie below it.
         while place and not isinstance(value_at(document, place[:-1]), dict | list | None):

@@ -113,7 +113,13 @@ CHECKS: tuple[Any, ...] = (
 
 
 def run_checks(analysis: Analysis) -> list[Finding]:
-    """Make all checks of a run; the worst first, otherwise in the order of the list."""
+    """Make all checks of a run; the worst first, otherwise in the order of the list.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        What was worked out of a run.
+    """
     return _worst_first([finding for module in CHECKS for finding in module.check(analysis)])
 
 

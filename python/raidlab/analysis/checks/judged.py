@@ -39,6 +39,11 @@ class JudgedRun(Run):
 def load_run(folder: str | Path) -> JudgedRun:
     """Open a run folder.
 
+    Parameters
+    ----------
+    folder : str or Path
+        The folder that a run wrote.
+
     Returns
     -------
     JudgedRun

@@ -82,7 +82,15 @@ class Analysis:
     def swept(
         self, target: str, workload: str | None = None, *, array: str | None = None, group: str | None = None
     ) -> list[Point]:
-        """The points of a target whose load the study lists; of one workload, array or group where they are named."""
+        """The points of a target whose load the study lists; of one workload, array or group where they are named.
+
+        Parameters
+        ----------
+        target : str
+            Where the load ran, as the points have it.
+        workload, array, group : str, optional
+            Only the points of these.
+        """
         wanted = (workload, array, group)
         return [
             point

@@ -36,5 +36,11 @@ class Metric:
     compute: Callable[[Point, Point | None], float | None]
 
     def each(self, point: Point) -> list[float | None]:
-        """The number for each repeat of a point alone."""
+        """The number for each repeat of a point alone.
+
+        Parameters
+        ----------
+        point : Point
+            An array under a load, with its repeats.
+        """
         return [self.compute(repeat, None) for repeat in point.repeats]

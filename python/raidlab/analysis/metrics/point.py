@@ -120,25 +120,55 @@ class Point:
         return self.load != "open" or self.per_s("all_requests") >= _KEPT_UP * self.rate_per_s
 
     def total(self, column: str) -> float:
-        """The sum of a column over the repeats."""
+        """The sum of a column over the repeats.
+
+        Parameters
+        ----------
+        column : str
+            A column of ``cells`` of the run's tables.
+        """
         return float(sum(row[column] for row in self.rows))
 
     def each_per_s(self, column: str) -> list[float]:
-        """A column a second, for each repeat on its own."""
+        """A column a second, for each repeat on its own.
+
+        Parameters
+        ----------
+        column : str
+            A column of ``cells`` of the run's tables.
+        """
         return [row[column] / (row["elapsed_ns"] / 1e9) for row in self.rows if row["elapsed_ns"]]
 
     def per_s(self, column: str) -> float:
-        """A column a second over all repeats together."""
+        """A column a second over all repeats together.
+
+        Parameters
+        ----------
+        column : str
+            A column of ``cells`` of the run's tables.
+        """
         elapsed_s = self.total("elapsed_ns") / 1e9
         return self.total(column) / elapsed_s if elapsed_s else 0.0
 
     def counted(self, column: str) -> float | None:
-        """The sum of a column over the repeats; None where it was not counted in all of them."""
+        """The sum of a column over the repeats; None where it was not counted in all of them.
+
+        Parameters
+        ----------
+        column : str
+            A column of ``cells`` of the run's tables.
+        """
         values = [row.get(column) for row in self.rows]
         return None if None in values else float(sum(value for value in values if value is not None))
 
     def device_bytes(self, operation: str) -> tuple[float, float]:
-        """Bytes that the devices below read (or wrote) by the kernel's counters, and those asked of their targets."""
+        """Bytes that the devices below read (or wrote) by the kernel's counters, and those asked of their targets.
+
+        Parameters
+        ----------
+        operation : str
+            ``read`` or ``write``.
+        """
         devices = self.run.devices.filter(pl.col("cell").is_in(self.cells))
         return float(devices[f"{operation}_bytes"].sum()), float(devices[f"asked_{operation}_bytes"].sum())
 
@@ -148,7 +178,15 @@ class Point:
         return 2 * len(self.rows) * (self.weighted_mean("depth_mean") or 0.0) * mean_bytes
 
     def weighted_mean(self, column: str, *, weight: str = "all_requests") -> float | None:
-        """The mean of a column over all requests of all repeats; None where it was not recorded."""
+        """The mean of a column over all requests of all repeats; None where it was not recorded.
+
+        Parameters
+        ----------
+        column : str
+            A column of ``cells`` of the run's tables.
+        weight : str
+            The column of counts that the means are weighted by.
+        """
         known = [(row[column], row[weight]) for row in self.rows if row[column] is not None]
         total = sum(count for _, count in known)
         return sum(value * count for value, count in known) / total if total else None
@@ -173,6 +211,11 @@ class Point:
         """How long arrivals at any moment wait at least, until anything completes; None of open loops, or not recorded.
 
         An arrival falls into a gap as often as the gap is long, and waits for the rest of it.
+
+        Parameters
+        ----------
+        percentile : float
+            Of the arrivals, from 0 to 100.
         """
         if self.is_open or not self.gaps.value_ns.size or not self.watched_ns:
             return None

@@ -48,7 +48,13 @@ FIGURES = (
 
 
 def make_figures(analysis: Analysis) -> list[Figure]:
-    """All figures of a run, in the order of the list."""
+    """All figures of a run, in the order of the list.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        What was worked out of a run.
+    """
     return [figure for module in FIGURES for figure in module.figures(analysis)]
 
 

@@ -77,7 +77,13 @@ class Figure:
         return [embeddable(svg, panel) for svg, panel in zip(self._drawn, self.panels, strict=True)]
 
     def save(self, folder: Path | Directory) -> list[Path]:
-        """Write ``<key>.svg`` and ``<key>.png``, the panels side by side; returns their paths."""
+        """Write ``<key>.svg`` and ``<key>.png``, the panels side by side; returns their paths.
+
+        Parameters
+        ----------
+        folder : Path or Directory
+            Where the two files go; files of their names are replaced.
+        """
         if not isinstance(folder, Directory):
             with Directory.open(folder) as opened:
                 return self.save(opened)
