@@ -17,9 +17,9 @@ from pathlib import Path
 
 from raidlab.directory import Directory
 from raidlab.errors import OutputError, RaidlabError
-from raidlab.measure.asked import Budget, BudgetFlags, Drive, MeasureRequest, asked_of
 from raidlab.measure.execute import Measurement
 from raidlab.measure.plan import plan_of
+from raidlab.measure.request import Budget, BudgetFlags, Drive, MeasureRequest, request_of_flags
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
 from raidlab.results.facts import MoreFacts
@@ -112,6 +112,6 @@ __all__ = [
     "LoadFlags",
     "MeasureRequest",
     "WorkloadFlags",
-    "asked_of",
     "measure",
+    "request_of_flags",
 ]

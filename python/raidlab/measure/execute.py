@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TypeGuard, cast
 
 from raidlab.errors import CellFailedError, EngineError, InputError, RefusedError
-from raidlab.measure.asked import Drive, MeasureRequest
 from raidlab.measure.places import WHOLE, Place
 from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, DIRECT, Subject
+from raidlab.measure.request import Drive, MeasureRequest
 from raidlab.measure.warm_up import WarmUp, found_by_pilot
 from raidlab.results.facts import BudgetTold, DriveTold, MeasureFacts, MoreFacts, Pilot, Steadied
 from raidlab.results.outcome import CellOutcome, Outcome

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from raidlab.errors import InputError
-from raidlab.measure.asked import Budget, Drive, MeasureRequest
 from raidlab.measure.places import Place, TargetSpec, short_name, wanted_targets
+from raidlab.measure.request import Budget, Drive, MeasureRequest
 from raidlab.measure.words import Document
 from raidlab.study import LoadedStudy
 from raidlab.study.check import Geometry, chunk_sizes, count_leaves, writes

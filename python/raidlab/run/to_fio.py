@@ -94,7 +94,7 @@ def _job_file(
     for workload in workloads:
         hold = load_of(loaded.study, array, workload).hold
         if hold is not None and is_run(array, workload, section):
-            parts.append(_held(loaded, array, workload, hold, section, places, quick=quick))
+            parts.append(_latency_target_job(loaded, array, workload, hold, section, places, quick=quick))
     return JobFileText(array.name, f"{_plain(loaded.study.name)}-{_plain(array.name)}.fio", "\n".join(parts))
 
 
@@ -116,7 +116,7 @@ def _job(
         raise InputError.one(where, error.message, value=error.value, accepted=error.accepted) from None
 
 
-def _held(
+def _latency_target_job(
     loaded: LoadedStudy,
     array: Array,
     workload: Workload,

@@ -216,7 +216,7 @@ def requests(
     unless the workload writes, and no block device is unless --destroy names it.
     """
     from raidlab.cli.measure.witness import refuse_beside_witness, repeats_of, witness_and_print
-    from raidlab.measure import BudgetFlags, Drive, LoadFlags, WorkloadFlags, asked_of
+    from raidlab.measure import BudgetFlags, Drive, LoadFlags, WorkloadFlags, request_of_flags
     from raidlab.measure.words import known_cpus, parse_cpus, parse_share
 
     drive = Drive(
@@ -230,7 +230,7 @@ def requests(
         compressible_percent=round(100 * parse_share("--compressible", compressible)),
         verify=verify,
     )
-    asked = asked_of(
+    asked = request_of_flags(
         targets,
         WorkloadFlags(rw=rw, read=read, address=address, size=size, align=align),
         LoadFlags(depth=depth, rate=rate, arrival=arrival, hold=hold),

@@ -147,7 +147,7 @@ class MeasureRequest:
     notes: tuple[str, ...] = ()
 
 
-def asked_of(
+def request_of_flags(
     targets: Sequence[str],
     workload_flags: WorkloadFlags,
     load_flags: LoadFlags,
