@@ -14,7 +14,7 @@ from raidlab.errors import InputError, RefusedError
 from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, request_of_flags
 from raidlab.measure.places import NULL_BYTES, short_name, wanted_targets
 from raidlab.measure.plan import TOTAL, check_depths, check_drive, study_of, subjects_of, toml_text
-from raidlab.measure.words import load_document, parse_kind, workload_document
+from raidlab.measure.words import load_document, parse_kind, validated, workload_document
 from raidlab.run.members import is_read_only
 from raidlab.study.schema import Study
 
@@ -110,7 +110,7 @@ def test_a_held_percentile_needs_no_depth() -> None:
         (lambda: load_document(LoadFlags(rate="5", arrival="h2")), "cv2 goes with h2"),
         (lambda: load_document(LoadFlags(hold="90=20ms")), "--hold: '90=20ms'"),
         (lambda: load_document(LoadFlags(hold="p90=20")), "a time above 0 with its unit"),
-        (lambda: request_of_flags(["null"], *plain(), Drive(interface="uring")), "did you mean 'io_uring'"),
+        (lambda: validated(Drive, {"interface": "uring"}), "--interface: 'uring': .*did you mean 'io_uring'"),
         (lambda: request_of_flags(["null"], *plain(runtime="5"), Drive()), "--runtime: '5': is a time without a unit"),
         (
             lambda: request_of_flags(["null"], *plain(precision="0"), Drive()),
