@@ -142,16 +142,7 @@ class InputError(RaidlabError):
 
 
 class EngineError(RaidlabError):
-    """What the engine says of a cell.
-
-    Attributes
-    ----------
-    kind : str
-        The engine's word: ``bad_input``, ``unsupported``, ``refused`` or ``io``; ``stopped`` for what ended a cell that
-        had begun.
-    key : str
-        Where in the cell the fault lies; empty when it arose while the cell ran. The message begins with it.
-    """
+    """What the engine says of a cell; the text begins with the key."""
 
     def __init__(self, message: str, kind: str = "io", key: str = "") -> None:
         super().__init__(message)
@@ -181,7 +172,15 @@ class RefusedError(EngineError):
 
 
 class CellFailedError(EngineError):
-    """The engine could not run or finish a cell (an I/O error, a device that vanished)."""
+    """The engine could not run or finish a cell (an I/O error, a device that vanished).
+
+    Attributes
+    ----------
+    kind : str
+        The engine's word: ``bad_input``, ``unsupported`` or ``io``; ``stopped`` for what ended a cell that had begun.
+    key : str
+        Where in the cell the fault lies; empty when it arose while the cell ran.
+    """
 
     exit_code = EXIT_FAILED
 

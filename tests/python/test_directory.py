@@ -24,7 +24,7 @@ from raidlab.directory import Directory, write_file
 from raidlab.errors import InputError, OutputError, RaidlabError
 from raidlab.measure.files import FilesPlan, files_of, measure_whole_files
 from raidlab.measure.trials import flushed, repeated_pair
-from raidlab.measure.trials.target import Probed
+from raidlab.measure.trials.target import TrialTarget
 from raidlab.network.store import DirectoryStore, StoreError
 from raidlab.published.compare import write_csv
 from raidlab.report.export import EXPORTS
@@ -231,7 +231,7 @@ def test_a_trial_writes_nothing_through_a_link(trial: ModuleType, victim: Path, 
         file.truncate(1 << 20)
     before, changed = _content(victim), victim.stat().st_mtime_ns
     with member_files([tmp_path], 1, 1 << 20, ("TARGET", "")) as (file,):
-        target = Probed(file, {"kind": "file"}, 1 << 20, {}, writable=True)
+        target = TrialTarget(file, {"kind": "file"}, 1 << 20, {}, writable=True)
         file.parent.rename(tmp_path / "aside")
         file.parent.symlink_to(victim)
         with pytest.raises(NotADirectoryError):
@@ -246,7 +246,7 @@ def test_a_trial_writes_only_to_a_regular_file_with_one_name(kind: str, tmp_path
     elsewhere.write_bytes(bytes(1 << 20))
     os.link(elsewhere, path) if kind == "second name" else os.mkfifo(path)
     with pytest.raises(OSError, match=r"second name|regular|No such device"):
-        flushed.tried(Probed(path, {"kind": "file"}, 1 << 20, {}, writable=True))
+        flushed.tried(TrialTarget(path, {"kind": "file"}, 1 << 20, {}, writable=True))
     assert elsewhere.read_bytes() == bytes(1 << 20)
 
 
@@ -255,7 +255,7 @@ def test_a_device_that_was_named_by_a_link_is_tried(tmp_path: Path, loops: Calla
         file.truncate(1 << 20)
     link = tmp_path / "by-id"
     link.symlink_to(loops(tmp_path / "disk"))
-    assert flushed.tried(Probed(link, {"kind": "block"}, 1 << 20, {}, writable=True))["flushed"]["median_ns"] > 0
+    assert flushed.tried(TrialTarget(link, {"kind": "block"}, 1 << 20, {}, writable=True))["flushed"]["median_ns"] > 0
 
 
 def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse
-from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, asked_of, measure
+from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, measure, request_of_flags
 from raidlab.measure.warm_up import found_by_pilot
 
 SECOND_NS = 10**9
@@ -101,7 +101,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def asked_of_null(**budget: Any) -> Any:
-    return asked_of(["null"], WorkloadFlags(), LoadFlags(depth="1,8"), BudgetFlags(**budget), Drive())
+    return request_of_flags(["null"], WorkloadFlags(), LoadFlags(depth="1,8"), BudgetFlags(**budget), Drive())
 
 
 def test_repeats_run_as_long_before_as_their_pilot_showed(engine: list[dict[str, Any]], tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from raidlab.errors import InputError, RefusedError
-from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, asked_of
+from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, request_of_flags
 from raidlab.measure.places import NULL_BYTES, short_name, wanted_targets
 from raidlab.measure.plan import TOTAL, check_depths, check_drive, study_of, subjects_of, toml_text
-from raidlab.measure.words import load_document, parse_kind, workload_document
+from raidlab.measure.words import load_document, parse_kind, validated, workload_document
 from raidlab.run.members import is_read_only
 from raidlab.study.schema import Study
 
@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 def flags_to_study(words: list[str], **given: Any) -> Study:
     """The study that some targets and flags become."""
-    asked = asked_of(words, WorkloadFlags(), LoadFlags(), BudgetFlags(), Drive(), **given)
+    asked = request_of_flags(words, WorkloadFlags(), LoadFlags(), BudgetFlags(), Drive(), **given)
     wanted = wanted_targets(words, (), writes=False, file_bytes=asked.file_bytes)
     loaded = study_of(
         subjects_of(wanted, each=asked.each),
@@ -110,22 +110,22 @@ def test_a_held_percentile_needs_no_depth() -> None:
         (lambda: load_document(LoadFlags(rate="5", arrival="h2")), "cv2 goes with h2"),
         (lambda: load_document(LoadFlags(hold="90=20ms")), "--hold: '90=20ms'"),
         (lambda: load_document(LoadFlags(hold="p90=20")), "a time above 0 with its unit"),
-        (lambda: asked_of(["null"], *plain(), Drive(interface="uring")), "did you mean 'io_uring'"),
-        (lambda: asked_of(["null"], *plain(runtime="5"), Drive()), "--runtime: '5': is a time without a unit"),
+        (lambda: validated(Drive, {"interface": "uring"}), "--interface: 'uring': .*did you mean 'io_uring'"),
+        (lambda: request_of_flags(["null"], *plain(runtime="5"), Drive()), "--runtime: '5': is a time without a unit"),
         (
-            lambda: asked_of(["null"], *plain(precision="0"), Drive()),
+            lambda: request_of_flags(["null"], *plain(precision="0"), Drive()),
             "--precision: '0': .*; accepted: above 0% and up to",
         ),
         (
-            lambda: asked_of(["null"], *plain(precision="0%"), Drive()),
+            lambda: request_of_flags(["null"], *plain(precision="0%"), Drive()),
             "--precision: '0%': is no width that can be asked",
         ),
-        (lambda: asked_of(["null"], *plain(precision="101%"), Drive()), "--precision: '101%': is no width"),
-        (lambda: asked_of(["null"], *plain(precision="-2%"), Drive()), "--precision: '-2%': is no width"),
-        (lambda: asked_of(["null"], *plain(), Drive(), file_size="much"), "--file-size: 'much'"),
-        (lambda: asked_of(["null"], *plain(), Drive(), workload="x"), "it beside --study"),
+        (lambda: request_of_flags(["null"], *plain(precision="101%"), Drive()), "--precision: '101%': is no width"),
+        (lambda: request_of_flags(["null"], *plain(precision="-2%"), Drive()), "--precision: '-2%': is no width"),
+        (lambda: request_of_flags(["null"], *plain(), Drive(), file_size="much"), "--file-size: 'much'"),
+        (lambda: request_of_flags(["null"], *plain(), Drive(), workload="x"), "it beside --study"),
         (
-            lambda: asked_of(["null"], *plain(), Drive(), study="quickstart", workload="x"),
+            lambda: request_of_flags(["null"], *plain(), Drive(), study="quickstart", workload="x"),
             "has no workload of this name",
         ),
     ],
@@ -140,16 +140,18 @@ def plain(**budget: Any) -> tuple[WorkloadFlags, LoadFlags, BudgetFlags]:
 
 
 def test_a_study_gives_workload_load_and_seed_and_flags_give_the_time() -> None:
-    asked = asked_of(["null"], *plain(runtime="7s"), Drive(), study="quickstart", workload="8 KiB random writes")
+    asked = request_of_flags(
+        ["null"], *plain(runtime="7s"), Drive(), study="quickstart", workload="8 KiB random writes"
+    )
     assert asked.workload["read"] == 0.0 and asked.workload["name"] == "8 KiB random writes"
     assert asked.budget.runtime == "7s"
     with pytest.raises(InputError, match="either --study or --size"):
-        asked_of(["null"], WorkloadFlags(size="8KiB"), LoadFlags(), BudgetFlags(), Drive(), study="quickstart")
+        request_of_flags(["null"], WorkloadFlags(size="8KiB"), LoadFlags(), BudgetFlags(), Drive(), study="quickstart")
 
 
 def test_precision_is_in_per_cent_with_or_without_its_sign() -> None:
     for text in ("2.5", "2.5%"):
-        assert asked_of(["null"], *plain(precision=text), Drive()).precision_percent == pytest.approx(2.5)
+        assert request_of_flags(["null"], *plain(precision=text), Drive()).precision_percent == pytest.approx(2.5)
 
 
 def wanted(words: list[str], **given: Any) -> list[Any]:

@@ -15,9 +15,9 @@ from raidlab.measure import (
     LoadFlags,
     MeasureRequest,
     WorkloadFlags,
-    asked_of,
     execute,
     measure,
+    request_of_flags,
 )
 from raidlab.study.expand import PILOT
 
@@ -52,4 +52,4 @@ def test_rounds_go_on_until_five_are_steady_and_are_not_counted(
 def test_a_search_has_no_rounds() -> None:
     flags = BudgetFlags(until_steady=True)
     with pytest.raises(InputError, match="--until-steady"):
-        asked_of(["null"], WorkloadFlags(), LoadFlags(hold="p90=1ms"), flags, Drive())
+        request_of_flags(["null"], WorkloadFlags(), LoadFlags(hold="p90=1ms"), flags, Drive())

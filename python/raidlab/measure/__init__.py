@@ -17,9 +17,9 @@ from pathlib import Path
 
 from raidlab.directory import Directory
 from raidlab.errors import OutputError, RaidlabError
-from raidlab.measure.asked import Budget, BudgetFlags, Drive, MeasureRequest, asked_of
 from raidlab.measure.execute import Measurement
 from raidlab.measure.plan import plan_of
+from raidlab.measure.request import Budget, BudgetFlags, MeasureRequest, request_of_flags
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
 from raidlab.results.facts import MoreFacts
@@ -27,6 +27,7 @@ from raidlab.results.parts import PARTS, opened
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.progress import Progress, Silent
+from raidlab.study.cell import Drive
 
 
 def measure(
@@ -112,6 +113,6 @@ __all__ = [
     "LoadFlags",
     "MeasureRequest",
     "WorkloadFlags",
-    "asked_of",
     "measure",
+    "request_of_flags",
 ]

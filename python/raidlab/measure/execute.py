@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TypeGuard, cast
 
 from raidlab.errors import CellFailedError, EngineError, InputError, RefusedError
-from raidlab.measure.asked import Drive, MeasureRequest
 from raidlab.measure.places import WHOLE, Place
 from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, DIRECT, Subject
+from raidlab.measure.request import MeasureRequest
 from raidlab.measure.warm_up import WarmUp, found_by_pilot
 from raidlab.results.facts import BudgetTold, DriveTold, MeasureFacts, MoreFacts, Pilot, Steadied
 from raidlab.results.outcome import CellOutcome, Outcome
@@ -31,7 +31,7 @@ from raidlab.run.target_facts import note_state_after, opened_member
 from raidlab.stats import MOST_REPEATS, wants_more
 from raidlab.stats.steady_state import MOST_ROUNDS, WINDOW, steady_state
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
-from raidlab.study.cell import ArrayCell, Opaque, Span, text_of
+from raidlab.study.cell import ArrayCell, Drive, Opaque, Span, text_of
 from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL, PILOT, expand_null
 from raidlab.study.target import Amount
@@ -94,7 +94,7 @@ class Measurement(Session):
                 for subject in self.subjects
             ],
             "budget": cast(BudgetTold, asdict(asked.budget)),
-            "drive": cast(DriveTold, {**asdict(asked.drive), "cpus": list(asked.drive.cpus)}),
+            "drive": cast(DriveTold, asked.drive.model_dump()),
             "warmups": [
                 cast(Pilot, {"subject": name, "load": point.label, **asdict(found)})
                 for (name, point), found in self.warmups.items()
@@ -321,7 +321,7 @@ def measure_request(
     parts = [place.span_bytes for place in subject.places]
     is_part = any(place.span != WHOLE for place in subject.places)
     spans = [Span(offset_bytes=offset, size_bytes=size) for offset, size in parts] if is_part else []
-    return text_of(request.model_copy(update={**asdict(drive), "cpus": list(drive.cpus), "spans": spans}))
+    return text_of(request.model_copy(update={**dict(drive), "spans": spans}))
 
 
 def _is_whole(outcome: Outcome) -> TypeGuard[CellOutcome]:

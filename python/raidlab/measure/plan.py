@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from raidlab.errors import InputError
-from raidlab.measure.asked import Budget, Drive, MeasureRequest
 from raidlab.measure.places import Place, TargetSpec, short_name, wanted_targets
+from raidlab.measure.request import Budget, MeasureRequest
 from raidlab.measure.words import Document
 from raidlab.study import LoadedStudy
+from raidlab.study.cell import Drive
 from raidlab.study.check import Geometry, chunk_sizes, count_leaves, writes
 from raidlab.study.schema import Study
 from raidlab.study.tree import Tree
@@ -171,11 +172,12 @@ def check_depths(subjects: Sequence[Subject], load: Document, workers: int) -> N
 
 def check_drive(subjects: Sequence[Subject], drive: Drive) -> None:
     """The array engine is one thread with a ring of its own; it takes none of the flags that drive plain targets."""
-    arrays = [subject for subject in subjects if subject.engine == ARRAY]
-    if arrays and drive.changed:
-        raise InputError.one(
-            drive.changed[0], "is not for arrays", value=f"'{arrays[0].name}'", accepted="it with plain targets only"
-        )
+    array = next((subject for subject in subjects if subject.engine == ARRAY), None)
+    plain = Drive(verify=drive.verify)
+    changed = [key for key, value in drive if value != getattr(plain, key)]
+    if array is not None and changed:
+        flag = f"--{changed[0].removesuffix('_percent').replace('_', '-')}"
+        raise InputError.one(flag, "is not for arrays", value=f"'{array.name}'", accepted="it with plain targets only")
 
 
 def writes_at_all(workload: Document) -> bool:

@@ -10,9 +10,9 @@ Invariants:
 from __future__ import annotations
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
-from raidlab.measure.asked import MeasureRequest
 from raidlab.measure.execute import in_words_of, made_members, measure_request
 from raidlab.measure.plan import DIRECT, plan_of
+from raidlab.measure.request import MeasureRequest
 from raidlab.results.facts import ToolDocument
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent

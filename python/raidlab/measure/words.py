@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,7 +22,6 @@ from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import CellFailedError, InputError, Problem
 from raidlab.study.explain import explain
-from raidlab.study.find import did_you_mean
 from raidlab.study.workload import Load, Workload
 
 Document = dict[str, Any]
@@ -272,14 +271,6 @@ def parse_counts(flag: str, text: str) -> tuple[int, ...]:
     if not all(word.isdigit() and int(word) >= 1 for word in words):
         raise InputError.one(flag, "is not a list of numbers above 0", value=f"'{text}'", accepted="such as 1,2,4")
     return tuple(sorted({int(word) for word in words}))
-
-
-def parse_word(flag: str, text: str, known: Sequence[str]) -> str:
-    """One of a few words."""
-    if text not in known:
-        message = f"is not known{did_you_mean(text, known)}"
-        raise InputError.one(flag, message, value=f"'{text}'", accepted=", ".join(known))
-    return text
 
 
 def parse_with(read: Callable[[str], int], flag: str, text: str, accepted: str) -> int:

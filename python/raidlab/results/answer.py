@@ -1,7 +1,7 @@
 """What every engine answers to a cell: one shape, whatever ran it.
 
 The engines `sim`, `live` and `direct` answer in it; those of whole files and of streams on a real machine answer in the
-words of files and streams, of which `run/mounted.py` and `run/stream_cells.py` make it.
+words of files and streams, of which `run/answers.py` makes it.
 
 Invariants:
 

@@ -34,7 +34,7 @@ from raidlab.run.runner import InlineRunner
 from raidlab.run.session import Session
 from raidlab.run.stream_cells import FarMachine, needs_machine
 from raidlab.run.target_facts import note_state_after, opened_member
-from raidlab.run.targets import LivePlace, Target, groups_of, laid_over, places_told
+from raidlab.run.targets import LivePlace, Target, groups_of, laid_over, place_names
 from raidlab.run.witness import second_tool
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.cell import Opaque
@@ -338,7 +338,7 @@ class Execution(Session):
     def _on(self, target: Target, members: Members, files: MountedFiles | None) -> Iterator[Outcome]:
         if target.is_live:
             text_of = partial(self._request, members=members, files=files)
-            places = ", ".join(places_told(target))
+            places = ", ".join(place_names(target))
             return self._run(
                 self._expanded("live"), text_of, f"measuring on {places}", InlineRunner(self.stop, self.machine)
             )

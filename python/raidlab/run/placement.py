@@ -57,7 +57,7 @@ def _mapped(file: Path, calls: int, flags: int = 0) -> list[tuple[int, int, int]
     try:
         for _ in range(calls):
             begin = found[-1][0] + found[-1][2] if found else 0
-            more = _asked(opened, begin, flags)
+            more = _extents_from(opened, begin, flags)
             found += more
             if len(more) < _MOST_EXTENTS or more[-1][5] & _LAST_FLAG:
                 break
@@ -68,7 +68,7 @@ def _mapped(file: Path, calls: int, flags: int = 0) -> list[tuple[int, int, int]
     return [(extent[1], extent[2], extent[5]) for extent in found]
 
 
-def _asked(opened: int, begin: int, flags: int) -> list[tuple[int, ...]]:
+def _extents_from(opened: int, begin: int, flags: int) -> list[tuple[int, ...]]:
     """The extents of a file from a place on, as many as one call tells."""
     size = _HEAD.size + _MOST_EXTENTS * _EXTENT.size
     asked = array.array("B", _HEAD.pack(begin, 2**64 - 1 - begin, flags, 0, _MOST_EXTENTS, 0))

@@ -141,7 +141,7 @@ class Schedule:
                         self._submit(cell)
                 return
             self._report(search, depth, [self._answers[cell.name] for cell in cells])
-        yield from self._held(search)
+        yield from self._found(search)
 
     @staticmethod
     def _report(search: _Search, depth: int, answers: list[CellAnswer]) -> None:
@@ -150,7 +150,7 @@ class Schedule:
         rate = sum(bytes_per_s(answer) for answer in answers) / len(answers)
         search.engine.report(depth, response.value_ns, response.count, rate)
 
-    def _held(self, search: _Search) -> Iterator[HoldOutcome]:
+    def _found(self, search: _Search) -> Iterator[HoldOutcome]:
         """What a search found, with each repeat's own throughput at the depth that all repeats together agree on."""
         found = dict(search.engine.answer())
         for task in search.tasks:

@@ -240,7 +240,7 @@ def laid_over(
     return study
 
 
-def places_told(target: Target) -> list[str]:
+def place_names(target: Target) -> list[str]:
     """The places of a target, or its groups with their number of members."""
     if target.groups:
         return [f"{'/'.join(group.names)} ({len(group.members)})" for group in target.groups]

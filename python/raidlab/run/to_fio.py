@@ -69,7 +69,8 @@ def study_to_fio(
     study = loaded.study
     wanted = _named(study.workload, workloads, "--workload")
     chosen = _named(study.array, arrays, "--array")
-    return [_job_file(loaded, array, wanted, targets, quick=quick) for array in chosen]
+    section = next(name for name in ("live", "sim", "original") if getattr(study, name) is not None)
+    return [_JobFile(loaded, array, section, targets, quick=quick).text(wanted) for array in chosen]
 
 
 def _named(having: Sequence[Any], names: Sequence[str], option: str) -> list[Any]:
@@ -80,85 +81,93 @@ def _named(having: Sequence[Any], names: Sequence[str], option: str) -> list[Any
     return [item for item in having if not names or item.name in names]
 
 
-def _job_file(
-    loaded: LoadedStudy, array: Array, workloads: list[Workload], targets: Sequence[str], *, quick: bool
-) -> JobFileText:
-    section = next(name for name in ("live", "sim", "original") if getattr(loaded.study, name) is not None)
-    places, size_bytes = _places(loaded, array, section, targets, quick=quick)
-    names = {workload.name for workload in workloads}
-    parts = [_head(loaded, array, section, size_bytes, places, quick=quick)]
-    for cell in expand(loaded.study, section, seed=loaded.study.seed, quick=quick).cells:
-        mine = cell.array.name == array.name and cell.workload.name in names
-        if mine and cell.repeat == 0 and cell.purpose == "sweep":
-            parts.append(_job(loaded, cell, places, quick=quick, stonewall=len(parts) > 1))
-    for workload in workloads:
-        hold = load_of(loaded.study, array, workload).hold
-        if hold is not None and is_run(array, workload, section):
-            parts.append(_held(loaded, array, workload, hold, section, places, quick=quick))
-    return JobFileText(array.name, f"{_plain(loaded.study.name)}-{_plain(array.name)}.fio", "\n".join(parts))
+class _JobFile:
+    """The job file of one array; ``section`` is what the study says of where it runs."""
 
+    def __init__(self, loaded: LoadedStudy, array: Array, section: str, targets: Sequence[str], *, quick: bool) -> None:
+        self._loaded, self._array, self._section, self._quick = loaded, array, section, quick
+        self._volume_bytes, self._places = self._volumes(targets)
 
-def _job(
-    loaded: LoadedStudy,
-    cell: Cell,
-    places: Members,
-    *,
-    quick: bool,
-    stonewall: bool,
-    hold_target_ns: int | None = None,
-) -> str:
-    level = cell.load.label.replace("=", " ").replace("closed", "depth")
-    request = direct_request(loaded, cell, targets=places, quick=quick, hold_target_ns=hold_target_ns)
-    try:
-        return export_cell(f"{cell.workload.name}, {level}", request, stonewall=stonewall)
-    except CannotExportError as error:
-        where = f"workload '{cell.workload.name}': {error.key}"
-        raise InputError.one(where, error.message, value=error.value, accepted=error.accepted) from None
+    def _volumes(self, targets: Sequence[str]) -> tuple[int, Members]:
+        """The bytes of a volume, and the targets of the array's cells, one a volume."""
+        from raidlab import _core
 
+        live = self._loaded.study.live
+        if self._section == "live":
+            member_bytes = (live.quick.member_size if self._quick else None) or live.member_size
+            sector_bytes = live.sector
+        else:
+            device = self._loaded.geometry.devices[self._section]
+            member_bytes, sector_bytes = device.capacity_bytes, device.sector_bytes
+        tree = json.dumps(self._loaded.geometry.trees[self._array.name])
+        facts = _core.tree_facts(tree, member_bytes, sector_bytes)
+        volumes, volume_bytes = int(facts["volumes"]), int(min(facts["volume_bytes"]))
+        names = list(targets)
+        if not names:
+            names = [f"${{{PLACEHOLDER}{'' if volumes == 1 else number}}}" for number in range(volumes)]
+        if len(names) != volumes:
+            message = f"the array '{self._array.name}' has {volumes} volumes, and {len(names)} targets are given"
+            raise InputError.one("--target", message, accepted=f"{volumes} targets, or another --array")
+        return volume_bytes, [_place(name, volume_bytes) for name in names]
 
-def _held(
-    loaded: LoadedStudy,
-    array: Array,
-    workload: Workload,
-    hold: Hold,
-    section: str,
-    places: Members,
-    *,
-    quick: bool,
-) -> str:
-    """A held percentile: a job where the target is a time, a comment where it depends on an idle run."""
-    if not isinstance(hold.target, int):
-        multiple = f"{hold.target.times_idle:g} times the idle one of '{hold.target.of}'"
-        return (
-            f"# {workload.name}, hold: not written. p{hold.percentile:g} at {multiple} is a time known only after an\n"
-            "# idle run, and fio's latency_target takes a time.\n"
+    def text(self, workloads: list[Workload]) -> JobFileText:
+        """The file with the jobs of these workloads."""
+        study = self._loaded.study
+        names = {workload.name for workload in workloads}
+        parts = [self._head()]
+        for cell in expand(study, self._section, seed=study.seed, quick=self._quick).cells:
+            mine = cell.array.name == self._array.name and cell.workload.name in names
+            if mine and cell.repeat == 0 and cell.purpose == "sweep":
+                parts.append(self._job(cell, stonewall=len(parts) > 1))
+        for workload in workloads:
+            hold = load_of(study, self._array, workload).hold
+            if hold is not None and is_run(self._array, workload, self._section):
+                parts.append(self._latency_target_job(workload, hold))
+        return JobFileText(self._array.name, f"{_plain(study.name)}-{_plain(self._array.name)}.fio", "\n".join(parts))
+
+    def _job(self, cell: Cell, *, stonewall: bool = True, hold_target_ns: int | None = None) -> str:
+        level = cell.load.label.replace("=", " ").replace("closed", "depth")
+        request = direct_request(
+            self._loaded, cell, targets=self._places, quick=self._quick, hold_target_ns=hold_target_ns
         )
-    cell = make_cell(section, array, workload, LoadPoint("hold"), 0, loaded.study.seed, "hold")
-    return _job(loaded, cell, places, quick=quick, stonewall=True, hold_target_ns=hold.target)
+        try:
+            return export_cell(f"{cell.workload.name}, {level}", request, stonewall=stonewall)
+        except CannotExportError as error:
+            where = f"workload '{cell.workload.name}': {error.key}"
+            raise InputError.one(where, error.message, value=error.value, accepted=error.accepted) from None
 
+    def _latency_target_job(self, workload: Workload, hold: Hold) -> str:
+        """A held percentile: a job where the target is a time, a comment where it depends on an idle run."""
+        if not isinstance(hold.target, int):
+            multiple = f"{hold.target.times_idle:g} times the idle one of '{hold.target.of}'"
+            return (
+                f"# {workload.name}, hold: not written. p{hold.percentile:g} at {multiple} is a time known only after "
+                "an\n# idle run, and fio's latency_target takes a time.\n"
+            )
+        seed = self._loaded.study.seed
+        cell = make_cell(self._section, self._array, workload, LoadPoint("hold"), 0, seed, "hold")
+        return self._job(cell, hold_target_ns=hold.target)
 
-def _places(
-    loaded: LoadedStudy, array: Array, section: str, targets: Sequence[str], *, quick: bool
-) -> tuple[Members, int]:
-    """The targets of an array's cells, one a volume, and the bytes of a volume."""
-    from raidlab import _core
-
-    live = loaded.study.live
-    if section == "live" and live is not None:
-        member_bytes = (live.quick.member_size if quick else None) or live.member_size
-        sector_bytes = live.sector
-    else:
-        device = loaded.geometry.devices[section]
-        member_bytes, sector_bytes = device.capacity_bytes, device.sector_bytes
-    facts = _core.tree_facts(json.dumps(loaded.geometry.trees[array.name]), member_bytes, sector_bytes)
-    volumes, volume_bytes = int(facts["volumes"]), int(min(facts["volume_bytes"]))
-    names = list(targets)
-    if not names:
-        names = [f"${{{PLACEHOLDER}{'' if volumes == 1 else number}}}" for number in range(volumes)]
-    if len(names) != volumes:
-        message = f"the array '{array.name}' has {volumes} volumes, and {len(names)} targets are given"
-        raise InputError.one("--target", message, accepted=f"{volumes} targets, or another --array")
-    return [_place(name, volume_bytes) for name in names], volume_bytes
+    def _head(self) -> str:
+        """What the file is, and what of the study is not in it."""
+        study, array = self._loaded.study, self._array
+        repeats = budget(study, self._section, quick=self._quick).repeats
+        variables = " ".join(f"{place['path'][2:-1]}=..." for place in self._places if place["path"].startswith("${"))
+        lines = [
+            f"Written by raidlab fio export: the study '{study.name}', its array '{array.name}' ({array.tree}).",
+            "fio knows no arrays: give it a device or a file that stands for this one.",
+        ]
+        if variables:
+            lines.append(f"Run it with {variables} in the environment.")
+        if any("size_bytes" in place for place in self._places):
+            size = format_bytes(self._volume_bytes)
+            lines.append(f"size is the user capacity of a volume ({size}); without it a device is used whole.")
+        if repeats > 1:
+            lines.append(
+                f"The study repeats each measurement {repeats} times, in shuffled order; run the file as often."
+            )
+        lines.append("raidlab fio import reads this file back.")
+        return "\n".join(f"# {line}" for line in lines) + "\n\n[global]\ngroup_reporting\n"
 
 
 def _place(name: str, size_bytes: int) -> Opaque:
@@ -171,27 +180,6 @@ def _place(name: str, size_bytes: int) -> Opaque:
         return {"kind": "block", "path": name}
     path = str(Path(name) / _FILE_NAME) if stat.S_ISDIR(mode) else name
     return {"kind": "file", "path": path, "size_bytes": size_bytes}
-
-
-def _head(loaded: LoadedStudy, array: Array, section: str, size_bytes: int, places: Members, *, quick: bool) -> str:
-    """What the file is, and what of the study is not in it."""
-    study = loaded.study
-    repeats = budget(study, section, quick=quick).repeats
-    variables = " ".join(f"{place['path'][2:-1]}=..." for place in places if place["path"].startswith("${"))
-    lines = [
-        f"Written by raidlab fio export: the study '{study.name}', its array '{array.name}' ({array.tree}).",
-        "fio knows no arrays: give it a device or a file that stands for this one.",
-    ]
-    if variables:
-        lines.append(f"Run it with {variables} in the environment.")
-    if any("size_bytes" in place for place in places):
-        lines.append(
-            f"size is the user capacity of a volume ({format_bytes(size_bytes)}); without it a device is used whole."
-        )
-    if repeats > 1:
-        lines.append(f"The study repeats each measurement {repeats} times, in shuffled order; run the file as often.")
-    lines.append("raidlab fio import reads this file back.")
-    return "\n".join(f"# {line}" for line in lines) + "\n\n[global]\ngroup_reporting\n"
 
 
 def _plain(name: str) -> str:

@@ -44,7 +44,7 @@ from raidlab.stats import ratio_interval
 from raidlab.study import Cell, LoadedStudy, expand
 from raidlab.study.cell import DirectCell, Opaque, Span, text_of
 from raidlab.study.expand import derive_seed
-from raidlab.study.target import SecondTool as Asked
+from raidlab.study.target import SecondTool as SecondToolSpec
 
 _LOG = logging.getLogger(__name__)
 
@@ -230,12 +230,12 @@ def second_tool(
     member_bytes : int
         Of every member.
     """
-    asked = loaded.study.live.second_tool
-    if asked is None:
+    spec = loaded.study.live.second_tool
+    if spec is None:
         return
     for cell in expand(loaded.study, "live", seed=seed, quick=quick).cells:
         member = member_of.get(cell.array.name)
-        is_named = cell.array.name in asked.arrays and cell.workload.name in asked.workloads
+        is_named = cell.array.name in spec.arrays and cell.workload.name in spec.workloads
         if not is_named or cell.repeat != 0 or cell.load.kind != "closed" or member is None or stop():
             continue
         load: ToolLoad = {
@@ -244,12 +244,12 @@ def second_tool(
             "depth": cell.load.depth,
             "tool": "fio",
             "target": str(member.get("path", member["kind"])),
-            "within_percent": asked.within_percent,
+            "within_percent": spec.within_percent,
         }
         try:
-            request = _job_by_job(loaded, cell, asked, member, member_bytes)
+            request = _job_by_job(loaded, cell, spec, member, member_bytes)
             found = compare_with_fio(
-                request, pairs=asked.pairs, seed=seed, words=_STUDY_WORDS, progress=progress, stop=stop
+                request, pairs=spec.pairs, seed=seed, words=_STUDY_WORDS, progress=progress, stop=stop
             )
         except KeyboardInterrupt:
             return
@@ -261,7 +261,7 @@ def second_tool(
         yield {**load, **found}
 
 
-def _job_by_job(loaded: LoadedStudy, cell: Cell, asked: Asked, member: Opaque, member_bytes: int) -> DirectCell:
+def _job_by_job(loaded: LoadedStudy, cell: Cell, spec: SecondToolSpec, member: Opaque, member_bytes: int) -> DirectCell:
     """What both are asked: the load's depth in jobs, each with one request outstanding and a part of its own."""
     jobs = cell.load.depth
     target = {key: value for key, value in member.items() if key != "destroy"}
@@ -270,16 +270,16 @@ def _job_by_job(loaded: LoadedStudy, cell: Cell, asked: Asked, member: Opaque, m
     if workload.address.kind == "sequential":
         workload = workload.model_copy(update={"address": workload.address.model_copy(update={"streams": 1})})
     whole = member_bytes // (jobs * _GRAIN_BYTES) * jobs * _GRAIN_BYTES
-    asked_of_both = {
+    of_both = {
         "sector_bytes": loaded.study.live.sector,
         "workers": jobs,
         "workload": workload,
         "spans": [Span(offset_bytes=0, size_bytes=whole or member_bytes)],
         "destroy": [member["path"]] if member.get("destroy") else [],
-        "warmup": cell_limit(asked.warmup, jobs),
-        "measure": cell_limit(asked.measure, jobs),
+        "warmup": cell_limit(spec.warmup, jobs),
+        "measure": cell_limit(spec.measure, jobs),
     }
-    return request.model_copy(update=asked_of_both)
+    return request.model_copy(update=of_both)
 
 
 def _raidlab_figures(cell: DirectCell, stop: StopFlag) -> Figures:

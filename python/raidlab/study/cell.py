@@ -249,13 +249,14 @@ class Span(Table):
     size_bytes: int | None = None
 
 
-class DirectCell(Table):
-    """A cell of the engine ``direct``: plain targets, one a volume."""
+class Drive(Table):
+    """How the direct engine drives its targets.
 
-    engine: Literal["direct"] = "direct"
-    seed: int
-    targets: list[Opaque]
-    spans: list[Span] = []
+    There are ``workers`` threads, bound to the processors ``cpus`` if any are named. They may go through the page cache
+    (``buffered``), watch for completions instead of sleeping (``busy``), ask the device for them, and submit or take at
+    most a ``batch`` in one turn.
+    """
+
     workers: int = 1
     cpus: list[int] = []
     interface: Literal["auto", "io_uring", "threads"] = "auto"
@@ -264,11 +265,21 @@ class DirectCell(Table):
     poll_completions: bool = False
     batch: int | None = None
     compressible_percent: int = 0
+    verify: Literal["full", "sample", "off"] | None = "sample"
+
+
+class DirectCell(Drive):
+    """A cell of the engine ``direct``: plain targets, one a volume."""
+
+    engine: Literal["direct"] = "direct"
+    seed: int
+    targets: list[Opaque]
+    spans: list[Span] = []
+    verify: Literal["full", "sample", "off"] | None = None
     sector_bytes: int | None = None
     destroy: list[str] = []
     load: CellLoad
     workload: DrawnRequests
-    verify: Literal["full", "sample", "off"] | None = None
     warmup: Limit = Limit()
     measure: Limit
 

@@ -216,21 +216,21 @@ def requests(
     unless the workload writes, and no block device is unless --destroy names it.
     """
     from raidlab.cli.measure.witness import refuse_beside_witness, repeats_of, witness_and_print
-    from raidlab.measure import BudgetFlags, Drive, LoadFlags, WorkloadFlags, asked_of
-    from raidlab.measure.words import known_cpus, parse_cpus, parse_share
+    from raidlab.measure import BudgetFlags, Drive, LoadFlags, WorkloadFlags, request_of_flags
+    from raidlab.measure.words import known_cpus, parse_cpus, parse_share, validated
 
-    drive = Drive(
-        workers=workers,
-        cpus=known_cpus(parse_cpus(cpus)),
-        interface=interface,
-        buffered=buffered,
-        busy=busy,
-        poll_completions=poll_completions,
-        batch=batch,
-        compressible_percent=round(100 * parse_share("--compressible", compressible)),
-        verify=verify,
-    )
-    asked = asked_of(
+    driven = {
+        "workers": workers,
+        "cpus": known_cpus(parse_cpus(cpus)),
+        "interface": interface,
+        "buffered": buffered,
+        "busy": busy,
+        "poll_completions": poll_completions,
+        "batch": batch,
+        "compressible_percent": round(100 * parse_share("--compressible", compressible)),
+        "verify": verify,
+    }
+    asked = request_of_flags(
         targets,
         WorkloadFlags(rw=rw, read=read, address=address, size=size, align=align),
         LoadFlags(depth=depth, rate=rate, arrival=arrival, hold=hold),
@@ -241,7 +241,7 @@ def requests(
             precision=precision,
             until_steady=until_steady,
         ),
-        drive,
+        validated(Drive, driven),
         study=study,
         workload=workload,
         destroy=destroy or [],

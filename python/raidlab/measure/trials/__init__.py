@@ -24,7 +24,7 @@ from typing import Protocol, cast
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.measure.places import Place, TargetSpec, wanted_targets
 from raidlab.measure.trials import compressible_pair, flushed, read_again, read_twice, repeated_pair, watched
-from raidlab.measure.trials.target import Probed, read_only
+from raidlab.measure.trials.target import TrialTarget, read_only
 from raidlab.results.facts import Machine, Member, Trials
 from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.members import member_files
@@ -41,7 +41,7 @@ class Trial(Protocol):
 
     KEY: str
 
-    def tried(self, target: Probed) -> Trials:
+    def tried(self, target: TrialTarget) -> Trials:
         """What came of it; nothing where it does not apply."""
 
 
@@ -102,7 +102,7 @@ def _examined(place: Place) -> Member:
         if file is None:
             return facts
         is_writable = place.kind == "directory" or place.given_up
-        probed = Probed(file, member, place.size_bytes, facts["disks"], writable=is_writable)
+        probed = TrialTarget(file, member, place.size_bytes, facts["disks"], writable=is_writable)
         for trial in TRIALS:
             _note_outcome(trial, probed, place, facts)
         return facts
@@ -128,7 +128,7 @@ def _opened(place: Place, member: Opaque) -> Member:
     return opened_member(answer["facts"]["targets"][0], place.kind)
 
 
-def _note_outcome(trial: Trial, probed: Probed, place: Place, facts: Member) -> None:
+def _note_outcome(trial: Trial, probed: TrialTarget, place: Place, facts: Member) -> None:
     try:
         facts.update(cast(Member, trial.tried(probed)))
     except RefusedError as error:

@@ -8,7 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
-from raidlab.measure.trials.target import Probed, compared, scan
+from raidlab.measure.trials.target import TrialTarget, compared, scan
 from raidlab.results.facts import Trials
 
 KEY = "compressible_pair"
@@ -19,7 +19,7 @@ _BLOCK_BYTES = 128 << 10
 _DEPTH = 4
 
 
-def tried(target: Probed) -> Trials:
+def tried(target: TrialTarget) -> Trials:
     """How many times as fast compressible data were written, with an interval; over the first part of the target."""
     part = min(_PART_BYTES, target.size_bytes // _BLOCK_BYTES * _BLOCK_BYTES)
     if not target.writable or not part:

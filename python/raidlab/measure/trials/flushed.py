@@ -13,7 +13,7 @@ import statistics
 import time
 
 from raidlab.directory import Directory
-from raidlab.measure.trials.target import Probed
+from raidlab.measure.trials.target import TrialTarget
 from raidlab.results.facts import Trials
 
 KEY = "flushed"
@@ -23,7 +23,7 @@ _ROUNDS = 5
 _BLOCK_BYTES = 4096
 
 
-def tried(target: Probed) -> Trials:
+def tried(target: TrialTarget) -> Trials:
     """``blocks`` a flush and the ``median_ns`` of it; nothing of a target that may not be written."""
     count = target.size_bytes // _BLOCK_BYTES - 1
     if not target.writable or count < BLOCKS:
@@ -46,7 +46,7 @@ def tried(target: Probed) -> Trials:
     return {"flushed": {"blocks": BLOCKS, "median_ns": int(statistics.median(times))}}
 
 
-def _opened(target: Probed) -> int:
+def _opened(target: TrialTarget) -> int:
     """Open the device that was given up, or raidlab's file: not what a link or a second name of it leads to by now."""
     if target.member["kind"] == "block":
         # It may have been named by a link, as in `/dev/disk/by-id`; the kernel refuses one that is in use (O_EXCL).

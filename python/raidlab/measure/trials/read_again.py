@@ -6,7 +6,7 @@ an interval. The counters of the disks below say how much of what was read again
 
 from __future__ import annotations
 
-from raidlab.measure.trials.target import Probed, compared, scan
+from raidlab.measure.trials.target import TrialTarget, compared, scan
 from raidlab.results.facts import Trials
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.kernel_facts.stack import Layer, counters, stack_below
@@ -18,7 +18,7 @@ _PART_BYTES = 16 << 20
 _BLOCK_BYTES = 64 << 10
 
 
-def tried(target: Probed) -> Trials:
+def tried(target: TrialTarget) -> Trials:
     """How many times as fast it was again, and the share of that which moved at the disks (None: not counted)."""
     part = min(_PART_BYTES, target.size_bytes // PARTS // _BLOCK_BYTES * _BLOCK_BYTES)
     if part < _BLOCK_BYTES:

@@ -12,7 +12,7 @@ import random
 import time
 from typing import Any
 
-from raidlab.measure.trials.target import Probed
+from raidlab.measure.trials.target import TrialTarget
 from raidlab.results.facts import Trials
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.kernel_facts.stack import counters, stack_below
@@ -26,7 +26,7 @@ _MOST_S = 2.0
 _FIRST_KEPT = 4
 
 
-def tried(target: Probed) -> Trials:
+def tried(target: TrialTarget) -> Trials:
     """How many blocks were read twice, and which of them came back otherwise; nothing without O_DIRECT."""
     try:
         descriptor = os.open(target.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
@@ -38,7 +38,7 @@ def tried(target: Probed) -> Trials:
         os.close(descriptor)
 
 
-def _read_twice(descriptor: int, target: Probed) -> Trials:
+def _read_twice(descriptor: int, target: TrialTarget) -> Trials:
     there = target.size_bytes // _BLOCK_BYTES
     blocks = random.Random(1).sample(range(there), min(there, _MOST_BLOCKS))
     written = _written(descriptor, target)
@@ -69,7 +69,7 @@ def _read(descriptor: int, block: int, buffer: mmap.mmap) -> int:
     return hash(buffer[:])
 
 
-def _written(descriptor: int, target: Probed) -> tuple[Any, ...]:
+def _written(descriptor: int, target: TrialTarget) -> tuple[Any, ...]:
     """What changes when somebody writes to the target."""
     status = os.fstat(descriptor)
     below = (

@@ -15,7 +15,7 @@ import os
 import time
 
 from raidlab.directory import Directory
-from raidlab.measure.trials.target import Probed, compared
+from raidlab.measure.trials.target import TrialTarget, compared
 from raidlab.results.facts import Trials
 
 KEY = "repeated_pair"
@@ -26,7 +26,7 @@ _BLOCK_BYTES = 128 << 10
 _FILE = "member-pair.dat"
 
 
-def tried(target: Probed) -> Trials:
+def tried(target: TrialTarget) -> Trials:
     """How many times as fast repeated data were written, with an interval."""
     part = min(_PART_BYTES, target.size_bytes // _BLOCK_BYTES * _BLOCK_BYTES)
     if not target.writable or target.member["kind"] != "file" or not part:

@@ -14,7 +14,7 @@ from raidlab.study.workload import DrawnRequests, FixedSize, SequentialAddress
 
 
 @dataclass(frozen=True)
-class Probed:
+class TrialTarget:
     """A target under trial.
 
     Attributes
@@ -35,7 +35,7 @@ class Probed:
 
 
 def scan(
-    target: Probed,
+    target: TrialTarget,
     offset: int,
     length: int,
     *,

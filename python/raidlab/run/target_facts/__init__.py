@@ -40,13 +40,13 @@ def target_facts(path: str | Path | None, sources: Sources | None = None) -> Tar
         "disks": disks_below(place),
         "volumes": volumes_below(place),
         "stack": [layer_facts(layer) for layer in stack],
-        "settings": _had(settings.fact, place, stack, asked),
-        "limits": _had(limits.fact, place, stack, asked),
-        "allocation": _had(allocation.fact, place, stack, asked),
-        "signature": _had(signature.fact, place, stack, asked),
-        "content": _had(content.fact, place, stack, asked),
+        "settings": _fact_or_reason(settings.fact, place, stack, asked),
+        "limits": _fact_or_reason(limits.fact, place, stack, asked),
+        "allocation": _fact_or_reason(allocation.fact, place, stack, asked),
+        "signature": _fact_or_reason(signature.fact, place, stack, asked),
+        "content": _fact_or_reason(content.fact, place, stack, asked),
         # Counters last: what the others read is not to be taken for a load.
-        "traffic": _had(traffic.fact, place, stack, asked),
+        "traffic": _fact_or_reason(traffic.fact, place, stack, asked),
     }
 
 
@@ -70,10 +70,10 @@ def note_state_after(members: list[Member]) -> None:
             member["volumes_after"] = volumes_below(path)
         if member.get("traffic"):
             sources = Sources()
-            member["traffic_after"] = _had(traffic.fact, path, stack_below(path, sources), sources)
+            member["traffic_after"] = _fact_or_reason(traffic.fact, path, stack_below(path, sources), sources)
 
 
-def _had(
+def _fact_or_reason(
     fact: Callable[[Path, list[Layer], Sources], T], path: Path, stack: list[Layer], sources: Sources
 ) -> T | Unknown:
     """A fact, or why it could not be had."""

@@ -37,7 +37,7 @@ def fact(path: Path, _stack: list[Layer], _sources: Sources) -> Content | Unknow
     blocks = sample(path)
     if not blocks:
         return {"unknown": f"it holds less than {BLOCK_BYTES} bytes"}
-    return {"block_bytes": BLOCK_BYTES, **judged(blocks)}
+    return {"block_bytes": BLOCK_BYTES, **counted(blocks)}
 
 
 def sample(path: Path) -> list[bytes]:
@@ -60,12 +60,12 @@ def sample(path: Path) -> list[bytes]:
         os.close(descriptor)
 
 
-def judged(blocks: list[bytes]) -> Content:
+def counted(blocks: list[bytes]) -> Content:
     """Count the blocks that are zeros, that compress, and that are like one before (zeros apart).
 
     Examples
     --------
-    >>> judged([bytes(4096), b"ab" * 2048, b"ab" * 2048])
+    >>> counted([bytes(4096), b"ab" * 2048, b"ab" * 2048])
     {'blocks': 3, 'zero': 1, 'compressible': 3, 'repeated': 1}
     """
     seen: set[bytes] = set()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from raidlab.errors import InputError
 from raidlab.measure.warm_up import AUTO, LEAST_PILOT_NS, LEAST_WARM_UP_NS
@@ -21,16 +21,13 @@ from raidlab.measure.words import (
     load_document,
     parse_span,
     parse_with,
-    parse_word,
     workload_document,
 )
 from raidlab.study import LoadedStudy, load_study
+from raidlab.study.cell import Drive
 from raidlab.study.find import did_you_mean
 from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
-INTERFACES = ("auto", "io_uring", "threads")
-# How much of the content is compared; `off` where another tool writes to the same places.
-VERIFY = (FULL, SAMPLE, OFF) = ("full", "sample", "off")
 _DEFAULT_SEED = 1
 
 
@@ -64,46 +61,6 @@ class BudgetFlags:
     repeats: int | None = None
     precision: str | None = None
     until_steady: bool = False
-
-
-@dataclass(frozen=True)
-class Drive:
-    """How the direct engine drives its targets; the keys are the engine's, so that nothing is translated.
-
-    Attributes
-    ----------
-    workers : int
-        Threads.
-    cpus : list of int
-        Processors they are bound to; none if empty.
-    interface : str
-        ``auto``, ``io_uring`` or ``threads``.
-    buffered, busy, poll_completions : bool
-        Through the page cache; watching for completions instead of sleeping; asking the device for them.
-    batch : int or None
-        Most requests submitted or taken in one turn.
-    compressible_percent : int
-        Of what is written.
-    verify : str
-        How much of what raidlab wrote is compared with what comes back: ``full``, ``sample`` or ``off``.
-    """
-
-    workers: int = 1
-    cpus: tuple[int, ...] = ()
-    interface: str = "auto"
-    buffered: bool = False
-    busy: bool = False
-    poll_completions: bool = False
-    batch: int | None = None
-    compressible_percent: int = 0
-    verify: str = SAMPLE
-
-    @property
-    def changed(self) -> list[str]:
-        """The flags that differ from the defaults, for engines that have none of this."""
-        plain = asdict(Drive(verify=self.verify))
-        flags = {"compressible_percent": "--compressible", "poll_completions": "--poll-completions"}
-        return [flags.get(key, f"--{key}") for key, value in asdict(self).items() if value != plain[key]]
 
 
 @dataclass(frozen=True)
@@ -147,7 +104,7 @@ class MeasureRequest:
     notes: tuple[str, ...] = ()
 
 
-def asked_of(
+def request_of_flags(
     targets: Sequence[str],
     workload_flags: WorkloadFlags,
     load_flags: LoadFlags,
@@ -169,8 +126,6 @@ def asked_of(
     InputError
         With the flag, the value and what is accepted.
     """
-    parse_word("--interface", drive.interface, INTERFACES)
-    parse_word("--verify", drive.verify, VERIFY)
     notes: tuple[str, ...] = ()
     if study is None:
         if workload is not None:
