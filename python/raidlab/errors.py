@@ -135,8 +135,6 @@ class RefusedError(RaidlabError):
 class OutputError(RaidlabError):
     """A result could not be written; what was written before stands."""
 
-    exit_code = EXIT_FAILED
-
 
 class CellFailedError(RaidlabError):
     """The engine could not run or finish a cell (an I/O error, a device that vanished).
@@ -148,8 +146,6 @@ class CellFailedError(RaidlabError):
     key : str
         Where in the cell the fault lies; empty when it arose while the cell ran.
     """
-
-    exit_code = EXIT_FAILED
 
     def __init__(self, message: str, kind: str = "io", key: str = "") -> None:
         super().__init__(message)
