@@ -182,10 +182,6 @@ class CellFailedError(EngineError):
         Where in the cell the fault lies; empty when it arose while the cell ran.
     """
 
-    exit_code = EXIT_FAILED
-
 
 class OutputError(RaidlabError):
     """A result could not be written; what was written before stands."""
-
-    exit_code = EXIT_FAILED

@@ -16,11 +16,10 @@ from pydantic import TypeAdapter
 
 from raidlab.errors import InputError
 from raidlab.formats.fio.cells import Settings, import_jobs
-from raidlab.formats.fio.export import CannotExportError, export_cell
+from raidlab.formats.fio.export import CannotExportError, export_cell, split_of
 from raidlab.formats.fio.options import load_job_file
-from raidlab.formats.fio.places import MISSING, Found
+from raidlab.formats.fio.places import MISSING, FileStatus
 from raidlab.formats.fio.result import parse_result
-from raidlab.formats.fio.shares import split_of
 from raidlab.run.to_fio import study_to_fio
 from raidlab.study.cell import DirectCell, Limit
 from raidlab.study.load import load_study, load_study_text
@@ -57,7 +56,7 @@ def cell(**changes: Any) -> DirectCell:
 def read_back(folder: Path, text: str) -> DirectCell:
     file = folder / "job.fio"
     file.write_text(text, encoding="utf-8")
-    (group,) = import_jobs(load_job_file(file), Settings(), lambda _path: Found(MISSING)).groups
+    (group,) = import_jobs(load_job_file(file), Settings(), lambda _path: FileStatus(MISSING)).groups
     (lane,) = group
     return lane.cell
 

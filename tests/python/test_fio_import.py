@@ -15,20 +15,20 @@ from raidlab.errors import InputError, RefusedError
 from raidlab.formats.fio import numbers
 from raidlab.formats.fio.cells import Import, Lane, Settings, import_jobs
 from raidlab.formats.fio.options import ALIASES, HONOURED, QUIET, load_job_file
-from raidlab.formats.fio.places import BLOCK, FILE, MISSING, Found
+from raidlab.formats.fio.places import BLOCK, FILE, MISSING, FileStatus
 from raidlab.study.cell import DirectCell
 
 MIB = 1 << 20
 THERE = {
-    "/dev/one": Found(BLOCK, 64 * MIB),
-    "/dev/two": Found(BLOCK, 64 * MIB),
-    "old": Found(FILE, 8 * MIB),
-    "./old": Found(FILE, 8 * MIB),
+    "/dev/one": FileStatus(BLOCK, 64 * MIB),
+    "/dev/two": FileStatus(BLOCK, 64 * MIB),
+    "old": FileStatus(FILE, 8 * MIB),
+    "./old": FileStatus(FILE, 8 * MIB),
 }
 
 
-def look(path: str) -> Found:
-    return THERE.get(path, Found(MISSING))
+def look(path: str) -> FileStatus:
+    return THERE.get(path, FileStatus(MISSING))
 
 
 def imported(tmp_path: Path, text: str, **settings: Any) -> Import:

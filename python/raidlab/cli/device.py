@@ -36,9 +36,9 @@ def list_devices(as_json: Json = False) -> None:
     """List the devices that can be named."""
     from dataclasses import asdict
 
-    from raidlab.devices import listed
+    from raidlab.devices import catalogue_entries
 
-    found = listed()
+    found = catalogue_entries()
     if as_json:
         print(json.dumps([asdict(device) for device in found], indent=2))
         return

@@ -7,7 +7,7 @@
 Invariant: nothing here opens a device; a trace is a file, and its replay is the simulator's.
 """
 
-from raidlab.devices.catalogue import DeviceFacts, Listed, describe, listed
+from raidlab.devices.catalogue import CatalogueEntry, DeviceFacts, catalogue_entries, describe
 from raidlab.devices.validation import Validation, validate
 
-__all__ = ["DeviceFacts", "Listed", "Validation", "describe", "listed", "validate"]
+__all__ = ["CatalogueEntry", "DeviceFacts", "Validation", "catalogue_entries", "describe", "validate"]

@@ -18,7 +18,7 @@ DISKSIM_ENDINGS = (".parv", ".diskspecs", ".model")
 
 
 @dataclass(frozen=True)
-class Listed:
+class CatalogueEntry:
     """A device that can be named."""
 
     name: str
@@ -51,19 +51,19 @@ class DeviceFacts:
     ``mapping_bytes``."""
 
 
-def listed() -> list[Listed]:
+def catalogue_entries() -> list[CatalogueEntry]:
     """Every device that can be named without a path."""
-    return [_listed(name) for name in device_names()]
+    return [_entry(name) for name in device_names()]
 
 
-def _listed(name: str) -> Listed:
+def _entry(name: str) -> CatalogueEntry:
     try:
         model = load_device(name, _here())
     except ValueError as error:
-        return Listed(name, "-", None, str(error))
+        return CatalogueEntry(name, "-", None, str(error))
     about = str(model.parameters.get("description") or model.parameters.get("name") or "")
     first_sentence = " ".join(about.split()).split(". ")[0].rstrip(".")
-    return Listed(name, str(model.parameters["kind"]), model.capacity_bytes, first_sentence)
+    return CatalogueEntry(name, str(model.parameters["kind"]), model.capacity_bytes, first_sentence)
 
 
 def load(device: str) -> DeviceModel:

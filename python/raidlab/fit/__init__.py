@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raidlab.errors import InputError
-from raidlab.fit.search import Found, Vector, least_squares
+from raidlab.fit.search import Solution, Vector, least_squares
 from raidlab.fit.trial import DEVICE, Trials
 from raidlab.fit.write import write_values
 from raidlab.published.compare import Row
@@ -100,7 +100,7 @@ class _Fit:
         self.count += len(points)
         return self.trials.rows([dict(zip(self.names, map(float, point), strict=True)) for point in points])
 
-    def search(self, start: Sequence[float]) -> Found:
+    def search(self, start: Sequence[float]) -> Solution:
         def residuals(points: list[Vector]) -> list[Vector]:
             return [np.array([residual_of(row) for row in rows]) for rows in self.rows(points)]
 
@@ -179,7 +179,7 @@ def _groups(fit: _Fit, rows: list[Row]) -> list[str]:
     return found if len(found) > 1 else []
 
 
-def _left_out(fit: _Fit, whole: Found, rows: list[Row], group: str, note: Note) -> LeftOut:
+def _left_out(fit: _Fit, whole: Solution, rows: list[Row], group: str, note: Note) -> LeftOut:
     kept = np.array([fit.group_of(row) != group for row in rows])
     jacobian = whole.jacobian[kept]
     step = np.linalg.lstsq(jacobian, -whole.residuals[kept], rcond=_RCOND)[0]

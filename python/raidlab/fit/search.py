@@ -30,7 +30,7 @@ Residuals = Callable[[list[Vector]], list[Vector]]
 
 
 @dataclass(frozen=True)
-class Found:
+class Solution:
     """What a search found."""
 
     values: Vector
@@ -53,7 +53,7 @@ def least_squares(
     bounds: Sequence[tuple[float, float]],
     *,
     iterations: int = 12,
-) -> Found:
+) -> Solution:
     """Find parameters within bounds, in so many steps, for which the residuals have the least sum of squares.
 
     ``residuals`` takes a list of parameter vectors, and gives the residuals of each.
@@ -96,7 +96,7 @@ def least_squares(
         slope = _jacobian(ask, at, here)
         if gained < _ENOUGH:
             break
-    return Found(low + at * width, here, slope, asked)
+    return Solution(low + at * width, here, slope, asked)
 
 
 def _jacobian(ask: Residuals, at: Vector, here: Vector) -> NDArray[np.float64]:

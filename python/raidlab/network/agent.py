@@ -55,7 +55,7 @@ class _Door:
         # None: nobody comes any more.
         self.trusted: queue.SimpleQueue[tuple[Channel, str] | None] = queue.SimpleQueue()
         self.turn = threading.Semaphore(1)
-        self.current: _Current | None = None
+        self.current: Channel | None = None
         self._knocking: list[socket.socket] = []
         self._lock = threading.Lock()
 
@@ -87,39 +87,13 @@ class _Door:
                 self._knocking.remove(connection)
         current = self.current
         if current is not None and current.silent_s > self._silence_s:
-            current.let_go()
+            current.shut()
         if self.turn.acquire(timeout=_PATIENCE_S):
             self.trusted.put((channel, name))
             return
         with suppress(GoneError):
             channel.send({"ok": False, "error": "another controller drives this machine"})
         connection.close()
-
-
-class _Current:
-    """The controller that is served, and since when it has been silent."""
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self._since_s: float | None = None
-
-    @property
-    def silent_s(self) -> float:
-        """How long it has been waited for; 0 while it has work done."""
-        since = self._since_s
-        return 0.0 if since is None else time.monotonic() - since
-
-    def receive(self) -> Message:
-        """Wait for its next message."""
-        self._since_s = time.monotonic()
-        try:
-            return self.channel.receive()
-        finally:
-            self._since_s = None
-
-    def let_go(self) -> None:
-        """End its connection, whoever waits for it."""
-        self.channel.shut()
 
 
 def serve(
@@ -144,9 +118,9 @@ def serve(
             return
         channel, name = come
         note(f"{name} drives this machine")
-        door.current = _Current(channel)
+        door.current = channel
         try:
-            _serve_one(door.current, store)
+            _serve_one(channel, store)
         except NotTrustedError as error:
             note(f"{name} was let go: {error}")
         except (GoneError, OSError):
@@ -165,16 +139,15 @@ def _shown(address: object) -> str:
     return str(address[0]) if isinstance(address, tuple) else "a process of this machine"
 
 
-def _serve_one(current: _Current, store: Store) -> None:
+def _serve_one(channel: Channel, store: Store) -> None:
     written: set[str] = set()
-    channel = current.channel
     try:
         while True:
-            message = current.receive()
+            message = channel.receive()
             try:
                 if message.get("do") in ("write", "take"):
                     _note_written(message["file"], written)
-                channel.send({"ok": True, **_do(message, store, current)})
+                channel.send({"ok": True, **_do(message, store, channel)})
                 if message.get("do") == "remove":
                     written.discard(message["file"])
             except (StoreError, KeyError, ValueError) as error:
@@ -193,9 +166,8 @@ def _note_written(name: str, written: set[str]) -> None:
     written.add(name)
 
 
-def _do(message: Message, store: Store, current: _Current) -> Message:
+def _do(message: Message, store: Store, channel: Channel) -> Message:
     what = message.get("do")
-    channel = current.channel
     if what == "hello":
         return {"host": socket.gethostname(), "pid": os.getpid()}
     if what == "remove":
@@ -212,7 +184,7 @@ def _do(message: Message, store: Store, current: _Current) -> Message:
     with opened as file:
         # Everything is ready: the controller says when all may start.
         channel.send({"ready": True})
-        if current.receive().get("do") != "go":
+        if channel.receive().get("do") != "go":
             return {"bytes": 0, "elapsed_ns": 0}
         started, cpu = time.monotonic_ns(), time.process_time_ns()
         moved = _write(file, total, block) if what == "write" else _read(file, total, block)

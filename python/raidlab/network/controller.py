@@ -10,7 +10,6 @@ Invariants:
 from __future__ import annotations
 
 import secrets
-import socket
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +18,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from raidlab.errors import CellFailedError, InputError
-from raidlab.network.protocol import GoneError, Message, NotTrustedError, open_channel, split_address
+from raidlab.network.protocol import (
+    PATIENCE_S,
+    GoneError,
+    Message,
+    NotTrustedError,
+    connect,
+    open_channel,
+    split_address,
+)
 
-_PATIENCE_S = 10.0
 Work = Literal["read", "write"]
 
 
@@ -70,7 +76,7 @@ class Machine:
     def __init__(self, address: str, key: bytes) -> None:
         self.address = address
         host, port = split_address(address, "AGENT")
-        self._channel = open_channel(lambda: _connected(host, port), key, self._problem, _PATIENCE_S)
+        self._channel = open_channel(lambda: connect(host, port), key, self._problem, PATIENCE_S)
         self._abandoned = False
         self.file = f"raidlab-net-{secrets.token_hex(8)}.dat"
 
@@ -118,15 +124,6 @@ class Machine:
 
     def _failed(self, said: str) -> CellFailedError:
         return CellFailedError(f"machine {self.address}: {said}", kind="io", key="AGENT")
-
-
-def _connected(host: str, port: int) -> socket.socket:
-    if port:
-        return socket.create_connection((host, port), timeout=_PATIENCE_S)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(_PATIENCE_S)
-    connection.connect(host)
-    return connection
 
 
 def run_step(

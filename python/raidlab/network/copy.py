@@ -17,15 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from raidlab.errors import CellFailedError, InputError
-from raidlab.network.protocol import Channel, GoneError, NotTrustedError, open_channel, split_address
+from raidlab.network.protocol import Channel, GoneError, NotTrustedError, connect, open_channel, split_address
 
-_PATIENCE_S = 10.0
 Connect = Callable[[str, int], socket.socket]
-
-
-def connect_from_here(host: str, port: int) -> socket.socket:
-    """A connection from this machine."""
-    return socket.create_connection((host, port), timeout=_PATIENCE_S)
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class CopyMachine:
     address: str
     """``HOST:PORT`` of its agent."""
     key: bytes
-    connect: Connect = connect_from_here
+    connect: Connect = connect
     """How it is reached."""
 
     def check(self) -> None:

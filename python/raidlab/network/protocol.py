@@ -45,6 +45,8 @@ _LEAST_KEY_BYTES = 16
 _LONGEST_KEY_BYTES = 4096
 # A job or a result is far smaller.
 _LONGEST_FRAME = 1 << 16
+# For a machine that is spoken to.
+PATIENCE_S = 10.0
 
 
 @with_config(ConfigDict(strict=True))
@@ -126,6 +128,7 @@ class Channel:
             self._connection.sendall(_mac(key, b"proof", role, both))
         self._session = _mac(key, b"session", "controller", both)
         self._sent = self._received = 0
+        self._waiting_since_s: float | None = None
         self._until_s = None
         connection.settimeout(None)
 
@@ -134,6 +137,12 @@ class Channel:
         """The address of this side; None for a socket of this machine."""
         name = self._connection.getsockname()
         return str(name[0]) if isinstance(name, tuple) else None
+
+    @property
+    def silent_s(self) -> float:
+        """How long a message of the other side has been waited for; 0 while none is."""
+        since_s = self._waiting_since_s
+        return 0.0 if since_s is None else time.monotonic() - since_s
 
     def send(self, message: Message) -> None:
         """Send one message."""
@@ -147,10 +156,14 @@ class Channel:
 
     def receive(self) -> Message:
         """Wait for one message."""
-        length = int.from_bytes(self._exactly(4), "big")
-        if length > _LONGEST_FRAME:
-            raise NotTrustedError(f"a frame of {length} bytes")
-        mac, body = self._exactly(_MAC_BYTES), self._exactly(length)
+        self._waiting_since_s = time.monotonic()
+        try:
+            length = int.from_bytes(self._exactly(4), "big")
+            if length > _LONGEST_FRAME:
+                raise NotTrustedError(f"a frame of {length} bytes")
+            mac, body = self._exactly(_MAC_BYTES), self._exactly(length)
+        finally:
+            self._waiting_since_s = None
         expected = _mac(self._session, self._received.to_bytes(8, "big"), _OTHER[self._role], body)
         if not hmac.compare_digest(mac, expected):
             raise NotTrustedError("a frame is not from it")
@@ -190,6 +203,16 @@ class Channel:
             parts.append(part)
             left -= len(part)
         return b"".join(parts)
+
+
+def connect(host: str, port: int) -> socket.socket:
+    """A connection from this machine; with port 0 ``host`` is the path of a socket of it."""
+    if port:
+        return socket.create_connection((host, port), timeout=PATIENCE_S)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(PATIENCE_S)
+    connection.connect(host)
+    return connection
 
 
 def open_channel(

@@ -27,7 +27,7 @@ from raidlab.study.figure import StudyFigure
 from raidlab.study.find import did_you_mean, find_study, parameter_names
 from raidlab.study.parameters import MARK, SECTIONS, Hardware, load_parameters, names_in, put_in
 from raidlab.study.places import Place, line_index, line_of, value_at, written
-from raidlab.study.schema import Array, Compare, Policy, Study
+from raidlab.study.schema import Array, Compare, Study
 from raidlab.study.table_file import Reporter, parsed, shown_file, text_of
 from raidlab.study.target import Emulated, Live, Modelled
 from raidlab.study.words import ENGINES
@@ -223,7 +223,6 @@ def _sound_parts(document: Mapping[str, Plain]) -> Parts:
         compares=many(Compare, "compare"),
         figures=many(StudyFigure, "figure"),
         load=one(Load, document.get("load")),
-        policy=one(Policy, document.get("policy", {})),
         sim=one(Modelled, document.get("sim")),
         original=one(Modelled, document.get("original")),
         emulated=one(Emulated, document.get("emulated", {})),

@@ -15,23 +15,10 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-_BYTE_UNITS = {
-    "": 1,
-    "b": 1,
-    "kib": 1024,
-    "mib": 1024**2,
-    "gib": 1024**3,
-    "tib": 1024**4,
+_BYTE_UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", start=1):
     # A lone letter is binary, as fio and mdadm read it.
-    "k": 1024,
-    "m": 1024**2,
-    "g": 1024**3,
-    "t": 1024**4,
-    "kb": 1000,
-    "mb": 1000**2,
-    "gb": 1000**3,
-    "tb": 1000**4,
-}
+    _BYTE_UNITS |= {_letter: 1024**_power, f"{_letter}ib": 1024**_power, f"{_letter}b": 1000**_power}
 _TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 _NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:[_\d]*\d)?(?:\.\d+)?)\s*([A-Za-zµ]*)\s*")
 

@@ -4,25 +4,33 @@ Invariants:
 
 - What is written without a comment above it means the same to fio; what fio only approximates has a comment that says
   so; what it cannot do at all is a `CannotExportError` with the key of the cell.
+- Sizes are ``bssplit``'s, up to 64, each with a whole percentage above 0 (fio takes 0 for "left out"); together 100. A
+  distribution becomes classes of equal weight, each with its conditional mean in whole sectors, so the mean request is
+  kept to within half a sector a class.
 - Reading a job that was written without such a comment gives the same cell back (``tests/python/test_fio_export.py``).
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from raidlab.formats.fio.shares import split_of
 from raidlab.formats.fio.values import escaped
 from raidlab.study.cell import DirectCell, HeldLoad, OpenLoad, Span
-from raidlab.study.workload import AlignedStripeAddress, DrawnRequests, Step
+from raidlab.study.workload import AlignedStripeAddress, DrawnRequests, Size, Step
 
 # What an open loop without a limit of its own keeps in flight in fio, which must have one.
 OPEN_DEPTH = 256
 _LEAST_SECTOR_BYTES = 512
 # Parts of a file begin on multiples of this, here and in raidlab's engine.
 _GRAIN_BYTES = 4096
+# 50 classes of 2 %: as fine as whole percentages and fio's 64 entries allow, with one weight for all.
+CLASSES = 50
+_POINTS_A_CLASS = 40
+
+Split = list[tuple[int, int]]
 _UNITS = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
 
 
@@ -393,3 +401,39 @@ def _around(job: _Job, cell: DirectCell) -> None:
         if cell.compressible_percent:
             job.options["buffer_compress_percentage"] = str(cell.compressible_percent)
     job.options["randseed"] = str(cell.seed)
+
+
+def split_of(size: Size, sector_bytes: int) -> tuple[Split, str | None]:
+    """The split for a cell's ``workload.size``, a single entry for a fixed size; and what is not exact about it."""
+    if size.kind == "fixed":
+        return [(size.bytes, 100)], None
+    if size.kind == "table":
+        return _table(size.bytes, size.weights)
+    split = _classes(size.quantile, sector_bytes)
+    parameters = ", ".join(f"{key} {value:g}" for key, value in size if key != "kind")
+    return split, f"size: {size.kind} ({parameters}) as {CLASSES} classes of {100 // CLASSES} % each"
+
+
+def _classes(quantile: Callable[[float], float], sector_bytes: int) -> Split:
+    found: dict[int, int] = {}
+    for place in range(CLASSES):
+        points = ((place + (point + 0.5) / _POINTS_A_CLASS) / CLASSES for point in range(_POINTS_A_CLASS))
+        mean = math.fsum(max(quantile(share), sector_bytes) for share in points) / _POINTS_A_CLASS
+        length = max(round(mean / sector_bytes), 1) * sector_bytes
+        found[length] = found.get(length, 0) + 100 // CLASSES
+    return sorted(found.items())
+
+
+def _table(lengths: list[int], weights: list[float]) -> tuple[Split, str | None]:
+    """Weights as whole percentages, by the largest remainder."""
+    total = math.fsum(weights)
+    exact = [100 * weight / total for weight in weights]
+    whole = [math.floor(share + 1e-9) for share in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda place: whole[place] - exact[place])
+    for place in by_remainder[: 100 - sum(whole)]:
+        whole[place] += 1
+    split = [(length, share) for length, share in zip(lengths, whole, strict=True) if share]
+    if all(abs(share - asked) < 1e-9 for share, asked in zip(whole, exact, strict=True)):
+        return split, None
+    asked = ", ".join(f"{share:.3g} %" for share in exact)
+    return split, f"size: fio takes whole percentages only; asked for {asked}"

@@ -24,7 +24,7 @@ _SIZE_ACCEPTED = "size=..., as fio asks for too, or a file that is there"
 
 
 @dataclass(frozen=True)
-class Found:
+class FileStatus:
     """What a name leads to: ``file``, ``block``, ``missing``, ``directory`` or ``other``, and its length."""
 
     kind: str
@@ -41,29 +41,29 @@ class Part:
     size_bytes: int
 
 
-Look = Callable[[str], Found]
+Look = Callable[[str], FileStatus]
 
 
-def look_at(path: str) -> Found:
+def look_at(path: str) -> FileStatus:
     """What a name leads to."""
     try:
         found = Path(path).stat()
     except FileNotFoundError:
-        return Found(MISSING)
+        return FileStatus(MISSING)
     except (OSError, ValueError):
-        return Found(OTHER)
+        return FileStatus(OTHER)
     if stat.S_ISREG(found.st_mode):
-        return Found(FILE, found.st_size)
+        return FileStatus(FILE, found.st_size)
     if stat.S_ISDIR(found.st_mode):
-        return Found(DIRECTORY)
+        return FileStatus(DIRECTORY)
     if not stat.S_ISBLK(found.st_mode):
-        return Found(OTHER)
+        return FileStatus(OTHER)
     number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
     try:
         sectors = int(Path(f"/sys/dev/block/{number}/size").read_text())
     except (OSError, ValueError):
-        return Found(BLOCK)
-    return Found(BLOCK, sectors * _DEVICE_SECTOR_BYTES)
+        return FileStatus(BLOCK)
+    return FileStatus(BLOCK, sectors * _DEVICE_SECTOR_BYTES)
 
 
 def names_of(job: Job, look: Look, directory: str | None) -> tuple[list[str], bool]:
