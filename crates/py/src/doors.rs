@@ -12,7 +12,7 @@ use raidlab_types::{Extent, OpKind, Seed};
 /// A tree from its text, as JSON text.
 #[pyfunction]
 pub(crate) fn parse_tree(py: Python<'_>, text: &str) -> PyResult<String> {
-    let tree = Tree::parse(text).map_err(|e| cell_error(py, &e.place, &e.message))?;
+    let tree = Tree::parse(text).map_err(|e| cell_error(py, &e.key, &e.message))?;
     serde_json::to_string(&tree).map_err(|e| cell_error(py, "tree", &e.to_string()))
 }
 

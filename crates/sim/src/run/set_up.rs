@@ -114,7 +114,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, LoadError>,
         observer: &'o mut O,
     ) -> Result<Self, SimError> {
-        config.tree.validate().map_err(|e| SimError::new(e.place, e.message))?;
+        config.tree.validate().map_err(|e| SimError::new(e.key, e.message))?;
         let (devices, sector_bytes) = devices(config, config.tree.leaves())?;
         let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
         let layout =
