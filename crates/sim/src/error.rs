@@ -1,6 +1,6 @@
 //! What can be wrong with a simulation's configuration, and where.
 
-use raidlab_device::DeviceError;
+use raidlab_types::SpecError as DeviceError;
 use raidlab_load::LoadError;
 
 /// Bad input: the key path at fault (as in a cell's JSON text) and what would be accepted.
