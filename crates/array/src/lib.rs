@@ -13,15 +13,7 @@
 //!   write may be planned anew freely, and after it nothing old needs to be read again.
 //! - All locks of a window are queued for at once, first come first served per key: waiting cannot form a circle.
 
-#![allow(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    unreachable_pub,
-    reason = "not gone through yet"
-)]
+#![cfg_attr(test, allow(clippy::pedantic, reason = "its casts: numbers of tests are small"))]
 
 pub mod layout;
 mod level;
@@ -34,4 +26,4 @@ pub use layout::{Layout, LayoutError, LayoutMap, MapCell, NodeId};
 pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId};
 pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
-pub use spec::{Rotation, Tree, TreeError};
+pub use spec::{Rotation, Tree};

@@ -13,6 +13,7 @@
 mod names;
 mod parse;
 
+use raidlab_types::SpecError;
 use serde::{Deserialize, Serialize};
 
 /// What the text of a tree says of one node, with what holds where it says nothing.
@@ -150,16 +151,6 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// What is wrong with a tree: where, what, and what would be accepted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {message}")]
-pub struct TreeError {
-    /// The node at fault, as a path from the root, or the text.
-    pub place: String,
-    /// The value and what would be accepted.
-    pub message: String,
-}
-
 impl Tree {
     /// A device without a data offset.
     pub const fn member() -> Tree {
@@ -224,12 +215,12 @@ impl Tree {
     }
 
     /// Checks the shape; sizes are checked when a layout is compiled for members of known size.
-    pub fn validate(&self) -> Result<(), TreeError> {
+    pub fn validate(&self) -> Result<(), SpecError> {
         self.validate_at("tree", true)
     }
 
-    fn validate_at(&self, place: &str, at_root: bool) -> Result<(), TreeError> {
-        let fail = |message: String| Err(TreeError { place: place.to_string(), message });
+    fn validate_at(&self, place: &str, at_root: bool) -> Result<(), SpecError> {
+        let fail = |message: String| Err(SpecError::new(place, message));
         let n = self.children().len();
         let least = match self {
             Tree::Member { .. } => return Ok(()),

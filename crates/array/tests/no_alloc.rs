@@ -4,47 +4,13 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
+#[path = "../../../tests/counting_allocator.rs"]
+mod counting_allocator;
+
+use counting_allocator::allocations;
 use raidlab_array::plan::{MemberViews, Planner, Scratch};
 use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Extent, Instant, OpId, Request, RequestKind, Seed};
-use std::alloc::{GlobalAlloc, Layout as Memory, System};
-use std::cell::Cell;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, counting.
-struct Counting;
-
-// SAFETY: every call is passed on unchanged; counting touches a constant-initialised thread-local only.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(memory) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, memory: Memory) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(at, memory) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, memory: Memory, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(at, memory, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.with(Cell::get);
-    work();
-    ALLOCATIONS.with(Cell::get) - before
-}
 
 struct Case {
     name: &'static str,

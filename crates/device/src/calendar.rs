@@ -9,6 +9,7 @@
 use crate::service::Service;
 use raidlab_types::number::u32_from;
 use raidlab_types::{Instant, OpId, OpKind};
+use slab::Slab;
 
 /// An operation in service, or one that is complete and not yet handed out.
 #[derive(Debug, Clone, Copy)]
@@ -24,21 +25,6 @@ pub(crate) struct Running {
     pub kind: OpKind,
     /// The write of a prepaid pair: counted, but its time was spent with the read.
     pub prepaid: bool,
-}
-
-impl Running {
-    /// What stands in a place that is not in use yet.
-    const NOTHING: Running = Running {
-        id: OpId(0),
-        arrived: Instant::ZERO,
-        started: Instant::ZERO,
-        done: Instant::ZERO,
-        service: Service { overhead: 0, seek: 0, rotation: 0, transfer: 0 },
-        sectors: 0,
-        paired_ns: 0,
-        kind: OpKind::Flush,
-        prepaid: false,
-    };
 }
 
 /// What an entry finishes: an index into the slab, or nothing.
@@ -64,50 +50,31 @@ pub(crate) struct Due {
 #[derive(Debug, Clone)]
 pub(crate) struct Calendar {
     entries: Vec<Due>,
-    slab: Vec<Running>,
-    free: Vec<Slot>,
+    running: Slab<Running>,
 }
 
 impl Calendar {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Calendar {
-            entries: Vec::with_capacity(capacity),
-            slab: Vec::with_capacity(capacity),
-            free: Vec::with_capacity(capacity),
-        }
+        Calendar { entries: Vec::with_capacity(capacity), running: Slab::with_capacity(capacity) }
     }
 
     /// Enters a completion, at its own time behind everything that happens then or earlier.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn finish(&mut self, running: Running, releases: bool) {
         let at = running.done;
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => self.grow(),
-        };
-        // Written straight from registers into its place: see `Device::handle_op`.
-        self.slab[slot.0 as usize] = running;
+        let slot = Slot(u32_from(self.running.insert(running)));
         self.insert(Due { at, slot, releases });
     }
 
     /// Operations in service, or complete and not yet handed out.
     #[inline]
     pub(crate) fn operations(&self) -> usize {
-        self.slab.len() - self.free.len()
+        self.running.len()
     }
 
     /// Enters the moment at which a server becomes free without anything being complete.
     pub(crate) fn release(&mut self, at: Instant) {
         self.insert(Due { at, slot: Slot::NONE, releases: true });
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self) -> Slot {
-        self.slab.push(Running::NOTHING);
-        // Room to take every slot back, reserved now: giving back must not allocate.
-        self.free.reserve(self.slab.len());
-        Slot(u32_from(self.slab.len()) - 1)
     }
 
     #[inline]
@@ -137,12 +104,10 @@ impl Calendar {
         }
     }
 
-    /// What a popped entry finishes; read it before the next call of `finish`, which may use the place again.
+    /// What a popped entry finishes.
     #[inline]
-    pub(crate) fn take(&mut self, slot: Slot) -> Option<&Running> {
-        let running = self.slab.get(slot.0 as usize)?;
-        self.free.push(slot);
-        Some(running)
+    pub(crate) fn take(&mut self, slot: Slot) -> Option<Running> {
+        self.running.try_remove(slot.0 as usize)
     }
 }
 
@@ -179,8 +144,8 @@ mod tests {
             order.push((due.at.as_ns(), id, due.releases));
         }
         assert_eq!(order, [(3, Some(2), true), (5, None, true), (7, Some(1), true), (7, Some(3), false)]);
-        assert_eq!((calendar.operations(), calendar.free.len()), (0, 3), "all places are free again");
+        assert_eq!(calendar.operations(), 0, "all places are free again");
         calendar.finish(running(4, 9), true);
-        assert_eq!(calendar.slab.len(), 3, "and used again");
+        assert!(calendar.running.iter().all(|(place, _)| place < 3), "and used again");
     }
 }

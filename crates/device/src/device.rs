@@ -16,8 +16,8 @@ use crate::pair::{Ledger, Prepaid};
 use crate::random::Random;
 use crate::scheduler::{Arm, Queue, SchedulerSpec, Waiting};
 use crate::service::{Completion, FlashTotals, Totals, Visit};
-use crate::ssd::{Asked, Ssd};
-use crate::{DeviceError, DeviceSpec, PairPricing};
+use crate::ssd::{FlashCommand, Ssd};
+use crate::{DeviceSpec, PairPricing, SpecError};
 use raidlab_types::{Duration, Extent, Instant, OpKind, Operation, Seed};
 
 /// One kind of device; an enum, for the call is on the hot path.
@@ -34,12 +34,6 @@ enum Model {
 }
 
 impl Model {
-    /// Whether it places its visits in time itself.
-    #[inline]
-    fn places_visits(&self) -> bool {
-        matches!(self, Model::Drive(_) | Model::Ssd(_))
-    }
-
     /// What arm and rotation would take for an operation that began at `at`.
     fn positioning_ns(&self, at: Instant, op: &Waiting) -> u64 {
         match self {
@@ -98,7 +92,7 @@ impl Device {
     /// A device of this spec in an array whose sectors have `sector_bytes` bytes, a multiple of the device's own.
     ///
     /// The seed gives a disk its angle at the start and a device with drawn times its draws; give each member its own.
-    pub fn new(spec: &DeviceSpec, sector_bytes: u32, pricing: PairPricing, seed: Seed) -> Result<Device, DeviceError> {
+    pub fn new(spec: &DeviceSpec, sector_bytes: u32, pricing: PairPricing, seed: Seed) -> Result<Device, SpecError> {
         let (model, own_bytes, scheduler) = match spec {
             DeviceSpec::Hdd(s) if s.is_plain() => {
                 (Model::Hdd(Hdd::new(s.compile()?, seed)), s.sector_bytes, s.scheduler)
@@ -111,21 +105,21 @@ impl Device {
         };
         if sector_bytes == 0 || !sector_bytes.is_multiple_of(own_bytes) {
             let message = format!("the array's sectors of {sector_bytes} bytes are no multiple of {own_bytes}");
-            return Err(DeviceError::new("sector_bytes", message));
+            return Err(SpecError::new("sector_bytes", message));
         }
         let depth = match spec {
             DeviceSpec::Hdd(s) => s.queue_depth,
             _ if scheduler == SchedulerSpec::Sptf => {
-                return Err(DeviceError::new("scheduler", "sptf needs a disk, whose arm and rotation it reckons with"));
+                return Err(SpecError::new("scheduler", "sptf needs a disk, whose arm and rotation it reckons with"));
             }
             DeviceSpec::Ssd(_) if pricing == PairPricing::Prepaid => {
                 let message = "a flash drive has no revolution to wait for; accepted with prepaid pairs: other devices";
-                return Err(DeviceError::new("pair_pricing", message));
+                return Err(SpecError::new("pair_pricing", message));
             }
             _ => None,
         };
         if let SchedulerSpec::Vscan { percent: 101.. } = scheduler {
-            return Err(DeviceError::new("scheduler.vscan.percent", "must lie between 0 and 100"));
+            return Err(SpecError::new("scheduler.vscan.percent", "must lie between 0 and 100"));
         }
         let sectors_each = u64::from(sector_bytes / own_bytes);
         let (sectors, servers) = match &model {
@@ -138,7 +132,7 @@ impl Device {
         };
         if sectors < sectors_each {
             let message = format!("the device holds less than one of the array's sectors of {sector_bytes} bytes");
-            return Err(DeviceError::new("sector_bytes", message));
+            return Err(SpecError::new("sector_bytes", message));
         }
         Ok(Device {
             model,
@@ -214,9 +208,6 @@ impl Device {
             return;
         }
         if self.busy < self.direct {
-            if self.model.places_visits() {
-                return self.start_visit(now, &Waiting::new(&op, sectors_each, now, sequence));
-            }
             self.start(now, &Waiting::new(&op, sectors_each, now, sequence));
         } else {
             self.queue.push(Waiting::new(&op, sectors_each, now, sequence));
@@ -240,9 +231,7 @@ impl Device {
     #[inline]
     pub fn poll_done(&mut self, now: Instant) -> Option<Completion> {
         while let Some(due) = self.calendar.pop(now) {
-            // The completion is read where it lies, before a next operation may take its place.
-            let (totals, block_bytes) = (&mut self.totals, u64::from(self.logical_block_bytes));
-            let completion = self.calendar.take(due.slot).map(|running| account(totals, block_bytes, running));
+            let completion = self.calendar.take(due.slot).map(|running| self.account(&running));
             if due.releases {
                 self.release(due.at);
             }
@@ -337,59 +326,28 @@ impl Device {
         self.calendar.finish(running, false);
     }
 
-    /// Puts an operation on a free server at `at`; not for models that place their visits in time themselves.
+    /// Puts an operation on a free server at `at`.
     #[inline]
     fn start(&mut self, at: Instant, op: &Waiting) {
         self.busy += 1;
-        self.arm = Arm { lba: op.lba, end: op.lba + op.sectors };
-        let service = match &mut self.model {
-            Model::Hdd(hdd) => hdd.serve(at, op.kind, op.lba, op.sectors),
-            Model::Drive(_) | Model::Ssd(_) => unreachable!("goes by start_visit"),
-            Model::Fixed(fixed) => fixed.serve(op.kind, op.sectors),
-            Model::Empirical(empirical) => empirical.serve(op.kind, op.sequence),
-            Model::Random(random) => random.serve(op.kind, op.sequence),
-        };
-        let done = at + Duration::from_ns(service.total());
-        let pair_read = op.kind == OpKind::Read && op.pair_with().is_some();
-        let prepays = self.pricing == PairPricing::Prepaid && pair_read;
-        let pauses = self.pricing == PairPricing::Head && pair_read;
-        let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
-        let running = Running {
-            id: op.id,
-            arrived: op.arrived,
-            started: at,
-            done,
-            service,
-            sectors: op.sectors,
-            paired_ns,
-            kind: op.kind,
-            prepaid: false,
-        };
-        self.calendar.finish(running, !prepays && !pauses);
-        if pauses {
-            // The server is given on at the same time but one poll later, so that the write has a chance to be there.
-            self.calendar.release(done);
-        }
-    }
-
-    /// The same for a model that places its visits in time itself.
-    #[inline(never)]
-    fn start_visit(&mut self, at: Instant, op: &Waiting) {
-        self.busy += 1;
-        self.arm = Arm { lba: op.lba, end: op.lba + op.sectors };
         let &Waiting { kind, lba, sectors, durable, .. } = op;
+        self.arm = Arm { lba, end: lba + sectors };
         let now = at.as_ns();
         let Visit { begun, service, release } = match &mut self.model {
+            Model::Hdd(hdd) => Visit::at(now, hdd.serve(at, kind, lba, sectors)),
+            Model::Fixed(fixed) => Visit::at(now, fixed.serve(kind, sectors)),
+            Model::Empirical(empirical) => Visit::at(now, empirical.serve(kind, op.sequence)),
+            Model::Random(random) => Visit::at(now, random.serve(kind, op.sequence)),
             Model::Drive(drive) => {
                 drive.serve(Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now })
             }
-            Model::Ssd(ssd) => ssd.serve(Asked { kind, lba, sectors, durable, now }),
-            _ => unreachable!("goes by start"),
+            Model::Ssd(ssd) => ssd.serve(FlashCommand { kind, lba, sectors, durable, now }),
         };
         let started = Instant::from_ns(begun);
         let done = started + Duration::from_ns(service.total());
-        let pair_read = op.kind == OpKind::Read && op.pair_with().is_some();
+        let pair_read = kind == OpKind::Read && op.pair_with().is_some();
         let prepays = self.pricing == PairPricing::Prepaid && pair_read;
+        let pauses = self.pricing == PairPricing::Head && pair_read;
         let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
         let running = Running {
             id: op.id,
@@ -397,15 +355,16 @@ impl Device {
             started,
             done,
             service,
-            sectors: op.sectors,
+            sectors,
             paired_ns,
-            kind: op.kind,
+            kind,
             prepaid: false,
         };
-        let pauses = self.pricing == PairPricing::Head && pair_read;
         let release = if pauses { done } else { Instant::from_ns(release) };
-        self.calendar.finish(running, !prepays && !pauses && release == done);
-        if !prepays && (pauses || release != done) {
+        let releases = !prepays && !pauses && release == done;
+        self.calendar.finish(running, releases);
+        if !prepays && !releases {
+            // With a pause at the same time but one poll later, so that the write has a chance to be there.
             self.calendar.release(release);
         }
     }
@@ -437,28 +396,24 @@ impl Device {
         }
     }
 
+    /// Adds an operation to the totals on its way out.
+    #[inline]
+    fn account(&mut self, running: &Running) -> Completion {
+        self.totals.count(running.kind, running.sectors * u64::from(self.logical_block_bytes));
+        let completion = running.service.completion(running.id, running.arrived, running.started, running.done);
+        if !running.prepaid {
+            self.totals.spend(&completion, running.paired_ns);
+        }
+        completion
+    }
+
     fn start_next(&mut self, at: Instant) {
         let model = &self.model;
         let Some(next) = self.queue.take(at, self.arm, |op| model.positioning_ns(at, op)) else { return };
         // A driver that polls late may have brought operations after the server became free.
         let at = at.max(next.arrived);
-        if self.model.places_visits() {
-            self.start_visit(at, &next);
-        } else {
-            self.start(at, &next);
-        }
+        self.start(at, &next);
     }
-}
-
-/// Adds an operation to the totals on its way out.
-#[inline]
-fn account(totals: &mut Totals, block_bytes: u64, running: &Running) -> Completion {
-    totals.count(running.kind, running.sectors * block_bytes);
-    let completion = running.service.completion(running.id, running.arrived, running.started, running.done);
-    if !running.prepaid {
-        totals.spend(&completion, running.paired_ns);
-    }
-    completion
 }
 
 #[cold]

@@ -6,10 +6,10 @@
 //! Invariants: the service time of the device's i-th operation is a function of (seed, i, kind), whatever is served when;
 //! it lies between the first and the last quantile given.
 
-use crate::error::check_sector_bytes;
+use crate::error::whole_sectors;
 use crate::fixed::{check_servers, default_sector_bytes, one};
 use crate::service::Service;
-use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use crate::{IdleMean, Provenance, SchedulerSpec, SpecError};
 use raidlab_types::number::saturating_u64;
 use raidlab_types::{Duration, OpKind, Seed};
 use serde::{Deserialize, Serialize};
@@ -20,13 +20,11 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 pub struct EmpiricalSpec {
     /// What the device is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What was measured, and how.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Where each parameter comes from.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
     /// Capacity in bytes; what does not fill a sector is not used.
     pub capacity_bytes: u64,
@@ -47,10 +45,9 @@ pub struct EmpiricalSpec {
 
 impl EmpiricalSpec {
     /// Mean service time of the distribution given; its size is part of what was measured.
-    pub(crate) fn idle_mean(&self, kind: OpKind) -> Result<IdleMean, DeviceError> {
+    pub(crate) fn idle_mean(&self, kind: OpKind) -> Result<IdleMean, SpecError> {
         let mean_ns = Quantiles::new(key(kind), self.quantiles(kind))?.mean_ns();
-        let zero = Duration::ZERO;
-        Ok(IdleMean { overhead: Duration::from_ns(mean_ns), seek: zero, rotation: zero, transfer: zero })
+        Ok(IdleMean::still(Duration::from_ns(mean_ns), Duration::ZERO))
     }
 
     fn quantiles(&self, kind: OpKind) -> &[(f64, f64)] {
@@ -79,13 +76,8 @@ pub(crate) struct Empirical {
 }
 
 impl Empirical {
-    pub(crate) fn new(spec: &EmpiricalSpec, seed: Seed) -> Result<Self, DeviceError> {
-        check_sector_bytes(spec.sector_bytes)?;
-        let capacity_sectors = spec.capacity_bytes / u64::from(spec.sector_bytes);
-        if capacity_sectors == 0 {
-            let message = format!("{} holds no sector of {} bytes", spec.capacity_bytes, spec.sector_bytes);
-            return Err(DeviceError::new("capacity_bytes", message));
-        }
+    pub(crate) fn new(spec: &EmpiricalSpec, seed: Seed) -> Result<Self, SpecError> {
+        let capacity_sectors = whole_sectors(spec.capacity_bytes, spec.sector_bytes)?;
         Ok(Empirical {
             capacity_sectors,
             servers: check_servers(spec.servers)?,
@@ -127,10 +119,10 @@ struct Quantiles {
 }
 
 impl Quantiles {
-    fn new(key: &str, points: &[(f64, f64)]) -> Result<Self, DeviceError> {
+    fn new(key: &str, points: &[(f64, f64)]) -> Result<Self, SpecError> {
         let ends = points.first().map(|p| p.0) == Some(0.0) && points.last().map(|p| p.0) == Some(1.0);
         if points.len() < 2 || !ends {
-            return Err(DeviceError::new(key, "needs [probability, us] points from probability 0 to 1"));
+            return Err(SpecError::new(key, "needs [probability, us] points from probability 0 to 1"));
         }
         for (i, pair) in points.windows(2).enumerate() {
             let ((p, us), (next_p, next_us)) = (pair[0], pair[1]);
@@ -138,14 +130,11 @@ impl Quantiles {
             if !in_order {
                 let message =
                     format!("[{next_p}, {next_us}] after [{p}, {us}]: probabilities must rise, times not fall");
-                return Err(DeviceError::new(format!("{key}[{}]", i + 1), message));
+                return Err(SpecError::new(format!("{key}[{}]", i + 1), message));
             }
         }
         if points[points.len() - 1].1 < 0.001 {
-            return Err(DeviceError::new(
-                key,
-                "all times are 0; accepted: times of which the last is at least 0.001 us",
-            ));
+            return Err(SpecError::new(key, "all times are 0; accepted: times of which the last is at least 0.001 us"));
         }
         Ok(Quantiles { points: points.iter().map(|&(p, us)| (p, us * 1e3)).collect() })
     }

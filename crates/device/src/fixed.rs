@@ -3,9 +3,9 @@
 //! Purpose: solid-state devices to a first approximation, null devices, and tests whose answers can be worked out by hand.
 //! Invariant: service depends on kind and size alone, never on address or time.
 
-use crate::error::check_sector_bytes;
+use crate::error::{us_to_ns, whole_sectors, within};
 use crate::service::Service;
-use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use crate::{IdleMean, Provenance, SchedulerSpec, SpecError};
 use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::{Duration, OpKind};
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,11 @@ pub(crate) const MAX_US: f64 = 60e6;
 #[serde(deny_unknown_fields)]
 pub struct FixedSpec {
     /// What the device is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it stands for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Where each parameter comes from.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
     /// Capacity in bytes; what does not fill a sector is not used.
     pub capacity_bytes: u64,
@@ -59,25 +57,16 @@ pub(crate) fn one() -> u32 {
 }
 
 /// Refuses more servers than any calendar should hold.
-pub(crate) fn check_servers(servers: u32) -> Result<usize, DeviceError> {
-    if (1..=4096).contains(&servers) {
-        Ok(servers as usize)
-    } else {
-        Err(DeviceError::new("servers", format!("{servers} must lie between 1 and 4096")))
-    }
+pub(crate) fn check_servers(servers: u32) -> Result<usize, SpecError> {
+    Ok(within("servers", servers, 1..=4096, "")? as usize)
 }
 
 impl FixedSpec {
     /// Mean times of an operation of `bytes` bytes.
-    pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+    pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
         let model = Fixed::new(self)?;
         let service = model.serve(kind, bytes.div_ceil(u64::from(self.sector_bytes)));
-        Ok(IdleMean {
-            overhead: Duration::from_ns(service.overhead),
-            seek: Duration::ZERO,
-            rotation: Duration::ZERO,
-            transfer: Duration::from_ns(service.transfer),
-        })
+        Ok(IdleMean::still(Duration::from_ns(service.overhead), Duration::from_ns(service.transfer)))
     }
 }
 
@@ -93,26 +82,17 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    pub(crate) fn new(spec: &FixedSpec) -> Result<Self, DeviceError> {
-        check_sector_bytes(spec.sector_bytes)?;
-        let time = |key: &str, us: f64| match (0.0..=MAX_US).contains(&us) {
-            true => Ok(saturating_u64((us * 1e3).round())),
-            false => Err(DeviceError::new(key, format!("{us} us must lie between 0 and {MAX_US} us"))),
-        };
+    pub(crate) fn new(spec: &FixedSpec) -> Result<Self, SpecError> {
+        let capacity_sectors = whole_sectors(spec.capacity_bytes, spec.sector_bytes)?;
         let rate = |key: &str, ns: f64| match (0.0..=1e6).contains(&ns) {
             true => Ok(ns * f64::from(spec.sector_bytes)),
-            false => Err(DeviceError::new(key, format!("{ns} ns must lie between 0 and 1000000 ns a byte"))),
+            false => Err(SpecError::new(key, format!("{ns} ns must lie between 0 and 1000000 ns a byte"))),
         };
-        let capacity_sectors = spec.capacity_bytes / u64::from(spec.sector_bytes);
-        if capacity_sectors == 0 {
-            let message = format!("{} holds no sector of {} bytes", spec.capacity_bytes, spec.sector_bytes);
-            return Err(DeviceError::new("capacity_bytes", message));
-        }
         let model = Fixed {
             capacity_sectors,
             servers: check_servers(spec.servers)?,
-            read_ns: time("read_us", spec.read_us)?,
-            write_ns: time("write_us", spec.write_us)?,
+            read_ns: us_to_ns("read_us", spec.read_us, 0.0..=MAX_US)?,
+            write_ns: us_to_ns("write_us", spec.write_us, 0.0..=MAX_US)?,
             read_ns_per_sector: rate("read_ns_per_byte", spec.read_ns_per_byte)?,
             write_ns_per_sector: rate("write_ns_per_byte", spec.write_ns_per_byte)?,
         };
@@ -120,7 +100,7 @@ impl Fixed {
             // Time would stand still, and a throughput would be a number divided by nothing.
             if model.serve(kind, 1).total() == 0 {
                 let message = format!("{us} us and next to nothing a byte; accepted: at least 0.001 us");
-                return Err(DeviceError::new(key, message));
+                return Err(SpecError::new(key, message));
             }
         }
         Ok(model)

@@ -17,17 +17,7 @@
 //! Adding a model: one file (or folder), one variant of [`DeviceSpec`] and of the private `Model`, one test. Adding a
 //! scheduler: see the list in `scheduler/mod.rs`.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::cast_lossless,
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        clippy::cast_precision_loss,
-        clippy::cast_sign_loss,
-        reason = "numbers of tests are small"
-    )
-)]
+#![cfg_attr(test, allow(clippy::pedantic, reason = "its casts: numbers of tests are small"))]
 
 mod calendar;
 mod device;
@@ -44,7 +34,7 @@ mod ssd;
 
 pub use device::Device;
 pub use empirical::EmpiricalSpec;
-pub use error::DeviceError;
+pub use error::SpecError;
 pub use fixed::FixedSpec;
 pub use hdd::{
     BandSpec, BufferSpec, BusSpec, ChildSpec, CommandSpec, ExtraDisconnect, HddSpec, KeepRequested, LayoutSpec,

@@ -9,10 +9,10 @@
 //! Reference: L. Kleinrock, *Queueing Systems*, volume 1, 1975, section 4.7 (Erlang and hyperexponential stages); W. Whitt,
 //! *Approximating a Point Process by a Renewal Process I*, Operations Research 30 (1982), (3.7) (balanced means).
 
-use crate::error::check_sector_bytes;
+use crate::error::{whole_sectors, within};
 use crate::fixed::{check_servers, default_sector_bytes, one, MAX_US};
 use crate::service::Service;
-use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use crate::{IdleMean, Provenance, SchedulerSpec, SpecError};
 use raidlab_types::number::saturating_u64;
 use raidlab_types::{CounterRng, Duration, OpKind, Seed};
 use serde::{Deserialize, Serialize};
@@ -51,13 +51,11 @@ pub enum TimesSpec {
 #[serde(deny_unknown_fields)]
 pub struct RandomSpec {
     /// What the device is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it stands for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Where each parameter comes from.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
     /// Capacity in bytes; what does not fill a sector is not used.
     pub capacity_bytes: u64,
@@ -78,12 +76,11 @@ pub struct RandomSpec {
 
 impl RandomSpec {
     /// Mean service time.
-    pub(crate) fn idle_mean(&self, kind: OpKind) -> Result<IdleMean, DeviceError> {
+    pub(crate) fn idle_mean(&self, kind: OpKind) -> Result<IdleMean, SpecError> {
         Random::new(self, Seed::new(0))?;
         let (TimesSpec::Exponential { mean_us } | TimesSpec::Erlang { mean_us, .. } | TimesSpec::H2 { mean_us, .. }) =
             if kind == OpKind::Read { self.read } else { self.write };
-        let zero = Duration::ZERO;
-        Ok(IdleMean { overhead: Duration::from_s_f64(mean_us / 1e6), seek: zero, rotation: zero, transfer: zero })
+        Ok(IdleMean::still(Duration::from_s_f64(mean_us / 1e6), Duration::ZERO))
     }
 }
 
@@ -99,13 +96,8 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    pub(crate) fn new(spec: &RandomSpec, seed: Seed) -> Result<Self, DeviceError> {
-        check_sector_bytes(spec.sector_bytes)?;
-        let capacity_sectors = spec.capacity_bytes / u64::from(spec.sector_bytes);
-        if capacity_sectors == 0 {
-            let message = format!("{} holds no sector of {} bytes", spec.capacity_bytes, spec.sector_bytes);
-            return Err(DeviceError::new("capacity_bytes", message));
-        }
+    pub(crate) fn new(spec: &RandomSpec, seed: Seed) -> Result<Self, SpecError> {
+        let capacity_sectors = whole_sectors(spec.capacity_bytes, spec.sector_bytes)?;
         Ok(Random {
             capacity_sectors,
             servers: check_servers(spec.servers)?,
@@ -147,32 +139,22 @@ struct Times {
 }
 
 impl Times {
-    fn new(key: &str, spec: TimesSpec) -> Result<Self, DeviceError> {
-        let mean = |mean_us: f64| match (0.001..=MAX_US).contains(&mean_us) {
-            true => Ok(mean_us * 1e3),
-            false => {
-                let message = format!("{mean_us} us must lie between 0.001 and {MAX_US} us");
-                Err(DeviceError::new(format!("{key}.mean_us"), message))
-            }
-        };
+    fn new(key: &str, spec: TimesSpec) -> Result<Self, SpecError> {
+        let key = |name: &str| format!("{key}.{name}");
+        let mean_ns = |mean_us: f64| Ok(within(&key("mean_us"), mean_us, 0.001..=MAX_US, " us")? * 1e3);
         match spec {
             TimesSpec::Exponential { mean_us } => {
-                Ok(Times { first_chance: 1.0, stage_mean_ns: [mean(mean_us)?; 2], stages: 1 })
-            }
-            TimesSpec::Erlang { stages, .. } if !(1..=MOST_STAGES).contains(&stages) => {
-                let message = format!("{stages} must lie between 1 and {MOST_STAGES}");
-                Err(DeviceError::new(format!("{key}.stages"), message))
+                Ok(Times { first_chance: 1.0, stage_mean_ns: [mean_ns(mean_us)?; 2], stages: 1 })
             }
             TimesSpec::Erlang { mean_us, stages } => {
-                Ok(Times { first_chance: 1.0, stage_mean_ns: [mean(mean_us)? / f64::from(stages); 2], stages })
-            }
-            // Beyond a thousand the long times come so rarely that no run sees the mean.
-            TimesSpec::H2 { cv2, .. } if !(1.0..=1000.0).contains(&cv2) => {
-                Err(DeviceError::new(format!("{key}.cv2"), format!("{cv2} must lie between 1 and 1000")))
+                let stages = within(&key("stages"), stages, 1..=MOST_STAGES, "")?;
+                Ok(Times { first_chance: 1.0, stage_mean_ns: [mean_ns(mean_us)? / f64::from(stages); 2], stages })
             }
             TimesSpec::H2 { mean_us, cv2 } => {
+                // Beyond a thousand the long times come so rarely that no run sees the mean.
+                let cv2 = within(&key("cv2"), cv2, 1.0..=1000.0, "")?;
                 let p = 0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt());
-                let half_ns = mean(mean_us)? / 2.0;
+                let half_ns = mean_ns(mean_us)? / 2.0;
                 Ok(Times { first_chance: p, stage_mean_ns: [half_ns / p, half_ns / (1.0 - p)], stages: 1 })
             }
         }

@@ -58,6 +58,14 @@ pub(crate) struct Visit {
     pub release: u64,
 }
 
+impl Visit {
+    /// One that begins at once and holds the device until it is over.
+    #[inline]
+    pub(crate) fn at(begun: u64, service: Service) -> Self {
+        Visit { begun, service, release: begun + service.total() }
+    }
+}
+
 impl Service {
     /// A visit of `total` ns whose parts are, as far as they fit, these; the rest is overhead.
     pub(crate) fn split(total: u64, seek: u64, rotation: u64, transfer: u64) -> Self {
@@ -186,6 +194,11 @@ pub struct IdleMean {
 }
 
 impl IdleMean {
+    /// That of a device without mechanics.
+    pub(crate) fn still(overhead: Duration, transfer: Duration) -> Self {
+        IdleMean { overhead, seek: Duration::ZERO, rotation: Duration::ZERO, transfer }
+    }
+
     /// The mean service time.
     pub fn total(&self) -> Duration {
         self.overhead + self.seek + self.rotation + self.transfer

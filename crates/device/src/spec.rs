@@ -3,7 +3,7 @@
 //! Invariant: a spec that [`Device::new`](crate::Device::new) accepts prices every operation within its capacity; what is
 //! wrong with one that it refuses is named by key.
 
-use crate::{DeviceError, EmpiricalSpec, FixedSpec, HddSpec, IdleMean, RandomSpec, SsdSpec};
+use crate::{EmpiricalSpec, FixedSpec, HddSpec, IdleMean, RandomSpec, SpecError, SsdSpec};
 use raidlab_types::OpKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub enum DeviceSpec {
 
 impl DeviceSpec {
     /// Mean times of one operation of `bytes` bytes on an idle device, each sector equally likely to be asked for.
-    pub fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+    pub fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
         match self {
             DeviceSpec::Hdd(spec) => spec.idle_mean(kind, bytes),
             DeviceSpec::Fixed(spec) => spec.idle_mean(kind, bytes),
@@ -38,37 +38,30 @@ impl DeviceSpec {
         }
     }
 
+    /// What every kind has: logical block, name, and where its parameters come from.
+    fn common(&self) -> (u32, Option<&str>, &BTreeMap<String, Provenance>) {
+        match self {
+            DeviceSpec::Hdd(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
+            DeviceSpec::Fixed(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
+            DeviceSpec::Empirical(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
+            DeviceSpec::Random(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
+            DeviceSpec::Ssd(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
+        }
+    }
+
     /// The device's own logical block, in bytes.
     pub fn sector_bytes(&self) -> u32 {
-        match self {
-            DeviceSpec::Hdd(spec) => spec.sector_bytes,
-            DeviceSpec::Fixed(spec) => spec.sector_bytes,
-            DeviceSpec::Empirical(spec) => spec.sector_bytes,
-            DeviceSpec::Random(spec) => spec.sector_bytes,
-            DeviceSpec::Ssd(spec) => spec.sector_bytes,
-        }
+        self.common().0
     }
 
     /// The device's own name, if its file gives one.
     pub fn name(&self) -> Option<&str> {
-        match self {
-            DeviceSpec::Hdd(spec) => spec.name.as_deref(),
-            DeviceSpec::Fixed(spec) => spec.name.as_deref(),
-            DeviceSpec::Empirical(spec) => spec.name.as_deref(),
-            DeviceSpec::Random(spec) => spec.name.as_deref(),
-            DeviceSpec::Ssd(spec) => spec.name.as_deref(),
-        }
+        self.common().1
     }
 
     /// Where its parameters come from, by parameter.
     pub fn provenance(&self) -> &BTreeMap<String, Provenance> {
-        match self {
-            DeviceSpec::Hdd(spec) => &spec.provenance,
-            DeviceSpec::Fixed(spec) => &spec.provenance,
-            DeviceSpec::Empirical(spec) => &spec.provenance,
-            DeviceSpec::Random(spec) => &spec.provenance,
-            DeviceSpec::Ssd(spec) => &spec.provenance,
-        }
+        self.common().2
     }
 }
 

@@ -1,36 +1,13 @@
 //! Once its queues have grown, a device allocates nothing, whatever its kind and pricing.
 
 mod common;
+#[path = "../../../tests/counting_allocator.rs"]
+mod counting_allocator;
 
 use common::*;
+use counting_allocator::allocations;
 use raidlab_device::{Device, DeviceSpec, PairPricing};
 use raidlab_types::{CounterRng, Seed};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is passed on unchanged to the system's allocator; counting neither allocates nor unwinds, for the
-// counter is a constant-initialised thread-local without a destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and the block came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Pairs in a closed loop: the write goes out when the read is done; every seventh never comes.
 fn work(device: &mut Device, rng: &mut CounterRng, pairs: u64, depth: u64, next: &mut u64) {
@@ -90,10 +67,8 @@ fn nothing_is_allocated_in_the_steady_state() {
             let (mut rng, mut next) = (Seed::new(1).draws(), 0);
             // Long enough for the ledger to have met its bound with writes that never come.
             work(&mut device, &mut rng, 300_000, 100, &mut next);
-            let before = ALLOCATIONS.with(Cell::get);
-            work(&mut device, &mut rng, 100_000, 100, &mut next);
-            let allocated = ALLOCATIONS.with(Cell::get) - before;
-            assert_eq!(allocated, 0, "{:?} {pricing:?}", spec.name());
+            let allocated = allocations(|| work(&mut device, &mut rng, 100_000, 100, &mut next));
+            assert_eq!(allocated, 0, "{spec:?} {pricing:?}");
         }
     }
 }

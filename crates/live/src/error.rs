@@ -5,7 +5,7 @@
 //! one it names.
 
 use raidlab_array::LayoutError;
-use raidlab_load::LoadError;
+use raidlab_types::SpecError;
 use std::io;
 
 /// Why a live run did not start, or stopped.
@@ -107,8 +107,8 @@ pub(crate) fn plain(error: &io::Error) -> String {
     }
 }
 
-impl From<LoadError> for LiveError {
-    fn from(error: LoadError) -> Self {
+impl From<SpecError> for LiveError {
+    fn from(error: SpecError) -> Self {
         LiveError::BadInput { key: error.key, message: error.message }
     }
 }

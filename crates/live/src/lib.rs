@@ -58,17 +58,7 @@
 //! # Ok::<(), raidlab_live::LiveError>(())
 //! ```
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::cast_lossless,
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        clippy::cast_precision_loss,
-        clippy::cast_sign_loss,
-        reason = "numbers of tests are small"
-    )
-)]
+#![cfg_attr(test, allow(clippy::pedantic, reason = "its casts: numbers of tests are small"))]
 
 mod config;
 mod content;

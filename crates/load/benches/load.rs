@@ -8,8 +8,8 @@
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use raidlab_load::{
-    AddressSpec, Align, ArrivalSpec, Limit, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, Times, Volume,
-    VolumeSpec, WorkloadSpec,
+    AddressSpec, Align, ArrivalSpec, Generator, Limit, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, Times,
+    Volume, VolumeSpec, WorkloadSpec,
 };
 use raidlab_types::{Instant, RequestTag, Seed};
 use std::collections::VecDeque;

@@ -1,30 +1,14 @@
-//! What is wrong with a load, and where.
+//! What is wrong with a load, and where: checks that several kinds share.
 //!
-//! Purpose: one clear error that names the key in the cell's JSON text, so that the study file's own key can be named.
-//! Messages end with what is accepted; the helpers below make most of them, so that the wording is the same everywhere.
+//! Purpose: a key is its path from the root of the cell; messages end with what is accepted, and most of them are made here,
+//! so that the wording is the same everywhere.
 //!
 //! Invariant: validation happens when a load is built, never while it runs.
 
 use crate::draw::Weighted;
 use crate::load::MOST_IN_FLIGHT;
 use raidlab_types::number::f64_from;
-
-/// Bad input: the key path at fault and what would be accepted there.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {message}")]
-pub struct LoadError {
-    /// JSON path from the root of the cell, such as `workload.size.mean`.
-    pub key: String,
-    /// The value found and what would be accepted.
-    pub message: String,
-}
-
-impl LoadError {
-    /// An error at `key`.
-    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        LoadError { key: key.into(), message: message.into() }
-    }
-}
+pub use raidlab_types::SpecError;
 
 /// `parent.name`, or `name` alone at the root.
 pub(crate) fn join(parent: &str, name: &str) -> String {
@@ -36,37 +20,37 @@ pub(crate) fn join(parent: &str, name: &str) -> String {
 }
 
 /// A finite number above zero.
-pub(crate) fn positive(parent: &str, name: &str, value: f64) -> Result<f64, LoadError> {
+pub(crate) fn positive(parent: &str, name: &str, value: f64) -> Result<f64, SpecError> {
     if value.is_finite() && value > 0.0 {
         return Ok(value);
     }
-    Err(LoadError::new(join(parent, name), format!("{value}; accepted: a finite number above 0")))
+    Err(SpecError::new(join(parent, name), format!("{value}; accepted: a finite number above 0")))
 }
 
 /// A number of bytes that is at least one sector and a whole number of them; returned in sectors.
-pub(crate) fn whole_sectors(parent: &str, name: &str, bytes: u64, sector_bytes: u32) -> Result<u64, LoadError> {
+pub(crate) fn whole_sectors(parent: &str, name: &str, bytes: u64, sector_bytes: u32) -> Result<u64, SpecError> {
     let sector = u64::from(sector_bytes);
     if bytes > 0 && bytes.is_multiple_of(sector) {
         return Ok(bytes / sector);
     }
     let message = format!("{bytes} bytes are not whole sectors; accepted: a multiple of {sector} bytes");
-    Err(LoadError::new(join(parent, name), message))
+    Err(SpecError::new(join(parent, name), message))
 }
 
 /// A count of at least one.
-pub(crate) fn at_least_one(parent: &str, name: &str, value: u32) -> Result<u32, LoadError> {
+pub(crate) fn at_least_one(parent: &str, name: &str, value: u32) -> Result<u32, SpecError> {
     if value > 0 {
         return Ok(value);
     }
-    Err(LoadError::new(join(parent, name), "0; accepted: at least 1"))
+    Err(SpecError::new(join(parent, name), "0; accepted: at least 1"))
 }
 
 /// A number in flight at once: at least one, and no more than anything here can bear.
-pub(crate) fn depth(parent: &str, name: &str, value: u32) -> Result<u32, LoadError> {
+pub(crate) fn depth(parent: &str, name: &str, value: u32) -> Result<u32, SpecError> {
     if (1..=MOST_IN_FLIGHT).contains(&value) {
         return Ok(value);
     }
-    Err(LoadError::new(join(parent, name), format!("{value}; accepted: 1 to {MOST_IN_FLIGHT}")))
+    Err(SpecError::new(join(parent, name), format!("{value}; accepted: 1 to {MOST_IN_FLIGHT}")))
 }
 
 /// A mean size that some request of this volume can have; returned in sectors, as a fraction.
@@ -75,7 +59,7 @@ pub(crate) fn mean_sectors(
     mean_bytes: f64,
     sector_bytes: u32,
     longest_sectors: u64,
-) -> Result<f64, LoadError> {
+) -> Result<f64, SpecError> {
     let mean = positive(parent, "mean", mean_bytes)? / f64::from(sector_bytes);
     if mean >= 1.0 && mean <= f64_from(longest_sectors) {
         return Ok(mean);
@@ -83,14 +67,14 @@ pub(crate) fn mean_sectors(
     let most = longest_sectors * u64::from(sector_bytes);
     let what = if mean < 1.0 { "less than one sector" } else { "more than the longest request possible" };
     let message = format!("{mean_bytes} bytes are {what}; accepted: {sector_bytes} to {most} bytes");
-    Err(LoadError::new(join(parent, "mean"), message))
+    Err(SpecError::new(join(parent, "mean"), message))
 }
 
 /// Weights that are finite, not negative and not all zero.
-pub(crate) fn weighted(parent: &str, name: &str, weights: &[f64]) -> Result<Weighted, LoadError> {
+pub(crate) fn weighted(parent: &str, name: &str, weights: &[f64]) -> Result<Weighted, SpecError> {
     Weighted::new(weights).ok_or_else(|| {
         let message = "no weights to draw by; accepted: finite numbers of at least 0, at least one of them above 0";
-        LoadError::new(join(parent, name), message)
+        SpecError::new(join(parent, name), message)
     })
 }
 

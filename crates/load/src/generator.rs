@@ -5,10 +5,10 @@
 //!
 //! Invariant: as the drivers' orders of [`Load`], [`TraceLoad`], [`FileLoad`] and [`StreamLoad`] say.
 
-use crate::files::{FileLoad, FilesRecord};
+use crate::files::FilesRecord;
 use crate::streams::{Carry, StreamLoad, StreamRecord};
-use crate::trace::{Replayed, TraceLoad};
-use crate::{Backlog, HoldReport, Load, LoadError, Recorder};
+use crate::trace::Replayed;
+use crate::{Backlog, HoldReport, Load, Recorder, SpecError};
 use raidlab_types::{Duration, Instant, Request, RequestTag};
 
 /// An offered load as a clock drives it.
@@ -31,14 +31,24 @@ pub trait Generator {
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool);
     /// Work for the host, or a block's way, is done.
     fn handle_work_done(&mut self, _now: Instant, _who: u32) {}
-    /// Nothing more will be issued.
-    fn is_finished(&self) -> bool;
-    /// Ends it before its end.
-    fn interrupt(&mut self, now: Instant);
-    /// From here on the record keeps the response times of each second.
-    fn keep_histograms(&mut self);
+    /// The measurement is over and nothing more will be issued. What may still be in flight is not counted.
+    #[inline]
+    fn is_finished(&self) -> bool {
+        self.recorder().is_over()
+    }
+    /// Ends the run at `now`: nothing more is issued or counted.
+    fn interrupt(&mut self, now: Instant) {
+        self.recorder_mut().observe(now);
+        self.recorder_mut().interrupt(now);
+    }
+    /// From here on the record keeps the response times of each second ([`Recorder::second_histograms`]).
+    fn keep_histograms(&mut self) {
+        self.recorder_mut().keep_histograms();
+    }
     /// The record so far.
     fn recorder(&self) -> &Recorder;
+    /// The record, to be told when to begin and to end.
+    fn recorder_mut(&mut self) -> &mut Recorder;
     /// A copy to be driven beforehand, which shows what memory its requests will need; none where it would not.
     fn rehearsal(&self) -> Option<Load> {
         None
@@ -64,112 +74,17 @@ pub trait Generator {
         Vec::new()
     }
     /// What ended it before its time.
-    fn fault(&self) -> Option<&LoadError> {
+    fn fault(&self) -> Option<&SpecError> {
         None
-    }
-}
-
-/// What all of them have as methods of their own.
-macro_rules! forward {
-    () => {
-        #[inline]
-        fn poll_request(&mut self, now: Instant) -> Option<Request> {
-            Self::poll_request(self, now)
-        }
-
-        #[inline]
-        fn poll_timeout(&self) -> Option<Instant> {
-            Self::poll_timeout(self)
-        }
-
-        #[inline]
-        fn is_finished(&self) -> bool {
-            Self::is_finished(self)
-        }
-
-        fn interrupt(&mut self, now: Instant) {
-            Self::interrupt(self, now);
-        }
-
-        fn keep_histograms(&mut self) {
-            Self::keep_histograms(self);
-        }
-
-        #[inline]
-        fn recorder(&self) -> &Recorder {
-            Self::recorder(self)
-        }
-    };
-}
-
-impl Generator for Load {
-    forward!();
-
-    #[inline]
-    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        Load::handle_done(self, now, tag, ok);
-    }
-
-    /// What an adjustment keeps in flight is not known beforehand.
-    fn rehearsal(&self) -> Option<Load> {
-        Load::hold(self).is_none().then(|| self.clone())
-    }
-
-    fn hold(&self) -> Option<HoldReport> {
-        Load::hold(self)
-    }
-
-    fn backlog(&self) -> Backlog {
-        Load::backlog(self)
-    }
-}
-
-impl Generator for TraceLoad {
-    forward!();
-
-    #[inline]
-    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        TraceLoad::handle_done(self, now, tag, ok);
-    }
-
-    fn backlog(&self) -> Backlog {
-        TraceLoad::backlog(self)
-    }
-
-    fn replayed(&self) -> Option<Replayed> {
-        Some(TraceLoad::replayed(self))
-    }
-
-    fn fault(&self) -> Option<&LoadError> {
-        TraceLoad::fault(self)
-    }
-}
-
-impl Generator for FileLoad {
-    const WORKS: bool = true;
-    forward!();
-
-    fn poll_work(&mut self) -> Option<(u32, Duration)> {
-        FileLoad::poll_work(self)
-    }
-
-    /// Arrays of whole files lose no members, and what one could not read has failed its cell by then.
-    fn handle_done(&mut self, now: Instant, tag: RequestTag, _ok: bool) {
-        FileLoad::handle_done(self, now, tag);
-    }
-
-    fn handle_work_done(&mut self, now: Instant, who: u32) {
-        FileLoad::handle_work_done(self, now, who);
-    }
-
-    fn files(&self) -> Option<&FilesRecord> {
-        Some(self.record())
     }
 }
 
 impl Generator for StreamLoad {
     const WORKS: bool = true;
-    forward!();
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        StreamLoad::poll_request(self, now)
+    }
 
     fn poll_work(&mut self) -> Option<(u32, Duration)> {
         StreamLoad::poll_work(self)
@@ -179,12 +94,28 @@ impl Generator for StreamLoad {
         StreamLoad::poll_carry(self)
     }
 
+    fn poll_timeout(&self) -> Option<Instant> {
+        StreamLoad::poll_timeout(self)
+    }
+
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
         StreamLoad::handle_done(self, now, tag, ok);
     }
 
     fn handle_work_done(&mut self, now: Instant, who: u32) {
         StreamLoad::handle_work_done(self, now, who);
+    }
+
+    fn interrupt(&mut self, now: Instant) {
+        StreamLoad::interrupt(self, now);
+    }
+
+    fn recorder(&self) -> &Recorder {
+        StreamLoad::recorder(self)
+    }
+
+    fn recorder_mut(&mut self) -> &mut Recorder {
+        StreamLoad::recorder_mut(self)
     }
 
     fn streams(&self) -> Vec<StreamRecord> {

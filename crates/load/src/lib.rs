@@ -14,17 +14,7 @@
 //! - Request `i` of a stream is a function of (seed, stream, i), whatever completes when, bit for bit on every machine.
 //! - Nothing is allocated for a request.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::cast_lossless,
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        clippy::cast_precision_loss,
-        clippy::cast_sign_loss,
-        reason = "numbers of tests are small"
-    )
-)]
+#![cfg_attr(test, allow(clippy::pedantic, reason = "its casts: numbers of tests are small"))]
 
 mod address;
 mod arrival;
@@ -37,7 +27,6 @@ mod lanes;
 pub mod load;
 pub mod recorder;
 mod size;
-mod slab;
 pub mod spec;
 pub mod streams;
 pub mod trace;
@@ -45,7 +34,7 @@ mod workload;
 
 pub use control::adjust::HoldReport;
 pub use control::search::{Answer, DepthSearch, Point};
-pub use error::LoadError;
+pub use error::SpecError;
 pub use generator::Generator;
 pub use load::{Backlog, Load, Volume, MOST_IN_FLIGHT};
 pub use recorder::{Recorder, Snapshot, Tally, Times, LONGEST_NS, SIGNIFICANT_DIGITS, SNAPSHOT_NS};

@@ -4,10 +4,10 @@
 //! completion; it never waits.
 //!
 //! The driver's order at each event:
-//! 1. [`Load::handle_done`] for everything that has completed by now,
-//! 2. [`Load::poll_request`] until it gives none, submitting each,
-//! 3. wait for a completion or for [`Load::poll_timeout`], whichever is first; then again from 1,
-//! 4. until [`Load::is_finished`]. What is in flight then need not be awaited; its completion is not counted.
+//! 1. [`Generator::handle_done`] for everything that has completed by now,
+//! 2. [`Generator::poll_request`] until it gives none, submitting each,
+//! 3. wait for a completion or for [`Generator::poll_timeout`], whichever is first; then again from 1,
+//! 4. until [`Generator::is_finished`]. What is in flight then need not be awaited; its completion is not counted.
 //!
 //! Time counts from the start of the run (intended arrivals do, and warm-up by duration) and never goes backwards from
 //! one call to the next.
@@ -22,14 +22,15 @@
 
 use crate::arrival::Arrivals;
 use crate::control::adjust::{Adjust, HoldReport};
-use crate::error::{depth, LoadError};
+use crate::error::{depth, SpecError};
+use crate::generator::Generator;
 use crate::lanes::Lanes;
 use crate::recorder::{Done, Recorder};
-use crate::slab::{Slab, Task};
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{Drawn, Workload};
-use raidlab_types::number::u32_from;
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed};
+use slab::Slab;
 use std::collections::VecDeque;
 
 /// Most tasks in flight at once, whatever the load: deeper than any queue of a device, and what memory bears. Arrivals
@@ -90,6 +91,31 @@ enum Pace {
     Hold(Adjust),
 }
 
+/// A task's current request. Its tag is its place in the slab, so no two in flight have the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Task {
+    /// When it was meant to arrive: for a later step, the end of the one it depends on.
+    pub(crate) intended: Instant,
+    /// When it was issued: handed to the driver.
+    pub(crate) issued: Instant,
+    pub(crate) bytes: u64,
+    pub(crate) lane: u32,
+    /// Number of the step within the task.
+    pub(crate) step: u16,
+    pub(crate) kind: RequestKind,
+    /// Whether it is in flight (rather than waiting to be polled).
+    pub(crate) in_flight: bool,
+}
+
+/// The task whose request is in flight under this tag; a driver that names another has lost count.
+#[inline]
+pub(crate) fn in_flight(tasks: &mut Slab<Task>, tag: RequestTag) -> &mut Task {
+    match tasks.get_mut(usize_from(tag)) {
+        Some(task) if task.in_flight => task,
+        _ => panic!("request {tag} is not in flight: completed twice, or never issued"),
+    }
+}
+
 /// A task of several requests.
 #[derive(Debug, Clone, Copy, Default)]
 struct Chain {
@@ -110,7 +136,8 @@ pub struct Load {
     sector_bytes: u64,
     workload: Workload,
     lanes: Lanes,
-    slab: Slab,
+    /// By tag.
+    tasks: Slab<Task>,
     /// Requests of a task.
     steps: usize,
     /// Each slot's task, and the steps of all slots one after another; both empty where a task is one request.
@@ -132,7 +159,7 @@ impl Load {
         volumes: &[Volume],
         sector_bytes: u32,
         seed: Seed,
-    ) -> Result<Load, LoadError> {
+    ) -> Result<Load, SpecError> {
         check_array(volumes, sector_bytes)?;
         let (pace, limit, room) = pace(load, seed)?;
         let workload = Workload::new(workload, volumes, sector_bytes, seed)?;
@@ -146,7 +173,7 @@ impl Load {
             sector_bytes: u64::from(sector_bytes),
             workload,
             lanes,
-            slab: Slab::with_room(room),
+            tasks: Slab::with_capacity(room),
             steps,
             chains: Vec::with_capacity(chains),
             plans: Vec::with_capacity(chains * steps),
@@ -157,32 +184,10 @@ impl Load {
         })
     }
 
-    /// The next request to issue at `now`, if there is one. To be called until it gives none.
-    #[inline]
-    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        self.recorder.observe(now);
-        if self.recorder.is_over() {
-            return None;
-        }
-        if let Some(slot) = self.ready.pop_front() {
-            return Some(self.issue_step(slot, now));
-        }
-        let intended = self.admit(now)?;
-        let (lane, index) = self.lanes.begin(matches!(self.pace, Pace::Open { .. }));
-        let task = Task { intended, issued: now, bytes: 0, lane, step: 0, kind: RequestKind::Read, in_flight: false };
-        let slot = self.slab.insert(task);
-        if self.steps == 1 {
-            let drawn = self.workload.draw_one(lane, index);
-            return Some(self.issue(slot, drawn, now));
-        }
-        self.begin_chain(slot, index, intended);
-        Some(self.issue_step(slot, now))
-    }
-
     /// Whether a task may enter now, and if so, when it was meant to.
     #[inline]
     fn admit(&mut self, now: Instant) -> Option<Instant> {
-        let has_room = self.slab.len() < self.limit as usize;
+        let has_room = self.tasks.len() < self.limit as usize;
         match &mut self.pace {
             Pace::Closed | Pace::Hold(_) => has_room.then_some(now),
             Pace::Open { admitted, due, waiting, may_count } => {
@@ -211,7 +216,7 @@ impl Load {
                     admitted.advance();
                 }
                 self.backlog.max_delay_ns = self.backlog.max_delay_ns.max(now.since(intended).as_ns());
-                self.backlog.max_in_flight = self.backlog.max_in_flight.max(self.slab.len() as u64 + 1);
+                self.backlog.max_in_flight = self.backlog.max_in_flight.max(self.tasks.len() as u64 + 1);
                 Some(intended)
             }
         }
@@ -226,12 +231,12 @@ impl Load {
             self.plans.resize(first + self.steps, Drawn::NONE);
         }
         self.chains[slot as usize] = Chain { intended, issued: intended, bytes: 0 };
-        let lane = self.slab.slot(slot).lane;
+        let lane = self.tasks[slot as usize].lane;
         self.workload.draw_task(lane, index, &mut self.plans[first..first + self.steps]);
     }
 
     fn issue_step(&mut self, slot: u32, now: Instant) -> Request {
-        let step = usize::from(self.slab.slot(slot).step);
+        let step = usize::from(self.tasks[slot as usize].step);
         let drawn = self.plans[slot as usize * self.steps + step];
         if step == 0 {
             self.chains[slot as usize].issued = now;
@@ -243,7 +248,7 @@ impl Load {
     fn issue(&mut self, slot: u32, drawn: Drawn, now: Instant) -> Request {
         self.recorder.issued(now);
         self.requests_in_flight += 1;
-        let task = self.slab.slot(slot);
+        let task = &mut self.tasks[slot as usize];
         task.issued = now;
         task.kind = drawn.kind;
         task.bytes = drawn.extent.sectors * self.sector_bytes;
@@ -256,21 +261,7 @@ impl Load {
     #[inline]
     pub fn is_full(&self) -> bool {
         let open = matches!(self.pace, Pace::Open { .. });
-        !open && self.ready.is_empty() && self.slab.len() >= self.limit as usize
-    }
-
-    /// When to poll again if nothing completes before: the next intended arrival, or the end of the measurement.
-    #[inline]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.recorder.is_over() {
-            return None;
-        }
-        let arrival = match &self.pace {
-            // At its admission limit only a completion lets a task in.
-            Pace::Open { admitted, .. } if self.slab.len() < self.limit as usize => admitted.next_at(),
-            _ => Instant::MAX,
-        };
-        Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+        !open && self.ready.is_empty() && self.tasks.len() >= self.limit as usize
     }
 
     /// The request completed at `now`, or failed. True if it was counted: it ended while the window was open.
@@ -281,7 +272,7 @@ impl Load {
     pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) -> bool {
         self.recorder.observe(now);
         let counted = self.recorder.is_measuring();
-        let task = self.slab.in_flight(tag);
+        let task = in_flight(&mut self.tasks, tag);
         task.in_flight = false;
         let Task { intended, issued, bytes, lane, step, kind, .. } = *task;
         self.requests_in_flight -= 1;
@@ -311,7 +302,7 @@ impl Load {
             self.limit = adjust.depth();
         }
         self.lanes.end(lane);
-        self.slab.remove(slot);
+        self.tasks.remove(slot as usize);
     }
 
     /// The last step of a task is done, or one failed: what depends on that cannot be asked.
@@ -323,7 +314,7 @@ impl Load {
     }
 
     fn next_step(&mut self, now: Instant, slot: u32, bytes: u64) {
-        let task = self.slab.slot(slot);
+        let task = &mut self.tasks[slot as usize];
         task.step += 1;
         // What depends on a request is meant to follow it at once.
         task.intended = now;
@@ -331,53 +322,14 @@ impl Load {
         self.ready.push_back(slot);
     }
 
-    /// The measurement is over and nothing more will be issued. Requests may still be in flight; they are not counted.
-    pub fn is_finished(&self) -> bool {
-        self.recorder.is_over()
-    }
-
     /// Requests issued and not yet completed.
     pub fn in_flight(&self) -> usize {
         self.requests_in_flight
     }
 
-    /// The record so far.
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
-    }
-
-    /// How far behind an open loop is; all zero for a closed one.
-    pub fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-
-    /// How the depth was held; none unless the load is [`LoadSpec::Hold`].
-    pub fn hold(&self) -> Option<HoldReport> {
-        match &self.pace {
-            Pace::Hold(adjust) => Some(adjust.report()),
-            _ => None,
-        }
-    }
-
     /// Tasks that may be in flight at once: a closed or held loop's depth now, an open loop's admission limit.
     pub fn depth(&self) -> u32 {
         self.limit
-    }
-
-    /// Several loads are to share one window: this one's stays shut, whatever the limits for warm-up, until
-    /// [`Self::open_at`] says when it opens.
-    pub fn keep_shut(&mut self) {
-        self.recorder.keep_shut();
-    }
-
-    /// The window opens at exactly `at`, which should lie ahead of all that has been observed.
-    pub fn open_at(&mut self, at: Instant) {
-        self.recorder.open_at(at);
-    }
-
-    /// The window closes at `at`, as if a limit were reached: nothing more is issued or counted.
-    pub fn close_at(&mut self, at: Instant) {
-        self.recorder.close_at(at);
     }
 
     /// Shifts all arrivals of an open loop that has not begun: streams of equal gaps interleave so, instead of arriving
@@ -388,44 +340,93 @@ impl Load {
             due.delay(by);
         }
     }
+}
 
-    /// From here on the record keeps the response times of each second ([`Recorder::second_histograms`]).
-    pub fn keep_histograms(&mut self) {
-        self.recorder.keep_histograms();
-    }
-
-    /// The time of an event that is none of the load's, such as waking up: the window opens or closes if it is due.
+impl Generator for Load {
     #[inline]
-    pub fn observe(&mut self, now: Instant) {
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
         self.recorder.observe(now);
+        if self.recorder.is_over() {
+            return None;
+        }
+        if let Some(slot) = self.ready.pop_front() {
+            return Some(self.issue_step(slot, now));
+        }
+        let intended = self.admit(now)?;
+        let (lane, index) = self.lanes.begin(matches!(self.pace, Pace::Open { .. }));
+        let task = Task { intended, issued: now, bytes: 0, lane, step: 0, kind: RequestKind::Read, in_flight: false };
+        let slot = u32_from(self.tasks.insert(task));
+        if self.steps == 1 {
+            let drawn = self.workload.draw_one(lane, index);
+            return Some(self.issue(slot, drawn, now));
+        }
+        self.begin_chain(slot, index, intended);
+        Some(self.issue_step(slot, now))
     }
 
-    /// Ends the run at `now`: nothing more is issued or counted.
-    pub fn interrupt(&mut self, now: Instant) {
-        self.recorder.observe(now);
-        self.recorder.interrupt(now);
+    #[inline]
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.recorder.is_over() {
+            return None;
+        }
+        let arrival = match &self.pace {
+            // At its admission limit only a completion lets a task in.
+            Pace::Open { admitted, .. } if self.tasks.len() < self.limit as usize => admitted.next_at(),
+            _ => Instant::MAX,
+        };
+        Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    #[inline]
+    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        Load::handle_done(self, now, tag, ok);
+    }
+
+    #[inline]
+    fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    fn recorder_mut(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    /// What an adjustment keeps in flight is not known beforehand.
+    fn rehearsal(&self) -> Option<Load> {
+        self.hold().is_none().then(|| self.clone())
+    }
+
+    fn hold(&self) -> Option<HoldReport> {
+        match &self.pace {
+            Pace::Hold(adjust) => Some(adjust.report()),
+            _ => None,
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
     }
 }
 
-pub(crate) fn check_array(volumes: &[Volume], sector_bytes: u32) -> Result<(), LoadError> {
+pub(crate) fn check_array(volumes: &[Volume], sector_bytes: u32) -> Result<(), SpecError> {
     if sector_bytes == 0 || !sector_bytes.is_power_of_two() {
-        return Err(LoadError::new("sector_bytes", format!("{sector_bytes}; accepted: a power of two")));
+        return Err(SpecError::new("sector_bytes", format!("{sector_bytes}; accepted: a power of two")));
     }
     if volumes.is_empty() || volumes.len() > 1 << 16 {
         let message = format!("{} volumes; accepted: 1 to 65536", volumes.len());
-        return Err(LoadError::new("tree", message));
+        return Err(SpecError::new("tree", message));
     }
     // 2^60 bytes keep every sum of addresses, sizes and alignments within 64 bits.
     let most = (1u64 << 60) / u64::from(sector_bytes);
     if let Some(bad) = volumes.iter().find(|v| v.capacity_sectors == 0 || v.capacity_sectors > most) {
         let message = format!("a volume of {} sectors; accepted: 1 to {most}", bad.capacity_sectors);
-        return Err(LoadError::new("tree", message));
+        return Err(SpecError::new("tree", message));
     }
     Ok(())
 }
 
 /// The pace, the limit to start with, and the number of slots to take in advance.
-fn pace(load: &LoadSpec, seed: Seed) -> Result<(Pace, u32, usize), LoadError> {
+fn pace(load: &LoadSpec, seed: Seed) -> Result<(Pace, u32, usize), SpecError> {
     /// An open loop without a limit grows beyond this when it must.
     const OPEN_ROOM: u32 = 4096;
     Ok(match load {

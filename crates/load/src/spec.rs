@@ -24,7 +24,6 @@ pub enum LoadSpec {
         /// When they arrive.
         arrival: ArrivalSpec,
         /// Tasks admitted at once, at most; those beyond wait and keep their intended time. None: the most there can be.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         max_in_flight: Option<u32>,
     },
     /// A closed loop whose depth is moved while it runs, until `percentile` per cent of the tasks respond within
@@ -88,16 +87,13 @@ pub struct WorkloadSpec {
     pub address: AddressSpec,
     /// What starts are multiples of; if absent the size where that is fixed, else the sector. Without effect on addresses
     /// that say where requests begin (`listed`, `aligned_stripe`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align: Option<Align>,
     /// Share of each volume that is used, from its front, above 0 to 1; all of it if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<f64>,
     /// How tasks are spread over the volumes of an `independent` root.
     #[serde(default)]
     pub volumes: VolumeSpec,
     /// Steps of a task, issued one after another; absent: a task is one request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Vec<StepSpec>>,
 }
 
@@ -161,13 +157,10 @@ pub struct StepSpec {
     /// Read or write.
     pub op: StepOp,
     /// Its size; the workload's if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeSpec>,
     /// Its place; the workload's if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<AddressSpec>,
     /// An earlier step, counted from 0, whose extent is used again (read, then write back).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_extent_as: Option<usize>,
 }
 
@@ -290,7 +283,6 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// Completed requests, failed ones included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Seconds of the run's clock.
     #[serde(rename = "duration", default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@
 
 use crate::address::{Address, Site};
 use crate::draw::Weighted;
-use crate::error::{at_least_one, join, weighted, LoadError};
+use crate::error::{at_least_one, join, weighted, SpecError};
 use crate::load::Volume;
 use crate::size::{Room, Size};
 use crate::spec::{AddressSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
@@ -82,10 +82,10 @@ impl Workload {
         volumes: &[Volume],
         sector_bytes: u32,
         seed: Seed,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, SpecError> {
         if !(0.0..=1.0).contains(&spec.read_fraction) {
             let message = format!("{}; accepted: 0 to 1", spec.read_fraction);
-            return Err(LoadError::new("workload.read", message));
+            return Err(SpecError::new("workload.read", message));
         }
         let count = u32_from(volumes.len());
         let streams = streams(spec)?;
@@ -177,7 +177,7 @@ impl Step {
 }
 
 /// Streams a volume, if any step is sequential: the most that one of them asks for.
-fn streams(spec: &WorkloadSpec) -> Result<Option<u32>, LoadError> {
+fn streams(spec: &WorkloadSpec) -> Result<Option<u32>, SpecError> {
     let steps = spec.task.iter().flatten().enumerate();
     let of_steps = steps.filter_map(|(k, s)| s.address.as_ref().map(|a| (format!("workload.task[{k}].address"), a)));
     let mut most = None;
@@ -190,34 +190,34 @@ fn streams(spec: &WorkloadSpec) -> Result<Option<u32>, LoadError> {
 }
 
 /// How much of each volume is used.
-fn span(spec: &WorkloadSpec) -> Result<f64, LoadError> {
+fn span(spec: &WorkloadSpec) -> Result<f64, SpecError> {
     let share = spec.span.unwrap_or(1.0);
     if share > 0.0 && share <= 1.0 {
         return Ok(share);
     }
-    Err(LoadError::new("workload.span", format!("{share}; accepted: above 0, up to 1")))
+    Err(SpecError::new("workload.span", format!("{share}; accepted: above 0, up to 1")))
 }
 
 /// How tasks find their volume, and the number of lanes.
-fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Spread, u32), LoadError> {
+fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Spread, u32), SpecError> {
     if let Some(streams) = streams {
         let lanes = streams.checked_mul(volumes).filter(|&lanes| lanes <= 1 << 16);
         let message = || format!("{streams} streams on each of {volumes} volumes; accepted: at most 65536 in all");
-        return Ok((Spread::ByLane, lanes.ok_or_else(|| LoadError::new("workload.address.streams", message()))?));
+        return Ok((Spread::ByLane, lanes.ok_or_else(|| SpecError::new("workload.address.streams", message()))?));
     }
     Ok(match &spec.volumes {
         VolumeSpec::Weights(weights) if weights.len() != volumes as usize => {
             let message = format!("{} weights for {volumes} volumes; accepted: one each", weights.len());
-            return Err(LoadError::new("workload.volumes.weights", message));
+            return Err(SpecError::new("workload.volumes.weights", message));
         }
         VolumeSpec::Weights(weights) => (Spread::Weights(weighted("workload.volumes", "weights", weights)?), 1),
         VolumeSpec::Shares(shares) if shares.len() != volumes as usize => {
             let message = format!("{} shares for {volumes} volumes; accepted: one each", shares.len());
-            return Err(LoadError::new("workload.volumes.shares", message));
+            return Err(SpecError::new("workload.volumes.shares", message));
         }
         VolumeSpec::Shares(shares) if !shares.iter().all(|share| share.is_finite() && *share > 0.0) => {
             let message = "a volume without a share; accepted: finite numbers above 0";
-            return Err(LoadError::new("workload.volumes.shares", message));
+            return Err(SpecError::new("workload.volumes.shares", message));
         }
         VolumeSpec::Shares(_) => (Spread::ByLane, volumes),
         VolumeSpec::Even => (Spread::ByLane, volumes),
@@ -226,16 +226,16 @@ fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Sp
     })
 }
 
-fn task_steps(task: &[StepSpec], spec: &WorkloadSpec, sites: &[Site]) -> Result<Vec<Step>, LoadError> {
+fn task_steps(task: &[StepSpec], spec: &WorkloadSpec, sites: &[Site]) -> Result<Vec<Step>, SpecError> {
     if task.is_empty() || task.len() > MAX_STEPS {
         let message = format!("a task of {} steps; accepted: 1 to {MAX_STEPS}", task.len());
-        return Err(LoadError::new("workload.task", message));
+        return Err(SpecError::new("workload.task", message));
     }
     let one = |(k, own): (usize, &StepSpec)| {
         let key = format!("workload.task[{k}]");
         if own.same_extent_as.is_some_and(|earlier| earlier >= k) {
             let message = "is no earlier step; accepted: a number below its own, counted from 0";
-            return Err(LoadError::new(join(&key, "same_extent_as"), message));
+            return Err(SpecError::new(join(&key, "same_extent_as"), message));
         }
         let kind = match own.op {
             StepOp::Read => RequestKind::Read,
@@ -253,17 +253,17 @@ fn step(
     own: Option<&StepSpec>,
     key: &str,
     sites: &[Site],
-) -> Result<Step, LoadError> {
+) -> Result<Step, SpecError> {
     let place = |own: bool, name: &str| join(if own { key } else { "workload" }, name);
     let own_address: Option<&AddressSpec> = own.and_then(|s| s.address.as_ref());
     let own_size: Option<&SizeSpec> = own.and_then(|s| s.size.as_ref());
     let address_key = place(own_address.is_some(), "address");
     let address_spec = own_address.unwrap_or(&spec.address);
-    let address: Result<Box<[Address]>, LoadError> =
+    let address: Result<Box<[Address]>, SpecError> =
         sites.iter().map(|&site| Address::new(address_spec, &address_key, site)).collect();
     let address = address.map_err(|error| match &error.key[..] {
         // An alignment that nobody gave is the size.
-        "workload.align" if spec.align.is_none() => LoadError::new("workload.size.bytes", error.message),
+        "workload.align" if spec.align.is_none() => SpecError::new("workload.size.bytes", error.message),
         _ => error,
     })?;
     let sector_bytes = sites[0].sector_bytes;

@@ -3,46 +3,16 @@
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
 mod common;
+#[path = "../../../tests/counting_allocator.rs"]
+mod counting_allocator;
 
 use common::*;
+use counting_allocator::allocations;
 use raidlab_load::trace::{Names, Record, Records, Replay, TraceError, TraceLoad, TraceSpec};
 use raidlab_load::{
     AddressSpec, ArrivalSpec, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec,
 };
 use raidlab_types::{Instant, RequestKind, RequestTag, Seed};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local! {
-    /// Allocations of this thread; the test harness has others.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed on unchanged to the system's allocator; counting touches a thread-local integer that
-// needs no allocation and no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's contract is the system allocator's own.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc` above, that is, from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Runs `n` requests in a ring of slots, so that the driver allocates nothing either; they complete in a shuffled order.
 fn run(load: &mut Load, slots: &mut Vec<RequestTag>, now: &mut u64, n: u64) {
@@ -82,10 +52,8 @@ fn a_run_under_way_allocates_nothing() {
             let mut under_test = Load::new(load, workload, &limits, &volumes, 512, Seed::new(1)).unwrap();
             let (mut slots, mut now) = (Vec::with_capacity(1024), 0);
             run(&mut under_test, &mut slots, &mut now, 5_000);
-            let before = ALLOCATIONS.with(Cell::get);
-            run(&mut under_test, &mut slots, &mut now, 50_000);
-            let allocations = ALLOCATIONS.with(Cell::get) - before;
-            assert_eq!(allocations, 0, "{load:?} {workload:?}");
+            let allocated = allocations(|| run(&mut under_test, &mut slots, &mut now, 50_000));
+            assert_eq!(allocated, 0, "{load:?} {workload:?}");
             assert!(under_test.recorder().is_measuring() || matches!(load, LoadSpec::Hold { .. }));
         }
     }
@@ -140,9 +108,7 @@ fn a_replay_under_way_allocates_nothing() {
             }
         };
         run(5_000);
-        let before = ALLOCATIONS.with(Cell::get);
-        run(50_000);
-        assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0, "{load:?}");
+        assert_eq!(allocations(|| run(50_000)), 0, "{load:?}");
         assert!(under_test.recorder().all().requests > 20_000);
     }
 }

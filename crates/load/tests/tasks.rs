@@ -69,6 +69,15 @@ fn a_later_step_is_intended_when_the_one_before_ends() {
 }
 
 #[test]
+#[should_panic(expected = "is not in flight")]
+fn a_step_that_was_not_polled_cannot_complete() {
+    let mut load = load(&LoadSpec::Closed { depth: 1 }, &spec(), &requests(0, 3));
+    let first = load.poll_request(Instant::ZERO).unwrap();
+    load.handle_done(Instant::from_ns(1), first.tag, true);
+    load.handle_done(Instant::from_ns(2), first.tag, true);
+}
+
+#[test]
 fn a_failed_step_ends_its_task() {
     let mut load = load(&LoadSpec::Closed { depth: 1 }, &spec(), &requests(0, 10));
     let at = Instant::from_ns;

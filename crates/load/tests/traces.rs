@@ -3,7 +3,7 @@
 use raidlab_load::trace::{
     Beyond, Format, Names, Only, Others, Parser, Record, Records, Replay, TraceError, TraceLoad, TraceSpec,
 };
-use raidlab_load::{ArrivalSpec, Limit, Limits, LoadError, LoadSpec, Volume};
+use raidlab_load::{ArrivalSpec, Generator, Limit, Limits, LoadSpec, SpecError, Volume};
 use raidlab_types::{Instant, Request, RequestKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -55,7 +55,7 @@ fn stamps(speed: f64) -> LoadSpec {
 
 const VOLUMES: [Volume; 2] = [Volume { capacity_sectors: 1000 }; 2];
 
-fn replay(spec: &TraceSpec, load: &LoadSpec, limits: &Limits, lines: &str) -> Result<TraceLoad, LoadError> {
+fn replay(spec: &TraceSpec, load: &LoadSpec, limits: &Limits, lines: &str) -> Result<TraceLoad, SpecError> {
     TraceLoad::new(Replay { spec: spec.clone(), records: text(lines) }, load, limits, &VOLUMES, 512)
 }
 
@@ -100,7 +100,7 @@ fn time_stamps_are_exact() {
     // Times of the answers are those of the requests, whatever was in flight; the window ends with the last of them.
     let all = load.recorder().all();
     assert_eq!((all.requests, all.response.mean_ns(), load.recorder().elapsed().as_ns()), (4, 50_000.0, 60_000));
-    let replayed = load.replayed();
+    let replayed = load.replayed().unwrap();
     assert!(replayed.to_its_end && replayed.changes().is_empty(), "{replayed:?}");
     assert_eq!((replayed.requests, replayed.span_ns), (4, 10_000));
     assert_eq!(replayed.volumes, [("7".to_owned(), Some(0)), ("9".to_owned(), Some(1))]);
@@ -141,7 +141,7 @@ fn it_ends_where_the_limits_say() {
     let mut load = replay(&spec(), &LoadSpec::Closed { depth: 1 }, &limits, LINES).unwrap();
     drive(&mut load, 1000);
     assert_eq!((load.recorder().all().requests, load.recorder().elapsed().as_ns()), (2, 2000));
-    assert!(!load.replayed().to_its_end);
+    assert!(!load.replayed().unwrap().to_its_end);
     let limits = Limits { warmup: amount(9), measure: amount(2) };
     let mut load = replay(&spec(), &LoadSpec::Closed { depth: 1 }, &limits, LINES).unwrap();
     drive(&mut load, 1000);
@@ -159,14 +159,14 @@ fn nothing_is_left_out_moved_or_widened_unseen() {
     // The second touches two sectors, the third is moved to end at the end, the fourth comes with the third.
     assert_eq!(places, [(0, 1), (0, 2), (998, 2), (0, 1)]);
     assert_eq!(issued.iter().map(|issued| issued.0).collect::<Vec<_>>(), [0, 1000, 2000, 2000]);
-    let replayed = load.replayed();
+    let replayed = load.replayed().unwrap();
     assert_eq!((replayed.rounded, replayed.wrapped, replayed.out_of_order, replayed.left_out), (1, 1, 1, 0));
     assert_eq!(replayed.changes().len(), 3);
 
     let reads = TraceSpec { only: Only::Reads, ..wrap.clone() };
     let mut load = replay(&reads, &stamps(1.0), &Limits::default(), lines).unwrap();
     assert!(drive(&mut load, 1).iter().all(|(_, r)| r.kind == RequestKind::Read));
-    assert_eq!((load.replayed().requests, load.replayed().left_out), (3, 1));
+    assert_eq!((load.replayed().unwrap().requests, load.replayed().unwrap().left_out), (3, 1));
     let writes = TraceSpec { only: Only::Writes, ..wrap };
     let mut load = replay(&writes, &stamps(1.0), &Limits::default(), lines).unwrap();
     assert_eq!(drive(&mut load, 1).len(), 1);
@@ -180,7 +180,7 @@ fn volumes_by_table_or_by_appearance() {
     let issued = drive(&mut load, 1);
     // The clock begins with the first request offered.
     assert_eq!(issued.iter().map(|(at, r)| (*at, r.volume)).collect::<Vec<_>>(), [(0, 0)]);
-    assert_eq!(load.replayed().left_out, 3);
+    assert_eq!(load.replayed().unwrap().left_out, 3);
     let both = TraceSpec { volumes: table(&[("9", 1), ("7", 1)]), ..spec() };
     let mut load = replay(&both, &stamps(1.0), &Limits::default(), LINES).unwrap();
     assert!(drive(&mut load, 1).iter().all(|(_, r)| r.volume == 1));

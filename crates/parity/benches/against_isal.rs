@@ -64,10 +64,10 @@ impl Stripe {
             let data: [&[u8]; DATA] = core::array::from_fn(|i| core::slice::from_raw_parts(self.block(i), self.size));
             let p = core::slice::from_raw_parts_mut(self.block(DATA), self.size);
             match kernel {
-                Kernel::Xor => raidlab_parity::xor(p, black_box(&data)),
+                Kernel::Xor => raidlab_parity::backend().xor(p, black_box(&data)),
                 Kernel::Pq => {
                     let q = core::slice::from_raw_parts_mut(self.block(DATA + 1), self.size);
-                    raidlab_parity::pq(p, q, black_box(&data));
+                    raidlab_parity::backend().pq(p, q, black_box(&data));
                 }
             }
         }

@@ -1,8 +1,7 @@
 //! The public kernels: checks, then a call of the chosen engine.
 //!
 //! Purpose: the one place where slices become the pointers of [`Kernels`], so that the safe functions are safe whatever
-//! they are given. Each operation exists for the chosen backend (free functions) and for a given one (methods of
-//! [`Backend`], for tests and benchmarks).
+//! they are given. The engine calls the chosen backend by pointers (free functions); methods of [`Backend`] take slices.
 //!
 //! Invariants: every output has the length of every input; inputs are between 1 and [`MAX_INPUTS`]; each coefficient
 //! list has one entry an input. Violations panic: they are errors of the caller, never of the data.
@@ -12,49 +11,7 @@ use crate::engine::{Backend, Combine, Kernels};
 use crate::MAX_INPUTS;
 use core::mem::MaybeUninit;
 
-/// out = XOR of all `inputs`; what `out` held is overwritten.
-///
-/// # Panics
-/// If there is no input, there are more than [`MAX_INPUTS`], or lengths differ.
-pub fn xor(out: &mut [u8], inputs: &[&[u8]]) {
-    xor_with(choice::kernels(), out, inputs);
-}
-
-/// out ^= input.
-///
-/// # Panics
-/// If the lengths differ.
-pub fn xor_into(out: &mut [u8], input: &[u8]) {
-    xor_into_with(choice::kernels(), out, input);
-}
-
-/// P = XOR of the data blocks, Q = sum of g^i times block i (i the position in `data`).
-///
-/// # Panics
-/// If there is no data, there are more than [`MAX_INPUTS`] blocks, or lengths differ.
-pub fn pq(p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
-    pq_with(choice::kernels(), p, q, data);
-}
-
-/// out = sum of coefficient i times input i; a coefficient of 0 means absent (not read), of 1 plain XOR.
-///
-/// # Panics
-/// If there is no input, there are more than [`MAX_INPUTS`], lengths differ, or coefficients and inputs are not as many.
-pub fn combine(out: &mut [u8], inputs: &[&[u8]], coefficients: &[u8]) {
-    let kernels = choice::kernels();
-    combine_with(kernels, kernels.combine, [out], inputs, [coefficients]);
-}
-
-/// Two sums of the same inputs in one pass: as two calls of [`combine`], faster.
-///
-/// # Panics
-/// As [`combine`].
-pub fn combine2(out0: &mut [u8], out1: &mut [u8], inputs: &[&[u8]], coefficients0: &[u8], coefficients1: &[u8]) {
-    let kernels = choice::kernels();
-    combine_with(kernels, kernels.combine2, [out0, out1], inputs, [coefficients0, coefficients1]);
-}
-
-/// [`xor`] on pointers, for buffers that are both output and input.
+/// out = XOR of all inputs, on the chosen backend; pointers, for buffers that are both output and input.
 ///
 /// # Safety
 /// As [`combine_raw`].
@@ -67,7 +24,7 @@ pub unsafe fn xor_raw(out: *mut u8, inputs: &[*const u8], len: usize) {
     unsafe { (choice::kernels().xor)(out, inputs, len) }
 }
 
-/// [`pq`] on pointers, for buffers that are both output and input.
+/// The same for P = XOR of the data blocks, Q = sum of g^i times block i (i the position in `data`).
 ///
 /// # Safety
 /// As [`combine_raw`].
@@ -80,8 +37,8 @@ pub unsafe fn pq_raw(p: *mut u8, q: *mut u8, data: &[*const u8], len: usize) {
     unsafe { (choice::kernels().pq)([p, q], data, len) }
 }
 
-/// [`combine`] (one output) or [`combine2`] (two) on pointers, for buffers that are both output and input, as in an
-/// update of parity in place. `coefs[o][i]` is the coefficient of input `i` in output `o`.
+/// The same for one sum of coefficient times input, or two, as in an update of parity in place. `coefs[o][i]` is the
+/// coefficient of input `i` in output `o`; 0 means absent (not read), 1 plain XOR.
 ///
 /// # Safety
 /// - Every input with a nonzero coefficient is valid for reads of `len` bytes, every output for writes; others are
@@ -103,32 +60,36 @@ pub unsafe fn combine_raw(outs: &[*mut u8], inputs: &[*const u8], coefs: &[&[u8]
     }
 }
 
-/// The same operations on a given backend, for tests and benchmarks.
+/// The operations on slices, on a given backend: what tests and benchmarks ask for, and [`backend`](crate::backend) for
+/// whoever wants the chosen one.
 ///
-/// They panic as the free functions do, and if the backend is not [available](Backend::is_available).
+/// All panic if there is no input, there are more than [`MAX_INPUTS`], lengths differ, coefficients and inputs are not as
+/// many, or the backend is not [available](Backend::is_available).
 impl Backend {
-    /// [`xor`] on this backend.
+    /// out = XOR of all `inputs`; what `out` held is overwritten.
     pub fn xor(self, out: &mut [u8], inputs: &[&[u8]]) {
-        xor_with(self.must(), out, inputs);
+        let mut room = room();
+        let list = addresses(&mut room, inputs, out.len());
+        // SAFETY: all blocks have `out.len()` bytes, and an exclusive borrow overlaps no other.
+        unsafe { (self.must().xor)(out.as_mut_ptr(), list, out.len()) }
     }
 
-    /// [`xor_into`] on this backend.
-    pub fn xor_into(self, out: &mut [u8], input: &[u8]) {
-        xor_into_with(self.must(), out, input);
-    }
-
-    /// [`pq`] on this backend.
+    /// P = XOR of the data blocks, Q = sum of g^i times block i (i the position in `data`).
     pub fn pq(self, p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
-        pq_with(self.must(), p, q, data);
+        assert_eq!(p.len(), q.len(), "blocks of different lengths");
+        let mut room = room();
+        let list = addresses(&mut room, data, p.len());
+        // SAFETY: all blocks have `p.len()` bytes, and exclusive borrows overlap no other.
+        unsafe { (self.must().pq)([p.as_mut_ptr(), q.as_mut_ptr()], list, p.len()) }
     }
 
-    /// [`combine`] on this backend.
+    /// out = sum of coefficient i times input i; a coefficient of 0 means absent (not read), of 1 plain XOR.
     pub fn combine(self, out: &mut [u8], inputs: &[&[u8]], coefficients: &[u8]) {
         let kernels = self.must();
         combine_with(kernels, kernels.combine, [out], inputs, [coefficients]);
     }
 
-    /// [`combine2`] on this backend.
+    /// Two sums of the same inputs in one pass: as two calls of [`combine`](Self::combine), faster.
     pub fn combine2(self, out0: &mut [u8], out1: &mut [u8], inputs: &[&[u8]], c0: &[u8], c1: &[u8]) {
         let kernels = self.must();
         combine_with(kernels, kernels.combine2, [out0, out1], inputs, [c0, c1]);
@@ -137,28 +98,6 @@ impl Backend {
     fn must(self) -> &'static Kernels {
         self.kernels().unwrap_or_else(|| panic!("this processor cannot run the parity backend {}", self.name()))
     }
-}
-
-fn xor_with(kernels: &Kernels, out: &mut [u8], inputs: &[&[u8]]) {
-    let mut room = room();
-    let list = addresses(&mut room, inputs, out.len());
-    // SAFETY: all blocks have `out.len()` bytes, and an exclusive borrow overlaps no other.
-    unsafe { (kernels.xor)(out.as_mut_ptr(), list, out.len()) }
-}
-
-fn xor_into_with(kernels: &Kernels, out: &mut [u8], input: &[u8]) {
-    assert_eq!(input.len(), out.len(), "blocks of different lengths");
-    let pointer = out.as_mut_ptr();
-    // SAFETY: both blocks have `out.len()` bytes; the output is also an input, exactly.
-    unsafe { (kernels.xor)(pointer, &[pointer.cast_const(), input.as_ptr()], out.len()) }
-}
-
-fn pq_with(kernels: &Kernels, p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
-    assert_eq!(p.len(), q.len(), "blocks of different lengths");
-    let mut room = room();
-    let list = addresses(&mut room, data, p.len());
-    // SAFETY: all blocks have `p.len()` bytes, and exclusive borrows overlap no other.
-    unsafe { (kernels.pq)([p.as_mut_ptr(), q.as_mut_ptr()], list, p.len()) }
 }
 
 fn combine_with<const OUTS: usize>(

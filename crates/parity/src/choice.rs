@@ -16,7 +16,7 @@ pub fn available() -> Vec<Backend> {
     Backend::ALL.iter().copied().filter(|backend| backend.is_available()).collect()
 }
 
-/// The backend that [`xor`](crate::xor) and the others run, chosen at the first call.
+/// The backend that [`xor_raw`](crate::xor_raw) and the others run, chosen at the first call.
 ///
 /// # Panics
 /// If `RAIDLAB_PARITY` is set to something that is no backend, or to one that this processor lacks; whoever wants to

@@ -1,6 +1,6 @@
 //! XOR and P+Q parity kernels, and sums with any coefficients, chosen at run time.
 //!
-//! Purpose: the bytes of parity. [`xor`] and [`pq`] make the parity of a full stripe; [`combine`] and [`combine2`] are
+//! Purpose: the bytes of parity. [`xor_raw`] and [`pq_raw`] make the parity of a full stripe; [`combine_raw`] makes
 //! dot products over GF(2^8), which is all that a read-modify-write (new parity = old parity + coefficient x change of
 //! data) and every recovery ever need; with which coefficients, the array's plans say. No `unsafe` kernel lives anywhere else.
 //!
@@ -18,21 +18,18 @@
 //! ```
 //! let (a, b) = ([1u8, 2, 3], [4u8, 5, 6]);
 //! let (mut p, mut q) = ([0; 3], [0; 3]);
-//! raidlab_parity::pq(&mut p, &mut q, &[&a, &b]);
+//! let backend = raidlab_parity::backend();
+//! backend.pq(&mut p, &mut q, &[&a, &b]);
 //!
 //! // Block 0 is lost: the present block and P give it back.
 //! let mut out = [0; 3];
-//! raidlab_parity::combine(&mut out, &[&b, &p], &[1, 1]);
+//! backend.combine(&mut out, &[&b, &p], &[1, 1]);
 //! assert_eq!(out, a);
 //! ```
 
 #![allow(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "kernels: halves of bytes, lanes and table indices are cut on purpose"
+    clippy::pedantic,
+    reason = "its casts: halves of bytes, lanes and table indices are cut on purpose in kernels"
 )]
 
 pub mod gf;
@@ -41,7 +38,7 @@ mod api;
 mod choice;
 mod engine;
 
-pub use api::{combine, combine2, combine_raw, pq, pq_raw, xor, xor_into, xor_raw};
+pub use api::{combine_raw, pq_raw, xor_raw};
 pub use choice::{available, backend, try_backend};
 pub use engine::Backend;
 

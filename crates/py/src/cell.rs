@@ -11,9 +11,9 @@ use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{Replay, TraceSpec};
 use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
-use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig, SimError};
+use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig};
 use raidlab_types::number::{f64_from, usize_from};
-use raidlab_types::{Instant, OpKind, Operation, Request};
+use raidlab_types::{Instant, OpKind, Operation, Request, SpecError};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -193,7 +193,7 @@ impl CellSpec {
     }
 }
 
-fn sim_error(py: Python<'_>, error: SimError) -> PyErr {
+fn sim_error(py: Python<'_>, error: SpecError) -> PyErr {
     cell_error(py, &error.key, &error.message)
 }
 

@@ -5,14 +5,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use raidlab_array::plan::{MemberViews, NodeView, Planner, Scratch};
 use raidlab_array::{Layout, MapCell, MemberState, Piece, Plan, Policy, Space, Tree};
-use raidlab_device::{Device, DeviceError, DeviceSpec, PairPricing};
+use raidlab_device::{Device, DeviceSpec, PairPricing};
 use raidlab_types::number::f64_from;
-use raidlab_types::{Extent, OpKind, Seed};
+use raidlab_types::{Extent, OpKind, Seed, SpecError};
 
 /// A tree from its text, as JSON text.
 #[pyfunction]
 pub(crate) fn parse_tree(py: Python<'_>, text: &str) -> PyResult<String> {
-    let tree = Tree::parse(text).map_err(|e| cell_error(py, &e.place, &e.message))?;
+    let tree = Tree::parse(text).map_err(|e| cell_error(py, &e.key, &e.message))?;
     serde_json::to_string(&tree).map_err(|e| cell_error(py, "tree", &e.to_string()))
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn device_facts<'py>(py: Python<'py>, device: &str) -> PyResult<Bound
     out.set_item("idle_rotation_ns", idle.rotation.as_ns())?;
     out.set_item("idle_transfer_ns", idle.transfer.as_ns())?;
     if let DeviceSpec::Ssd(ssd) = &spec {
-        let wrong = |e: DeviceError| cell_error(py, &e.key, &e.message);
+        let wrong = |e: SpecError| cell_error(py, &e.key, &e.message);
         let flash = PyDict::new(py);
         flash.set_item("spare_factor", ssd.spare_factor().map_err(wrong)?)?;
         flash.set_item("units_per_block", ssd.units_per_block().map_err(wrong)?)?;

@@ -9,22 +9,11 @@
 //! - The simulator's path is made of stations only: c first-come-first-served servers each. A cap follows from a queue.
 //! - Nothing is allocated per request once the queues have grown.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::cast_lossless,
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        clippy::cast_precision_loss,
-        clippy::cast_sign_loss,
-        reason = "numbers of tests are small"
-    )
-)]
+#![cfg_attr(test, allow(clippy::pedantic, reason = "its casts: numbers of tests are small"))]
 
 mod cache;
 mod config;
 mod conserve;
-mod error;
 mod events;
 mod path;
 mod result;
@@ -34,7 +23,6 @@ mod walks;
 
 pub use cache::CacheSpec;
 pub use config::{HostSpec, SimConfig};
-pub use error::SimError;
 pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, Times, VisitSpec, HOST_CPU, HOST_PARITY};
 pub use result::{MemberResult, SimResult, StationResult};
 pub use run::{check, run, run_observed, Observer, Progress};

@@ -19,9 +19,8 @@
 
 use crate::cache::CacheSpec;
 use crate::config::HostSpec;
-use crate::error::SimError;
 use raidlab_types::number::u32_from;
-use raidlab_types::{Duration, OpKind};
+use raidlab_types::{Duration, OpKind, SpecError};
 use serde::{Deserialize, Serialize};
 
 /// The name of the station that [`HostSpec`] stands for.
@@ -93,13 +92,11 @@ pub struct VisitSpec {
     #[serde(rename = "cost", with = "raidlab_types::unit::ns_as_us")]
     pub cost_us: f64,
     /// The rate at which bytes pass, in MB/s (10^6); in phase `data` only. Absent: they cost nothing.
-    #[serde(default)]
     pub mb_s: Option<f64>,
     /// Who makes it.
     #[serde(default)]
     pub on: On,
     /// Only these volumes (request path) or members (member path); absent: all.
-    #[serde(default)]
     pub only: Option<Vec<u32>>,
     /// How its time varies.
     #[serde(default)]
@@ -197,19 +194,20 @@ impl Leg {
     }
 }
 
-/// The legs of one volume or member.
+/// The legs of one volume or member: to the array or the disk, and back.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ways {
-    down: [Leg; 2],
-    up: [Leg; 2],
+pub(crate) struct Way {
+    pub down: Leg,
+    pub up: Leg,
 }
 
 /// All paths, compiled.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     pub steps: Vec<Step>,
-    requests: Vec<Ways>,
-    members: Vec<Ways>,
+    /// By volume and by member: those of reads, and of writes.
+    requests: Vec<[Way; 2]>,
+    members: Vec<[Way; 2]>,
     /// What a write pays that a volume's cache answers.
     copies: Vec<Leg>,
     /// The ways of streams, towards the array and outwards.
@@ -217,28 +215,16 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// The way of a volume's request to the array.
+    /// The way of a volume's request.
     #[inline]
-    pub(crate) fn request_down(&self, volume: u32, writes: bool) -> Leg {
-        self.requests[volume as usize].down[usize::from(writes)]
+    pub(crate) fn request(&self, volume: u32, writes: bool) -> &Way {
+        &self.requests[volume as usize][usize::from(writes)]
     }
 
-    /// Its way back.
+    /// The way of an operation of a member.
     #[inline]
-    pub(crate) fn request_up(&self, volume: u32, writes: bool) -> Leg {
-        self.requests[volume as usize].up[usize::from(writes)]
-    }
-
-    /// The way of an operation to its member.
-    #[inline]
-    pub(crate) fn member_down(&self, leaf: u32, kind: OpKind) -> Leg {
-        self.members[leaf as usize].down[usize::from(kind != OpKind::Read)]
-    }
-
-    /// Its way back.
-    #[inline]
-    pub(crate) fn member_up(&self, leaf: u32, kind: OpKind) -> Leg {
-        self.members[leaf as usize].up[usize::from(kind != OpKind::Read)]
+    pub(crate) fn member(&self, leaf: u32, kind: OpKind) -> &Way {
+        &self.members[leaf as usize][usize::from(kind != OpKind::Read)]
     }
 
     /// What a write of a volume pays that its cache answers.
@@ -254,7 +240,7 @@ impl Paths {
     }
 
     /// Compiles both paths for so many volumes and members. `host` comes first on both.
-    pub(crate) fn compile(path: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Paths, SimError> {
+    pub(crate) fn compile(path: &PathSpec, host: &HostSpec, volumes: usize, leaves: usize) -> Result<Paths, SpecError> {
         let mut paths = Paths::default();
         let request = with_host(&path.request_path, &[(Phase::Command, host.request_us)]);
         let member =
@@ -272,7 +258,7 @@ impl Paths {
                 check_visit(&format!("{key}.copy_path[{k}]"), visit, path, volumes)?;
             }
             if let Some(&one) = cache.only.iter().flatten().find(|&&one| one as usize >= volumes) {
-                return Err(SimError::new(format!("{key}.only"), format!("{one}; accepted: 0 to {}", volumes - 1)));
+                return Err(SpecError::new(format!("{key}.only"), format!("{one}; accepted: 0 to {}", volumes - 1)));
             }
         }
         let station = |visit: &VisitSpec| station_index(path, &visit.station).unwrap_or(0);
@@ -283,7 +269,7 @@ impl Paths {
             let ways = paths.ways(&request, volume, [write_quantum, quantum], station);
             paths.requests.push(ways);
             let copy = path.cache_of(volume).map_or(&[][..], |cache| &cache.copy_path[..]);
-            let copy = paths.ways(copy, volume, [quantum, quantum], station).down[1];
+            let copy = paths.ways(copy, volume, [quantum, quantum], station)[1].down;
             paths.copies.push(copy);
         }
         for (i, way) in path.ways.iter().enumerate() {
@@ -301,9 +287,14 @@ impl Paths {
         Ok(paths)
     }
 
-    fn ways(&mut self, visits: &[VisitSpec], of: u32, quanta: [u64; 2], station: impl Fn(&VisitSpec) -> u32) -> Ways {
-        let mut ways = Ways::default();
-        for (writes, other) in [(false, On::Write), (true, On::Read)] {
+    fn ways(
+        &mut self,
+        visits: &[VisitSpec],
+        of: u32,
+        quanta: [u64; 2],
+        station: impl Fn(&VisitSpec) -> u32,
+    ) -> [Way; 2] {
+        [(false, On::Write), (true, On::Read)].map(|(writes, other)| {
             let mine = |v: &&VisitSpec| v.on != other && v.only.as_ref().is_none_or(|only| only.contains(&of));
             let of_phase = |phase| -> Vec<Step> {
                 let steps = visits.iter().filter(mine).filter(|v| v.phase == phase).map(|v| step(v, station(v)));
@@ -321,9 +312,8 @@ impl Paths {
                 up.data = self.span(&data);
             }
             up.after = self.span(&status);
-            (ways.down[usize::from(writes)], ways.up[usize::from(writes)]) = (down, up);
-        }
-        ways
+            Way { down, up }
+        })
     }
 
     fn span(&mut self, steps: &[Step]) -> Span {
@@ -335,11 +325,8 @@ impl Paths {
 
 /// The legs of a way, towards the host and outwards. To the other end what goes outwards is a write: its bytes go down the
 /// list, those that come from there go up it.
-fn both_ways(ways: Ways) -> [Leg; 2] {
-    [0, 1].map(|writes: usize| {
-        let (down, up) = (ways.down[writes], ways.up[writes]);
-        Leg { before: down.before, after: up.after, ..if writes == 1 { down } else { up } }
-    })
+fn both_ways([reads, writes]: [Way; 2]) -> [Leg; 2] {
+    [Leg { before: reads.down.before, ..reads.up }, Leg { after: writes.up.after, ..writes.down }]
 }
 
 fn with_host(visits: &[VisitSpec], host: &[(Phase, f64)]) -> Vec<VisitSpec> {
@@ -369,16 +356,16 @@ pub(crate) fn station_index(path: &PathSpec, name: &str) -> Option<u32> {
 }
 
 /// Checks the stations themselves.
-pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
+pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SpecError> {
     for (i, station) in path.stations.iter().enumerate() {
         let key = |field: &str| format!("path.station[{i}].{field}");
         if station.servers == 0 {
-            return Err(SimError::new(key("servers"), "0; accepted: at least 1"));
+            return Err(SpecError::new(key("servers"), "0; accepted: at least 1"));
         }
         let taken = path.stations[..i].iter().any(|other| other.name == station.name);
         if [HOST_CPU, HOST_PARITY, ""].contains(&station.name.as_str()) || taken {
             let message = format!("'{}'; accepted: a name that no other station has, nor the host", station.name);
-            return Err(SimError::new(key("name"), message));
+            return Err(SpecError::new(key("name"), message));
         }
     }
     let quanta = [
@@ -389,7 +376,7 @@ pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
     ];
     for (key, quantum) in quanta {
         if quantum == Some(0) {
-            return Err(SimError::new(format!("path.{key}"), "0; accepted: at least 1"));
+            return Err(SpecError::new(format!("path.{key}"), "0; accepted: at least 1"));
         }
     }
     if let Some(parity) = &path.parity {
@@ -399,36 +386,36 @@ pub(crate) fn check_stations(path: &PathSpec) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_visit(key: &str, visit: &VisitSpec, path: &PathSpec, count: usize) -> Result<(), SimError> {
+fn check_visit(key: &str, visit: &VisitSpec, path: &PathSpec, count: usize) -> Result<(), SpecError> {
     known_station(&format!("{key}.station"), &visit.station, path)?;
     cost(&format!("{key}.cost"), visit.cost_us)?;
     if let Some(mb_s) = visit.mb_s {
         if !(mb_s.is_finite() && mb_s > 0.0) {
-            return Err(SimError::new(format!("{key}.mb_s"), format!("{mb_s}; accepted: a rate above 0")));
+            return Err(SpecError::new(format!("{key}.mb_s"), format!("{mb_s}; accepted: a rate above 0")));
         }
         if visit.phase != Phase::Data {
             let message = format!("{mb_s}; accepted: only in phase \"data\", where bytes pass");
-            return Err(SimError::new(format!("{key}.mb_s"), message));
+            return Err(SpecError::new(format!("{key}.mb_s"), message));
         }
     }
     match visit.only.iter().flatten().find(|&&one| one as usize >= count) {
-        Some(one) => Err(SimError::new(format!("{key}.only"), format!("{one}; accepted: 0 to {}", count - 1))),
+        Some(one) => Err(SpecError::new(format!("{key}.only"), format!("{one}; accepted: 0 to {}", count - 1))),
         None => Ok(()),
     }
 }
 
-fn known_station(key: &str, name: &str, path: &PathSpec) -> Result<(), SimError> {
+fn known_station(key: &str, name: &str, path: &PathSpec) -> Result<(), SpecError> {
     if station_index(path, name).is_some() {
         return Ok(());
     }
     let names: Vec<&str> = path.stations.iter().map(|s| s.name.as_str()).chain([HOST_CPU]).collect();
-    Err(SimError::new(key, format!("'{name}' is no station; accepted: {}", names.join(", "))))
+    Err(SpecError::new(key, format!("'{name}' is no station; accepted: {}", names.join(", "))))
 }
 
 /// A cost in microseconds, checked.
-pub(crate) fn cost(key: &str, us: f64) -> Result<Duration, SimError> {
+pub(crate) fn cost(key: &str, us: f64) -> Result<Duration, SpecError> {
     match us.is_finite() && us >= 0.0 {
         true => Ok(Duration::from_s_f64(us / 1e6)),
-        false => Err(SimError::new(key, format!("{us}; accepted: a time of at least 0"))),
+        false => Err(SpecError::new(key, format!("{us}; accepted: a time of at least 0"))),
     }
 }

@@ -10,12 +10,11 @@
 //! - Nothing is allocated once as many walks and quanta have been under way as ever will be.
 
 use crate::config::HostSpec;
-use crate::error::SimError;
 use crate::events::Jobs;
 use crate::path::{self, cost, Leg, PathSpec, Paths, Step, Times, HOST_CPU, HOST_PARITY};
 use crate::station::Station;
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
-use raidlab_types::{CounterRng, Duration, Instant, OpError, OpId, Operation, Request, RequestTag, Seed};
+use raidlab_types::{CounterRng, Duration, Instant, OpError, OpId, Operation, Request, RequestTag, Seed, SpecError};
 use slab::Slab;
 
 /// In place of a step: work that is on no path.
@@ -90,9 +89,9 @@ impl Walks {
         leaves: usize,
         seed: Seed,
         clients_work: bool,
-    ) -> Result<Option<Walks>, SimError> {
+    ) -> Result<Option<Walks>, SpecError> {
         if host.cpus == 0 {
-            return Err(SimError::new("host.cpus", "0; accepted: at least 1"));
+            return Err(SpecError::new("host.cpus", "0; accepted: at least 1"));
         }
         let costs = [
             ("request", host.request_us),
@@ -144,15 +143,10 @@ impl Walks {
         self.in_service.next_at()
     }
 
-    /// A leg is to be walked with so many bytes; what follows, if that is at once.
+    /// A leg is to be walked with so many bytes; what follows, if that is at once. `pays`: whether they are the first of
+    /// their transfer, which pay what is paid once.
     #[inline]
-    pub(crate) fn walk(&mut self, now: Instant, leg: Leg, bytes: u64, then: Then) -> Option<Then> {
-        self.walk_on(now, leg, bytes, true, then)
-    }
-
-    /// The same; `pays`: whether it is the first of its transfer, which pays what is paid once.
-    #[inline]
-    pub(crate) fn walk_on(&mut self, now: Instant, leg: Leg, bytes: u64, pays: bool, then: Then) -> Option<Then> {
+    pub(crate) fn walk(&mut self, now: Instant, leg: Leg, bytes: u64, pays: bool, then: Then) -> Option<Then> {
         if leg.is_empty() {
             return Some(then);
         }

@@ -3,7 +3,8 @@
 use raidlab_array::Tree;
 use raidlab_load::trace::{Format, Names, Parser, Record, Records, Replay, TraceError, TraceSpec};
 use raidlab_load::{ArrivalSpec, Limits, LoadSpec};
-use raidlab_sim::{check, run_observed, SimConfig, SimError, SimResult};
+use raidlab_sim::{check, run_observed, SimConfig, SimResult};
+use raidlab_types::SpecError;
 
 mod common;
 
@@ -44,7 +45,7 @@ fn stamps() -> LoadSpec {
     LoadSpec::Open { arrival: ArrivalSpec::Trace { speed: 1.0 }, max_in_flight: None }
 }
 
-fn run(config: &SimConfig, text: &str) -> Result<SimResult, SimError> {
+fn run(config: &SimConfig, text: &str) -> Result<SimResult, SpecError> {
     run_observed(config, Some(replay(r#"{"file": "t.csv"}"#, text)), &mut ())
 }
 

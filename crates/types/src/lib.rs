@@ -9,19 +9,10 @@
 //! - Addresses count *sectors* of the array ([`Lba`]); what a sector is in bytes is a property of the array.
 //! - Randomness is a pure function of a [`Seed`]: request `i` of a stream is the same whatever completes when.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::cast_lossless,
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        clippy::cast_precision_loss,
-        clippy::cast_sign_loss,
-        reason = "numbers of tests are small"
-    )
-)]
+#![cfg_attr(test, allow(clippy::pedantic, reason = "its casts: numbers of tests are small"))]
 
 mod address;
+mod error;
 pub mod gf;
 pub mod number;
 mod operation;
@@ -31,6 +22,7 @@ mod time;
 pub mod unit;
 
 pub use address::{Extent, Lba};
+pub use error::SpecError;
 pub use operation::{LeafId, OpClass, OpError, OpId, OpKind, Operation, Priority};
 pub use request::{Request, RequestError, RequestKind, RequestTag};
 pub use seed::{CounterRng, Seed};

@@ -14,7 +14,7 @@ impl LayoutMap {
     /// other) adds the sectors it begins after: `3+1`.
     fn label(&self, cell: MapCell, several_volumes: bool) -> String {
         let letter = |volume: u32| match several_volumes {
-            true => char::from_u32('A' as u32 + volume % 26).unwrap_or('?').to_string(),
+            true => char::from_u32(u32::from('A') + volume % 26).unwrap_or('?').to_string(),
             false => String::new(),
         };
         match cell {

@@ -1,7 +1,8 @@
 //! The map of the first stripes, as the textbooks draw it: one column a member, one row a chunk.
 
 use super::{Layout, Node, NodeId};
-use crate::level::{Content, Level, Member};
+use crate::level::{for_level, Content, Level, Member, Personality};
+use raidlab_types::number::{u32_from, usize_from};
 
 /// What one chunk-sized cell of a member holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,11 +44,12 @@ pub struct LayoutMap {
 impl Layout {
     /// What the first `rows` cells of each member hold.
     pub fn map(&self, rows: u64) -> LayoutMap {
-        let cell_sectors = self.nodes.iter().filter_map(Node::chunk).min().unwrap_or(1);
-        let mut cells = vec![vec![MapCell::Unused; rows as usize]; self.leaves()];
+        let cell_sectors =
+            self.nodes.iter().filter_map(|node| for_level!(node, level => level.chunk())).min().unwrap_or(1);
+        let mut cells = vec![vec![MapCell::Unused; usize_from(rows)]; self.leaves()];
         for (volume, v) in self.volumes().iter().enumerate() {
             let mut path = Vec::new();
-            self.fill(v.node, &mut path, volume as u32, cell_sectors, &mut cells);
+            self.fill(v.node, &mut path, u32_from(volume), cell_sectors, &mut cells);
         }
         LayoutMap { cell_sectors, cells }
     }
@@ -62,7 +64,7 @@ impl Layout {
     ) {
         let node = self.node(id);
         if let Level::Member(Member { leaf }) = node.level {
-            for (lba, cell) in (0..).step_by(step as usize).zip(&mut cells[leaf as usize]) {
+            for (lba, cell) in (0..).step_by(usize_from(step)).zip(&mut cells[leaf as usize]) {
                 *cell = cell_at(lba, node.capacity, path, volume);
             }
         }
@@ -81,7 +83,7 @@ fn cell_at(lba: u64, capacity: u64, path: &[(&Node, u32)], volume: u32) -> MapCe
     }
     let mut at = lba;
     for &(node, position) in path.iter().rev() {
-        match node.content(position, at) {
+        match for_level!(node, level => level.content(node, position, at)) {
             Content::Data(up) if up < node.capacity => at = up,
             Content::Parity(cell) => return cell,
             Content::Data(_) | Content::Unused => return MapCell::Unused,

@@ -8,9 +8,9 @@ mod map;
 
 pub use map::{LayoutMap, MapCell};
 
-use crate::level::{lcm, Compiled, Level, Member, Surroundings};
+use crate::level::{for_level, lcm, Compiled, Level, Member, Personality, Surroundings};
 use crate::spec::Tree;
-use raidlab_types::LeafId;
+use raidlab_types::{LeafId, SpecError};
 
 /// Index of a node in a [`Layout`].
 pub type NodeId = u32;
@@ -34,7 +34,7 @@ pub(crate) struct Node {
 impl Node {
     /// The child at `position`.
     #[inline]
-    pub fn child(&self, position: u32) -> NodeId {
+    pub(crate) fn child(&self, position: u32) -> NodeId {
         self.children[position as usize]
     }
 }
@@ -68,7 +68,7 @@ pub struct Layout {
 pub enum LayoutError {
     /// The tree itself is malformed.
     #[error(transparent)]
-    Tree(#[from] crate::TreeError),
+    Tree(#[from] SpecError),
     /// As many sizes as leaves are needed.
     #[error("the tree has {leaves} members, {sizes} sizes were given")]
     MemberCount {
@@ -120,8 +120,8 @@ impl Layout {
     }
 
     fn sectors(&self, what: &'static str, bytes: u64) -> Result<u64, LayoutError> {
-        match bytes % self.sector_bytes as u64 {
-            0 => Ok(bytes / self.sector_bytes as u64),
+        match bytes % u64::from(self.sector_bytes) {
+            0 => Ok(bytes / u64::from(self.sector_bytes)),
             _ => Err(LayoutError::NotSectors { what, bytes, sector_bytes: self.sector_bytes }),
         }
     }
@@ -148,7 +148,8 @@ impl Layout {
         let below: Vec<&Node> = children.iter().map(|&c| self.node(c)).collect();
         let capacities: Vec<u64> = below.iter().map(|child| child.capacity).collect();
         let alignment = below.iter().map(|child| child.alignment).fold(1, lcm);
-        let stripe_locks_below = below.iter().any(|child| child.stripe_locks_below || child.locks_stripes());
+        let stripe_locks_below =
+            below.iter().any(|child| child.stripe_locks_below || for_level!(child, level => level.locks_stripes()));
         let around = Surroundings { capacities: &capacities, alignment, chunk, outer_chunk };
         if chunk > around.smallest() {
             return Err(LayoutError::TooSmall { node: id, sectors: around.smallest(), chunk });

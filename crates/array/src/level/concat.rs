@@ -2,6 +2,7 @@
 
 use super::{Compiled, Content, Level, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
+use crate::plan::place;
 use raidlab_types::{Extent, Lba};
 
 /// Children one after another.
@@ -24,7 +25,7 @@ pub(super) fn compile(around: &Surroundings<'_>) -> Compiled {
 impl Personality for Concat {
     fn parts(&self, _: &Node, extent: Extent) -> impl Iterator<Item = (u32, Extent)> {
         let first = self.starts.partition_point(|&start| start <= extent.lba).saturating_sub(1);
-        (first as u32..)
+        (place(first)..)
             .zip(self.starts[first..].windows(2))
             .map_while(move |(position, child)| {
                 let (begin, end) = (extent.lba.max(child[0]), extent.end().min(child[1]));

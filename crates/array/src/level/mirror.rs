@@ -3,7 +3,7 @@
 use super::{Compiled, Content, Level, Member, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
-use crate::plan::{PlanResult, Planner, Transfer};
+use crate::plan::{place, PlanResult, Planner, Transfer};
 use crate::policy::{MemberView, MirrorRead};
 use raidlab_types::{Extent, RequestError};
 
@@ -87,7 +87,7 @@ struct Ranking {
 fn choose_copy(planner: &mut Planner<'_>, node: &Node, extent: Extent) -> Result<u32, RequestError> {
     let clean = planner.bad.is_empty() && !planner.views.is_degraded(node.id);
     let usable = |p: &Planner<'_>, i: u32| clean || p.is_readable(node.child(i), extent);
-    let n = node.children.len() as u32;
+    let n = place(node.children.len());
     let Some(first) = (0..n).find(|&i| usable(planner, i)) else {
         return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });
     };
@@ -111,7 +111,7 @@ fn choose_copy(planner: &mut Planner<'_>, node: &Node, extent: Extent) -> Result
 
 /// The next copy in turn that is usable.
 fn in_turn(planner: &mut Planner<'_>, node: &Node, usable: impl Fn(&Planner<'_>, u32) -> bool) -> Option<u32> {
-    let n = node.children.len() as u32;
+    let n = place(node.children.len());
     let turn = planner.next_turn(node.id) % n;
     (turn..n).chain(0..turn).find(|&i| usable(planner, i))
 }
@@ -125,7 +125,7 @@ fn rank(
     usable: impl Fn(&Planner<'_>, u32) -> bool,
 ) -> Ranking {
     let mut r = Ranking { shortest: (u32::MAX, first), longest: 0, nearest: ((u64::MAX, u32::MAX), first) };
-    for i in (first..node.children.len() as u32).filter(|&i| usable(planner, i)) {
+    for i in (first..place(node.children.len())).filter(|&i| usable(planner, i)) {
         let (view, lba) = first_member(planner, node.child(i), extent.lba);
         let (queue, distance) = (view.in_flight, view.end_lba.abs_diff(lba));
         r.longest = r.longest.max(queue);

@@ -2,7 +2,7 @@
 //! children, how it is read and written while members are missing or sectors unreadable, and what it locks.
 //!
 //! Invariant: a level knows addresses and the state of members; no bytes, no time. This file is the only place where
-//! levels are told apart; whoever walks a tree asks the [`Node`].
+//! levels are told apart; whoever walks a tree asks by [`for_level`].
 
 mod concat;
 mod independent;
@@ -16,8 +16,9 @@ pub(crate) use parity::StripeWork;
 
 use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
-use crate::plan::{PlanResult, Planner, Transfer};
+use crate::plan::{place, PlanResult, Planner, Transfer};
 use crate::spec::Tree;
+use raidlab_types::number::usize_from;
 use raidlab_types::Extent;
 
 /// What a level knows. A level without redundancy says where its sectors lie; the rest follows from that.
@@ -85,19 +86,20 @@ pub(crate) enum Level {
     Parity(parity::ParityLayout),
 }
 
-/// Does the same with whichever level it is, without a table of functions.
+/// Asks whichever level a node has (see [`Personality`]), without a table of functions.
 macro_rules! for_level {
     ($node:expr, $level:ident => $work:expr) => {
         match &$node.level {
-            Level::Member($level) => $work,
-            Level::Independent($level) => $work,
-            Level::Concat($level) => $work,
-            Level::Stripe($level) => $work,
-            Level::Mirror($level) => $work,
-            Level::Parity($level) => $work,
+            $crate::level::Level::Member($level) => $work,
+            $crate::level::Level::Independent($level) => $work,
+            $crate::level::Level::Concat($level) => $work,
+            $crate::level::Level::Stripe($level) => $work,
+            $crate::level::Level::Mirror($level) => $work,
+            $crate::level::Level::Parity($level) => $work,
         }
     };
 }
+pub(crate) use for_level;
 
 /// The children of a node that is compiled, and what stands around it.
 pub(crate) struct Surroundings<'a> {
@@ -112,12 +114,12 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.capacities.len() as u64
     }
 
     /// Sectors of the smallest child, to which the others are cut.
-    pub fn smallest(&self) -> u64 {
+    pub(crate) fn smallest(&self) -> u64 {
         self.capacities.iter().copied().min().unwrap_or(0)
     }
 
@@ -151,7 +153,7 @@ impl Level {
     }
 }
 
-/// What is asked of a node's level; see [`Personality`].
+/// What planning asks so often that it is faster through a function.
 impl Node {
     #[inline]
     pub(crate) fn read(&self, planner: &mut Planner<'_>, transfers: &[Transfer]) -> PlanResult {
@@ -171,26 +173,6 @@ impl Node {
     pub(crate) fn locate(&self, lba: u64) -> Option<(NodeId, u64)> {
         let part = for_level!(self, level => level.parts(self, Extent::new(lba, 1)).next());
         part.map(|(position, part)| (self.child(position), part.lba))
-    }
-
-    pub(crate) fn content(&self, position: u32, lba: u64) -> Content {
-        for_level!(self, level => level.content(self, position, lba))
-    }
-
-    pub(crate) fn for_each_share(&self, extent: Extent, visit: impl FnMut(NodeId, Extent)) {
-        for_level!(self, level => level.for_each_share(self, extent, visit))
-    }
-
-    pub(crate) fn chunk(&self) -> Option<u64> {
-        for_level!(self, level => level.chunk())
-    }
-
-    pub(crate) fn lock(&self, extent: Extent, mode: LockMode<'_>, covered: bool, out: &mut Vec<LockRange>) -> bool {
-        for_level!(self, level => level.lock(self, extent, mode, covered, out))
-    }
-
-    pub(crate) fn locks_stripes(&self) -> bool {
-        for_level!(self, level => level.locks_stripes())
     }
 }
 
@@ -225,7 +207,8 @@ fn chunks(chunk: u64, columns: u64, extent: Extent) -> impl Iterator<Item = Chun
             return None;
         }
         let sectors = (chunk - within).min(extent.end() - lba);
-        let part = ChunkPart { row, column: column as u32, within, child_lba: row * chunk + within, sectors };
+        let part =
+            ChunkPart { row, column: place(usize_from(column)), within, child_lba: row * chunk + within, sectors };
         (lba, within, column) = (lba + sectors, 0, column + 1);
         if column == columns {
             (row, column) = (row + 1, 0);

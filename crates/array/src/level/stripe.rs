@@ -2,6 +2,7 @@
 
 use super::{chunks, Compiled, Content, Level, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
+use raidlab_types::number::usize_from;
 use raidlab_types::Extent;
 
 /// RAID 0.
@@ -34,7 +35,7 @@ impl Personality for Stripe {
             let lo = begin / children * chunk + if begin == first { extent.lba % chunk } else { 0 };
             let tail = if end == last { (extent.end() - 1) % chunk + 1 } else { chunk };
             let hi = end / children * chunk + tail;
-            visit(node.children[(begin % children) as usize], Extent::new(lo, hi - lo));
+            visit(node.children[usize_from(begin % children)], Extent::new(lo, hi - lo));
         }
     }
 

@@ -8,10 +8,11 @@
 //! entries over all its keys; the table allocates only while it grows, and grows with the most locks there ever were.
 
 use crate::layout::{Layout, NodeId};
-use crate::plan::MemberViews;
+use crate::level::{for_level, Personality};
+use crate::plan::{place, MemberViews, NONE};
+use raidlab_types::number::usize_from;
 use raidlab_types::Extent;
 
-const NONE: u32 = u32::MAX;
 const FIRST_BUCKETS: usize = 1024;
 
 /// One range to lock.
@@ -34,7 +35,7 @@ impl LockRange {
     }
 
     fn hash(&self) -> u64 {
-        self.stripe.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (self.node as u64).wrapping_mul(0xD1B5_4A32_D192_ED03)
+        self.stripe.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(self.node).wrapping_mul(0xD1B5_4A32_D192_ED03)
     }
 }
 
@@ -55,17 +56,17 @@ pub(crate) struct LockTable {
 }
 
 impl LockTable {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         LockTable { heads: vec![NONE; FIRST_BUCKETS], entries: Vec::new(), free: NONE }
     }
 
     /// Whether nothing is locked or waited for.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.heads.iter().all(|&head| head == NONE)
     }
 
     /// Queues for `ranges`; returns the chain of entries and how many older ones stand in the way.
-    pub fn acquire(&mut self, owner: u32, ranges: &[LockRange]) -> (u32, u32) {
+    pub(super) fn acquire(&mut self, owner: u32, ranges: &[LockRange]) -> (u32, u32) {
         let (mut chain, mut blockers) = (NONE, 0);
         for range in ranges {
             let entry = Entry { range: *range, owner, next_in_bucket: NONE, next_of_owner: chain };
@@ -75,7 +76,7 @@ impl LockTable {
             while at != NONE {
                 let other = &self.entries[at as usize];
                 // Two ranges of one window never stand in each other's way.
-                blockers += (other.owner != owner && other.range.conflicts(range)) as u32;
+                blockers += u32::from(other.owner != owner && other.range.conflicts(range));
                 (last, at) = (at, other.next_in_bucket);
             }
             match last {
@@ -87,7 +88,7 @@ impl LockTable {
     }
 
     /// Drops a chain; calls `freed` with the owner of every entry that one of these stood in the way of.
-    pub fn release(&mut self, chain: u32, mut freed: impl FnMut(u32)) {
+    pub(super) fn release(&mut self, chain: u32, mut freed: impl FnMut(u32)) {
         let mut at = chain;
         while at != NONE {
             let Entry { range, owner, next_in_bucket, next_of_owner } = self.entries[at as usize];
@@ -117,7 +118,7 @@ impl LockTable {
 
     fn bucket(&self, range: &LockRange) -> usize {
         // The upper half of the product is the well mixed one.
-        (range.hash() >> 32) as usize & (self.heads.len() - 1)
+        usize_from(range.hash() >> 32) & (self.heads.len() - 1)
     }
 
     /// Doubles the buckets. Entries of one key stay in order, since all of them move from one bucket to one other.
@@ -144,7 +145,7 @@ impl LockTable {
                 self.grow();
             }
             self.entries.push(entry);
-            return self.entries.len() as u32 - 1;
+            return place(self.entries.len() - 1);
         }
         let at = self.free;
         self.free = self.entries[at as usize].next_in_bucket;
@@ -166,7 +167,7 @@ pub(crate) enum LockMode<'a> {
 }
 
 impl LockMode<'_> {
-    pub fn is_shared(self) -> bool {
+    pub(crate) fn is_shared(self) -> bool {
         !matches!(self, LockMode::Exclusive)
     }
 }
@@ -182,12 +183,13 @@ pub(crate) fn collect(
     out: &mut Vec<LockRange>,
 ) {
     let node = layout.node(node);
-    let covered = node.lock(extent, mode, covered, out);
+    let covered = for_level!(node, level => level.lock(node, extent, mode, covered, out));
     let only_stripes = covered || matches!(mode, LockMode::SharedIfDegraded(_));
     if only_stripes && !node.stripe_locks_below {
         return;
     }
-    node.for_each_share(extent, |child, part| collect(layout, child, part, mode, covered, out));
+    let visit = |child, part| collect(layout, child, part, mode, covered, out);
+    for_level!(node, level => level.for_each_share(node, extent, visit));
 }
 
 #[cfg(test)]

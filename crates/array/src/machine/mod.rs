@@ -13,15 +13,14 @@ mod run;
 pub(crate) use locks::{LockMode, LockRange};
 
 use crate::layout::{Layout, NodeId};
-use crate::plan::{BadExtent, Body, MemberViews, Plan, Scratch};
+use crate::plan::{place, BadExtent, Body, ComputeKind, MemberViews, NodeView, Piece, Plan, Scratch, Segment, NONE};
 use crate::policy::{MemberState, MemberView, Policy};
 use locks::LockTable;
+use raidlab_types::number::u32_from;
 use raidlab_types::{
     Extent, Instant, LeafId, OpClass, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, RequestTag,
 };
 use std::collections::VecDeque;
-
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// A window of a request while it runs; its number names its scratch memory.
 pub type WindowId = u32;
@@ -50,9 +49,9 @@ pub struct ComputeWork<'a> {
     /// The plan it belongs to, for [`Plan::inputs`].
     pub plan: &'a Plan,
     /// What it is for.
-    pub kind: crate::ComputeKind,
+    pub kind: ComputeKind,
     /// What to compute.
-    pub segments: &'a [crate::plan::Segment],
+    pub segments: &'a [Segment],
 }
 
 /// An outcome that the array reports to its driver.
@@ -83,12 +82,11 @@ struct RequestState {
     end_lba: u64,
     windows: u32,
     error: Option<RequestError>,
-    next_free: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// In the free list.
+    /// Belongs to no request.
     Idle,
     /// Queued for locks.
     Waiting,
@@ -124,7 +122,6 @@ struct Window {
     /// Writes that wait only for the last read.
     held: Vec<u32>,
     bad: Vec<BadExtent>,
-    next_free: u32,
 }
 
 /// The array.
@@ -137,9 +134,11 @@ pub struct Array {
     locks: LockTable,
     lock_list: Vec<LockRange>,
     requests: Vec<RequestState>,
-    free_request: u32,
+    /// Those that have ended, the last at the end.
+    free_requests: Vec<u32>,
     windows: Vec<Window>,
-    free_window: u32,
+    /// Those that are idle, the last to become so at the end.
+    free_windows: Vec<u32>,
     ready: VecDeque<(u32, u32)>,
     runnable: VecDeque<u32>,
     events: VecDeque<Event>,
@@ -158,7 +157,7 @@ impl Array {
     /// An idle array with all members online.
     pub fn new(layout: Layout, policy: Policy) -> Array {
         let widest = (0..layout.volumes().len()).map(|v| layout.full_stripe_sectors(v)).max().unwrap_or(1);
-        let target = (policy.window_bytes / layout.sector_bytes() as u64).max(1);
+        let target = (policy.window_bytes / u64::from(layout.sector_bytes())).max(1);
         // A window is at least a stripe, and short enough for 32-bit offsets within plans.
         let window_sectors = (target / widest).max(1).saturating_mul(widest).min(1 << 28);
         Array {
@@ -173,9 +172,9 @@ impl Array {
             locks: LockTable::new(),
             lock_list: Vec::new(),
             requests: Vec::new(),
-            free_request: NONE,
+            free_requests: Vec::new(),
             windows: Vec::new(),
-            free_window: NONE,
+            free_windows: Vec::new(),
             ready: VecDeque::new(),
             runnable: VecDeque::new(),
             events: VecDeque::new(),
@@ -221,18 +220,12 @@ impl Array {
         };
         let request = Request { extent: Extent::new(lba, sectors), ..request };
         let (next_lba, end_lba) = (lba, lba + sectors);
-        let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None, next_free: NONE };
-        let id = match self.free_request {
-            NONE => {
-                self.requests.push(state);
-                self.requests.len() as u32 - 1
-            }
-            id => {
-                self.free_request = self.requests[id as usize].next_free;
-                self.requests[id as usize] = state;
-                id
-            }
-        };
+        let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None };
+        let id = self.free_requests.pop().unwrap_or(place(self.requests.len()));
+        match self.requests.get_mut(id as usize) {
+            Some(free) => *free = state,
+            None => self.requests.push(state),
+        }
         self.start_windows(id);
         self.run_unblocked();
     }
@@ -268,11 +261,11 @@ impl Array {
     }
 
     /// Memory that the device operation `id` moves to or from, in order.
-    pub fn pieces(&self, id: OpId) -> &[crate::Piece] {
+    pub fn pieces(&self, id: OpId) -> &[Piece] {
         let (window, node) = split(id);
         match self.windows[window as usize].plan.node(node as usize) {
-            crate::plan::NodeView::Device(device) => device.pieces,
-            crate::plan::NodeView::Compute(..) => &[],
+            NodeView::Device(device) => device.pieces,
+            NodeView::Compute(..) => &[],
         }
     }
 
@@ -281,8 +274,8 @@ impl Array {
     pub fn moves(&self, id: OpId) -> Option<(OpKind, u64)> {
         let (window, node) = split(id);
         match self.windows[window as usize].plan.node(node as usize) {
-            crate::plan::NodeView::Device(device) => Some((device.kind, device.extent.sectors)),
-            crate::plan::NodeView::Compute(..) => None,
+            NodeView::Device(device) => Some((device.kind, device.extent.sectors)),
+            NodeView::Compute(..) => None,
         }
     }
 
@@ -291,8 +284,8 @@ impl Array {
         let (window, node) = split(id);
         let plan = &self.windows[window as usize].plan;
         match plan.node(node as usize) {
-            crate::plan::NodeView::Compute(kind, segments) => Some(ComputeWork { plan, kind, segments }),
-            crate::plan::NodeView::Device(_) => None,
+            NodeView::Compute(kind, segments) => Some(ComputeWork { plan, kind, segments }),
+            NodeView::Device(_) => None,
         }
     }
 
@@ -307,7 +300,7 @@ impl Array {
         let Request { volume, extent, kind, .. } = *request;
         let found = self.layout.volumes().get(volume as usize);
         let capacity_sectors = found.map_or(0, |v| v.capacity_sectors);
-        let inside = (1..=u32::MAX as u64).contains(&extent.sectors)
+        let inside = (1..=u64::from(u32::MAX)).contains(&extent.sectors)
             && extent.lba.checked_add(extent.sectors).is_some_and(|end| end <= capacity_sectors);
         match found {
             Some(v) if inside || kind == RequestKind::Flush => Ok(v.node),
@@ -326,14 +319,8 @@ impl Array {
             (self.locks.is_empty(), "locks"),
             (self.views.leaves.iter().all(|v| v.in_flight == 0), "operations counted in flight"),
             (self.windows.iter().all(|p| p.phase == Phase::Idle), "windows"),
-            (
-                chain(self.free_window, |i| self.windows[i].next_free) == self.windows.len(),
-                "windows not in the free list",
-            ),
-            (
-                chain(self.free_request, |i| self.requests[i].next_free) == self.requests.len(),
-                "requests not in the free list",
-            ),
+            (self.free_windows.len() == self.windows.len(), "windows that are not listed as free"),
+            (self.free_requests.len() == self.requests.len(), "requests that are not listed as free"),
         ];
         idle.iter().find(|(fine, _)| !fine).map_or(Ok(()), |(_, what)| Err(what))
     }
@@ -356,23 +343,17 @@ impl Array {
             }),
             Body::Compute { segments, .. } => {
                 let (read, written) = window.plan.compute_sectors(window.plan.segments_of(segments));
-                let sector = self.layout.sector_bytes() as u64;
+                let sector = u64::from(self.layout.sector_bytes());
                 ArrayOp::Compute { id, tag, read_bytes: read * sector, write_bytes: written * sector }
             }
         }
     }
 }
 
-/// Length of a free list.
-fn chain(first: u32, next: impl Fn(usize) -> u32) -> usize {
-    let some = |i: u32| (i != NONE).then_some(i);
-    std::iter::successors(some(first), |&i| some(next(i as usize))).count()
-}
-
 fn join(window: u32, node: u32) -> OpId {
-    OpId((window as u64) << 32 | node as u64)
+    OpId(u64::from(window) << 32 | u64::from(node))
 }
 
 fn split(id: OpId) -> (u32, u32) {
-    ((id.0 >> 32) as u32, id.0 as u32)
+    (u32_from(id.0 >> 32), u32_from(id.0 & u64::from(u32::MAX)))
 }

@@ -10,9 +10,9 @@
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::collect;
-use super::{Array, Event, LockMode, Phase, RequestState, Window, NONE};
+use super::{Array, Event, LockMode, Phase, RequestState, Window};
 use crate::layout::Layout;
-use crate::plan::{narrow, BadExtent, Body, MemberViews, Plan, Planner};
+use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
 use crate::policy::MemberState;
 use raidlab_types::{Extent, LeafId, OpError, OpKind, RequestError, RequestKind};
 use std::collections::VecDeque;
@@ -42,34 +42,27 @@ impl Array {
     }
 
     fn new_window(&mut self, request: u32, extent: Extent) -> u32 {
-        let id = match self.free_window {
-            NONE => {
-                self.windows.push(Window {
-                    phase: Phase::Idle,
-                    request,
-                    extent,
-                    plan: Plan::default(),
-                    locks: NONE,
-                    blockers: 0,
-                    epoch: 0,
-                    locked_all: false,
-                    second_looks: 0,
-                    writes_seen: 0,
-                    run_sectors: 0,
-                    outstanding: 0,
-                    remaining: 0,
-                    reads_left: 0,
-                    held: Vec::new(),
-                    bad: Vec::new(),
-                    next_free: NONE,
-                });
-                self.windows.len() as u32 - 1
-            }
-            id => {
-                self.free_window = self.windows[id as usize].next_free;
-                id
-            }
-        };
+        let id = self.free_windows.pop().unwrap_or_else(|| {
+            self.windows.push(Window {
+                phase: Phase::Idle,
+                request,
+                extent,
+                plan: Plan::default(),
+                locks: NONE,
+                blockers: 0,
+                epoch: 0,
+                locked_all: false,
+                second_looks: 0,
+                writes_seen: 0,
+                run_sectors: 0,
+                outstanding: 0,
+                remaining: 0,
+                reads_left: 0,
+                held: Vec::new(),
+                bad: Vec::new(),
+            });
+            place(self.windows.len() - 1)
+        });
         let window = &mut self.windows[id as usize];
         (window.request, window.extent, window.locks, window.blockers) = (request, extent, NONE, 0);
         (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
@@ -148,11 +141,11 @@ impl Array {
         let window = &mut self.windows[id as usize];
         let widest = window.bad.iter().map(|b| b.extent.sectors).max().unwrap_or(0);
         let shorter = match window.run_sectors {
-            0 if widest > self.block_sectors as u64 => self.block_sectors,
+            0 if widest > u64::from(self.block_sectors) => self.block_sectors,
             1 => return false,
             _ => 1,
         };
-        let closer = widest > shorter as u64;
+        let closer = widest > u64::from(shorter);
         if closer {
             window.bad.clear();
             window.run_sectors = shorter;
@@ -199,7 +192,7 @@ impl Array {
             window.writes_seen = self.writes_done;
         }
         window.phase = Phase::Running;
-        window.remaining = window.plan.len() as u32;
+        window.remaining = place(window.plan.len());
         window.reads_left = window.plan.reads();
         window.outstanding = 0;
         window.held.clear();
@@ -240,7 +233,7 @@ impl Array {
         window.outstanding -= 1;
         if let Body::Device { leaf, kind, extent, .. } = window.plan.nodes[node as usize].body {
             self.views.leaves[leaf as usize].in_flight -= 1;
-            self.writes_done = self.writes_done.wrapping_add((kind == OpKind::Write) as u32);
+            self.writes_done = self.writes_done.wrapping_add(u32::from(kind == OpKind::Write));
             if let Err(error) = result {
                 self.note_failure(id, leaf, kind, extent, error);
             }
@@ -330,8 +323,8 @@ impl Array {
         self.unlock(id);
         let window = &mut self.windows[id as usize];
         let request = window.request;
-        (window.phase, window.next_free) = (Phase::Idle, self.free_window);
-        self.free_window = id;
+        window.phase = Phase::Idle;
+        self.free_windows.push(id);
         let r = &mut self.requests[request as usize];
         let node = r.node;
         // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and
@@ -345,14 +338,9 @@ impl Array {
         if r.error.is_none() && r.next_lba < r.end_lba {
             self.start_windows(request);
         } else if r.windows == 0 {
-            let (tag, result) = (r.request.tag, r.error);
-            let result = match result {
-                None => Ok(()),
-                Some(error) => Err(error),
-            };
-            r.next_free = self.free_request;
-            self.free_request = request;
-            self.events.push_back(Event::RequestDone { tag, result });
+            let result = r.error.map_or(Ok(()), Err);
+            self.events.push_back(Event::RequestDone { tag: r.request.tag, result });
+            self.free_requests.push(request);
         }
     }
 }

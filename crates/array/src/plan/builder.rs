@@ -7,10 +7,11 @@
 //! Invariant: working memory is lent for as long as a closure runs ([`Planner::with_transfers`]), so that a level has its
 //! own, however levels nest, and gives it back whatever goes wrong.
 
-use super::{Body, ComputeKind, Input, MemberViews, Piece, Plan, Segment, Space, NONE};
+use super::{place, Body, ComputeKind, Input, MemberViews, Piece, Plan, Segment, Space, NONE};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member, Personality, StripeWork};
 use crate::policy::Policy;
+use raidlab_types::number::usize_from;
 use raidlab_types::{Extent, LeafId, OpKind, RequestError};
 
 /// A run of a node's sectors and the memory it moves to or from.
@@ -28,12 +29,12 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     #[inline]
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.lba + u64::from(self.sectors)
     }
 
     #[inline]
-    pub fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> Extent {
         Extent::new(self.lba, u64::from(self.sectors))
     }
 
@@ -44,7 +45,7 @@ impl Transfer {
 
     /// The part of it that begins `skip` sectors in and is `part` of child `child`.
     #[inline]
-    pub fn part(&self, skip: u64, child: u32, part: Extent) -> Transfer {
+    pub(crate) fn part(&self, skip: u64, child: u32, part: Extent) -> Transfer {
         let offset = if self.space == Space::Discard { 0 } else { self.offset + narrow(skip) };
         Transfer { child, lba: part.lba, sectors: narrow(part.sectors), offset, ..*self }
     }
@@ -137,7 +138,7 @@ impl Planner<'_> {
             return self.plan_node(node, &[whole], write);
         }
         self.with_transfers(|planner, transfers| {
-            let starts = (0..extent.sectors).step_by(run as usize);
+            let starts = (0..extent.sectors).step_by(usize_from(run));
             transfers.extend(
                 starts.map(|done| whole.part(done, 0, Extent::new(extent.lba + done, run.min(extent.sectors - done)))),
             );
@@ -270,10 +271,10 @@ impl Planner<'_> {
     /// Adds the operation on `extent` that moves `run`, paired with the read of the very same sectors that it follows.
     #[inline]
     fn operation_of(&mut self, leaf: LeafId, kind: OpKind, extent: Extent, run: &[Transfer]) -> u32 {
-        let first_piece = self.plan.pieces.len() as u32;
+        let first_piece = place(self.plan.pieces.len());
         self.plan.pieces.push(run[0].piece());
         run[1..].iter().for_each(|transfer| self.plan.push_piece(transfer.piece()));
-        let pieces = first_piece..self.plan.pieces.len() as u32;
+        let pieces = first_piece..place(self.plan.pieces.len());
         let pair = self.count_operation(leaf, kind, extent);
         self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair })
     }
@@ -288,7 +289,7 @@ impl Planner<'_> {
         piece: Piece,
         pair: u32,
     ) -> u32 {
-        let pieces = self.plan.pieces.len() as u32;
+        let pieces = place(self.plan.pieces.len());
         self.plan.pieces.push(piece);
         match kind {
             OpKind::Read => self.plan.reads += 1,
@@ -321,7 +322,7 @@ impl Planner<'_> {
     /// Counts the operation, which will be the next node, and finds the read that a write of the very same sectors follows.
     #[inline]
     fn count_operation(&mut self, leaf: LeafId, kind: OpKind, extent: Extent) -> u32 {
-        let id = self.plan.nodes.len() as u32;
+        let id = place(self.plan.nodes.len());
         if kind == OpKind::Read {
             self.plan.reads += 1;
             self.scratch.read_nodes.push(id);
@@ -357,7 +358,7 @@ impl Planner<'_> {
 
     /// Adds a computation without segments; [`Planner::segment`] adds those, all before the next computation.
     pub(crate) fn compute(&mut self, kind: ComputeKind) -> u32 {
-        let at = self.plan.segments.len() as u32;
+        let at = place(self.plan.segments.len());
         self.plan.add_node(Body::Compute { kind, segments: at..at })
     }
 
@@ -370,10 +371,10 @@ impl Planner<'_> {
     /// Adds a segment to the newest computation, from the inputs added since the last segment.
     pub(crate) fn segment(&mut self, compute: u32, sectors: u64, outputs: [Option<(Space, u32)>; 2]) {
         let first = self.plan.segments.last().map_or(0, |s| s.inputs.end);
-        let inputs = first..self.plan.inputs.len() as u32;
+        let inputs = first..place(self.plan.inputs.len());
         self.plan.segments.push(Segment { sectors: narrow(sectors), outputs, inputs });
         if let Body::Compute { segments, .. } = &mut self.plan.nodes[compute as usize].body {
-            segments.end = self.plan.segments.len() as u32;
+            segments.end = place(self.plan.segments.len());
             debug_assert!(segments.start <= segments.end);
         }
     }

@@ -22,6 +22,15 @@ use std::ops::Range;
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// A place in a list of a plan, a level or the machine, as what is kept of it: each list has an entry or two a child, a
+/// sector of a window or a request, so none comes near 2^32, and to ask each time would make planning a tenth slower.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "see above")]
+pub(crate) fn place(place: usize) -> u32 {
+    debug_assert!(u32::try_from(place).is_ok(), "{place} entries");
+    place as u32
+}
+
 /// Which memory a piece lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Space {
@@ -209,7 +218,7 @@ impl Plan {
         segments.iter().fold((0, 0), |(read, written), s| {
             let outputs = s.outputs.iter().flatten().count() as u64;
             let inputs = s.inputs.len() as u64;
-            (read + inputs * s.sectors as u64, written + outputs * s.sectors as u64)
+            (read + inputs * u64::from(s.sectors), written + outputs * u64::from(s.sectors))
         })
     }
 
@@ -220,13 +229,13 @@ impl Plan {
     #[inline]
     fn add_node(&mut self, body: Body) -> u32 {
         self.nodes.push(PlanNode { body, pending: 0, first_edge: NONE });
-        self.nodes.len() as u32 - 1
+        place(self.nodes.len()) - 1
     }
 
     #[inline]
     fn add_edge(&mut self, from: u32, to: u32) {
         let next = self.nodes[from as usize].first_edge;
-        self.nodes[from as usize].first_edge = self.edges.len() as u32;
+        self.nodes[from as usize].first_edge = place(self.edges.len());
         self.edges.push(Edge { to, next });
         self.nodes[to as usize].pending += 1;
     }

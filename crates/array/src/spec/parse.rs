@@ -1,7 +1,8 @@
 //! Reads a tree from text; the grammar is in the parent module.
 
 use super::names::NAMES;
-use super::{Parameters, Rotation, Tree, TreeError, LEVELS};
+use super::{Parameters, Rotation, Tree, LEVELS};
+use raidlab_types::SpecError;
 
 /// Chunk where the text names none; md's default is 512 KiB, 64 KiB keeps small examples readable.
 const DEFAULT_CHUNK_BYTES: u64 = 64 * 1024;
@@ -54,14 +55,14 @@ impl Default for Args<'_> {
 
 impl Tree {
     /// Reads a tree from text such as `raid5(5, chunk=64KiB)` and validates its shape.
-    pub fn parse(text: &str) -> Result<Tree, TreeError> {
+    pub fn parse(text: &str) -> Result<Tree, SpecError> {
         let mut parser = Parser { text, at: 0, depth: 0 };
         let tree = parser.tree()?;
         parser.blanks();
         if parser.at != text.len() {
             return Err(parser.error(format!("'{}' follows a complete tree", &text[parser.at..])));
         }
-        tree.validate().map_err(|e| TreeError { message: e.message, ..parser.error(String::new()) })?;
+        tree.validate().map_err(|e| SpecError { message: e.message, ..parser.error(String::new()) })?;
         Ok(tree)
     }
 }
@@ -86,8 +87,8 @@ fn parse_size(text: &str) -> Option<u64> {
 }
 
 impl<'a> Parser<'a> {
-    fn error(&self, message: String) -> TreeError {
-        TreeError { place: format!("'{}'", shown(self.text, LONGEST_SHOWN)), message: shown(&message, LONGEST_MESSAGE) }
+    fn error(&self, message: String) -> SpecError {
+        SpecError::new(format!("'{}'", shown(self.text, LONGEST_SHOWN)), shown(&message, LONGEST_MESSAGE))
     }
 
     fn blanks(&mut self) {
@@ -110,7 +111,7 @@ impl<'a> Parser<'a> {
         &rest[..end]
     }
 
-    fn tree(&mut self) -> Result<Tree, TreeError> {
+    fn tree(&mut self) -> Result<Tree, SpecError> {
         let name = self.word();
         if name.is_empty() {
             return Err(self.error(format!(
@@ -138,7 +139,7 @@ impl<'a> Parser<'a> {
         self.build(name, args)
     }
 
-    fn short_form(&mut self, args: &mut Args<'a>) -> Result<(), TreeError> {
+    fn short_form(&mut self, args: &mut Args<'a>) -> Result<(), SpecError> {
         let count = self.word();
         args.parameters.children = self.count(count)?;
         if self.eat(':') {
@@ -149,7 +150,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn count(&self, word: &str) -> Result<Vec<Tree>, TreeError> {
+    fn count(&self, word: &str) -> Result<Vec<Tree>, SpecError> {
         match word.parse::<usize>() {
             Ok(n) if (1..=MOST_CHILDREN).contains(&n) => Ok(vec![Tree::member(); n]),
             _ if word.is_empty() => Err(self.error(format!(
@@ -160,12 +161,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn size(&self, key: &str, word: &str) -> Result<u64, TreeError> {
+    fn size(&self, key: &str, word: &str) -> Result<u64, SpecError> {
         parse_size(word)
             .ok_or_else(|| self.error(format!("{key} = '{word}'; accepted: a size such as 64KiB, 1MiB or 512")))
     }
 
-    fn arg(&mut self, args: &mut Args<'a>) -> Result<(), TreeError> {
+    fn arg(&mut self, args: &mut Args<'a>) -> Result<(), SpecError> {
         self.blanks();
         let start = self.at;
         let word = self.word();
@@ -195,7 +196,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Refuses `n` more children like this one where the level would have too many members.
-    fn check_members(&self, args: &Args<'a>, n: usize, child: &Tree) -> Result<(), TreeError> {
+    fn check_members(&self, args: &Args<'a>, n: usize, child: &Tree) -> Result<(), SpecError> {
         let members = args.parameters.children.iter().map(Tree::leaves).sum::<usize>() + n * child.leaves();
         if members <= MOST_MEMBERS {
             return Ok(());
@@ -204,7 +205,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes note of a key, which must be its first.
-    fn once(&self, args: &mut Args<'a>, key: &'a str) -> Result<(), TreeError> {
+    fn once(&self, args: &mut Args<'a>, key: &'a str) -> Result<(), SpecError> {
         let twice = args.given.contains(&key) || (key == "members" && !args.parameters.children.is_empty());
         args.given.push(key);
         match twice {
@@ -213,7 +214,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn keyword(&self, args: &mut Args<'a>, key: &'a str, value: &str) -> Result<(), TreeError> {
+    fn keyword(&self, args: &mut Args<'a>, key: &'a str, value: &str) -> Result<(), SpecError> {
         self.once(args, key)?;
         let number =
             || value.parse::<usize>().map_err(|_| self.error(format!("{key} = '{value}'; accepted: a whole number")));
@@ -239,7 +240,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn build(&self, name: &str, args: Args<'a>) -> Result<Tree, TreeError> {
+    fn build(&self, name: &str, args: Args<'a>) -> Result<Tree, SpecError> {
         let children = &args.parameters.children;
         let Some(word) = LEVELS.iter().chain(&NAMES).find(|word| word.name == name) else {
             return Err(self.error(format!("unknown level '{name}'; accepted: {}", accepted_names())));
@@ -273,7 +274,7 @@ mod tests {
             [format!("raid5({digits})"), "\n".repeat(50), format!("raid5(5, {digits}=1)"), format!("raid6:3,{digits}")]
         {
             let error = Tree::parse(&text).unwrap_err();
-            assert!(error.place.len() < 200 && error.message.len() < 1100, "{error}");
+            assert!(error.key.len() < 200 && error.message.len() < 1100, "{error}");
             assert!(!error.to_string().contains('\n'), "{error}");
         }
     }

@@ -3,90 +3,69 @@
 //! Reference: G. Ganger, B. Worthington, Y. Patt, *The DiskSim simulation environment, version 4.0: reference manual*
 //! (Carnegie Mellon University, 2008); each key names the mechanism that DiskSim gives a parameter.
 
+use raidlab_types::number::{f64_from, saturating_u64};
 use serde::{Deserialize, Serialize};
 
 /// A track buffer of equal segments, each a ring of consecutive sectors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct BufferSpec {
     /// Number of segments.
     pub segments: u32,
     /// Sectors of a segment.
     pub segment_sectors: u64,
     /// Segments that may hold data not yet on the medium.
-    #[serde(default = "one")]
     pub write_segments: u32,
     /// One segment serves all writes and no reads.
-    #[serde(default)]
     pub separate_write_segment: bool,
     /// What was read or written stays for later commands; otherwise the buffer only matches speeds.
-    #[serde(default = "yes")]
     pub caching: bool,
     /// How far the disk reads on after a read.
-    #[serde(default)]
     pub read_ahead: ReadAhead,
     /// Sectors read ahead before another command may stop it.
-    #[serde(default)]
     pub minimum_read_ahead_sectors: u64,
     /// Most sectors read ahead; 0: as many as the segment and `keep_requested` leave.
-    #[serde(default)]
     pub maximum_read_ahead_sectors: u64,
     /// What read-ahead may do with the sectors that were asked for.
-    #[serde(default)]
     pub keep_requested: KeepRequested,
     /// A read that is found completely starts reading ahead where nothing else goes on.
-    #[serde(default)]
     pub read_ahead_on_hit: bool,
     /// Sectors before those asked for are kept where the head passes them anyway.
-    #[serde(default)]
     pub read_free_sectors: bool,
     /// Reads take the sectors in the order in which they come.
-    #[serde(default)]
     pub zero_latency_read: bool,
     /// Writes do so, too.
-    #[serde(default)]
     pub zero_latency_write: bool,
     /// Writes are complete once they are in the buffer.
-    #[serde(default)]
     pub write_back: WriteBack,
     /// A write that goes on where the one in the buffer ends joins it.
-    #[serde(default)]
     pub combine_writes: bool,
     /// Reads may be served from data that were written.
-    #[serde(default = "yes")]
     pub read_hits_on_written: bool,
     /// A read whose first sector is just being read ahead counts as found in part.
-    #[serde(default)]
     pub almost_read_hits: bool,
     /// What is found of a read goes out at once; otherwise only if it reaches the read watermark.
-    #[serde(default = "yes")]
     pub transfer_partial_hits: bool,
     /// Read-ahead may stop within a sector; otherwise it ends with it.
-    #[serde(default)]
     pub stop_within_sector: bool,
     /// Share of the data that must be there before a read reconnects.
-    #[serde(default)]
     pub read_watermark: f64,
     /// Share of the data that may be left when a write reconnects for more.
-    #[serde(default)]
     pub write_watermark: f64,
     /// Whether the shares are of the command, or else of the segment.
-    #[serde(default = "yes")]
     pub watermark_of_command: bool,
     /// Writes may fill the buffer while another command has the arm.
-    #[serde(default)]
     pub write_prebuffering: bool,
     /// How early the arm may go on to the next command.
-    #[serde(default)]
     pub preseek: Preseek,
 }
 
-impl BufferSpec {
-    /// Segments without any further gift: no reading ahead, no write-back, caching on.
-    pub fn of(segments: u32, segment_sectors: u64) -> Self {
+/// No further gift: no reading ahead, no write-back. The numbers of segments and of their sectors must be given: none is right.
+impl Default for BufferSpec {
+    fn default() -> Self {
         BufferSpec {
-            segments,
-            segment_sectors,
+            segments: 0,
+            segment_sectors: 0,
             write_segments: 1,
             separate_write_segment: false,
             caching: true,
@@ -113,12 +92,15 @@ impl BufferSpec {
     }
 }
 
-fn yes() -> bool {
-    true
-}
-
-fn one() -> u32 {
-    1
+impl BufferSpec {
+    /// The watermark of a command of `sectors` sectors, in sectors.
+    pub(crate) fn watermark(&self, share: f64, sectors: u64) -> u64 {
+        if self.watermark_of_command {
+            saturating_u64(f64_from(self.segment_sectors.min(sectors)) * share).max(1)
+        } else {
+            saturating_u64(libm::ceil(f64_from(self.segment_sectors) * share))
+        }
+    }
 }
 
 /// How far a disk reads on after a read.
@@ -179,114 +161,82 @@ pub enum Preseek {
 
 /// The bus between disk and host, which the disk has to itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct BusSpec {
     /// Time of a sector on its way to the host, in ms.
-    #[serde(default)]
     pub read_sector_ms: f64,
     /// Time of a sector on its way to the disk, in ms.
-    #[serde(default)]
     pub write_sector_ms: f64,
     /// A read keeps the bus while it waits for the medium.
-    #[serde(default)]
     pub hold_for_read: bool,
     /// A write keeps the bus while it waits for room in the buffer.
-    #[serde(default)]
     pub hold_for_write: bool,
     /// The disk keeps the bus from a command's arrival to its completion.
-    #[serde(default)]
     pub never_disconnect: bool,
 }
 
 /// What the electronics take for a command, in ms.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct CommandSpec {
     /// Before anything else, for every command.
-    #[serde(default)]
     pub every_ms: f64,
     /// A read that is found in the buffer, after a read.
-    #[serde(default)]
     pub read_hit_after_read_ms: f64,
     /// The same after a write.
-    #[serde(default)]
     pub read_hit_after_write_ms: f64,
     /// A read that is not found, after a read.
-    #[serde(default)]
     pub read_miss_after_read_ms: f64,
     /// The same after a write.
-    #[serde(default)]
     pub read_miss_after_write_ms: f64,
     /// A write that is complete in the buffer, after a read.
-    #[serde(default)]
     pub write_hit_after_read_ms: f64,
     /// The same after a write.
-    #[serde(default)]
     pub write_hit_after_write_ms: f64,
     /// A write that is complete on the medium, after a read.
-    #[serde(default)]
     pub write_miss_after_read_ms: f64,
     /// The same after a write.
-    #[serde(default)]
     pub write_miss_after_write_ms: f64,
     /// Reporting a read.
-    #[serde(default)]
     pub read_completion_ms: f64,
     /// Reporting a write.
-    #[serde(default)]
     pub write_completion_ms: f64,
     /// Getting ready for a transfer over the bus.
-    #[serde(default)]
     pub data_preparation_ms: f64,
     /// Taking the bus again, the first time in a command.
-    #[serde(default)]
     pub first_reselect_ms: f64,
     /// The same, later.
-    #[serde(default)]
     pub other_reselect_ms: f64,
     /// Leaving the bus in a read after a read.
-    #[serde(default)]
     pub read_disconnect_after_read_ms: f64,
     /// Leaving the bus in a read after a write.
-    #[serde(default)]
     pub read_disconnect_after_write_ms: f64,
     /// Leaving the bus in a write.
-    #[serde(default)]
     pub write_disconnect_ms: f64,
     /// A write that does not go on from the last command, a write, leaves the bus before it takes any data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_write_disconnect: Option<ExtraDisconnect>,
     /// Least time of a movement before a write, sequential ones apart.
-    #[serde(default)]
     pub minimum_write_seek_ms: f64,
 }
 
 /// The times of a write that leaves the bus before it takes any data, in ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ExtraDisconnect {
     /// In place of the command's own time.
-    #[serde(default)]
     pub command_ms: f64,
     /// Leaving the bus.
-    #[serde(default)]
     pub disconnect_ms: f64,
     /// Until it comes back.
-    #[serde(default)]
     pub away_ms: f64,
     /// Leaving the bus the second time, with the data.
-    #[serde(default)]
     pub second_disconnect_ms: f64,
     /// Further wait of the arm after the command's time.
-    #[serde(default)]
     pub seek_delay_ms: f64,
     /// Sectors that must be in the buffer before writing begins: all of a command up to this many.
-    #[serde(default)]
     pub gather_sectors: u64,
     /// The same for long commands.
-    #[serde(default)]
     pub gather_long_sectors: u64,
     /// Sectors from which a command is long.
-    #[serde(default)]
     pub long_from_sectors: u64,
 }

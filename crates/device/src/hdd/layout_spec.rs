@@ -23,10 +23,10 @@ pub enum LayoutSpec {
         /// Nodes; the last one is the whole disk.
         nodes: Vec<Vec<NodeSpec>>,
         /// `[position, sectors]` left out of the count of the index, by rising position; negative sectors give some back.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default)]
         slips: Vec<(u64, i64)>,
         /// `[address, sectors, cylinder, head, sector, sectors per track]` that lie elsewhere.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default)]
         remaps: Vec<(u64, u64, u32, u32, u32, u32)>,
     },
 }

@@ -8,22 +8,21 @@ use super::geometry::Zone;
 use super::layout::Layout;
 use super::seek::SeekTable;
 use super::HddSpec;
-use crate::{DeviceError, IdleMean};
+use crate::{IdleMean, SpecError};
 use raidlab_types::number::{f64_from, i64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::{Duration, OpKind};
 
 impl HddSpec {
     /// Mean times of an operation of `bytes` bytes; flushes and discards cost their overhead.
-    pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+    pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
         if !self.is_plain() {
             return self.idle_mean_of_drive(kind, bytes);
         }
         let plant = self.compile()?;
-        let zero = Duration::ZERO;
         let overhead =
             Duration::from_ns(if kind == OpKind::Read { plant.read_overhead_ns } else { plant.write_overhead_ns });
         if matches!(kind, OpKind::Flush | OpKind::Discard) {
-            return Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer: zero });
+            return Ok(IdleMean::still(overhead, Duration::ZERO));
         }
         let settle = if kind == OpKind::Read { 0.0 } else { f64_from(plant.write_settle_ns) };
         let zones: Vec<(i64, i64, f64)> = plant
@@ -55,7 +54,7 @@ impl HddSpec {
 
 impl HddSpec {
     /// The same for a disk with everything: a miss after a read, of an idle disk whose buffer holds nothing of use.
-    fn idle_mean_of_drive(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+    fn idle_mean_of_drive(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
         let works = self.compile_works(0.0)?;
         let (timings, read) = (&works.timings, kind == OpKind::Read);
         let write_back = works.rules.write_back != WriteBack::None;
@@ -65,14 +64,13 @@ impl HddSpec {
             _ => timings.write_miss[0] + timings.write_completion,
         };
         let overhead = Duration::from_ns(timings.every + own);
-        let zero = Duration::ZERO;
         if matches!(kind, OpKind::Flush | OpKind::Discard) {
-            return Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer: zero });
+            return Ok(IdleMean::still(overhead, Duration::ZERO));
         }
         let sectors = f64_from(bytes) / f64::from(self.sector_bytes);
         if !read && write_back {
             let transfer = Duration::from_ns(saturating_u64((f64_from(works.bus.write_sector) * sectors).round()));
-            return Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer });
+            return Ok(IdleMean::still(overhead, transfer));
         }
         let settle = if read { 0.0 } else { f64_from(works.write_settle) };
         let bands = bands(&works.layout);

@@ -8,7 +8,7 @@
 //! References: E. K. Lee and R. H. Katz, *An analytic performance model of disk arrays*, SIGMETRICS 1993; C. Ruemmler and
 //! J. Wilkes, *An introduction to disk drive modeling*, IEEE Computer 27(3), 1994.
 
-use crate::DeviceError;
+use crate::SpecError;
 use raidlab_types::number::{saturating_u32, u32_from};
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +75,7 @@ pub enum SeekSpec {
         /// Coefficient of the distance, in ms a cylinder.
         line_b_ms: f64,
         /// Times of 1, 2, ... cylinders that differ from the curve, in ms.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default)]
         first_ms: Vec<f64>,
     },
 }
@@ -112,15 +112,15 @@ impl SeekSpec {
         }
     }
 
-    fn check(&self) -> Result<(), DeviceError> {
+    fn check(&self) -> Result<(), SpecError> {
         let SeekSpec::Table { points } = self else { return Ok(()) };
         if points.is_empty() || points[0].0 == 0 {
-            return Err(DeviceError::new("seek.points", "needs [cylinders, ms] points from 1 cylinder up"));
+            return Err(SpecError::new("seek.points", "needs [cylinders, ms] points from 1 cylinder up"));
         }
         match points.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
             Some(i) => {
                 let message = format!("{} cylinders after {}: distances must rise", points[i + 1].0, points[i].0);
-                Err(DeviceError::new(format!("seek.points[{}]", i + 1), message))
+                Err(SpecError::new(format!("seek.points[{}]", i + 1), message))
             }
             None => Ok(()),
         }
@@ -160,16 +160,16 @@ pub(crate) struct SeekTable {
 impl SeekTable {
     /// Compiles `spec` for a disk of `cylinders` cylinders; no movement is shorter than `floor_ns` (the switch of head
     /// that may go with it, done while the arm moves).
-    pub(crate) fn new(spec: &SeekSpec, cylinders: u32, floor_ns: u32) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &SeekSpec, cylinders: u32, floor_ns: u32) -> Result<Self, SpecError> {
         spec.check()?;
-        let at = |distance: u32| -> Result<u32, DeviceError> {
+        let at = |distance: u32| -> Result<u32, SpecError> {
             if distance == 0 {
                 return Ok(0);
             }
             let ms = spec.ms(distance, cylinders);
             if !(0.0..=MAX_MS).contains(&ms) {
                 let message = format!("gives {ms} ms for a seek of {distance} cylinders; accepted: 0 to {MAX_MS} ms");
-                return Err(DeviceError::new(spec.key(), message));
+                return Err(SpecError::new(spec.key(), message));
             }
             Ok(saturating_u32((ms * 1e6).round()).max(floor_ns))
         };

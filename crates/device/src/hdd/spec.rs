@@ -9,9 +9,9 @@ use super::layout_spec::LayoutSpec;
 use super::mechanism::{Plant, Step, Steps};
 use super::seek::{SeekSpec, SeekTable};
 use super::zone_spec::{Mapping, Skew, Sparing, ZoneSpec};
-use crate::error::{check_sector_bytes, ms_to_ns};
+use crate::error::{check_sector_bytes, ms_to_ns, within};
 use crate::fixed::default_sector_bytes;
-use crate::{DeviceError, Provenance, SchedulerSpec};
+use crate::{Provenance, SchedulerSpec, SpecError};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,45 +27,38 @@ const MAX_MS: f64 = 1000.0;
 #[serde(deny_unknown_fields)]
 pub struct HddSpec {
     /// What the disk is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it stands for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Where each parameter comes from.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
     /// Logical block, in bytes.
     #[serde(default = "default_sector_bytes")]
     pub sector_bytes: u32,
     /// Length of a revolution, in ms; either this or `rpm`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revolution_ms: Option<f64>,
     /// Revolutions a minute; either this or `revolution_ms`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm: Option<f64>,
     /// Largest deviation of the speed, in percent: each disk draws its own, uniformly.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub rpm_error_percent: f64,
     /// Tracks a cylinder.
     pub heads: u32,
     /// Cylinders that the arm can reach, where there are more than hold data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cylinders: Option<u32>,
     /// Addresses that the disk gives out, where the layout has room for more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sectors: Option<u64>,
     /// Zones from the outer edge (address 0) in.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub zones: Vec<ZoneSpec>,
     /// In place of zones: a map of extents or an index of patterns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<LayoutSpec>,
     /// In which order addresses take the heads of a cylinder.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub mapping: Mapping,
     /// Where spare sectors are, and what a slipped sector moves.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub sparing: Sparing,
     /// Part of each revolution that holds no sectors, in ms.
     #[serde(default)]
@@ -94,28 +87,16 @@ pub struct HddSpec {
     #[serde(default)]
     pub pair_turnaround_ms: f64,
     /// What commands cost in the electronics.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<CommandSpec>,
     /// The bus between disk and host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus: Option<BusSpec>,
     /// The track buffer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<BufferSpec>,
     /// Order of service.
     #[serde(default)]
     pub scheduler: SchedulerSpec,
     /// Commands the disk holds at a time, the one in service included; the rest wait outside, in order of arrival.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
-}
-
-fn is_zero(value: &f64) -> bool {
-    *value == 0.0
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl HddSpec {
@@ -141,30 +122,28 @@ impl HddSpec {
     }
 
     /// Length of a revolution and of the part of it that holds sectors, in ns.
-    pub(super) fn turn_ns(&self) -> Result<(u64, u64), DeviceError> {
+    pub(super) fn turn_ns(&self) -> Result<(u64, u64), SpecError> {
         let revolution_ns = self.revolution_ns()?;
         let gap_ns = ms_to_ns("track_gap_ms", self.track_gap_ms, MAX_MS)?;
         if gap_ns * 2 > revolution_ns {
             let message = format!("{} ms must be at most half a revolution", self.track_gap_ms);
-            return Err(DeviceError::new("track_gap_ms", message));
+            return Err(SpecError::new("track_gap_ms", message));
         }
         Ok((revolution_ns, revolution_ns - gap_ns))
     }
 
     /// Checks what every disk has.
-    pub(super) fn check(&self) -> Result<(), DeviceError> {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
         check_sector_bytes(self.sector_bytes)?;
-        if !(1..=256).contains(&self.heads) {
-            return Err(DeviceError::new("heads", format!("{} must lie between 1 and 256", self.heads)));
-        }
+        within("heads", self.heads, 1..=256, "")?;
         if self.queue_depth == Some(0) {
-            return Err(DeviceError::new("queue_depth", "0 must be at least 1"));
+            return Err(SpecError::new("queue_depth", "0 must be at least 1"));
         }
         Ok(())
     }
 
     /// Checks the parameters of a plain disk and computes everything that does not change.
-    pub(crate) fn compile(&self) -> Result<Plant, DeviceError> {
+    pub(crate) fn compile(&self) -> Result<Plant, SpecError> {
         self.check()?;
         let ns = |key: &str, ms: f64| ms_to_ns(key, ms, MAX_MS);
         let (revolution_ns, usable_ns) = self.turn_ns()?;
@@ -195,38 +174,34 @@ impl HddSpec {
         })
     }
 
-    fn revolution_ns(&self) -> Result<u64, DeviceError> {
+    fn revolution_ns(&self) -> Result<u64, SpecError> {
         let ms = match (self.revolution_ms, self.rpm) {
             (Some(ms), None) => ms,
             (None, Some(rpm)) => 60e3 / rpm,
-            _ => return Err(DeviceError::new("revolution_ms", "give either revolution_ms or rpm")),
+            _ => return Err(SpecError::new("revolution_ms", "give either revolution_ms or rpm")),
         };
         let key = if self.rpm.is_some() { "rpm" } else { "revolution_ms" };
         match ms_to_ns(key, ms, MAX_MS)? {
-            short if short < 1000 => Err(DeviceError::new(key, format!("a revolution of {ms} ms is below 1 us"))),
+            short if short < 1000 => Err(SpecError::new(key, format!("a revolution of {ms} ms is below 1 us"))),
             ns => Ok(ns),
         }
     }
 
     /// The zones as equal tracks, one after another.
-    pub(super) fn zone_inputs(&self, revolution_ns: u64, usable_ns: u64) -> Result<Vec<ZoneInput>, DeviceError> {
+    pub(super) fn zone_inputs(&self, revolution_ns: u64, usable_ns: u64) -> Result<Vec<ZoneInput>, SpecError> {
         if !(1..=4096).contains(&self.zones.len()) {
-            return Err(DeviceError::new("zones", format!("{} zones; accepted: 1 to 4096", self.zones.len())));
+            return Err(SpecError::new("zones", format!("{} zones; accepted: 1 to 4096", self.zones.len())));
         }
         let cylinders: u64 = self.zones.iter().map(|zone| u64::from(zone.cylinders)).sum();
         if cylinders > 1 << 24 {
-            return Err(DeviceError::new("zones", format!("{cylinders} cylinders; accepted: up to {}", 1 << 24)));
+            return Err(SpecError::new("zones", format!("{cylinders} cylinders; accepted: up to {}", 1 << 24)));
         }
         let input = |(i, zone): (usize, &ZoneSpec)| {
             let key = |name: &str| format!("zones[{i}].{name}");
             if zone.cylinders == 0 {
-                return Err(DeviceError::new(key("cylinders"), "must be at least 1"));
+                return Err(SpecError::new(key("cylinders"), "must be at least 1"));
             }
-            let per_track = zone.sectors_per_track;
-            if !(1..=65_536).contains(&per_track) {
-                let message = format!("{per_track} must lie between 1 and 65536");
-                return Err(DeviceError::new(key("sectors_per_track"), message));
-            }
+            let per_track = within(&key("sectors_per_track"), zone.sectors_per_track, 1..=65_536, "")?;
             let skew = |name: &str, own: Option<Skew>, common: Skew| {
                 let key = if own.is_some() { key(name) } else { name.to_owned() };
                 skew_ns(&key, own.unwrap_or(common), per_track, revolution_ns, usable_ns)
@@ -243,7 +218,7 @@ impl HddSpec {
 }
 
 /// A skew in ns, modulo a revolution.
-fn skew_ns(key: &str, skew: Skew, per_track: u32, revolution: u64, usable: u64) -> Result<u64, DeviceError> {
+fn skew_ns(key: &str, skew: Skew, per_track: u32, revolution: u64, usable: u64) -> Result<u64, SpecError> {
     let ns = match skew {
         Skew::Ms(ms) => ms_to_ns(key, ms, MAX_MS)?,
         Skew::Sectors(sectors) => {

@@ -7,38 +7,29 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct ZoneSpec {
     /// The first cylinder, where it is not the one after the zone before; cylinders between zones hold no data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_cylinder: Option<u32>,
     /// Number of cylinders.
     pub cylinders: u32,
     /// Sectors on each of their tracks.
     pub sectors_per_track: u32,
     /// Angle of the zone's first sector after the index mark, where it does not follow from the zone before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_angle: Option<Skew>,
     /// Track skew, where it is not the disk's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_skew: Option<Skew>,
     /// Cylinder skew, where it is not the disk's; holds from each cylinder of this zone to the one after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cylinder_skew: Option<Skew>,
     /// Sectors at the front that the disk keeps for itself.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub reserved_sectors: u64,
     /// Spare sectors of each region of `sparing` (spare tracks, where that says tracks).
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub spares: u64,
     /// Sectors left out when addresses were given, by their physical number in the zone (tracks, where `sparing` says tracks).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub slips: Vec<u64>,
     /// Sectors that lie elsewhere, `[from, to]`, by their physical number in the zone (tracks, where `sparing` says tracks).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub remaps: Vec<(u64, u64)>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 /// An angle between tracks.

@@ -4,10 +4,9 @@
 //! [`Scheduler`] below, a line in each `match`, a test. The list:
 //!
 //! - `fifo`: in order of arrival
-//! - `sstf`: the shortest way of the arm first
 //! - `look`: up and down like a lift
 //! - `clook`: up only, then again from the bottom
-//! - `vscan`: between `sstf` and `look`
+//! - `vscan`: the shortest way of the arm first (`sstf`), or between that and `look`
 //! - `sptf`: the shortest time of arm and rotation first
 //! - `kyber_batches`: reads and writes in batches, as Linux's Kyber above one command slot
 //!
@@ -22,7 +21,6 @@ mod kyber_batches;
 mod look;
 mod sorted;
 mod sptf;
-mod sstf;
 mod vscan;
 
 use clook::Clook;
@@ -32,7 +30,6 @@ use look::Look;
 use raidlab_types::{Instant, OpId, OpKind, Operation};
 use serde::{Deserialize, Serialize};
 use sptf::Sptf;
-use sstf::Sstf;
 use std::collections::VecDeque;
 use vscan::Vscan;
 
@@ -134,7 +131,6 @@ pub(crate) trait Schedule {
 #[derive(Debug, Clone)]
 enum Scheduler {
     Fifo(Fifo),
-    Sstf(Sstf),
     Look(Look),
     Clook(Clook),
     Vscan(Vscan),
@@ -148,7 +144,6 @@ macro_rules! each {
     ($scheduler:expr, $one:ident => $what:expr) => {
         match $scheduler {
             Scheduler::Fifo($one) => $what,
-            Scheduler::Sstf($one) => $what,
             Scheduler::Look($one) => $what,
             Scheduler::Clook($one) => $what,
             Scheduler::Vscan($one) => $what,
@@ -177,7 +172,7 @@ impl Queue {
     pub(crate) fn new(spec: SchedulerSpec, capacity: u64, depth: Option<u32>, servers: usize) -> Self {
         let scheduler = match spec {
             SchedulerSpec::Fifo => Scheduler::Fifo(Fifo::default()),
-            SchedulerSpec::Sstf => Scheduler::Sstf(Sstf::default()),
+            SchedulerSpec::Sstf => Scheduler::Vscan(Vscan::new(0, capacity)),
             SchedulerSpec::Look => Scheduler::Look(Look::default()),
             SchedulerSpec::Clook => Scheduler::Clook(Clook::default()),
             SchedulerSpec::Vscan { percent } => Scheduler::Vscan(Vscan::new(percent, capacity)),

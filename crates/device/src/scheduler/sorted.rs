@@ -5,6 +5,7 @@
 
 use super::Waiting;
 use raidlab_types::number::u32_from;
+use slab::Slab;
 
 /// An address, and where the rest of the operation lies.
 #[derive(Debug, Clone, Copy)]
@@ -17,33 +18,22 @@ struct Key {
 #[derive(Debug, Clone)]
 pub(super) struct Sorted {
     keys: Vec<Key>,
-    slab: Vec<Waiting>,
-    free: Vec<u32>,
+    waiting: Slab<Waiting>,
 }
 
 impl Default for Sorted {
     fn default() -> Self {
         const ROOM: usize = 64;
-        Sorted { keys: Vec::with_capacity(ROOM), slab: Vec::with_capacity(ROOM), free: Vec::with_capacity(ROOM) }
+        Sorted { keys: Vec::with_capacity(ROOM), waiting: Slab::with_capacity(ROOM) }
     }
 }
 
 impl Sorted {
     pub(super) fn push(&mut self, waiting: Waiting) {
-        let key = |slot| Key { lba: waiting.lba, slot };
-        let at = self.keys.partition_point(|other| other.lba <= waiting.lba);
-        match self.free.pop() {
-            Some(slot) => {
-                self.slab[slot as usize] = waiting;
-                self.keys.insert(at, key(slot));
-            }
-            None => {
-                self.slab.push(waiting);
-                // Room to take every slot back, reserved now: taking must not allocate.
-                self.free.reserve(self.slab.len());
-                self.keys.insert(at, key(u32_from(self.slab.len()) - 1));
-            }
-        }
+        let lba = waiting.lba;
+        let at = self.keys.partition_point(|other| other.lba <= lba);
+        let slot = u32_from(self.waiting.insert(waiting));
+        self.keys.insert(at, Key { lba, slot });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -52,14 +42,12 @@ impl Sorted {
 
     /// The one at this place in the order.
     pub(super) fn get(&self, index: usize) -> &Waiting {
-        &self.slab[self.keys[index].slot as usize]
+        &self.waiting[self.keys[index].slot as usize]
     }
 
     /// Takes out the one at this place in the order.
     pub(super) fn remove(&mut self, index: usize) -> Waiting {
-        let slot = self.keys.remove(index).slot;
-        self.free.push(slot);
-        self.slab[slot as usize]
+        self.waiting.remove(self.keys.remove(index).slot as usize)
     }
 
     /// The place of the first whose address is `lba` or higher.

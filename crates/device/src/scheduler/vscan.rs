@@ -1,6 +1,7 @@
 //! Between the shortest way and the elevator: the shortest, where turning round counts as a further share of the disk.
 //!
-//! 0 percent is `sstf`; 100 percent turns only when nothing lies ahead, as `look` does.
+//! 0 percent is the shortest way of the arm first (`sstf`): what lies at the edges waits for long while nearer ones keep
+//! coming. 100 percent turns only when nothing lies ahead, as `look` does.
 //!
 //! Reference: R. Geist and S. Daniel, *A continuum of disk scheduling algorithms*, ACM TOCS 5(1), 1987.
 
@@ -62,6 +63,14 @@ mod tests {
         assert_eq!(order(Vscan::new(20, 100), 50, &at), [70, 95, 40, 30]);
         // With 5 it is 16 away; then 30 lies ahead (11 away, 70 would be 29 and 5).
         assert_eq!(order(Vscan::new(5, 100), 50, &at), [40, 30, 70, 95]);
-        assert_eq!(order(Vscan::new(0, 100), 50, &at), order(crate::scheduler::sstf::Sstf::default(), 50, &at));
+    }
+
+    #[test]
+    fn without_a_price_for_turning_nearest_first_and_the_earlier_of_two_as_near() {
+        let sstf = || Vscan::new(0, 100);
+        // From 51: 52 is 1 away. From 53: 45 is 8, 40 is 13. From 41: 10 is 31, 100 is 59.
+        assert_eq!(order(sstf(), 50, &[100, 40, 52, 10, 45]), [52, 45, 40, 10, 100]);
+        assert_eq!(order(sstf(), 50, &[60, 42]), [60, 42]);
+        assert_eq!(order(sstf(), 50, &[42, 60]), [42, 60]);
     }
 }

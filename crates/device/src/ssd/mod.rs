@@ -6,7 +6,7 @@
 //!
 //! - `spec`: the parameters; `geometry`: numbers of everything
 //! - `ftl` with `blocks`: where units lie, and cleaning; knows no time
-//! - `medium` with `timeline` and `meter`: dies, channels, cache, and how busy they were; knows no addresses
+//! - `medium` with `timeline`: dies, channels, cache, and how busy they were; knows no addresses
 //! - `precondition`: what a drive has behind it at the start
 //!
 //! Invariants:
@@ -28,13 +28,12 @@ mod blocks;
 mod ftl;
 mod geometry;
 mod medium;
-mod meter;
 mod precondition;
 mod spec;
 mod timeline;
 
 use crate::service::{FlashTotals, Service, Visit};
-use crate::DeviceError;
+use crate::SpecError;
 pub use blocks::Victim;
 pub use ftl::Placement;
 use ftl::{Counts, Ftl};
@@ -48,7 +47,7 @@ use timeline::Timeline;
 
 /// A command as the drive sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct FlashCommand {
     pub kind: OpKind,
     pub lba: u64,
     pub sectors: u64,
@@ -57,7 +56,7 @@ pub(crate) struct Asked {
     pub now: u64,
 }
 
-impl Asked {
+impl FlashCommand {
     fn end(&self) -> u64 {
         self.lba + self.sectors
     }
@@ -83,7 +82,7 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 
 impl Ssd {
-    pub(crate) fn new(spec: &SsdSpec, seed: Seed) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &SsdSpec, seed: Seed) -> Result<Self, SpecError> {
         Ok(Ssd::of(Arc::new(spec.compile()?), seed))
     }
 
@@ -151,7 +150,7 @@ impl Ssd {
     }
 
     /// The visit of a command.
-    pub(crate) fn serve(&mut self, asked: Asked) -> Visit {
+    pub(crate) fn serve(&mut self, asked: FlashCommand) -> Visit {
         self.prepare();
         // A driver on a real clock may be late to let a command in, and name a time before the last one's.
         self.clock = self.clock.max(asked.now);
@@ -170,7 +169,7 @@ impl Ssd {
     }
 
     /// Pages are read as they lie; what was never written, or is still in memory, is only sent.
-    fn read(&mut self, asked: &Asked) -> u64 {
+    fn read(&mut self, asked: &FlashCommand) -> u64 {
         let works = &self.works;
         let Some(ftl) = &self.ftl else { unreachable!("prepared") };
         let from = self.clock + works.read_overhead;
@@ -198,7 +197,7 @@ impl Ssd {
     }
 
     /// Data come over the link page by page; each unit goes into the cache when there is room.
-    fn write(&mut self, asked: &Asked) -> u64 {
+    fn write(&mut self, asked: &FlashCommand) -> u64 {
         let from = self.clock + self.works.write_overhead;
         self.medium.advance(self.clock, from);
         let group_sectors = self.works.unit_sectors * u64::from(self.works.geometry.units_per_page);
@@ -237,7 +236,7 @@ impl Ssd {
     }
 
     /// Waits until a write is on the flash: pages that it does not fill are programmed as they are.
-    fn settle(&mut self, asked: &Asked) -> u64 {
+    fn settle(&mut self, asked: &FlashCommand) -> u64 {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
         let (mut done, mut last) = (0, None);
         for unit in asked.lba / self.works.unit_sectors..asked.end().div_ceil(self.works.unit_sectors) {
@@ -266,7 +265,7 @@ impl Ssd {
     }
 
     /// Forgets the units that lie wholly within.
-    fn discard(&mut self, asked: &Asked) -> u64 {
+    fn discard(&mut self, asked: &FlashCommand) -> u64 {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
         let units = asked.lba.div_ceil(self.works.unit_sectors)..asked.end() / self.works.unit_sectors;
         units.for_each(|unit| ftl.discard(u32_from(unit)));

@@ -5,9 +5,9 @@ use super::ftl::Placement;
 use super::geometry::Geometry;
 use super::medium::{Medium, Timings};
 use super::timeline::Timeline;
-use crate::error::{check_sector_bytes, ms_to_ns};
+use crate::error::{check_sector_bytes, ms_to_ns, us_to_ns, within};
 use crate::fixed::default_sector_bytes;
-use crate::{DeviceError, IdleMean, Provenance, SchedulerSpec};
+use crate::{IdleMean, Provenance, SchedulerSpec, SpecError};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use raidlab_types::{Duration, OpKind};
 use serde::{Deserialize, Serialize};
@@ -34,13 +34,11 @@ pub enum Initial {
 #[serde(deny_unknown_fields)]
 pub struct SsdSpec {
     /// What the device is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it stands for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Where each parameter comes from.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
     /// What the host sees, in bytes; rounded down to whole pages on every die.
     pub capacity_bytes: u64,
@@ -157,51 +155,38 @@ impl Link {
     }
 }
 
-fn wrong(key: &str, message: String) -> DeviceError {
-    DeviceError::new(key, message)
-}
-
 /// A whole number within bounds.
-fn count(key: &str, value: u32, least: u32, most: u32) -> Result<u32, DeviceError> {
-    match (least..=most).contains(&value) {
-        true => Ok(value),
-        false => Err(wrong(key, format!("{value} must lie between {least} and {most}"))),
-    }
+fn count(key: &str, value: u32, least: u32, most: u32) -> Result<u32, SpecError> {
+    within(key, value, least..=most, "")
 }
 
 /// Microseconds as whole nanoseconds, from `least_us` to a second.
-fn us_to_ns(key: &str, us: f64, least_us: f64) -> Result<u64, DeviceError> {
-    match (least_us..=1e6).contains(&us) {
-        true => Ok(saturating_u64((us * 1e3).round())),
-        false => Err(wrong(key, format!("{us} us must lie between {least_us} and 1000000 us"))),
-    }
+fn ns(key: &str, us: f64, least_us: f64) -> Result<u64, SpecError> {
+    us_to_ns(key, us, least_us..=1e6)
 }
 
 /// Nanoseconds a byte from a rate.
-fn ns_per_byte(key: &str, mb_s: f64) -> Result<f64, DeviceError> {
-    match (0.1..=1e6).contains(&mb_s) {
-        true => Ok(1e3 / mb_s),
-        false => Err(wrong(key, format!("{mb_s} MB/s must lie between 0.1 and 1000000 MB/s"))),
-    }
+fn ns_per_byte(key: &str, mb_s: f64) -> Result<f64, SpecError> {
+    Ok(1e3 / within(key, mb_s, 0.1..=1e6, " MB/s")?)
 }
 
 impl SsdSpec {
     /// Checks the parameters and works out what follows from them.
-    pub(crate) fn compile(&self) -> Result<Works, DeviceError> {
+    pub(crate) fn compile(&self) -> Result<Works, SpecError> {
         check_sector_bytes(self.sector_bytes)?;
         let geometry = self.geometry()?;
         let channel = ns_per_byte("channel_mb_s", self.channel_mb_s)?;
         let moving = |bytes: u32| saturating_u64((f64::from(bytes) * channel).round()).max(1);
         let timings = Timings {
-            read: us_to_ns("read_us", self.read_us, 0.001)?,
-            program: us_to_ns("program_us", self.program_us, 0.001)?,
+            read: ns("read_us", self.read_us, 0.001)?,
+            program: ns("program_us", self.program_us, 0.001)?,
             erase: ms_to_ns("erase_ms", self.erase_ms, 1e4)?,
             unit_transfer: moving(self.mapping_bytes),
             page_transfer: moving(self.page_bytes * self.planes_per_die),
         };
         let link = Link {
             ns_per_byte: ns_per_byte("link_mb_s", self.link_mb_s)?,
-            command: us_to_ns("link_command_us", self.link_command_us, 0.0)?,
+            command: ns("link_command_us", self.link_command_us, 0.0)?,
             full_duplex: self.link_full_duplex,
         };
         let unit_bytes = u64::from(self.mapping_bytes);
@@ -220,13 +205,13 @@ impl SsdSpec {
             queue_depth: count("queue_depth", self.queue_depth, 1, 4096)? as usize,
             cache_units: self.cache_units(&geometry)?,
             power_loss_protection: self.power_loss_protection,
-            read_overhead: us_to_ns("read_overhead_us", self.read_overhead_us, 0.0)?,
-            write_overhead: us_to_ns("write_overhead_us", self.write_overhead_us, 0.0)?,
+            read_overhead: ns("read_overhead_us", self.read_overhead_us, 0.0)?,
+            write_overhead: ns("write_overhead_us", self.write_overhead_us, 0.0)?,
             link,
         })
     }
 
-    fn geometry(&self) -> Result<Geometry, DeviceError> {
+    fn geometry(&self) -> Result<Geometry, SpecError> {
         let dies =
             count("channels", self.channels, 1, 256)? * count("dies_per_channel", self.dies_per_channel, 1, 256)?;
         let planes = count("planes_per_die", self.planes_per_die, 1, 16)?;
@@ -237,11 +222,11 @@ impl SsdSpec {
             let (sector, key) = (self.sector_bytes, "mapping_bytes");
             let message =
                 format!("{unit} must divide a page of {page_bytes} bytes into whole sectors of {sector} bytes");
-            return Err(wrong(key, message));
+            return Err(SpecError::new(key, message));
         }
         if !(0.1..=1000.0).contains(&self.spare_percent) {
             let message = format!("{} must lie between 0.1 and 1000 %", self.spare_percent);
-            return Err(wrong("spare_percent", message));
+            return Err(SpecError::new("spare_percent", message));
         }
         let units_per_page = page_bytes / unit * planes;
         let units_per_block = u64::from(units_per_page) * u64::from(pages);
@@ -250,7 +235,7 @@ impl SsdSpec {
         if units_per_die == 0 {
             let least = row * u64::from(unit);
             let message = format!("{} is less than a page on every die, {least} bytes", self.capacity_bytes);
-            return Err(wrong("capacity_bytes", message));
+            return Err(SpecError::new("capacity_bytes", message));
         }
         let spare = 1.0 + self.spare_percent / 100.0;
         // Never less than a whole block to spare, or a die could be full of what is valid.
@@ -262,7 +247,7 @@ impl SsdSpec {
                 "{} are {physical} mapping units with the spare, at eight bytes of memory each; accepted: up to {MAX_UNITS}",
                 self.capacity_bytes
             );
-            return Err(wrong("capacity_bytes", message));
+            return Err(SpecError::new("capacity_bytes", message));
         }
         Ok(Geometry {
             dies,
@@ -274,7 +259,7 @@ impl SsdSpec {
     }
 
     /// What the cache holds; every die must be able to fill a page while another is programmed.
-    fn cache_units(&self, geometry: &Geometry) -> Result<Option<u32>, DeviceError> {
+    fn cache_units(&self, geometry: &Geometry) -> Result<Option<u32>, SpecError> {
         if self.cache_bytes == 0 {
             return Ok(None);
         }
@@ -283,23 +268,23 @@ impl SsdSpec {
         if !(least..=u64::from(u32::MAX / 2)).contains(&units) {
             let least = least * u64::from(self.mapping_bytes);
             let message = format!("{} must be 0 or at least {least}, two pages a die", self.cache_bytes);
-            return Err(wrong("cache_bytes", message));
+            return Err(SpecError::new("cache_bytes", message));
         }
         Ok(Some(u32_from(units)))
     }
 
     /// Flash over user data, whole blocks counted; what write amplification depends on.
-    pub fn spare_factor(&self) -> Result<f64, DeviceError> {
+    pub fn spare_factor(&self) -> Result<f64, SpecError> {
         Ok(self.geometry()?.spare_factor())
     }
 
     /// Mapping units of a block of all planes of a die.
-    pub fn units_per_block(&self) -> Result<u32, DeviceError> {
+    pub fn units_per_block(&self) -> Result<u32, SpecError> {
         Ok(self.geometry()?.units_per_block)
     }
 
     /// Mean times of one operation of `bytes` bytes, written in order before, on an idle drive.
-    pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, DeviceError> {
+    pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
         let works = self.compile()?;
         let transfer = match kind {
             OpKind::Flush | OpKind::Discard => 0,
@@ -314,9 +299,7 @@ impl SsdSpec {
             }
             OpKind::Flush | OpKind::Discard => works.write_overhead,
         };
-        let zero = Duration::ZERO;
-        let overhead = Duration::from_ns(done.saturating_sub(transfer));
-        Ok(IdleMean { overhead, seek: zero, rotation: zero, transfer: Duration::from_ns(transfer) })
+        Ok(IdleMean::still(Duration::from_ns(done.saturating_sub(transfer)), Duration::from_ns(transfer)))
     }
 }
 

@@ -16,8 +16,8 @@ fn ssd(more: &str) -> Ssd {
     Ssd::new(&spec(more), Seed::new(1)).unwrap()
 }
 
-fn asked(kind: OpKind, lba: u64, sectors: u64, now: u64) -> Asked {
-    Asked { kind, lba, sectors, durable: false, now }
+fn asked(kind: OpKind, lba: u64, sectors: u64, now: u64) -> FlashCommand {
+    FlashCommand { kind, lba, sectors, durable: false, now }
 }
 
 /// How long a command took, in ns.
@@ -88,14 +88,14 @@ fn without_a_cache_a_write_is_over_when_it_is_on_the_flash() {
 fn a_durable_write_and_a_flush_wait_for_the_flash_unless_power_may_fail() {
     let on_flash = 7_000 + 1_000 + 8_192 + PAGE + 600_000;
     let mut drive = ssd(CACHED);
-    let visit = drive.serve(Asked { durable: true, ..asked(OpKind::Write, 0, 8, 0) });
+    let visit = drive.serve(FlashCommand { durable: true, ..asked(OpKind::Write, 0, 8, 0) });
     assert_eq!(visit.release, on_flash);
     drive.serve(asked(OpKind::Write, 8, 8, 2_000_000));
     // The page waits to be filled until the flush asks for it.
     assert_eq!(drive.serve(asked(OpKind::Flush, 0, 0, 2_010_000)).release, 2_017_000 + PAGE + 600_000);
     assert_eq!(took(&mut drive, OpKind::Flush, 0, 0, 9_000_000), 7_000, "nothing is left to wait for");
     let mut safe = ssd(&format!(r#"{CACHED}, "power_loss_protection": true"#));
-    let visit = safe.serve(Asked { durable: true, ..asked(OpKind::Write, 0, 8, 0) });
+    let visit = safe.serve(FlashCommand { durable: true, ..asked(OpKind::Write, 0, 8, 0) });
     assert_eq!(visit.release, 7_000 + 1_000 + 8_192);
     assert_eq!(took(&mut safe, OpKind::Flush, 0, 0, 20_000), 7_000);
 }
@@ -167,7 +167,7 @@ fn a_window_has_what_was_done_within_it() {
     drive.reset_totals(sent + 10_000);
     assert_eq!(busy(&mut drive, sent + 10_000), [0, 0, 0]);
     assert_eq!(busy(&mut drive, sent + PAGE), [PAGE - 10_000, PAGE - 10_000, 0]);
-    // Asked for or not, at the end of the window it is half done.
+    // FlashCommand for or not, at the end of the window it is half done.
     let half = sent + PAGE + 300_000;
     assert_eq!(busy(&mut drive, half), [PAGE - 10_000 + 300_000, PAGE - 10_000, 0]);
     drive.reset_totals(half);
@@ -212,7 +212,7 @@ fn time_never_runs_backwards_and_parts_add_up() {
                 2..10 => OpKind::Read,
                 _ => OpKind::Write,
             };
-            let visit = drive.serve(Asked { durable: i % 31 == 0, ..asked(kind, lba, sectors, at) });
+            let visit = drive.serve(FlashCommand { durable: i % 31 == 0, ..asked(kind, lba, sectors, at) });
             assert_eq!(visit.begun, at);
             assert!(visit.release >= at + visit.service.total() && visit.release >= drive.clock);
             now += rng.below(400_000);

@@ -10,12 +10,18 @@
 use std::collections::VecDeque;
 
 /// The bookings of one channel or link.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Timeline {
     taken: VecDeque<(u64, u64)>,
     /// All that was ever booked, and how much of it was over when the totals were started.
     booked: u64,
     before: u64,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Timeline { taken: VecDeque::with_capacity(16), booked: 0, before: 0 }
+    }
 }
 
 impl Timeline {

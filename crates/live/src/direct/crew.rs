@@ -24,7 +24,7 @@ use crate::result::MemberCounts;
 use crate::run::writes;
 use crate::target::{Store, Target};
 use crate::usage::{Accounting, Devices};
-use raidlab_load::{Backlog, Load, Recorder, SizeSpec};
+use raidlab_load::{Backlog, Generator, Load, Recorder, SizeSpec};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Seed};
 use std::ops::ControlFlow;

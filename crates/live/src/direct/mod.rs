@@ -39,7 +39,7 @@ use crate::run::writes;
 use crate::target::{self, Filling, Intent, Target, TargetSpec};
 use crew::Crew;
 use deal::{deal, Part, Share};
-use raidlab_load::{Load, LoadSpec, Volume};
+use raidlab_load::{Generator, Load, LoadSpec, Volume};
 use raidlab_types::Seed;
 use shared::Common;
 use span::Sectors;

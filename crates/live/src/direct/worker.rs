@@ -23,7 +23,7 @@ use crate::io::{wait_limit, Clock, PromptWakes};
 use crate::memory::{Block, Mapping, Pool, Use};
 use crate::result::MemberCounts;
 use crate::usage::Usage;
-use raidlab_load::Load;
+use raidlab_load::{Generator, Load};
 use raidlab_types::number::{u16_from, u32_from, usize_from};
 use raidlab_types::{Extent, Instant, Request, RequestKind};
 use std::collections::VecDeque;
@@ -132,7 +132,7 @@ impl<'a> Worker<'a> {
     ) -> Worker<'a> {
         let room = (load.depth() as usize).min(1 << 16);
         if manner.shares_window {
-            load.keep_shut();
+            load.recorder_mut().keep_shut();
         }
         let member = |site: &Site<'_>| MemberCounts { leaf: site.target, ..MemberCounts::default() };
         Worker {
@@ -216,11 +216,11 @@ impl<'a> Worker<'a> {
         let window = self.shared.window();
         if self.gate == Gate::Shut {
             let Some(at) = window.opens_at() else { return };
-            self.load.open_at(at);
+            self.load.recorder_mut().open_at(at);
             self.gate = Gate::Announced;
         }
         if let Some(at) = window.closes_at() {
-            self.load.close_at(at);
+            self.load.recorder_mut().close_at(at);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::io::Ring;
 use crate::memory::{Block, InUse, Lent, Pool, Use};
 use crate::result::{ArrayInput, FailedMember};
 use crate::target::Target;
-use raidlab_load::Load;
+use raidlab_load::{Generator, Load};
 use raidlab_types::number::usize_from;
 use raidlab_types::{Instant, OpId, Request, RequestError, RequestKind, RequestTag};
 use std::collections::VecDeque;

@@ -13,9 +13,9 @@ use super::facts::EmulatedFacts;
 use super::{file, Intent, Store, Target, TargetFacts};
 use crate::error::LiveError;
 use crate::memory::Mapping;
-use raidlab_device::{Device, DeviceError, DeviceSpec, PairPricing};
+use raidlab_device::{Device, DeviceSpec, PairPricing};
 use raidlab_types::number::usize_from;
-use raidlab_types::Seed;
+use raidlab_types::{Seed, SpecError};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ pub(super) fn open(
 }
 
 /// Capacity of the modelled disk in bytes.
-pub(crate) fn capacity_bytes(spec: &DeviceSpec) -> Result<u64, DeviceError> {
+pub(crate) fn capacity_bytes(spec: &DeviceSpec) -> Result<u64, SpecError> {
     let sector_bytes = spec.sector_bytes();
     let device = Device::new(spec, sector_bytes, PairPricing::Queued, Seed::new(0))?;
     Ok(device.capacity_sectors() * u64::from(sector_bytes))

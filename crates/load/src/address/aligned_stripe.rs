@@ -7,7 +7,7 @@
 //! Invariant: two random words; of the places where a request fits, each has the same chance.
 
 use super::Site;
-use crate::error::{join, LoadError};
+use crate::error::{join, SpecError};
 use raidlab_types::{CounterRng, Lba};
 
 /// Stripe-aligned starts.
@@ -19,13 +19,13 @@ pub(crate) struct AlignedStripe {
 }
 
 impl AlignedStripe {
-    pub(crate) fn new(key: &str, stripe_bytes: u64, chunk_bytes: u64, site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, stripe_bytes: u64, chunk_bytes: u64, site: Site) -> Result<Self, SpecError> {
         let stripe_sectors = site.length(key, "stripe", stripe_bytes)?;
         let chunk_sectors = site.length(key, "chunk", chunk_bytes)?;
         if !stripe_sectors.is_multiple_of(chunk_sectors) {
             let message =
                 format!("{stripe_bytes} bytes are not whole chunks; accepted: a multiple of {chunk_bytes} bytes");
-            return Err(LoadError::new(join(key, "stripe"), message));
+            return Err(SpecError::new(join(key, "stripe"), message));
         }
         Ok(AlignedStripe { capacity_sectors: site.capacity_sectors, stripe_sectors, chunk_sectors })
     }

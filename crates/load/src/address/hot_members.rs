@@ -9,7 +9,7 @@
 
 use super::Site;
 use crate::draw::Weighted;
-use crate::error::{join, weighted, LoadError};
+use crate::error::{join, weighted, SpecError};
 use raidlab_types::{CounterRng, Lba};
 
 /// Starts with unequal chances for the chunks of a stripe.
@@ -23,7 +23,7 @@ pub(crate) struct HotMembers {
 }
 
 impl HotMembers {
-    pub(crate) fn new(key: &str, weights: &[f64], chunk_bytes: u64, site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, weights: &[f64], chunk_bytes: u64, site: Site) -> Result<Self, SpecError> {
         let columns = weighted(key, "weights", weights)?;
         let chunk_sectors = site.length(key, "chunk", chunk_bytes)?;
         let stripe_sectors = chunk_sectors.saturating_mul(weights.len() as u64);
@@ -33,13 +33,13 @@ impl HotMembers {
                 "a stripe of {} chunks of {chunk_bytes} bytes exceeds the volume; accepted: at most {most} bytes",
                 weights.len()
             );
-            return Err(LoadError::new(join(key, "chunk"), message));
+            return Err(SpecError::new(join(key, "chunk"), message));
         }
         let align_sectors = site.align()?;
         if !chunk_sectors.is_multiple_of(align_sectors) {
             let align = align_sectors * u64::from(site.sector_bytes);
             let message = format!("{align} bytes; accepted: what the chunk of {chunk_bytes} bytes is a multiple of");
-            return Err(LoadError::new("workload.align", message));
+            return Err(SpecError::new("workload.align", message));
         }
         Ok(HotMembers {
             capacity_sectors: site.capacity_sectors,

@@ -6,7 +6,7 @@
 //! Invariants: no random word is drawn; a stream that has come to the list's end goes on at its beginning.
 
 use super::Site;
-use crate::error::{join, LoadError};
+use crate::error::{join, SpecError};
 use raidlab_types::Lba;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    pub(crate) fn new(key: &str, offset_bytes: &[u64], site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, offset_bytes: &[u64], site: Site) -> Result<Self, SpecError> {
         let key = join(key, "offset_bytes");
         let sector = u64::from(site.sector_bytes);
         let start = |(index, &bytes): (usize, &u64)| {
@@ -30,11 +30,11 @@ impl Listed {
             }
             let volume = site.capacity_sectors * sector;
             let message = format!("{bytes}; accepted: multiples of {sector} bytes below the volume's {volume} bytes");
-            Err(LoadError::new(format!("{key}[{index}]"), message))
+            Err(SpecError::new(format!("{key}[{index}]"), message))
         };
         let starts = offset_bytes.iter().enumerate().map(start).collect::<Result<Arc<[Lba]>, _>>()?;
         let Some(last) = starts.iter().max() else {
-            return Err(LoadError::new(key, "an empty list; accepted: at least one offset"));
+            return Err(SpecError::new(key, "an empty list; accepted: at least one offset"));
         };
         let (length, streams) = (starts.len(), site.streams as usize);
         let cursors = (0..streams).map(|stream| stream * length / streams).collect();

@@ -13,7 +13,7 @@
 
 use super::Site;
 use crate::draw;
-use crate::error::{join, positive, LoadError};
+use crate::error::{join, positive, SpecError};
 use raidlab_types::number::{f64_from, i64_from, saturating_i64};
 use raidlab_types::{CounterRng, Lba};
 
@@ -49,12 +49,12 @@ impl Mixed {
         (sequential, local): (f64, f64),
         local_sd_bytes: f64,
         site: Site,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, SpecError> {
         for (name, share, most) in [("sequential", sequential, 1.0), ("local", local, 1.0 - sequential)] {
             // Shares written in decimals need not add up to one exactly.
             if !(0.0..=most + 1e-9).contains(&share) {
                 let message = format!("{share}; accepted: 0 to 1, both shares together at most 1");
-                return Err(LoadError::new(join(key, name), message));
+                return Err(SpecError::new(join(key, name), message));
             }
         }
         let align_sectors = site.align()?;

@@ -18,7 +18,7 @@ mod strided;
 mod uniform;
 mod zipf;
 
-use crate::error::{join, whole_sectors, LoadError};
+use crate::error::{join, whole_sectors, SpecError};
 use crate::spec::AddressSpec;
 use raidlab_types::{CounterRng, Lba};
 
@@ -37,25 +37,25 @@ pub(crate) struct Site {
 
 impl Site {
     /// The alignment in sectors.
-    fn align(self) -> Result<u64, LoadError> {
+    fn align(self) -> Result<u64, SpecError> {
         let Some(bytes) = self.align_bytes else { return Ok(1) };
         self.length("workload", "align", bytes)
     }
 
     /// A length that must be whole sectors and fit the volume; in sectors.
-    fn length(self, key: &str, name: &str, bytes: u64) -> Result<u64, LoadError> {
+    fn length(self, key: &str, name: &str, bytes: u64) -> Result<u64, SpecError> {
         let sectors = whole_sectors(key, name, bytes, self.sector_bytes)?;
         self.fits(key, name, bytes, sectors)?;
         Ok(sectors)
     }
 
-    fn fits(self, key: &str, name: &str, bytes: u64, sectors: u64) -> Result<(), LoadError> {
+    fn fits(self, key: &str, name: &str, bytes: u64, sectors: u64) -> Result<(), SpecError> {
         if sectors <= self.capacity_sectors {
             return Ok(());
         }
         let volume = self.capacity_sectors * u64::from(self.sector_bytes);
         let message = format!("{bytes} bytes are more than the volume has; accepted: at most {volume} bytes");
-        Err(LoadError::new(join(key, name), message))
+        Err(SpecError::new(join(key, name), message))
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    pub(crate) fn new(spec: &AddressSpec, key: &str, site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(spec: &AddressSpec, key: &str, site: Site) -> Result<Self, SpecError> {
         use AddressSpec as Spec;
         Ok(match spec {
             Spec::Uniform {} => Address::Uniform(uniform::Uniform::new(site)?),

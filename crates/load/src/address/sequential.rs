@@ -7,7 +7,7 @@
 //! cross into the next stream's part.
 
 use super::Site;
-use crate::error::{join, LoadError};
+use crate::error::{join, SpecError};
 use raidlab_types::Lba;
 
 /// Sequential starts.
@@ -21,7 +21,7 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    pub(crate) fn new(key: &str, site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, site: Site) -> Result<Self, SpecError> {
         let align_sectors = site.align()?;
         let streams = u64::from(site.streams);
         // The only stream owns all of the volume, an unaligned remainder included.
@@ -32,7 +32,7 @@ impl Sequential {
         if part_sectors == 0 {
             let most = site.capacity_sectors / align_sectors;
             let message = format!("{streams} streams leave no aligned place for each; accepted: at most {most}");
-            return Err(LoadError::new(join(key, "streams"), message));
+            return Err(SpecError::new(join(key, "streams"), message));
         }
         Ok(Sequential { align_sectors, part_sectors, cursors: vec![0; site.streams as usize].into() })
     }

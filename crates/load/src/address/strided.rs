@@ -7,7 +7,7 @@
 //! fits, the stream begins again at the volume's beginning.
 
 use super::Site;
-use crate::error::{join, LoadError};
+use crate::error::{join, SpecError};
 use raidlab_types::Lba;
 
 /// Strided starts.
@@ -20,13 +20,13 @@ pub(crate) struct Strided {
 }
 
 impl Strided {
-    pub(crate) fn new(key: &str, stride_bytes: u64, site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, stride_bytes: u64, site: Site) -> Result<Self, SpecError> {
         let stride_sectors = site.length(key, "stride", stride_bytes)?;
         let align = site.align()?;
         if !stride_sectors.is_multiple_of(align) {
             let align = align * u64::from(site.sector_bytes);
             let message = format!("{stride_bytes} bytes are not aligned; accepted: a multiple of {align} bytes");
-            return Err(LoadError::new(join(key, "stride"), message));
+            return Err(SpecError::new(join(key, "stride"), message));
         }
         let part = site.capacity_sectors / u64::from(site.streams) / align * align;
         let cursors = (0..u64::from(site.streams)).map(|stream| stream * part).collect();

@@ -4,7 +4,7 @@
 //! has the same chance (a bias below places / 2^64).
 
 use super::Site;
-use crate::error::LoadError;
+use crate::error::SpecError;
 use raidlab_types::{CounterRng, Lba};
 
 /// Uniform starts.
@@ -17,7 +17,7 @@ pub(crate) struct Uniform {
 }
 
 impl Uniform {
-    pub(crate) fn new(site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(site: Site) -> Result<Self, SpecError> {
         let align_sectors = site.align()?;
         Ok(Uniform { capacity_sectors: site.capacity_sectors, align_sectors, last: (0, 0) })
     }

@@ -14,7 +14,7 @@
 //! SIGMOD 1994.
 
 use super::Site;
-use crate::error::{positive, LoadError};
+use crate::error::{positive, SpecError};
 use raidlab_types::number::{f64_from, saturating_u64, u64_from};
 use raidlab_types::{CounterRng, Lba};
 
@@ -29,7 +29,7 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
-    pub(crate) fn new(key: &str, theta: f64, site: Site) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, theta: f64, site: Site) -> Result<Self, SpecError> {
         let theta = positive(key, "theta", theta)?;
         let align_sectors = site.align()?;
         let places = site.capacity_sectors / align_sectors;

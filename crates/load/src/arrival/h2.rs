@@ -8,7 +8,7 @@
 
 use super::Gap;
 use crate::draw;
-use crate::error::{join, positive, LoadError};
+use crate::error::{join, positive, SpecError};
 use raidlab_types::CounterRng;
 
 /// Hyperexponential arrivals.
@@ -21,12 +21,12 @@ pub(crate) struct H2 {
 }
 
 impl H2 {
-    pub(crate) fn new(key: &str, rate_per_s: f64, cv2: f64) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, rate_per_s: f64, cv2: f64) -> Result<Self, SpecError> {
         let mean_ns = 1e9 / positive(key, "rate_per_s", rate_per_s)?;
         // Beyond a million the long phase comes so rarely that no run sees the mean rate.
         if !(1.0..=1e6).contains(&cv2) {
             let message = format!("{cv2} must lie between 1 (Poisson) and 1000000");
-            return Err(LoadError::new(join(key, "cv2"), message));
+            return Err(SpecError::new(join(key, "cv2"), message));
         }
         let p = 0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt());
         Ok(H2 { short_chance: p, short_mean_ns: mean_ns / (2.0 * p), long_mean_ns: mean_ns / (2.0 * (1.0 - p)) })

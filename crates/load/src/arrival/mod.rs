@@ -12,7 +12,7 @@ mod h2;
 mod poisson;
 mod uniform;
 
-use crate::error::{join, LoadError};
+use crate::error::{join, SpecError};
 use crate::spec::ArrivalSpec;
 use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::{CounterRng, Duration, Instant, Seed};
@@ -42,14 +42,14 @@ enum Gaps {
 }
 
 impl Gaps {
-    fn new(spec: &ArrivalSpec, key: &str) -> Result<Self, LoadError> {
+    fn new(spec: &ArrivalSpec, key: &str) -> Result<Self, SpecError> {
         Ok(match *spec {
             ArrivalSpec::Poisson { rate_per_s } => Gaps::Poisson(poisson::Poisson::new(key, rate_per_s)?),
             ArrivalSpec::Uniform { rate_per_s } => Gaps::Uniform(uniform::Uniform::new(key, rate_per_s)?),
             ArrivalSpec::H2 { rate_per_s, cv2 } => Gaps::H2(h2::H2::new(key, rate_per_s, cv2)?),
             ArrivalSpec::Trace { .. } => {
                 let message = "\"trace\": there is no trace whose times these could be; accepted: poisson, uniform, h2";
-                return Err(LoadError::new(join(key, "kind"), message));
+                return Err(SpecError::new(join(key, "kind"), message));
             }
         })
     }
@@ -79,7 +79,7 @@ pub(crate) struct Arrivals {
 
 impl Arrivals {
     /// The arrivals of `spec`, the first one a gap after the start of the run.
-    pub(crate) fn new(spec: &ArrivalSpec, key: &str, seed: Seed) -> Result<Self, LoadError> {
+    pub(crate) fn new(spec: &ArrivalSpec, key: &str, seed: Seed) -> Result<Self, SpecError> {
         let gaps = Gaps::new(spec, key)?;
         let mean_gap_ns = match *spec {
             ArrivalSpec::Poisson { rate_per_s }

@@ -5,7 +5,7 @@
 
 use super::Gap;
 use crate::draw;
-use crate::error::{positive, LoadError};
+use crate::error::{positive, SpecError};
 use raidlab_types::CounterRng;
 
 /// Poisson arrivals.
@@ -15,7 +15,7 @@ pub(crate) struct Poisson {
 }
 
 impl Poisson {
-    pub(crate) fn new(key: &str, rate_per_s: f64) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, rate_per_s: f64) -> Result<Self, SpecError> {
         Ok(Poisson { mean_ns: 1e9 / positive(key, "rate_per_s", rate_per_s)? })
     }
 

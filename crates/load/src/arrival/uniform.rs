@@ -4,7 +4,7 @@
 //! `(i + 1) / rate`, rounded down to the nanosecond, however large `i` is.
 
 use super::Gap;
-use crate::error::{positive, LoadError};
+use crate::error::{positive, SpecError};
 use raidlab_types::number::f64_from;
 
 /// Evenly spaced arrivals.
@@ -14,7 +14,7 @@ pub(crate) struct Uniform {
 }
 
 impl Uniform {
-    pub(crate) fn new(key: &str, rate_per_s: f64) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, rate_per_s: f64) -> Result<Self, SpecError> {
         let rate = positive(key, "rate_per_s", rate_per_s)?;
         let mut gap = Gap::from_ns(1e9 / rate);
         // The fraction anew from the remainder: the quotient above has lost the bits its whole part took.

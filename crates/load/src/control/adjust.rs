@@ -26,7 +26,7 @@
 //! Reference: Chen et al., *An Evaluation of Redundant Arrays of Disks Using an Amdahl 5890*, SIGMETRICS 1990.
 
 use super::search::check_percentile;
-use crate::error::{at_least_one, positive, LoadError};
+use crate::error::{at_least_one, positive, SpecError};
 use raidlab_types::number::{f64_from, saturating_u32};
 use raidlab_types::{Duration, Instant};
 
@@ -94,13 +94,13 @@ impl Adjust {
         target_ms: f64,
         initial: u32,
         max_depth: u32,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, SpecError> {
         let percentile = check_percentile(&crate::error::join(key, "percentile"), percentile)?;
         let target = Duration::from_s_f64(positive(key, "target", target_ms)? / 1e3);
         at_least_one(key, "initial_depth", initial)?;
         if max_depth < initial {
             let message = format!("{max_depth}; accepted: at least initial_depth, {initial}");
-            return Err(LoadError::new(crate::error::join(key, "max_depth"), message));
+            return Err(SpecError::new(crate::error::join(key, "max_depth"), message));
         }
         Ok(Adjust {
             wanted_share: percentile / 100.0,

@@ -12,7 +12,7 @@
 //!
 //! Reference: Chen et al., *An Evaluation of Redundant Arrays of Disks Using an Amdahl 5890*, SIGMETRICS 1990.
 
-use crate::error::{depth, LoadError};
+use crate::error::{depth, SpecError};
 use raidlab_types::number::f64_from;
 use std::collections::BTreeMap;
 
@@ -65,10 +65,10 @@ pub struct DepthSearch {
 
 impl DepthSearch {
     /// A search for `percentile` (0 to 100) at `target_ns`, up to `max_depth`.
-    pub fn new(percentile: f64, target_ns: u64, max_depth: u32) -> Result<Self, LoadError> {
+    pub fn new(percentile: f64, target_ns: u64, max_depth: u32) -> Result<Self, SpecError> {
         check_percentile("percentile", percentile)?;
         if target_ns == 0 {
-            return Err(LoadError::new("target_ns", "0; accepted: above 0"));
+            return Err(SpecError::new("target_ns", "0; accepted: above 0"));
         }
         depth("", "max_depth", max_depth)?;
         Ok(DepthSearch { percentile, target_ns, max_depth, points: BTreeMap::new() })
@@ -135,11 +135,11 @@ impl DepthSearch {
 }
 
 /// Percentiles lie strictly between 0 and 100.
-pub(crate) fn check_percentile(key: &str, percentile: f64) -> Result<f64, LoadError> {
+pub(crate) fn check_percentile(key: &str, percentile: f64) -> Result<f64, SpecError> {
     if percentile > 0.0 && percentile < 100.0 {
         return Ok(percentile);
     }
-    Err(LoadError::new(key, format!("{percentile}; accepted: a number between 0 and 100, such as 90")))
+    Err(SpecError::new(key, format!("{percentile}; accepted: a number between 0 and 100, such as 90")))
 }
 
 #[cfg(test)]

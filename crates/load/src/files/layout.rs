@@ -12,7 +12,7 @@
 //! Reference: M. McKusick et al., *A fast file system for UNIX*, 1984; tunefs(8), `maxbpg`.
 
 use super::spec::FileSystemSpec;
-use crate::LoadError;
+use crate::SpecError;
 use raidlab_types::number::{f64_from, u32_from, usize_from};
 use raidlab_types::Seed;
 
@@ -100,14 +100,14 @@ pub fn place(
     volume_bytes: u64,
     sector_bytes: u64,
     seed: Seed,
-) -> Result<Vec<Place>, LoadError> {
+) -> Result<Vec<Place>, SpecError> {
     let groups = volume_bytes / fs.group_bytes;
     if groups == 0 {
         let message = format!(
             "{} bytes are more than a volume of {volume_bytes}; accepted: at least one group a volume",
             fs.group_bytes
         );
-        return Err(LoadError::new("files.file_system.group", message));
+        return Err(SpecError::new("files.file_system.group", message));
     }
     let group_of = |file: usize| file as u64 * groups / sizes.len() as u64;
     let mut places = vec![Place::default(); sizes.len()];
@@ -168,11 +168,11 @@ fn parts(blocks: u64, most: u64) -> Vec<u64> {
     (0..blocks.div_ceil(most)).map(|part| most.min(blocks - part * most)).collect()
 }
 
-fn does_not_fit(sizes: &[u64], volume_bytes: u64) -> LoadError {
+fn does_not_fit(sizes: &[u64], volume_bytes: u64) -> SpecError {
     let total: u64 = sizes.iter().sum();
     let message =
         format!("{} files of {total} bytes do not fit a volume of {volume_bytes}; ask for fewer", sizes.len());
-    LoadError::new("files.count", message)
+    SpecError::new("files.count", message)
 }
 
 #[cfg(test)]

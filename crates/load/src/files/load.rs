@@ -5,9 +5,9 @@
 //! block on the way is waited for before what is behind it can be asked for. The change of the inode is written later, at
 //! nobody's cost but the array's.
 //!
-//! The driver's order at each event: [`FileLoad::handle_done`] and [`FileLoad::handle_work_done`] for what has ended, then
-//! [`FileLoad::poll_request`] and [`FileLoad::poll_work`] until they give none, then wait for the next of these or for
-//! [`FileLoad::poll_timeout`], until [`FileLoad::is_finished`].
+//! The driver's order at each event: [`Generator::handle_done`] and [`Generator::handle_work_done`] for what has ended, then
+//! [`Generator::poll_request`] and [`Generator::poll_work`] until they give none, then wait for the next of these or for
+//! [`Generator::poll_timeout`], until [`Generator::is_finished`].
 //!
 //! Invariants:
 //! - A reader is a task of a closed loop, and a file one of its requests: what counts is what ends in the measuring window.
@@ -20,8 +20,9 @@ use super::layout::{place, Place};
 use super::plan::{self, Sequence, Wanted};
 use super::record::FilesRecord;
 use super::spec::{FileSystemSpec, FilesSpec};
+use crate::generator::Generator;
 use crate::recorder::{Done, Recorder};
-use crate::{Limits, LoadError, LoadSpec, SizeSpec, Volume};
+use crate::{Limits, LoadSpec, SizeSpec, SpecError, Volume};
 use raidlab_types::number::{f64_from, u32_from, usize_from};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag, Seed};
 use slab::Slab;
@@ -114,7 +115,7 @@ impl FileLoad {
         volumes: &[Volume],
         sector_bytes: u32,
         seed: Seed,
-    ) -> Result<FileLoad, LoadError> {
+    ) -> Result<FileLoad, SpecError> {
         let readers = readers(load)?;
         check(spec, readers, sector_bytes)?;
         let sector_bytes = u64::from(sector_bytes);
@@ -181,120 +182,6 @@ impl FileLoad {
     /// Volume of every file, by number.
     pub fn volumes(&self) -> &[u32] {
         &self.volume
-    }
-
-    /// The next request to issue at `now`, if there is one. To be called until it gives none.
-    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        self.recorder.observe(now);
-        if self.is_finished() {
-            return None;
-        }
-        if !self.begun {
-            self.begun = true;
-            (0..u32_from(self.readers.len())).for_each(|reader| self.next_file(reader, now));
-        }
-        if self.update_at <= now {
-            self.update_at = Instant::MAX;
-            self.is_changed.clear();
-            for key in std::mem::take(&mut self.changed) {
-                self.ask(now, None, (AccessName::InodeUpdate, 0), key, self.fs.block_bytes);
-            }
-        }
-        self.requests.pop_front()
-    }
-
-    /// The next work that a reader has for the host: whose, and how long. To be called until it gives none.
-    pub fn poll_work(&mut self) -> Option<(u32, Duration)> {
-        self.work.pop_front()
-    }
-
-    /// When to poll again if nothing ends before: when inodes are to be written, or the measurement ends.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        Some(self.update_at.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
-    }
-
-    /// A request completed at `now`.
-    pub fn handle_done(&mut self, now: Instant, tag: RequestTag) {
-        self.recorder.observe(now);
-        let Pending { reader, name, cluster, asked } = self.pending.remove(usize_from(tag));
-        if self.recorder.is_measuring() {
-            let totals = self.record.accesses_mut(name);
-            totals.answered += 1;
-            totals.time_ns += now.since(asked).as_ns();
-        }
-        let Some(reader) = reader else { return };
-        let Reader { file, .. } = self.readers[reader as usize];
-        match name {
-            AccessName::Inode => {
-                self.cache.keep(self.inode_of(file));
-                self.opened(reader, now);
-            }
-            AccessName::Indirect => self.go_on(reader, now),
-            AccessName::Data => {
-                let r = &mut self.readers[reader as usize];
-                r.arrived[cluster as usize] = true;
-                if r.stage == Stage::Waiting && r.at == cluster as usize {
-                    self.take(reader);
-                }
-            }
-            AccessName::InodeUpdate => {}
-        }
-    }
-
-    /// The host has done a reader's work at `now`.
-    pub fn handle_work_done(&mut self, now: Instant, reader: u32) {
-        self.recorder.observe(now);
-        let r = &mut self.readers[reader as usize];
-        match r.stage {
-            Stage::Opening => {
-                let key = self.inode_of(self.readers[reader as usize].file);
-                if self.cache.find(key) {
-                    if self.recorder.is_measuring() {
-                        self.record.accesses_mut(AccessName::Inode).found += 1;
-                    }
-                    return self.opened(reader, now);
-                }
-                self.readers[reader as usize].stage = Stage::Inode;
-                self.ask(now, Some(reader), (AccessName::Inode, 0), key, self.fs.block_bytes);
-            }
-            Stage::Taking => {
-                if r.at == 0 {
-                    r.first_byte_ns = now.since(r.start).as_ns();
-                }
-                r.at += 1;
-                if r.at == r.clusters.len() {
-                    return self.end_file(reader, now);
-                }
-                self.go_on(reader, now);
-            }
-            _ => {}
-        }
-    }
-
-    /// The measurement is over, or every reader has read what it was to read.
-    pub fn is_finished(&self) -> bool {
-        self.recorder.is_over()
-    }
-
-    /// Ends the run at `now`: nothing more is asked for.
-    pub fn interrupt(&mut self, now: Instant) {
-        self.recorder.observe(now);
-        self.recorder.interrupt(now);
-    }
-
-    /// The times of files, as of requests.
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
-    }
-
-    /// Keeps the response times of each second, which runs on the real clock are judged by.
-    pub fn keep_histograms(&mut self) {
-        self.recorder.keep_histograms();
-    }
-
-    /// What they asked for.
-    pub fn record(&self) -> &FilesRecord {
-        &self.record
     }
 
     fn inode_of(&self, file: u32) -> Key {
@@ -409,6 +296,106 @@ impl FileLoad {
     }
 }
 
+impl Generator for FileLoad {
+    const WORKS: bool = true;
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.recorder.observe(now);
+        if self.is_finished() {
+            return None;
+        }
+        if !self.begun {
+            self.begun = true;
+            (0..u32_from(self.readers.len())).for_each(|reader| self.next_file(reader, now));
+        }
+        if self.update_at <= now {
+            self.update_at = Instant::MAX;
+            self.is_changed.clear();
+            for key in std::mem::take(&mut self.changed) {
+                self.ask(now, None, (AccessName::InodeUpdate, 0), key, self.fs.block_bytes);
+            }
+        }
+        self.requests.pop_front()
+    }
+
+    fn poll_work(&mut self) -> Option<(u32, Duration)> {
+        self.work.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.update_at.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    /// Arrays of whole files lose no members, and what one could not read has failed its cell by then.
+    fn handle_done(&mut self, now: Instant, tag: RequestTag, _ok: bool) {
+        self.recorder.observe(now);
+        let Pending { reader, name, cluster, asked } = self.pending.remove(usize_from(tag));
+        if self.recorder.is_measuring() {
+            let totals = self.record.accesses_mut(name);
+            totals.answered += 1;
+            totals.time_ns += now.since(asked).as_ns();
+        }
+        let Some(reader) = reader else { return };
+        let Reader { file, .. } = self.readers[reader as usize];
+        match name {
+            AccessName::Inode => {
+                self.cache.keep(self.inode_of(file));
+                self.opened(reader, now);
+            }
+            AccessName::Indirect => self.go_on(reader, now),
+            AccessName::Data => {
+                let r = &mut self.readers[reader as usize];
+                r.arrived[cluster as usize] = true;
+                if r.stage == Stage::Waiting && r.at == cluster as usize {
+                    self.take(reader);
+                }
+            }
+            AccessName::InodeUpdate => {}
+        }
+    }
+
+    fn handle_work_done(&mut self, now: Instant, reader: u32) {
+        self.recorder.observe(now);
+        let r = &mut self.readers[reader as usize];
+        match r.stage {
+            Stage::Opening => {
+                let key = self.inode_of(self.readers[reader as usize].file);
+                if self.cache.find(key) {
+                    if self.recorder.is_measuring() {
+                        self.record.accesses_mut(AccessName::Inode).found += 1;
+                    }
+                    return self.opened(reader, now);
+                }
+                self.readers[reader as usize].stage = Stage::Inode;
+                self.ask(now, Some(reader), (AccessName::Inode, 0), key, self.fs.block_bytes);
+            }
+            Stage::Taking => {
+                if r.at == 0 {
+                    r.first_byte_ns = now.since(r.start).as_ns();
+                }
+                r.at += 1;
+                if r.at == r.clusters.len() {
+                    return self.end_file(reader, now);
+                }
+                self.go_on(reader, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    fn recorder_mut(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    fn files(&self) -> Option<&FilesRecord> {
+        Some(&self.record)
+    }
+}
+
 /// Where all files lie: each volume is laid out for itself.
 fn places(
     fs: &FileSystemSpec,
@@ -417,7 +404,7 @@ fn places(
     volumes: &[Volume],
     sector_bytes: u64,
     seed: Seed,
-) -> Result<Vec<Place>, LoadError> {
+) -> Result<Vec<Place>, SpecError> {
     let mut places = vec![Place::default(); sizes.len()];
     for (number, of) in volumes.iter().enumerate() {
         let files: Vec<usize> = (0..sizes.len()).filter(|&file| volume[file] as usize == number).collect();
@@ -429,17 +416,17 @@ fn places(
     Ok(places)
 }
 
-fn readers(load: &LoadSpec) -> Result<u32, LoadError> {
+fn readers(load: &LoadSpec) -> Result<u32, SpecError> {
     match load {
         LoadSpec::Closed { depth } => crate::error::depth("load", "depth", *depth),
-        _ => Err(LoadError::new("load.kind", "whole files are read by so many readers; accepted: \"closed\"")),
+        _ => Err(SpecError::new("load.kind", "whole files are read by so many readers; accepted: \"closed\"")),
     }
 }
 
-fn check(spec: &FilesSpec, readers: u32, sector_bytes: u32) -> Result<(), LoadError> {
+fn check(spec: &FilesSpec, readers: u32, sector_bytes: u32) -> Result<(), SpecError> {
     let lists = spec.lists;
     if lists == 0 || (lists > 1 && lists < readers) {
-        return Err(LoadError::new(
+        return Err(SpecError::new(
             "files.lists",
             format!("{lists}; accepted: 1, or at least one a reader ({readers})"),
         ));
@@ -448,17 +435,17 @@ fn check(spec: &FilesSpec, readers: u32, sector_bytes: u32) -> Result<(), LoadEr
     let block = fs.block_bytes;
     if !BLOCKS.contains(&block) || !block.is_multiple_of(u64::from(sector_bytes)) {
         let message = format!("{block}; accepted: a multiple of {sector_bytes} from 512 bytes to 1 GiB");
-        return Err(LoadError::new("files.file_system.block", message));
+        return Err(SpecError::new("files.file_system.block", message));
     }
     for (key, bytes) in [("cluster", fs.cluster_bytes), ("group", fs.group_bytes)] {
         if bytes == 0 || bytes > 1 << 40 || !bytes.is_multiple_of(block) {
             let message = format!("{bytes}; accepted: a multiple of the block's {block} bytes, up to 1 TiB");
-            return Err(LoadError::new(format!("files.file_system.{key}"), message));
+            return Err(SpecError::new(format!("files.file_system.{key}"), message));
         }
     }
     for (key, n) in [("inodes_per_block", fs.inodes_per_block), ("blocks_per_indirect", fs.blocks_per_indirect)] {
         if n == 0 || n > 1 << 32 {
-            return Err(LoadError::new(
+            return Err(SpecError::new(
                 format!("files.file_system.{key}"),
                 format!("{n}; accepted: 1 to {}", 1u64 << 32),
             ));
@@ -466,12 +453,12 @@ fn check(spec: &FilesSpec, readers: u32, sector_bytes: u32) -> Result<(), LoadEr
     }
     if let Some(run) = fs.run_bytes.filter(|&run| !(run.is_finite() && run >= f64_from(block))) {
         let message = format!("{run}; accepted: at least a block's {block} bytes");
-        return Err(LoadError::new("files.file_system.run", message));
+        return Err(SpecError::new("files.file_system.run", message));
     }
     match fs.inode_update_s.filter(|every| !(every.is_finite() && *every >= 0.0)) {
         Some(every) => {
             let message = format!("{every} s; accepted: a time of at least 0");
-            Err(LoadError::new("files.file_system.inode_update", message))
+            Err(SpecError::new("files.file_system.inode_update", message))
         }
         None => Ok(()),
     }

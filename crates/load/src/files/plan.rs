@@ -10,7 +10,7 @@
 //! - No file is in two lists.
 
 use super::spec::{Numbers, Order};
-use crate::{LoadError, SizeSpec, Sizes};
+use crate::{SizeSpec, Sizes, SpecError};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::{CounterRng, Seed};
 
@@ -33,16 +33,16 @@ impl Wanted {
     ///
     /// # Errors
     /// If there are none, or both, or the number is out of range.
-    pub fn of(count: Option<u64>, total_bytes: Option<u64>) -> Result<Wanted, LoadError> {
+    pub fn of(count: Option<u64>, total_bytes: Option<u64>) -> Result<Wanted, SpecError> {
         match (count, total_bytes) {
-            (Some(0), None) => Err(LoadError::new("files.count", "0 must be at least 1")),
+            (Some(0), None) => Err(SpecError::new("files.count", "0 must be at least 1")),
             (Some(n), None) if n > MOST_FILES => {
-                Err(LoadError::new("files.count", format!("{n} must be at most {MOST_FILES}")))
+                Err(SpecError::new("files.count", format!("{n} must be at most {MOST_FILES}")))
             }
             (Some(n), None) => Ok(Wanted::Count(n)),
             (None, Some(bytes)) => Ok(Wanted::Bytes(bytes)),
-            (Some(_), Some(_)) => Err(LoadError::new("files", "give either count or total_bytes, not both")),
-            (None, None) => Err(LoadError::new("files", "give count or total_bytes")),
+            (Some(_), Some(_)) => Err(SpecError::new("files", "give either count or total_bytes, not both")),
+            (None, None) => Err(SpecError::new("files", "give count or total_bytes")),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Wanted {
 ///
 /// # Errors
 /// If the specification makes no sense, or too many or no files would come of it.
-pub fn sizes(spec: &SizeSpec, key: &str, numbers: Numbers, wanted: Wanted, seed: Seed) -> Result<Vec<u64>, LoadError> {
+pub fn sizes(spec: &SizeSpec, key: &str, numbers: Numbers, wanted: Wanted, seed: Seed) -> Result<Vec<u64>, SpecError> {
     // Built in either case: it checks the specification.
     let drawn = Sizes::new(spec, key, 1, LONGEST_BYTES, seed.named("sizes"))?;
     let found = match (numbers, spec) {
@@ -62,16 +62,16 @@ pub fn sizes(spec: &SizeSpec, key: &str, numbers: Numbers, wanted: Wanted, seed:
         }
         (Numbers::Even, _) => {
             let message = "\"even\" needs sizes of kind \"table\"; others are \"drawn\"";
-            return Err(LoadError::new("files.numbers", message));
+            return Err(SpecError::new("files.numbers", message));
         }
         (Numbers::Drawn, _) => draw(&drawn, wanted),
     };
     match (found.len() as u64, wanted) {
         (0, Wanted::Bytes(total)) => {
-            Err(LoadError::new("files.total_bytes", format!("{total} is less than the first file needs")))
+            Err(SpecError::new("files.total_bytes", format!("{total} is less than the first file needs")))
         }
         (n, _) if n > MOST_FILES => {
-            Err(LoadError::new("files.total_bytes", format!("more than {MOST_FILES} files would fit: ask for fewer")))
+            Err(SpecError::new("files.total_bytes", format!("more than {MOST_FILES} files would fit: ask for fewer")))
         }
         _ => Ok(found),
     }

@@ -98,10 +98,8 @@ pub struct FilesSpec {
     #[serde(default)]
     pub numbers: Numbers,
     /// How many.
-    #[serde(default)]
     pub count: Option<u64>,
     /// As many as fit into this; instead of `count`.
-    #[serde(default)]
     pub total_bytes: Option<u64>,
     /// Disjoint lists that the files are dealt into; reader k reads list k. With one, every reader reads all.
     #[serde(default = "one")]

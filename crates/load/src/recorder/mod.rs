@@ -22,7 +22,7 @@ mod window;
 pub use snapshots::{Snapshot, SNAPSHOT_NS};
 pub use times::{Times, LONGEST_NS, SIGNIFICANT_DIGITS};
 
-use crate::error::LoadError;
+use crate::error::SpecError;
 use crate::spec::Limits;
 use gaps::Gaps;
 use raidlab_types::number::f64_from;
@@ -107,7 +107,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// `steps`: requests of a task; `settles`: there is a depth to settle before the window may open.
-    pub(crate) fn new(limits: &Limits, steps: usize, settles: bool) -> Result<Self, LoadError> {
+    pub(crate) fn new(limits: &Limits, steps: usize, settles: bool) -> Result<Self, SpecError> {
         Ok(Recorder {
             window: Window::new(limits, settles)?,
             read: Tally::default(),
@@ -122,9 +122,10 @@ impl Recorder {
         })
     }
 
-    /// To be called with the time of every event before anything else is done about it.
+    /// To be called with the time of every event before anything else is done about it, also of one that is none of the
+    /// load's, such as waking up: the window opens or closes if it is due.
     #[inline]
-    pub(crate) fn observe(&mut self, now: Instant) {
+    pub fn observe(&mut self, now: Instant) {
         let change = self.window.observe(now);
         if change != Change::None {
             self.changed(change);
@@ -191,18 +192,19 @@ impl Recorder {
         self.changed(change);
     }
 
-    /// The window stays shut until [`Self::open_at`].
-    pub(crate) fn keep_shut(&mut self) {
+    /// Several loads are to share one window: this one's stays shut, whatever the limits for warm-up, until
+    /// [`Self::open_at`] says when it opens.
+    pub fn keep_shut(&mut self) {
         self.window.keep_shut();
     }
 
-    /// The window opens at `at`.
-    pub(crate) fn open_at(&mut self, at: Instant) {
+    /// The window opens at exactly `at`, which should lie ahead of all that has been observed.
+    pub fn open_at(&mut self, at: Instant) {
         self.window.open_at(at);
     }
 
-    /// The window closes at `at`.
-    pub(crate) fn close_at(&mut self, at: Instant) {
+    /// The window closes at `at`, as if a limit were reached: nothing more is issued or counted.
+    pub fn close_at(&mut self, at: Instant) {
         // If it was to open before that, it has.
         self.observe(at.max(self.window.end()));
         let change = self.window.close_at(at);
@@ -220,7 +222,7 @@ impl Recorder {
         match change {
             Change::Opened(at) => {
                 self.gaps.iter_mut().for_each(|gaps| gaps.opened(at));
-                self.in_flight_before = self.in_flight_until(at);
+                self.in_flight_before = self.in_flight_ns(at);
                 if self.snapshots.keeps_histograms() {
                     self.snapshots.begin_anew([&self.read.response, &self.write.response]);
                     self.read.clear();
@@ -229,15 +231,10 @@ impl Recorder {
             }
             Change::Closed(at) => {
                 self.gaps.iter_mut().for_each(|gaps| gaps.completed(at));
-                self.in_flight_within = self.in_flight_until(at).saturating_sub(self.in_flight_before)
+                self.in_flight_within = self.in_flight_ns(at).saturating_sub(self.in_flight_before)
             }
             Change::None => {}
         }
-    }
-
-    /// Request-nanoseconds in flight up to `at`, which must not lie before the last event.
-    fn in_flight_until(&self, at: Instant) -> u128 {
-        self.left_less_entered.wrapping_add(u128::from(self.in_flight) * u128::from(at.as_ns()))
     }
 
     #[inline]
@@ -295,7 +292,7 @@ impl Recorder {
     /// Mean number of requests in flight while the window was open: to its close, or to the last event seen.
     pub fn mean_in_flight(&self) -> f64 {
         let within = if self.window.is_measuring() {
-            self.in_flight_until(self.window.end()).saturating_sub(self.in_flight_before)
+            self.in_flight_ns(self.window.end()).saturating_sub(self.in_flight_before)
         } else {
             self.in_flight_within
         };
@@ -308,7 +305,7 @@ impl Recorder {
     /// Time spent in flight by all requests since the beginning of the run, up to `at`, which must not lie before the last
     /// event; in request-nanoseconds.
     pub fn in_flight_ns(&self, at: Instant) -> u128 {
-        self.in_flight_until(at)
+        self.left_less_entered.wrapping_add(u128::from(self.in_flight) * u128::from(at.as_ns()))
     }
 
     /// Completions a second of the run's clock, warm-up included.

@@ -98,12 +98,6 @@ impl Times {
         self.sum_ns = 0;
     }
 
-    /// Counts `count` times of `ns` each: for pooling columns of earlier runs, whose sum is then good to three digits.
-    pub fn record_n(&mut self, ns: u64, count: u64) {
-        self.counts[index_of(ns.min(LONGEST_NS))] += count;
-        self.sum_ns += u128::from(ns) * u128::from(count);
-    }
-
     /// Adds all that `other` has counted.
     pub fn merge(&mut self, other: &Times) {
         self.counts.iter_mut().zip(other.counts.iter()).for_each(|(mine, theirs)| *mine += theirs);
@@ -189,10 +183,6 @@ mod tests {
                 prop_assert_eq!(mine, theirs, "percentile {}", percentile);
             }
             prop_assert_eq!(times.histogram().len(), values.len() as u64);
-            // Columns written and read back count the same.
-            let mut pooled = Times::new();
-            times.columns().for_each(|(ns, count)| pooled.record_n(ns, count));
-            prop_assert_eq!(pooled.columns().collect::<Vec<_>>(), times.columns().collect::<Vec<_>>());
         }
     }
 

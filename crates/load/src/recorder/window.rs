@@ -10,7 +10,7 @@
 //! - A held load has no window before its depth has settled.
 //! - Where several loads share one window, the driver opens and closes it: at the very times it says, whatever completes.
 
-use crate::error::{join, LoadError};
+use crate::error::{join, SpecError};
 use crate::spec::{Limit, Limits};
 use raidlab_types::{Duration, Instant};
 
@@ -54,15 +54,15 @@ pub(crate) struct Window {
 
 impl Window {
     /// `settles`: there is a depth to settle before the window may open.
-    pub(crate) fn new(limits: &Limits, settles: bool) -> Result<Self, LoadError> {
+    pub(crate) fn new(limits: &Limits, settles: bool) -> Result<Self, SpecError> {
         let warm_for = checked(&limits.warmup, "warmup")?;
         let measure_for = checked(&limits.measure, "measure")?;
         if limits.measure.requests.is_none() && measure_for.is_none() {
-            return Err(LoadError::new("measure", "says no amount; accepted: requests, a duration or both"));
+            return Err(SpecError::new("measure", "says no amount; accepted: requests, a duration or both"));
         }
         if limits.measure.requests == Some(0) || measure_for == Some(Duration::ZERO) {
             let name = if limits.measure.requests == Some(0) { "requests" } else { "duration" };
-            return Err(LoadError::new(join("measure", name), "0; accepted: above 0"));
+            return Err(SpecError::new(join("measure", name), "0; accepted: above 0"));
         }
         let warm_requests = limits.warmup.requests.unwrap_or(0);
         let warm_until = Instant::ZERO + warm_for.unwrap_or(Duration::ZERO);
@@ -227,12 +227,12 @@ impl Window {
 }
 
 /// The duration of a limit, if it has one.
-fn checked(limit: &Limit, key: &str) -> Result<Option<Duration>, LoadError> {
+fn checked(limit: &Limit, key: &str) -> Result<Option<Duration>, SpecError> {
     let Some(seconds) = limit.duration_s else { return Ok(None) };
     // A century is far beyond any run and well within 64 bits of nanoseconds.
     if !(0.0..=3.2e9).contains(&seconds) {
         let message = format!("{seconds} s; accepted: 0 to 3.2e9 s");
-        return Err(LoadError::new(join(key, "duration"), message));
+        return Err(SpecError::new(join(key, "duration"), message));
     }
     Ok(Some(Duration::from_s_f64(seconds)))
 }

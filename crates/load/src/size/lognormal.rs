@@ -8,7 +8,7 @@
 
 use super::Room;
 use crate::draw;
-use crate::error::{mean_sectors, positive, LoadError};
+use crate::error::{mean_sectors, positive, SpecError};
 use raidlab_types::CounterRng;
 
 /// Log-normal sizes.
@@ -21,7 +21,7 @@ pub(crate) struct Lognormal {
 }
 
 impl Lognormal {
-    pub(crate) fn new(key: &str, mean_bytes: f64, sigma: f64, room: Room) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, mean_bytes: f64, sigma: f64, room: Room) -> Result<Self, SpecError> {
         let mean = mean_sectors(key, mean_bytes, room.sector_bytes, room.longest_sectors)?;
         let sigma = positive(key, "sigma", sigma)?;
         Ok(Lognormal { mu: libm::log(mean) - 0.5 * sigma * sigma, sigma, room })

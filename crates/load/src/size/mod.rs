@@ -8,12 +8,11 @@
 //! - It is a monotone function of its random word, so that common random numbers survive a change of parameters.
 
 mod exponential;
-mod fixed;
 mod lognormal;
 mod normal;
 mod table;
 
-use crate::error::LoadError;
+use crate::error::{join, whole_sectors, SpecError};
 use crate::spec::SizeSpec;
 use raidlab_types::number::saturating_u64;
 use raidlab_types::{CounterRng, Seed};
@@ -28,6 +27,18 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    /// A size that was written down: whole sectors, and no more than the longest request.
+    fn written(self, key: &str, name: &str, bytes: u64) -> Result<u64, SpecError> {
+        let sectors = whole_sectors(key, name, bytes, self.sector_bytes)?;
+        if sectors <= self.longest_sectors {
+            return Ok(sectors);
+        }
+        let most = self.longest_sectors * u64::from(self.sector_bytes);
+        let message =
+            format!("{bytes} bytes are more than the longest request possible; accepted: at most {most} bytes");
+        Err(SpecError::new(join(key, name), message))
+    }
+
     /// The nearest whole number of sectors, at least one and at most the longest. Half a sector rounds up.
     #[inline]
     fn nearest(self, sectors: f64) -> u64 {
@@ -39,7 +50,8 @@ impl Room {
 /// The kinds of sizes.
 #[derive(Debug, Clone)]
 pub(crate) enum Size {
-    Fixed(fixed::Fixed),
+    /// Every request the same.
+    Fixed(u64),
     Exponential(exponential::Exponential),
     Normal(normal::Normal),
     Lognormal(lognormal::Lognormal),
@@ -47,9 +59,9 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    pub(crate) fn new(spec: &SizeSpec, key: &str, room: Room) -> Result<Self, LoadError> {
+    pub(crate) fn new(spec: &SizeSpec, key: &str, room: Room) -> Result<Self, SpecError> {
         Ok(match spec {
-            SizeSpec::Fixed { bytes } => Size::Fixed(fixed::Fixed::new(key, *bytes, room)?),
+            SizeSpec::Fixed { bytes } => Size::Fixed(room.written(key, "bytes", *bytes)?),
             SizeSpec::Exponential { mean_bytes } => {
                 Size::Exponential(exponential::Exponential::new(key, *mean_bytes, room)?)
             }
@@ -70,7 +82,7 @@ impl Size {
         let word = request.next_u64();
         let rng = || Seed::new(word).draws();
         match self {
-            Size::Fixed(kind) => kind.sectors(),
+            Size::Fixed(sectors) => *sectors,
             Size::Exponential(kind) => kind.draw(&mut rng()),
             Size::Normal(kind) => kind.draw(&mut rng()),
             Size::Lognormal(kind) => kind.draw(&mut rng()),
@@ -98,7 +110,7 @@ impl Sizes {
         unit_bytes: u32,
         longest_bytes: u64,
         seed: Seed,
-    ) -> Result<Sizes, LoadError> {
+    ) -> Result<Sizes, SpecError> {
         let room = Room { sector_bytes: unit_bytes, longest_sectors: longest_bytes / u64::from(unit_bytes) };
         Ok(Sizes { size: Size::new(spec, key, room)?, unit_bytes, seed })
     }
@@ -148,6 +160,16 @@ mod tests {
         assert!((0..500).all(|i| [4096, 8192].contains(&pages.bytes(i))));
         let error = Sizes::new(&SizeSpec::Fixed { bytes: 0 }, "sizes", 1, 1 << 30, Seed::new(1)).unwrap_err();
         assert_eq!(error.key, "sizes.bytes");
+    }
+
+    #[test]
+    fn fixed_sizes_are_whole_sectors_that_fit() {
+        let room = Room { sector_bytes: 512, longest_sectors: 16 };
+        assert_eq!(sizes(&SizeSpec::Fixed { bytes: 8192 }, room, 2), [16, 16]);
+        for bytes in [0, 8193, 100, 8704] {
+            let error = Size::new(&SizeSpec::Fixed { bytes }, "workload.size", room).unwrap_err();
+            assert_eq!(error.key, "workload.size.bytes");
+        }
     }
 
     #[test]

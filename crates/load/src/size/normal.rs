@@ -9,7 +9,7 @@
 
 use super::Room;
 use crate::draw;
-use crate::error::{mean_sectors, positive, LoadError};
+use crate::error::{mean_sectors, positive, SpecError};
 use raidlab_types::CounterRng;
 
 /// Normal sizes.
@@ -21,7 +21,7 @@ pub(crate) struct Normal {
 }
 
 impl Normal {
-    pub(crate) fn new(key: &str, mean_bytes: f64, sd_bytes: f64, room: Room) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, mean_bytes: f64, sd_bytes: f64, room: Room) -> Result<Self, SpecError> {
         let mean_sectors = mean_sectors(key, mean_bytes, room.sector_bytes, room.longest_sectors)?;
         let sd_sectors = positive(key, "sd", sd_bytes)? / f64::from(room.sector_bytes);
         Ok(Normal { mean_sectors, sd_sectors, room })

@@ -5,7 +5,7 @@
 
 use super::Room;
 use crate::draw::Weighted;
-use crate::error::{join, weighted, whole_sectors, LoadError};
+use crate::error::{join, weighted, SpecError};
 use raidlab_types::CounterRng;
 
 /// Sizes with weights.
@@ -16,22 +16,15 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(key: &str, bytes: &[u64], weights: &[f64], room: Room) -> Result<Self, LoadError> {
+    pub(crate) fn new(key: &str, bytes: &[u64], weights: &[f64], room: Room) -> Result<Self, SpecError> {
         if bytes.len() != weights.len() {
             let message = format!("{} weights for {} sizes; accepted: one each", weights.len(), bytes.len());
-            return Err(LoadError::new(join(key, "weights"), message));
+            return Err(SpecError::new(join(key, "weights"), message));
         }
         let mut rows = Vec::with_capacity(bytes.len());
         for (index, (&bytes, &weight)) in bytes.iter().zip(weights).enumerate() {
             let name = format!("bytes[{index}]");
-            let sectors = whole_sectors(key, &name, bytes, room.sector_bytes)?;
-            if sectors > room.longest_sectors {
-                let most = room.longest_sectors * u64::from(room.sector_bytes);
-                let message =
-                    format!("{bytes} bytes are more than the longest request possible; accepted: at most {most} bytes");
-                return Err(LoadError::new(join(key, &name), message));
-            }
-            rows.push((sectors, weight));
+            rows.push((room.written(key, &name, bytes)?, weight));
         }
         rows.sort_by_key(|row| row.0);
         let (sectors, weights): (Vec<u64>, Vec<f64>) = rows.into_iter().unzip();

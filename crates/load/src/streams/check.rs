@@ -3,7 +3,7 @@
 //! Invariant: validation happens when a load is built; the error names the key.
 
 use super::spec::{EndSpec, StreamSpec};
-use crate::{LoadError, Volume};
+use crate::{SpecError, Volume};
 
 /// Checks one stream against the volumes and ways that there are.
 pub(super) fn check(
@@ -12,8 +12,8 @@ pub(super) fn check(
     volumes: &[Volume],
     sector: u64,
     ways: usize,
-) -> Result<(), LoadError> {
-    let wrong = |name: &str, message: String| Err(LoadError::new(format!("{key}.{name}"), message));
+) -> Result<(), SpecError> {
+    let wrong = |name: &str, message: String| Err(SpecError::new(format!("{key}.{name}"), message));
     if spec.block_bytes == 0 || spec.block_bytes > 1 << 30 {
         return wrong("block_bytes", format!("{}; accepted: 1 byte to 1 GiB", spec.block_bytes));
     }
@@ -32,7 +32,7 @@ pub(super) fn check(
             EndSpec::Memory => {}
             EndSpec::Way { way } if *way as usize >= ways => {
                 let message = format!("{way}; accepted: the number of one of {ways} ways");
-                return Err(LoadError::new(format!("{key}.way"), message));
+                return Err(SpecError::new(format!("{key}.way"), message));
             }
             EndSpec::Way { .. } => {}
             EndSpec::Tape { mb_s, start_stop_ms, .. } => {
@@ -45,9 +45,9 @@ pub(super) fn check(
     Ok(())
 }
 
-fn check_file(key: &str, end: &EndSpec, spec: &StreamSpec, volumes: &[Volume], sector: u64) -> Result<(), LoadError> {
+fn check_file(key: &str, end: &EndSpec, spec: &StreamSpec, volumes: &[Volume], sector: u64) -> Result<(), SpecError> {
     let EndSpec::Array { volume, offset_bytes, request_bytes, file_us_per_kib, .. } = end else { return Ok(()) };
-    let wrong = |name: &str, message: String| Err(LoadError::new(format!("{key}.{name}"), message));
+    let wrong = |name: &str, message: String| Err(SpecError::new(format!("{key}.{name}"), message));
     let Some(of) = volumes.get(*volume as usize) else {
         return wrong("volume", format!("{volume}; accepted: 0 to {}", volumes.len() - 1));
     };
@@ -67,9 +67,9 @@ fn check_file(key: &str, end: &EndSpec, spec: &StreamSpec, volumes: &[Volume], s
     time(key, "file_per_kib", *file_us_per_kib)
 }
 
-fn time(key: &str, name: &str, value: f64) -> Result<(), LoadError> {
+fn time(key: &str, name: &str, value: f64) -> Result<(), SpecError> {
     match value.is_finite() && value >= 0.0 {
         true => Ok(()),
-        false => Err(LoadError::new(format!("{key}.{name}"), format!("{value}; accepted: a time of at least 0"))),
+        false => Err(SpecError::new(format!("{key}.{name}"), format!("{value}; accepted: a time of at least 0"))),
     }
 }

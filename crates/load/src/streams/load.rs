@@ -17,7 +17,7 @@ use super::side::{drive, End, FileEnd, Side, Stage};
 use super::spec::{EndSpec, StreamSpec};
 use super::tape::{Playing, Recording};
 use crate::recorder::{Done, Recorder};
-use crate::{Limits, LoadError, Volume};
+use crate::{Limits, SpecError, Volume};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag};
 use slab::Slab;
@@ -99,9 +99,9 @@ impl StreamLoad {
         volumes: &[Volume],
         sector_bytes: u32,
         ways: usize,
-    ) -> Result<StreamLoad, LoadError> {
+    ) -> Result<StreamLoad, SpecError> {
         if specs.is_empty() {
-            return Err(LoadError::new("streams", "there is none; accepted: at least one"));
+            return Err(SpecError::new("streams", "there is none; accepted: at least one"));
         }
         let sector = u64::from(sector_bytes);
         for (i, spec) in specs.iter().enumerate() {
@@ -138,7 +138,7 @@ impl StreamLoad {
     /// The next request to issue at `now`, if there is one. To be called until it gives none.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
         self.observe(now);
-        if self.is_finished() {
+        if self.recorder.is_over() {
             return None;
         }
         if !self.begun {
@@ -204,11 +204,6 @@ impl StreamLoad {
         }
     }
 
-    /// The measurement is over: every stream has ended, or its time has.
-    pub fn is_finished(&self) -> bool {
-        self.recorder.is_over()
-    }
-
     /// Ends the run at `now`: nothing more is asked for.
     pub fn interrupt(&mut self, now: Instant) {
         self.observe(now);
@@ -220,9 +215,8 @@ impl StreamLoad {
         &self.recorder
     }
 
-    /// Keeps the response times of each second.
-    pub fn keep_histograms(&mut self) {
-        self.recorder.keep_histograms();
+    pub(crate) fn recorder_mut(&mut self) -> &mut Recorder {
+        &mut self.recorder
     }
 
     /// What each stream did.

@@ -3,6 +3,7 @@
 //! Invariant: a number is read exactly or not at all; what does not fit 64 bits is no number.
 
 use raidlab_types::number::{u32_from, u64_from};
+use raidlab_types::RequestKind;
 
 /// The fields of a line that commas part, white space around them taken off.
 pub(crate) fn by_comma(line: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -12,6 +13,32 @@ pub(crate) fn by_comma(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The words of a line that white space parts.
 pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}
+
+/// The first `N` fields, if there are as many.
+#[inline]
+pub(crate) fn first<'a, const N: usize>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<[&'a [u8]; N]> {
+    let mut found = [&[][..]; N];
+    for field in &mut found {
+        *field = fields.next()?;
+    }
+    Some(found)
+}
+
+/// All fields, if there are exactly `N`.
+#[inline]
+pub(crate) fn exactly<'a, const N: usize>(mut fields: impl Iterator<Item = &'a [u8]>) -> Option<[&'a [u8]; N]> {
+    first(&mut fields).filter(|_| fields.next().is_none())
+}
+
+/// Read or write, by the words that stand for either.
+#[inline]
+pub(crate) fn kind(field: &[u8], read: &[&[u8]], write: &[&[u8]]) -> Option<RequestKind> {
+    match field {
+        _ if read.contains(&field) => Some(RequestKind::Read),
+        _ if write.contains(&field) => Some(RequestKind::Write),
+        _ => None,
+    }
 }
 
 /// A whole number.

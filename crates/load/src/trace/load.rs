@@ -7,19 +7,20 @@
 //! - Requests enter in the order of the trace, each once. By time stamps, request `i` is meant to arrive `(t_i - t_0) / speed`
 //!   after the start, `t_0` being the time of the first one offered; at speed 1 to the nanosecond.
 //! - One record is looked at ahead, so that the end is known when the last request ends; a batch is read ahead.
-//! - A record that cannot be offered ends the run: [`TraceLoad::fault`] says why.
+//! - A record that cannot be offered ends the run: [`Generator::fault`] says why.
 //! - Nothing is allocated for a request, but by whoever gives the records.
 
 use super::place::{Misplaced, Places, Target};
-use super::{Only, Record, Records, Replayed, TraceError, TraceSpec};
+use super::{Only, Record, Records, TraceError, TraceSpec};
 use crate::error::{depth, positive};
-use crate::load::{check_array, Backlog, Volume, MOST_IN_FLIGHT};
+use crate::generator::Generator;
+use crate::load::{check_array, in_flight, Backlog, Task, Volume, MOST_IN_FLIGHT};
 use crate::recorder::{Done, Recorder};
-use crate::slab::{Slab, Task};
 use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
-use crate::LoadError;
-use raidlab_types::number::{f64_from, saturating_u64, u32_from};
+use crate::SpecError;
+use raidlab_types::number::{f64_from, saturating_u64, usize_from};
 use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
+use slab::Slab;
 
 /// Slots taken in advance.
 const ROOM: u32 = 4096;
@@ -30,6 +31,41 @@ pub struct Replay {
     pub spec: TraceSpec,
     /// Its records: whoever has opened the file reads them on demand.
     pub records: Box<dyn Records + Send>,
+}
+
+/// What became of a trace, besides the times: counts of records, and the volumes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// Offered to the array.
+    pub requests: u64,
+    /// Left out: of another kind than asked for, or of a volume that has none here.
+    pub left_out: u64,
+    /// Whose address was taken modulo the volume's length.
+    pub wrapped: u64,
+    /// That were no whole sectors of the array, and were offered as those they touch.
+    pub rounded: u64,
+    /// Whose time lay before that of the record before them: offered together with that one.
+    pub out_of_order: u64,
+    /// Whether it was replayed to its end.
+    pub to_its_end: bool,
+    /// Length of what was offered, by the trace's own clock.
+    pub span_ns: u64,
+    /// The trace's volumes of which something was met, and the array's volume of each, if it has one.
+    pub volumes: Vec<(String, Option<u32>)>,
+}
+
+impl Replayed {
+    /// What was done otherwise than recorded, a phrase each; none for a replay that is the trace.
+    pub fn changes(&self) -> Vec<String> {
+        let counted = [
+            (self.left_out, "left out"),
+            (self.wrapped, "beyond their volume and wrapped into it"),
+            (self.rounded, "widened to whole sectors"),
+            (self.out_of_order, "older than the one before them and offered with it"),
+        ];
+        let phrase = |&(count, what): &(u64, &str)| (count > 0).then(|| format!("{count} {what}"));
+        counted.iter().filter_map(phrase).collect()
+    }
 }
 
 /// Who decides when a request enters.
@@ -65,11 +101,11 @@ pub struct TraceLoad {
     first_ns: Option<u64>,
     latest_ns: u64,
     next: Option<Next>,
-    slab: Slab,
+    tasks: Slab<Task>,
     backlog: Backlog,
     recorder: Recorder,
     replayed: Replayed,
-    fault: Option<LoadError>,
+    fault: Option<SpecError>,
 }
 
 impl TraceLoad {
@@ -83,7 +119,7 @@ impl TraceLoad {
         limits: &Limits,
         volumes: &[Volume],
         sector_bytes: u32,
-    ) -> Result<TraceLoad, LoadError> {
+    ) -> Result<TraceLoad, SpecError> {
         check_array(volumes, sector_bytes)?;
         let (pace, limit) = pace(load)?;
         let Replay { spec, records } = replay;
@@ -100,7 +136,7 @@ impl TraceLoad {
             first_ns: None,
             latest_ns: 0,
             next: None,
-            slab: Slab::with_room(limit.min(ROOM) as usize),
+            tasks: Slab::with_capacity(limit.min(ROOM) as usize),
             backlog: Backlog::default(),
             recorder: Recorder::new(&to_the_end(limits), 1, false)?,
             replayed: Replayed::default(),
@@ -113,39 +149,9 @@ impl TraceLoad {
         if load.next.is_none() {
             let message =
                 format!("{}: holds no request to offer; accepted: a trace with requests", load.records.file());
-            return Err(LoadError::new("trace", message));
+            return Err(SpecError::new("trace", message));
         }
         Ok(load)
-    }
-
-    /// The next request to issue at `now`, if there is one. To be called until it gives none.
-    #[inline]
-    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        self.recorder.observe(now);
-        if self.recorder.is_over() || self.slab.len() >= self.limit as usize {
-            return None;
-        }
-        let next = self.next?;
-        let intended = match self.pace {
-            Pace::Closed => now,
-            Pace::Stamps(_) if next.due > now => return None,
-            Pace::Stamps(_) => {
-                self.backlog.max_delay_ns = self.backlog.max_delay_ns.max(now.since(next.due).as_ns());
-                self.backlog.max_in_flight = self.backlog.max_in_flight.max(self.slab.len() as u64 + 1);
-                next.due
-            }
-        };
-        let Next { volume, kind, extent, .. } = next;
-        let bytes = extent.sectors * self.sector_bytes;
-        let slot = self.slab.insert(Task { intended, issued: now, bytes, lane: 0, step: 0, kind, in_flight: true });
-        self.recorder.issued(now);
-        self.replayed.requests += 1;
-        self.prepare();
-        if self.fault.is_some() {
-            // What has been offered stands; the run ends here.
-            self.recorder.interrupt(now);
-        }
-        Some(Request { tag: RequestTag::from(slot), volume, kind, extent, force_unit_access: false })
     }
 
     /// Looks for the next record to offer.
@@ -184,7 +190,7 @@ impl TraceLoad {
                 // What was read before the fault is not offered: it would only tell of the fault later.
                 self.batch.clear();
                 self.may_have_more = false;
-                self.fault = Some(LoadError::new("trace", error.to_string()));
+                self.fault = Some(SpecError::new("trace", error.to_string()));
             }
         }
         self.fault.is_none()
@@ -221,43 +227,11 @@ impl TraceLoad {
     }
 
     #[cold]
-    fn fault_of(&self, record: &Record, misplaced: &Misplaced) -> LoadError {
+    fn fault_of(&self, record: &Record, misplaced: &Misplaced) -> SpecError {
         let Misplaced { message, accepted } = misplaced;
         let text = if record.kind == RequestKind::Read { "a read" } else { "a write" };
         let error = TraceError::of_line(self.records.file(), record.line, text.as_bytes(), message, accepted);
-        LoadError::new("trace", error.to_string())
-    }
-
-    /// When to poll again if nothing completes before: when the next request is due, or the measurement ends.
-    #[inline]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.recorder.is_over() {
-            return None;
-        }
-        let arrival = match (self.pace, self.next) {
-            (Pace::Stamps(_), Some(next)) if self.slab.len() < self.limit as usize => next.due,
-            _ => Instant::MAX,
-        };
-        Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
-    }
-
-    /// The request completed at `now`, or failed.
-    ///
-    /// # Panics
-    /// Where no such request is in flight: the driver has lost count.
-    #[inline]
-    pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        self.recorder.observe(now);
-        let task = self.slab.in_flight(tag);
-        task.in_flight = false;
-        let Task { intended, issued, bytes, kind, .. } = *task;
-        self.recorder.left(now);
-        self.recorder.request_done(now, &Done { kind, bytes, intended, issued, ok });
-        self.slab.remove(u32_from(tag));
-        self.recorder.advance(now, true);
-        if self.next.is_none() && self.slab.len() == 0 && !self.recorder.is_over() {
-            self.end(now);
-        }
+        SpecError::new("trace", error.to_string())
     }
 
     /// The last request of the trace has ended.
@@ -270,52 +244,94 @@ impl TraceLoad {
                 self.records.file(),
                 self.replayed.requests
             );
-            self.fault = Some(LoadError::new("trace", message));
+            self.fault = Some(SpecError::new("trace", message));
         }
         self.recorder.close_at(now);
     }
+}
 
-    /// The measurement is over and nothing more will be issued.
+impl Generator for TraceLoad {
     #[inline]
-    pub fn is_finished(&self) -> bool {
-        self.recorder.is_over()
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.recorder.observe(now);
+        if self.recorder.is_over() || self.tasks.len() >= self.limit as usize {
+            return None;
+        }
+        let next = self.next?;
+        let intended = match self.pace {
+            Pace::Closed => now,
+            Pace::Stamps(_) if next.due > now => return None,
+            Pace::Stamps(_) => {
+                self.backlog.max_delay_ns = self.backlog.max_delay_ns.max(now.since(next.due).as_ns());
+                self.backlog.max_in_flight = self.backlog.max_in_flight.max(self.tasks.len() as u64 + 1);
+                next.due
+            }
+        };
+        let Next { volume, kind, extent, .. } = next;
+        let bytes = extent.sectors * self.sector_bytes;
+        let slot = self.tasks.insert(Task { intended, issued: now, bytes, lane: 0, step: 0, kind, in_flight: true });
+        self.recorder.issued(now);
+        self.replayed.requests += 1;
+        self.prepare();
+        if self.fault.is_some() {
+            // What has been offered stands; the run ends here.
+            self.recorder.interrupt(now);
+        }
+        Some(Request { tag: slot as RequestTag, volume, kind, extent, force_unit_access: false })
     }
 
-    /// What ended the replay before its time.
-    pub fn fault(&self) -> Option<&LoadError> {
-        self.fault.as_ref()
-    }
-
-    /// What became of the trace's requests.
-    pub fn replayed(&self) -> Replayed {
-        let volumes = self.places.met(self.records.names());
-        Replayed { span_ns: self.latest_ns, volumes, ..self.replayed.clone() }
-    }
-
-    /// The record so far.
     #[inline]
-    pub fn recorder(&self) -> &Recorder {
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.recorder.is_over() {
+            return None;
+        }
+        let arrival = match (self.pace, self.next) {
+            (Pace::Stamps(_), Some(next)) if self.tasks.len() < self.limit as usize => next.due,
+            _ => Instant::MAX,
+        };
+        Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    #[inline]
+    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        self.recorder.observe(now);
+        let task = in_flight(&mut self.tasks, tag);
+        task.in_flight = false;
+        let Task { intended, issued, bytes, kind, .. } = *task;
+        self.recorder.left(now);
+        self.recorder.request_done(now, &Done { kind, bytes, intended, issued, ok });
+        self.tasks.remove(usize_from(tag));
+        self.recorder.advance(now, true);
+        if self.next.is_none() && self.tasks.is_empty() && !self.recorder.is_over() {
+            self.end(now);
+        }
+    }
+
+    #[inline]
+    fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// How far behind its time stamps a replay was. Those that wait are not counted, only the longest delay.
-    pub fn backlog(&self) -> Backlog {
+    fn recorder_mut(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    /// Requests that wait are not counted, only the longest delay.
+    fn backlog(&self) -> Backlog {
         self.backlog
     }
 
-    /// From here on the record keeps the response times of each second.
-    pub fn keep_histograms(&mut self) {
-        self.recorder.keep_histograms();
+    fn replayed(&self) -> Option<Replayed> {
+        let volumes = self.places.met(self.records.names());
+        Some(Replayed { span_ns: self.latest_ns, volumes, ..self.replayed.clone() })
     }
 
-    /// Ends the run at `now`: nothing more is issued or counted.
-    pub fn interrupt(&mut self, now: Instant) {
-        self.recorder.observe(now);
-        self.recorder.interrupt(now);
+    fn fault(&self) -> Option<&SpecError> {
+        self.fault.as_ref()
     }
 }
 
-fn pace(load: &LoadSpec) -> Result<(Pace, u32), LoadError> {
+fn pace(load: &LoadSpec) -> Result<(Pace, u32), SpecError> {
     match load {
         LoadSpec::Closed { depth: asked } => Ok((Pace::Closed, depth("load", "depth", *asked)?)),
         LoadSpec::Open { arrival: ArrivalSpec::Trace { speed }, max_in_flight } => {
@@ -324,7 +340,7 @@ fn pace(load: &LoadSpec) -> Result<(Pace, u32), LoadError> {
         }
         LoadSpec::Open { .. } | LoadSpec::Hold { .. } => {
             let message = "is no load of a trace; accepted: open with the arrival \"trace\", or closed";
-            Err(LoadError::new("load.kind", message))
+            Err(SpecError::new("load.kind", message))
         }
     }
 }

@@ -5,8 +5,8 @@
 //! clock, [`Summary`] counts what a trace holds, [`Writer`] writes it in another format.
 //!
 //! Code map: `format/` one file a format, `fields` numbers in text, `names` which volumes there are, `parser` lines,
-//! `source` where records come from, `spec` the words of a cell, `place` where on the array a record lies, `load` the load,
-//! `replayed` what came of it besides the times, which a [`crate::Recorder`] keeps.
+//! `record` what comes of them, `spec` the words of a cell, `place` where on the array a record lies, `load` the load and
+//! what came of it besides the times, which a [`crate::Recorder`] keeps.
 //!
 //! Invariants:
 //! - No file: bytes are handed in, records are asked for ([`Records`]). Memory does not grow with the length of a trace, only
@@ -22,20 +22,16 @@ mod names;
 mod parser;
 mod place;
 mod record;
-mod replayed;
-mod source;
 mod spec;
 mod summary;
 mod writer;
 
 pub use error::TraceError;
 pub use format::Format;
-pub use load::{Replay, TraceLoad};
+pub use load::{Replay, Replayed, TraceLoad};
 pub use names::Names;
 pub use parser::{guess, Parser, Skipped};
-pub use record::Record;
-pub use replayed::Replayed;
-pub use source::Records;
+pub use record::{Record, Records};
 pub use spec::{Beyond, Only, Others, TraceSpec};
 pub use summary::{Summary, VolumeSummary, PAGE_BYTES};
 pub use writer::Writer;

@@ -15,10 +15,9 @@ pub struct TraceSpec {
     /// Where it is. Whoever drives the load opens it; nothing here does.
     pub file: String,
     /// Its format; guessed from its first lines if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
     /// The array's volume of each of the trace's, by name. Empty: they are taken in order of first appearance.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub volumes: BTreeMap<String, u32>,
     /// What becomes of volumes that have none.
     #[serde(default)]

@@ -3,8 +3,9 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers here are small")]
 #![allow(dead_code)] // Each test file uses its own part of it.
 
+pub(crate) use raidlab_load::Generator;
 use raidlab_load::{
-    AddressSpec, Align, Limit, Limits, Load, LoadError, LoadSpec, SizeSpec, Volume, VolumeSpec, WorkloadSpec,
+    AddressSpec, Align, Limit, Limits, Load, LoadSpec, SizeSpec, SpecError, Volume, VolumeSpec, WorkloadSpec,
 };
 use raidlab_types::{Instant, Request, Seed};
 use std::cmp::Reverse;
@@ -34,7 +35,7 @@ pub(crate) fn load(load: &LoadSpec, workload: &WorkloadSpec, limits: &Limits) ->
     try_load(load, workload, limits).unwrap()
 }
 
-pub(crate) fn try_load(load: &LoadSpec, workload: &WorkloadSpec, limits: &Limits) -> Result<Load, LoadError> {
+pub(crate) fn try_load(load: &LoadSpec, workload: &WorkloadSpec, limits: &Limits) -> Result<Load, SpecError> {
     Load::new(load, workload, limits, &[VOLUME], 512, Seed::new(1))
 }
 

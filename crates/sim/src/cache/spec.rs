@@ -1,7 +1,7 @@
 //! What may be said of a cache.
 
-use crate::error::SimError;
 use crate::path::VisitSpec;
+use raidlab_types::SpecError;
 use serde::{Deserialize, Serialize};
 
 /// Caches above the array, one a volume.
@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
     /// The volumes that have one; absent: all.
-    #[serde(default)]
     pub only: Option<Vec<u32>>,
     /// The least that is fetched; a whole number of sectors.
     #[serde(rename = "line")]
@@ -48,20 +47,20 @@ impl CacheSpec {
     }
 
     /// Checks the sizes against one another.
-    pub(crate) fn check(&self, key: &str, sector_bytes: u64) -> Result<(), SimError> {
+    pub(crate) fn check(&self, key: &str, sector_bytes: u64) -> Result<(), SpecError> {
         let multiple = |name: &str, value: u64, of: u64| match value > 0 && value.is_multiple_of(of) {
             true => Ok(()),
-            false => Err(SimError::new(format!("{key}.{name}"), format!("{value}; accepted: a multiple of {of}"))),
+            false => Err(SpecError::new(format!("{key}.{name}"), format!("{value}; accepted: a multiple of {of}"))),
         };
         multiple("line", self.line_bytes, sector_bytes)?;
         multiple("fetch", self.fetch_bytes, self.line_bytes)?;
         for (name, value) in [("dirty_room", self.dirty_room_bytes), ("read_room", self.read_room_bytes)] {
             if value == 0 {
-                return Err(SimError::new(format!("{key}.{name}"), "0; accepted: at least 1"));
+                return Err(SpecError::new(format!("{key}.{name}"), "0; accepted: at least 1"));
             }
         }
         match self.destages {
-            0 => Err(SimError::new(format!("{key}.destages"), "0; accepted: at least 1")),
+            0 => Err(SpecError::new(format!("{key}.destages"), "0; accepted: at least 1")),
             _ => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{Observer, Sim};
 use crate::cache::{Cache, CacheOp};
-use crate::path::{Leg, Span};
+use crate::path::{Leg, Paths, Span};
 use crate::walks::Then;
 use raidlab_load::Generator;
 use raidlab_types::number::usize_from;
@@ -50,13 +50,9 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// Sectors of a read set out for the client.
     fn bring(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
         let is_first = !std::mem::replace(&mut self.arriving[usize_from(tag)].1, true);
-        let Some(walks) = &mut self.walks else { return self.arrived(tag, sectors) };
         // The status follows when all is there.
-        let leg = Leg { after: Span::default(), ..walks.paths.request_up(volume, false) };
-        let bytes = sectors * self.sector_bytes;
-        if let Some(then) = walks.walk_on(self.now, leg, bytes, is_first, Then::Arrived(tag, sectors)) {
-            self.follow(then);
-        }
+        let leg = |paths: &Paths| Leg { after: Span::default(), ..paths.request(volume, false).up };
+        self.walk(leg, sectors * self.sector_bytes, is_first, Then::Arrived(tag, sectors));
     }
 
     /// Sectors of a read have reached the client; after the last of them comes the status.
@@ -66,20 +62,16 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         if *left > 0 {
             return;
         }
-        let Some(walks) = &mut self.walks else { return self.answer(tag, true) };
-        let volume = self.requests[usize_from(tag)].volume;
-        let leg = Leg { after: walks.paths.request_up(volume, false).after, ..Leg::default() };
-        if let Some(then) = walks.walk(self.now, leg, 0, Then::Answer(tag, true)) {
-            self.follow(then);
+        if self.walks.is_none() {
+            return self.answer(tag, true);
         }
+        let volume = self.requests[usize_from(tag)].volume;
+        let leg = |paths: &Paths| Leg { after: paths.request(volume, false).up.after, ..Leg::default() };
+        self.walk(leg, 0, true, Then::Answer(tag, true));
     }
 
     /// A write is in its cache: what that costs beyond the request's own way, before it is answered.
     fn copy(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
-        let Some(walks) = &mut self.walks else { return self.leave(tag, true) };
-        let leg = walks.paths.copy(volume);
-        if let Some(then) = walks.walk(self.now, leg, sectors * self.sector_bytes, Then::Leave(tag)) {
-            self.follow(then);
-        }
+        self.walk(|paths| paths.copy(volume), sectors * self.sector_bytes, true, Then::Leave(tag));
     }
 }

@@ -5,15 +5,15 @@
 
 mod cached;
 mod in_turn;
-mod outcome;
 mod set_up;
 
 use crate::cache::Cache;
 use crate::config::SimConfig;
 use crate::conserve::Ledger;
-use crate::error::SimError;
 use crate::events::Timers;
-use crate::result::SimResult;
+use crate::path::{Leg, Paths};
+use crate::result::{MemberResult, SimResult, StationResult};
+use crate::station::Station;
 use crate::walks::{Then, Walks};
 use cached::OF_CACHE;
 use in_turn::Issuer;
@@ -22,8 +22,8 @@ use raidlab_device::Device;
 use raidlab_load::streams::Carry;
 use raidlab_load::trace::Replay;
 use raidlab_load::Generator;
-use raidlab_types::number::usize_from;
-use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag};
+use raidlab_types::number::{u32_from, usize_from};
+use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, SpecError};
 use set_up::{files, replaying, requests, streams};
 use std::ops::ControlFlow;
 
@@ -89,7 +89,7 @@ const PROGRESS_EVERY: u64 = 1 << 16;
 ///
 /// # Errors
 /// When the configuration makes no sense; the error names the key.
-pub fn run(config: &SimConfig) -> Result<SimResult, SimError> {
+pub fn run(config: &SimConfig) -> Result<SimResult, SpecError> {
     run_observed(config, None, &mut ())
 }
 
@@ -103,7 +103,7 @@ pub fn run_observed<O: Observer>(
     config: &SimConfig,
     trace: Option<Replay>,
     observer: &mut O,
-) -> Result<SimResult, SimError> {
+) -> Result<SimResult, SpecError> {
     match (trace, &config.files, &config.streams) {
         (Some(trace), _, _) => Sim::new(config, replaying(trace), observer)?.run_to_end(),
         (None, None, None) => Sim::new(config, requests, observer)?.run_to_end(),
@@ -116,7 +116,7 @@ pub fn run_observed<O: Observer>(
 ///
 /// # Errors
 /// As [`run_observed`].
-pub fn check(config: &SimConfig, trace: Option<Replay>) -> Result<(), SimError> {
+pub fn check(config: &SimConfig, trace: Option<Replay>) -> Result<(), SpecError> {
     match (trace, &config.files, &config.streams) {
         (Some(trace), _, _) => Sim::new(config, replaying(trace), &mut ()).map(drop),
         (None, None, None) => Sim::new(config, requests, &mut ()).map(drop),
@@ -126,10 +126,10 @@ pub fn check(config: &SimConfig, trace: Option<Replay>) -> Result<(), SimError> 
 }
 
 impl<L: Generator, O: Observer> Sim<'_, L, O> {
-    fn run_to_end(mut self) -> Result<SimResult, SimError> {
+    fn run_to_end(mut self) -> Result<SimResult, SpecError> {
         let interrupted = self.run();
         match self.load.fault() {
-            Some(fault) => Err(fault.clone().into()),
+            Some(fault) => Err(fault.clone()),
             None => Ok(self.result(interrupted)),
         }
     }
@@ -152,9 +152,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             if device.0 == next {
                 self.poll_device(device.1);
             } else if walker == next {
-                if let Some(then) = self.walks.as_mut().and_then(|walks| walks.proceed(next)) {
-                    self.follow(then);
-                }
+                let follows = self.walks.as_mut().and_then(|walks| walks.proceed(next));
+                self.follow_at_once(follows);
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
             let told = std::mem::take(&mut self.answered);
@@ -237,46 +236,44 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
 
     /// A client has work for the host.
     fn work(&mut self, who: u32, cost: Duration) {
-        let done = match &mut self.walks {
+        let follows = match &mut self.walks {
             Some(walks) => walks.work(self.now, cost, Then::Worked(who)),
             None => Some(Then::Worked(who)),
         };
-        if let Some(then) = done {
-            self.follow(then);
-        }
+        self.follow_at_once(follows);
     }
 
     /// A block of a stream sets out along one of the path's ways.
     fn carry(&mut self, carry: Carry) {
-        let then = Then::Worked(carry.who);
-        let done = match &mut self.walks {
+        self.walk(|paths| paths.way(carry.way, carry.outward), carry.bytes, true, Then::Worked(carry.who));
+    }
+
+    /// Somebody walks a leg of the paths with so many bytes; see [`Walks::walk`].
+    fn walk(&mut self, leg: impl FnOnce(&Paths) -> Leg, bytes: u64, pays: bool, then: Then) {
+        let follows = match &mut self.walks {
             Some(walks) => {
-                let leg = walks.paths.way(carry.way, carry.outward);
-                walks.walk(self.now, leg, carry.bytes, then)
+                let leg = leg(&walks.paths);
+                walks.walk(self.now, leg, bytes, pays, then)
             }
             None => Some(then),
         };
-        if let Some(then) = done {
-            self.follow(then);
-        }
+        self.follow_at_once(follows);
     }
 
     /// A request sets out from its client.
     #[inline]
     fn admit(&mut self, request: Request) {
         self.ledger.enter(self.now, request.tag);
-        let Some(walks) = &mut self.walks else { return self.enter(request) };
+        if self.walks.is_none() {
+            return self.enter(request);
+        }
         let tag = usize_from(request.tag);
         if tag >= self.requests.len() {
             self.requests.resize(tag + 1, request);
         }
         self.requests[tag] = request;
-        let writes = request.kind == RequestKind::Write;
-        let leg = walks.paths.request_down(request.volume, writes);
-        if let Some(then) = walks.walk(self.now, leg, request.extent.sectors * self.sector_bytes, Then::Enter(request))
-        {
-            self.follow(then);
-        }
+        let (bytes, writes) = (request.extent.sectors * self.sector_bytes, request.kind == RequestKind::Write);
+        self.walk(|paths| paths.request(request.volume, writes).down, bytes, true, Then::Enter(request));
     }
 
     #[inline]
@@ -302,12 +299,12 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// The array is done with a request, which goes back to its client.
     #[inline]
     fn leave(&mut self, tag: RequestTag, ok: bool) {
-        let Some(walks) = &mut self.walks else { return self.answer(tag, ok) };
-        let Request { volume, kind, extent, .. } = self.requests[usize_from(tag)];
-        let leg = walks.paths.request_up(volume, kind == RequestKind::Write);
-        if let Some(then) = walks.walk(self.now, leg, extent.sectors * self.sector_bytes, Then::Answer(tag, ok)) {
-            self.follow(then);
+        if self.walks.is_none() {
+            return self.answer(tag, ok);
         }
+        let Request { volume, kind, extent, .. } = self.requests[usize_from(tag)];
+        let (bytes, writes) = (extent.sectors * self.sector_bytes, kind == RequestKind::Write);
+        self.walk(|paths| paths.request(volume, writes).up, bytes, true, Then::Answer(tag, ok));
     }
 
     #[inline]
@@ -335,11 +332,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
 
     /// An operation sets out for its member.
     fn send(&mut self, op: Operation) {
-        let Some(walks) = &mut self.walks else { return self.start(&op) };
-        let leg = walks.paths.member_down(op.leaf, op.kind);
-        if let Some(then) = walks.walk(self.now, leg, op.extent.sectors * self.sector_bytes, Then::Start(op)) {
-            self.follow(then);
-        }
+        let bytes = op.extent.sectors * self.sector_bytes;
+        self.walk(|paths| paths.member(op.leaf, op.kind).down, bytes, true, Then::Start(op));
     }
 
     #[inline]
@@ -354,9 +348,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     #[inline]
     fn compute(&mut self, id: OpId, read_bytes: u64) {
         let Some(walks) = &mut self.walks else { return self.array.handle_op_done(self.now, id, Ok(())) };
-        if let Some(then) = walks.compute(self.now, read_bytes, Then::Computed(id)) {
-            self.follow(then);
-        }
+        let follows = walks.compute(self.now, read_bytes, Then::Computed(id));
+        self.follow_at_once(follows);
     }
 
     #[inline]
@@ -376,17 +369,22 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
 
     /// An operation goes back from its member to the array.
     fn come_back(&mut self, leaf: u32, id: OpId) {
-        let (Some(walks), Some((kind, sectors))) = (&mut self.walks, self.array.moves(id)) else { return };
-        let leg = walks.paths.member_up(leaf, kind);
-        if let Some(then) = walks.walk(self.now, leg, sectors * self.sector_bytes, Then::Completed(id, Ok(()))) {
-            self.follow(then);
-        }
+        let Some((kind, sectors)) = self.array.moves(id) else { return };
+        let bytes = sectors * self.sector_bytes;
+        self.walk(|paths| paths.member(leaf, kind).up, bytes, true, Then::Completed(id, Ok(())));
     }
 
     #[inline]
     fn schedule(&mut self, leaf: u32) {
         let at = self.devices[leaf as usize].poll_timeout().unwrap_or(Instant::MAX);
         self.timers.set(leaf, at);
+    }
+
+    /// What took no time is over: what follows from it.
+    fn follow_at_once(&mut self, follows: Option<Then>) {
+        if let Some(then) = follows {
+            self.follow(then);
+        }
     }
 
     fn follow(&mut self, then: Then) {
@@ -403,6 +401,40 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             }
             Then::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
             Then::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
+        }
+    }
+
+    /// What the run leaves.
+    fn result(mut self, interrupted: bool) -> SimResult {
+        let layout = self.array.layout();
+        let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
+        let station = |s: &Station| StationResult {
+            name: s.name.clone(),
+            visits: s.visits,
+            busy_ns: s.busy_ns(self.now),
+            wait_ns: s.wait_ns,
+            servers: s.servers(),
+        };
+        let now = self.now;
+        let member = |(leaf, d): (usize, &mut Device)| MemberResult {
+            leaf: u32_from(leaf),
+            totals: *d.totals(),
+            servers: d.servers(),
+            flash: d.flash(now),
+        };
+        SimResult {
+            members: self.devices.iter_mut().enumerate().map(member).collect(),
+            stations: self.walks.iter().flat_map(Walks::stations).map(station).collect(),
+            hold: self.load.hold(),
+            backlog: self.load.backlog(),
+            files: self.load.files().cloned(),
+            replayed: self.load.replayed(),
+            streams: self.load.streams(),
+            recorder: self.load.recorder().clone(),
+            sector_bytes,
+            user_bytes: user_sectors * u64::from(sector_bytes),
+            events: self.handled,
+            interrupted,
         }
     }
 }

@@ -4,7 +4,6 @@ use super::{Observer, Sim};
 use crate::cache::Cache;
 use crate::config::{HostSpec, SimConfig};
 use crate::conserve::Ledger;
-use crate::error::SimError;
 use crate::events::Timers;
 use crate::walks::Walks;
 use raidlab_array::{Array, Layout, MemberState};
@@ -12,14 +11,14 @@ use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
 use raidlab_load::streams::StreamLoad;
 use raidlab_load::trace::{Replay, TraceLoad};
-use raidlab_load::{Generator, Load, LoadError, Volume};
+use raidlab_load::{Generator, Load, Volume};
 use raidlab_types::number::u32_from;
-use raidlab_types::{Duration, Instant, Seed};
+use raidlab_types::{Duration, Instant, Seed, SpecError};
 
 /// The load of a trace.
 pub(super) fn replaying(
     replay: Replay,
-) -> impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<TraceLoad, LoadError> {
+) -> impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<TraceLoad, SpecError> {
     move |config, volumes, sector_bytes, _| TraceLoad::new(replay, &config.load, &config.limits, volumes, sector_bytes)
 }
 
@@ -29,7 +28,7 @@ pub(super) fn requests(
     volumes: &[Volume],
     sector_bytes: u32,
     seed: Seed,
-) -> Result<Load, LoadError> {
+) -> Result<Load, SpecError> {
     Load::new(&config.load, &config.workload, &config.limits, volumes, sector_bytes, seed)
 }
 
@@ -39,7 +38,7 @@ pub(super) fn streams(
     volumes: &[Volume],
     sector_bytes: u32,
     _seed: Seed,
-) -> Result<StreamLoad, LoadError> {
+) -> Result<StreamLoad, SpecError> {
     let Some(streams) = &config.streams else { unreachable!("the caller looked") };
     StreamLoad::new(streams, &config.limits, volumes, sector_bytes, config.path.ways.len())
 }
@@ -50,13 +49,13 @@ pub(super) fn files(
     volumes: &[Volume],
     sector_bytes: u32,
     seed: Seed,
-) -> Result<FileLoad, LoadError> {
+) -> Result<FileLoad, SpecError> {
     let Some(files) = &config.files else { unreachable!("the caller looked") };
     if config.streams.is_some() {
-        return Err(LoadError::new("streams", "they do not go with whole files; accepted: either files or streams"));
+        return Err(SpecError::new("streams", "they do not go with whole files; accepted: either files or streams"));
     }
     if !config.missing.is_empty() {
-        return Err(LoadError::new("missing", "whole files are read from arrays that are whole; accepted: []"));
+        return Err(SpecError::new("missing", "whole files are read from arrays that are whole; accepted: []"));
     }
     let load = FileLoad::new(files, &config.load, &config.workload.size, &config.limits, volumes, sector_bytes, seed)?;
     let HostSpec { file_us, file_us_per_kib, .. } = config.host;
@@ -64,18 +63,18 @@ pub(super) fn files(
 }
 
 /// A device a member, and the sector they share.
-fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimError> {
+fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SpecError> {
     let specs = &config.devices;
     if specs.len() != leaves && specs.len() != 1 {
         let message = format!("{} devices for {leaves} members; accepted: one, or one a member", specs.len());
-        return Err(SimError::new("members", message));
+        return Err(SpecError::new("members", message));
     }
     let largest = specs.iter().map(DeviceSpec::sector_bytes).max().unwrap_or(512);
     let sector_bytes = config.sector_bytes.unwrap_or(largest);
     let seed = Seed::new(config.seed).named("device");
     let build = |i: usize| {
         Device::new(&specs[i], sector_bytes, config.pair_pricing, seed.child(i as u64))
-            .map_err(|e| SimError::device(i, e))
+            .map_err(|e| SpecError::new(format!("members[{i}].{}", e.key), e.message))
     };
     let mut built = vec![build(0)?];
     for leaf in 1..leaves {
@@ -86,14 +85,14 @@ fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), SimE
 }
 
 /// The cache of each volume; empty where none has one.
-fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, SimError> {
+fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, SpecError> {
     let (specs, sector_bytes) = (&config.path.caches, u64::from(layout.sector_bytes()));
     for (i, spec) in specs.iter().enumerate() {
         spec.check(&format!("path.cache[{i}]"), sector_bytes)?;
     }
     if !specs.is_empty() && config.host.issue_us > 0.0 {
         let message = format!("{}; accepted: 0 where caches stand between host and array", config.host.issue_us);
-        return Err(SimError::new("host.issue", message));
+        return Err(SpecError::new("host.issue", message));
     }
     if specs.is_empty() {
         return Ok(Vec::new());
@@ -111,14 +110,14 @@ fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, Sim
 impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
     pub(super) fn new(
         config: &SimConfig,
-        load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, LoadError>,
+        load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, SpecError>,
         observer: &'o mut O,
-    ) -> Result<Self, SimError> {
-        config.tree.validate().map_err(|e| SimError::new(e.place, e.message))?;
+    ) -> Result<Self, SpecError> {
+        config.tree.validate()?;
         let (devices, sector_bytes) = devices(config, config.tree.leaves())?;
         let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
         let layout =
-            Layout::new(&config.tree, &sizes, sector_bytes).map_err(|e| SimError::new("tree", e.to_string()))?;
+            Layout::new(&config.tree, &sizes, sector_bytes).map_err(|e| SpecError::new("tree", e.to_string()))?;
         let volumes: Vec<Volume> =
             layout.volumes().iter().map(|v| Volume { capacity_sectors: v.capacity_sectors }).collect();
         let seed = Seed::new(config.seed).named("load");
@@ -127,7 +126,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         for &leaf in &config.missing {
             if leaf as usize >= devices.len() {
                 let message = format!("member {leaf} of {}; accepted: 0 to {}", devices.len(), devices.len() - 1);
-                return Err(SimError::new("missing", message));
+                return Err(SpecError::new("missing", message));
             }
             array.set_member_state(leaf, MemberState::Missing);
         }

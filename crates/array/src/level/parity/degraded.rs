@@ -10,7 +10,7 @@
 
 use super::recover::{Outputs, Unknowns};
 use super::{Band, KnownColumn, StripePlanner};
-use crate::plan::{ComputeKind, PlanResult, Space, NONE};
+use crate::plan::{place, ComputeKind, PlanResult, Space, NONE};
 use raidlab_types::RequestError;
 
 impl StripePlanner<'_, '_> {
@@ -60,7 +60,7 @@ impl StripePlanner<'_, '_> {
         let d = data.clone().filter(|&c| written(c)).count();
         let modify = d + row.live.iter().filter(|&&p| p).count();
         let reconstruct = data.count() - d;
-        reconstruct > 0 && self.planner.policy.prefers_modify(modify as u32, reconstruct as u32)
+        reconstruct > 0 && self.planner.policy.prefers_modify(place(modify), place(reconstruct))
     }
 
     /// Whether a reconstruct-write of the band needs the column's old content and cannot read it.

@@ -17,7 +17,7 @@ pub(crate) use rotation::ParityLayout;
 use super::{chunks, whole_stripes, ChunkPart, Compiled, Content, Level, Personality, Surroundings};
 use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
-use crate::plan::{cut, narrow, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
+use crate::plan::{cut, narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
 use crate::policy::ParityRead;
 use crate::spec::Rotation;
 use raidlab_types::{gf, Extent};
@@ -408,7 +408,7 @@ impl StripePlanner<'_, '_> {
         let (ends, layout) = (&self.work.ends, &self.row.layout);
         if ends.len() == 2 {
             // One band, the common case: every column is either written or not.
-            let written = self.work.columns.len() as u32;
+            let written = place(self.work.columns.len());
             return (layout.parities + written, layout.data() - written);
         }
         let runs = |wanted: &dyn Fn(Band) -> bool| {

@@ -21,7 +21,7 @@ pub(super) struct Unknowns {
 }
 
 impl Unknowns {
-    pub fn index_of(&self, column: u32) -> Option<usize> {
+    pub(super) fn index_of(&self, column: u32) -> Option<usize> {
         self.columns[..self.count].iter().position(|&c| c == column)
     }
 
@@ -66,7 +66,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    pub fn push(&mut self, unknown: usize, memory: (Space, u32)) {
+    pub(super) fn push(&mut self, unknown: usize, memory: (Space, u32)) {
         self.memory[self.count] = Some(memory);
         self.unknown[self.count] = unknown;
         self.count += 1;

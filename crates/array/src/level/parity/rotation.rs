@@ -8,6 +8,7 @@
 //! places after Q (P not counted) has coefficient 2^k.
 
 use crate::spec::Rotation;
+use raidlab_types::number::u32_from;
 
 /// Parameters of a parity node.
 #[derive(Debug, Clone, Copy)]
@@ -33,17 +34,17 @@ pub(super) enum Role {
 impl ParityLayout {
     /// Data chunks in a stripe.
     #[inline]
-    pub fn data(&self) -> u32 {
+    pub(crate) fn data(&self) -> u32 {
         self.members - self.parities
     }
 
     /// Member that holds P in stripe `row`.
     #[inline]
-    pub fn p_position(&self, row: u64) -> u32 {
+    pub(crate) fn p_position(&self, row: u64) -> u32 {
         let n = self.members;
         match self.rotation {
-            Rotation::LeftSymmetric | Rotation::LeftAsymmetric => n - 1 - (row % n as u64) as u32,
-            Rotation::RightSymmetric | Rotation::RightAsymmetric => (row % n as u64) as u32,
+            Rotation::LeftSymmetric | Rotation::LeftAsymmetric => n - 1 - u32_from(row % u64::from(n)),
+            Rotation::RightSymmetric | Rotation::RightAsymmetric => u32_from(row % u64::from(n)),
             Rotation::ParityFirst => 0,
             Rotation::ParityLast => self.data(),
         }
@@ -51,7 +52,7 @@ impl ParityLayout {
 
     /// Member that holds Q, given that of P: the next one, around the end.
     #[inline]
-    pub fn q_position(&self, p: u32) -> u32 {
+    pub(crate) fn q_position(&self, p: u32) -> u32 {
         if p + 1 == self.members {
             0
         } else {
@@ -61,7 +62,7 @@ impl ParityLayout {
 
     /// Member that holds data chunk `column`, given that of P.
     #[inline]
-    pub fn position_of(&self, p: u32, column: u32) -> u32 {
+    pub(crate) fn position_of(&self, p: u32, column: u32) -> u32 {
         match self.rotation {
             Rotation::LeftSymmetric | Rotation::RightSymmetric => {
                 let position = p + self.parities + column;
@@ -98,7 +99,7 @@ impl ParityLayout {
 
     /// Exponent of 2 that multiplies the data at `position` in Q, given the member of P.
     #[inline]
-    pub fn q_exponent(&self, p: u32, position: u32) -> u32 {
+    pub(crate) fn q_exponent(&self, p: u32, position: u32) -> u32 {
         let n = self.members;
         let q = self.q_position(p);
         // Places after Q, around the end; P lies n - 1 places after Q, behind all data, so it needs no skipping.

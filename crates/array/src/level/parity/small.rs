@@ -10,6 +10,7 @@ use super::{ParityLayout, Row};
 use crate::layout::Node;
 use crate::level::{Level, Member};
 use crate::plan::{Piece, Planner, Space, Transfer, NONE};
+use raidlab_types::number::u32_from;
 use raidlab_types::{Extent, OpKind};
 
 /// What happens to one member: the one with the data, then P, then Q.
@@ -47,7 +48,7 @@ impl ParityLayout {
         if !(in_a_chunk && plain && modify) {
             return false;
         }
-        let (row, column) = (index / u64::from(data), (index % u64::from(data)) as u32);
+        let (row, column) = (index / u64::from(data), u32_from(index % u64::from(data)));
         let row = Row::new(*self, row);
         let Some(mut updates) = small_updates(planner, node, &row, column) else { return false };
         let compute = planner.compute(row.compute_kind());

@@ -8,7 +8,7 @@
 //! Reference: DiskSim 4.0, whose order of preference is kept: data being written before data being read before clean data,
 //! whole hits before partial ones; without a hit an empty segment, then a clean one, then the one being read ahead into.
 
-use super::works::Rules;
+use crate::hdd::BufferSpec;
 
 /// One segment.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,7 +74,7 @@ impl Buffer {
     }
 
     /// The segment for a read of `lba..end`; `None` while every one is taken.
-    pub(super) fn for_read(&self, rules: &Rules, lba: u64, end: u64, at: Moment) -> Option<(usize, Hit)> {
+    pub(super) fn for_read(&self, rules: &BufferSpec, lba: u64, end: u64, at: Moment) -> Option<(usize, Hit)> {
         self.best(usize::from(rules.separate_write_segment), |i, segment| {
             let dirty = segment.written_at > at.now;
             let reading = at.reading.filter(|reading| reading.0 == i);
@@ -100,8 +100,8 @@ impl Buffer {
     }
 
     /// The segment for a write of `lba..end`; `None` while every one is taken.
-    pub(super) fn for_write(&self, rules: &Rules, lba: u64, end: u64, at: Moment) -> Option<(usize, Hit)> {
-        let room = self.dirty(at.now) < rules.write_segments;
+    pub(super) fn for_write(&self, rules: &BufferSpec, lba: u64, end: u64, at: Moment) -> Option<(usize, Hit)> {
+        let room = self.dirty(at.now) < rules.write_segments as usize;
         let first = 0;
         self.best(first, |i, segment| {
             if rules.separate_write_segment && i != 0 {

@@ -28,13 +28,13 @@ mod write;
 
 use super::HddSpec;
 use crate::service::{Service, Visit};
-use crate::DeviceError;
+use crate::SpecError;
 use ahead::Ahead;
 use buffer::{Buffer, Moment};
 use media::{Arm, Media, Pass};
 use raidlab_types::{OpKind, Seed};
 use std::sync::Arc;
-pub(crate) use works::{Bus, Extra, Rules, Timings, Works};
+pub(crate) use works::{Bus, Extra, Timings, Works};
 
 /// A command as the disk sees it.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +85,7 @@ struct Way {
 
 impl Drive {
     /// A disk of this spec; each of inexact speed is compiled for itself.
-    pub(crate) fn new(spec: &HddSpec, seed: Seed) -> Result<Self, DeviceError> {
+    pub(crate) fn new(spec: &HddSpec, seed: Seed) -> Result<Self, SpecError> {
         let works = spec.compile_works(deviation(spec.rpm_error_percent, seed))?;
         let inexact = (spec.rpm_error_percent > 0.0).then(|| Arc::new(spec.clone()));
         Ok(Drive::of(Arc::new(works), inexact, seed))
@@ -93,7 +93,7 @@ impl Drive {
 
     fn of(works: Arc<Works>, inexact: Option<Arc<HddSpec>>, seed: Seed) -> Self {
         let phase = seed.named("angle").draws().below(works.revolution_ns());
-        let buffer = Buffer::new(works.rules.segments);
+        let buffer = Buffer::new(works.rules.segments as usize);
         Drive {
             works,
             inexact,

@@ -199,7 +199,7 @@ impl Drive {
         }
         let (first, holds_to) = (segment.first, segment.end);
         let limit = self.read_ahead_limit(first.min(lba), lba, end);
-        let minimum = (end + rules.minimum_read_ahead).min(self.works.capacity);
+        let minimum = (end + rules.minimum_read_ahead_sectors).min(self.works.capacity);
         let within = rules.read_ahead;
         if let Some(ahead) = self.ahead.as_mut().filter(|_| plan.joins) {
             // Also where the command was found completely: it may read on further than it would have.
@@ -259,12 +259,14 @@ impl Drive {
                 layout.track_end(&stretch) + further
             }
             ReadAhead::NextTrack => end,
-            _ if rules.maximum_read_ahead > 0 => end + rules.maximum_read_ahead,
+            _ if rules.maximum_read_ahead_sectors > 0 => end + rules.maximum_read_ahead_sectors,
             _ if rules.keep_requested != KeepRequested::Keep => end + size,
-            _ if sectors >= size || size - sectors < rules.minimum_read_ahead => end + rules.minimum_read_ahead,
+            _ if sectors >= size || size - sectors < rules.minimum_read_ahead_sectors => {
+                end + rules.minimum_read_ahead_sectors
+            }
             _ => lba + size,
         };
-        limit.max(end + rules.minimum_read_ahead).min(self.works.capacity)
+        limit.max(end + rules.minimum_read_ahead_sectors).min(self.works.capacity)
     }
 
     /// The parts of the time, and when the arm may go on.

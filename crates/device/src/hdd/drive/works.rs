@@ -1,10 +1,9 @@
 //! What is true of every drive of one model, in nanoseconds and sectors.
 
-use crate::hdd::buffer_spec::{KeepRequested, Preseek, ReadAhead, WriteBack};
+use crate::hdd::buffer_spec::BufferSpec;
 use crate::hdd::layout::Layout;
 use crate::hdd::reciprocal::Reciprocal;
 use crate::hdd::seek::SeekTable;
-use raidlab_types::number::{f64_from, saturating_u64};
 
 /// A time that depends on whether the command before was a read (index 0) or a write (1).
 pub(crate) type AfterReadOrWrite = [u64; 2];
@@ -51,46 +50,6 @@ pub(crate) struct Bus {
     pub never_disconnect: bool,
 }
 
-/// The rules of the buffer.
-#[derive(Debug, Clone)]
-pub(crate) struct Rules {
-    pub segments: usize,
-    pub segment_sectors: u64,
-    pub write_segments: usize,
-    pub separate_write_segment: bool,
-    pub caching: bool,
-    pub read_ahead: ReadAhead,
-    pub minimum_read_ahead: u64,
-    pub maximum_read_ahead: u64,
-    pub keep_requested: KeepRequested,
-    pub read_ahead_on_hit: bool,
-    pub read_free_sectors: bool,
-    pub zero_latency_read: bool,
-    pub zero_latency_write: bool,
-    pub write_back: WriteBack,
-    pub combine_writes: bool,
-    pub read_hits_on_written: bool,
-    pub almost_read_hits: bool,
-    pub transfer_partial_hits: bool,
-    pub stop_within_sector: bool,
-    pub read_watermark: f64,
-    pub write_watermark: f64,
-    pub watermark_of_command: bool,
-    pub write_prebuffering: bool,
-    pub preseek: Preseek,
-}
-
-impl Rules {
-    /// The watermark of a command of `sectors` sectors, in sectors.
-    pub(crate) fn watermark(&self, share: f64, sectors: u64) -> u64 {
-        if self.watermark_of_command {
-            saturating_u64(f64_from(self.segment_sectors.min(sectors)) * share).max(1)
-        } else {
-            saturating_u64(libm::ceil(f64_from(self.segment_sectors) * share))
-        }
-    }
-}
-
 /// Everything that does not change.
 #[derive(Debug)]
 pub(crate) struct Works {
@@ -104,7 +63,8 @@ pub(crate) struct Works {
     pub turnaround: u64,
     pub timings: Timings,
     pub bus: Bus,
-    pub rules: Rules,
+    /// The rules of the buffer.
+    pub rules: BufferSpec,
 }
 
 impl Works {

@@ -8,7 +8,7 @@
 //! Reference: `layout_g2` of the diskmodel library of DiskSim 4.0.
 
 use super::{Table, TableBuilder};
-use crate::DeviceError;
+use crate::SpecError;
 
 /// A band, checked for itself; angles in 2^-20 ns.
 #[derive(Debug, Clone, Copy)]
@@ -28,14 +28,14 @@ pub(crate) fn build(
     heads: u32,
     revolution_ns: u64,
     cylinders: Option<u32>,
-) -> Result<Table, DeviceError> {
+) -> Result<Table, SpecError> {
     let mut builder = TableBuilder::new(revolution_ns);
     // Angle of sector 0 of each track met so far.
     let mut angles: Vec<Option<u128>> = Vec::new();
     let mut before: Option<(usize, u32, u32)> = None;
     let mut last_fixed = 0u128;
     for (i, &(lba, cylinder, head, sector, sectors)) in extents.iter().enumerate() {
-        let wrong = |message: String| DeviceError::new(format!("layout.extents[{i}]"), message);
+        let wrong = |message: String| SpecError::new(format!("layout.extents[{i}]"), message);
         if lba != builder.next() {
             return Err(wrong(format!("begins at {lba}; the address that follows is {}", builder.next())));
         }

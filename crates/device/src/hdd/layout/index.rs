@@ -9,7 +9,7 @@
 
 use super::{Table, TableBuilder, FRACTION};
 use crate::hdd::layout_spec::{ChildSpec, NodeSpec};
-use crate::DeviceError;
+use crate::SpecError;
 use raidlab_types::number::{f64_from, saturating_u128};
 
 /// What a device file says of an index.
@@ -47,7 +47,7 @@ struct Origin {
 
 impl Index<'_> {
     /// Writes the index out.
-    pub(crate) fn build(&self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
+    pub(crate) fn build(&self, cylinders: Option<u32>) -> Result<Table, SpecError> {
         self.check()?;
         let mut pieces = Vec::new();
         let origin = Origin { position: 0, end: u64::MAX, cylinder: 0, angle: 0.0 };
@@ -62,8 +62,8 @@ impl Index<'_> {
         builder.finish(cylinders)
     }
 
-    fn check(&self) -> Result<(), DeviceError> {
-        let wrong = |key: String, message: String| Err(DeviceError::new(key, message));
+    fn check(&self) -> Result<(), SpecError> {
+        let wrong = |key: String, message: String| Err(SpecError::new(key, message));
         if self.nodes.is_empty() || self.sectors == 0 {
             return wrong("layout.nodes".into(), "an index needs a node and at least one sector".into());
         }
@@ -94,7 +94,7 @@ impl Index<'_> {
     }
 
     /// Lays a node down; the pieces come in no particular order.
-    fn lay(&self, node: usize, at: Origin, pieces: &mut Vec<Piece>) -> Result<(), DeviceError> {
+    fn lay(&self, node: usize, at: Origin, pieces: &mut Vec<Piece>) -> Result<(), SpecError> {
         for entry in &self.nodes[node] {
             let mut done = 0;
             let mut repetition = 0i64;
@@ -119,11 +119,11 @@ impl Index<'_> {
         Ok(())
     }
 
-    fn piece(&self, track: u32, head: u32, at: Origin) -> Result<Piece, DeviceError> {
+    fn piece(&self, track: u32, head: u32, at: Origin) -> Result<Piece, SpecError> {
         let (low, high, per_track) = self.tracks[track as usize];
         let cylinder = u32::try_from(at.cylinder).ok().filter(|&cylinder| cylinder < 1 << 24);
         let cylinder = cylinder.ok_or_else(|| {
-            DeviceError::new("layout.nodes", format!("address {} lies on cylinder {}", at.position, at.cylinder))
+            SpecError::new("layout.nodes", format!("address {} lies on cylinder {}", at.position, at.cylinder))
         })?;
         let angle = at.angle - libm::floor(at.angle);
         let angle_fixed = saturating_u128(angle * f64_from(self.revolution_ns << FRACTION));
@@ -133,7 +133,7 @@ impl Index<'_> {
     }
 
     /// The disk's addresses as runs of (address, sectors, position in the index).
-    fn runs_of_addresses(&self) -> Result<Vec<(u64, u64, u64)>, DeviceError> {
+    fn runs_of_addresses(&self) -> Result<Vec<(u64, u64, u64)>, SpecError> {
         let mut runs = Vec::with_capacity(self.slips.len() + 1);
         let (mut lba, mut shift) = (0u64, 0i64);
         for (i, &(position, count)) in self.slips.iter().enumerate() {
@@ -145,7 +145,7 @@ impl Index<'_> {
             }
             shift += count;
             if shift < 0 && lba < shift.unsigned_abs() {
-                return Err(DeviceError::new(format!("layout.slips[{i}]"), "gives back more than was left out"));
+                return Err(SpecError::new(format!("layout.slips[{i}]"), "gives back more than was left out"));
             }
         }
         if self.sectors > lba {
@@ -160,7 +160,7 @@ impl Index<'_> {
         pieces: &[Piece],
         remaps: &[(u64, u64, u32, u32, u32, u32)],
         builder: &mut TableBuilder,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<(), SpecError> {
         let (mut lba, end) = (first, first + sectors);
         while lba < end {
             let next = remaps.partition_point(|remap| remap.0 + remap.1 <= lba);
@@ -179,7 +179,7 @@ impl Index<'_> {
             let at = position + (lba - first);
             let found = pieces.partition_point(|piece| piece.position <= at).checked_sub(1).map(|i| &pieces[i]);
             let piece = found.filter(|piece| at < piece.position + piece.sectors).ok_or_else(|| {
-                DeviceError::new("layout.nodes", format!("no entry covers position {at} of the index (address {lba})"))
+                SpecError::new("layout.nodes", format!("no entry covers position {at} of the index (address {lba})"))
             })?;
             let skipped = at - piece.position;
             let here = (piece.sectors - skipped).min(stop - lba);

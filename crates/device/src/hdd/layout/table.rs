@@ -3,7 +3,7 @@
 //! Invariants: the first address of a run is the end of the one before; the last entry is a sentinel at the capacity.
 
 use super::{Stretch, FRACTION};
-use crate::DeviceError;
+use crate::SpecError;
 use raidlab_types::number::{u16_from, u32_from, usize_from};
 
 /// Buckets of the index from address to run, about four for each thousand runs of the disks met so far.
@@ -55,10 +55,10 @@ impl Table {
     }
 
     /// The same disk, giving out only the addresses below `sectors`.
-    pub(crate) fn offering(self, sectors: u64) -> Result<Table, DeviceError> {
+    pub(crate) fn offering(self, sectors: u64) -> Result<Table, SpecError> {
         if !(1..=self.capacity).contains(&sectors) {
             let message = format!("{sectors} must lie between 1 and the {} that the layout holds", self.capacity);
-            return Err(DeviceError::new("sectors", message));
+            return Err(SpecError::new("sectors", message));
         }
         let mut runs = self.runs.into_vec();
         runs.truncate(runs.partition_point(|run| run.first < sectors));
@@ -140,9 +140,9 @@ impl TableBuilder {
         place: (u32, u32),
         angle_fixed: u128,
         length: u16,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<(), SpecError> {
         if self.runs.len() >= MAX_RUNS {
-            return Err(DeviceError::new("layout", format!("more than {MAX_RUNS} stretches of sectors")));
+            return Err(SpecError::new("layout", format!("more than {MAX_RUNS} stretches of sectors")));
         }
         let (cylinder, head) = place;
         let angle_ns = u32_from((angle_fixed >> FRACTION) % u128::from(self.revolution_ns));
@@ -153,14 +153,14 @@ impl TableBuilder {
     }
 
     /// The table; `cylinders` where the arm can go further than the data.
-    pub(super) fn finish(self, cylinders: Option<u32>) -> Result<Table, DeviceError> {
+    pub(super) fn finish(self, cylinders: Option<u32>) -> Result<Table, SpecError> {
         if self.next == 0 {
-            return Err(DeviceError::new("zones", "the disk holds no sector"));
+            return Err(SpecError::new("zones", "the disk holds no sector"));
         }
         let needed = self.cylinders;
         if cylinders.is_some_and(|given| given < needed) {
             let message = format!("{} are fewer than the {needed} that hold data", cylinders.unwrap_or(0));
-            return Err(DeviceError::new("cylinders", message));
+            return Err(SpecError::new("cylinders", message));
         }
         Ok(Table::indexed(self.runs, self.lengths.into(), self.next, cylinders.unwrap_or(needed)))
     }

@@ -1,12 +1,12 @@
 //! Every address has one place and every place one address, under each way of laying sectors out.
 
 use super::{Layout, Stretch};
-use crate::{DeviceError, HddSpec};
+use crate::{HddSpec, SpecError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 /// Two heads, a revolution of 10 ms; the rest as told.
-fn layout(more: &str) -> Result<Layout, DeviceError> {
+fn layout(more: &str) -> Result<Layout, SpecError> {
     let text = format!(
         r#"{{"revolution_ms": 10.0, "heads": 2, "cylinders": 50, "head_switch_ms": 0.5, "seek": {{"kind": "constant", "ms": 1.0}}, {more}}}"#
     );
@@ -15,7 +15,7 @@ fn layout(more: &str) -> Result<Layout, DeviceError> {
 }
 
 /// One zone of `cylinders` cylinders of tracks of five sectors, with further keys.
-fn zone(sparing: &str, cylinders: u32, more: &str) -> Result<Layout, DeviceError> {
+fn zone(sparing: &str, cylinders: u32, more: &str) -> Result<Layout, SpecError> {
     let comma = if more.is_empty() { "" } else { ", " };
     layout(&format!(
         r#""sparing": {sparing}, "zones": [{{"cylinders": {cylinders}, "sectors_per_track": 5{comma}{more}}}]"#
@@ -209,7 +209,7 @@ fn an_index_may_leave_out_and_move() {
 
 #[test]
 fn what_makes_no_sense_is_named() {
-    let key = |result: Result<Layout, DeviceError>| result.unwrap_err().key;
+    let key = |result: Result<Layout, SpecError>| result.unwrap_err().key;
     assert_eq!(key(zone(r#""sectors_per_track""#, 2, r#""spares": 1, "slips": [0, 1]"#)), "zones[0].slips");
     assert_eq!(key(zone(r#""sectors_per_zone""#, 2, r#""slips": [20]"#)), "zones[0].slips");
     assert_eq!(key(zone(r#""sectors_per_zone""#, 2, r#""remaps": [[1, 20]]"#)), "zones[0].remaps");

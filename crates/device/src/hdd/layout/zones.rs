@@ -16,7 +16,7 @@
 
 use super::{Table, TableBuilder, FRACTION};
 use crate::hdd::zone_spec::{Mapping, Sparing};
-use crate::DeviceError;
+use crate::SpecError;
 use raidlab_types::number::{u32_from, usize_from};
 
 /// One zone, checked for itself; angles in 2^-20 ns of rotation.
@@ -53,12 +53,12 @@ type Interval = (u64, u64);
 
 impl ZoneTable {
     /// Writes all zones out.
-    pub(crate) fn build(&self) -> Result<Table, DeviceError> {
+    pub(crate) fn build(&self) -> Result<Table, SpecError> {
         let mut builder = TableBuilder::new(self.revolution_ns);
         let mut start_fixed = 0;
         for (i, zone) in self.zones.iter().enumerate() {
             start_fixed = zone.start_fixed.map_or(start_fixed, u128::from);
-            let wrong = |key: &str, message: String| DeviceError::new(format!("zones[{i}].{key}"), message);
+            let wrong = |key: &str, message: String| SpecError::new(format!("zones[{i}].{key}"), message);
             let mut intervals = self.taken(zone).map_err(|message| wrong("slips", message))?;
             drop_front(&mut intervals, zone.reserved_sectors);
             if intervals.is_empty() {
@@ -213,7 +213,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write(&self, intervals: &[Interval], builder: &mut TableBuilder) -> Result<(), DeviceError> {
+    fn write(&self, intervals: &[Interval], builder: &mut TableBuilder) -> Result<(), SpecError> {
         let per_track = u64::from(self.zone.sectors_per_track);
         let mut remaps: Vec<(u64, u64)> = self.sector_remaps();
         remaps.sort_unstable();
@@ -251,7 +251,7 @@ impl Writer<'_> {
     }
 
     /// Places the next addresses on physical sectors of one track.
-    fn place(&self, sector: u64, sectors: u64, builder: &mut TableBuilder) -> Result<(), DeviceError> {
+    fn place(&self, sector: u64, sectors: u64, builder: &mut TableBuilder) -> Result<(), SpecError> {
         let per_track = u64::from(self.zone.sectors_per_track);
         let heads = u64::from(self.table.heads);
         let (track, on_track) = (sector / per_track, sector % per_track);

@@ -9,6 +9,7 @@ use crate::direct::shared::Counted;
 use crate::error::{plain, LiveError};
 use crate::io::{meaning, verb, Meaning};
 use crate::memory::Use;
+use raidlab_load::Generator;
 use raidlab_types::number::{i32_from, u64_from, usize_from};
 use raidlab_types::{Extent, Instant};
 use std::io;
@@ -127,21 +128,21 @@ impl Worker<'_> {
 
     /// Tells the load of a request that is over, unless all workers together have had enough of them.
     fn finish_together(&mut self, now: Instant, tag: u32, ok: bool) -> bool {
-        self.load.observe(now);
+        self.load.recorder_mut().observe(now);
         let window = self.shared.window();
         let mut last = false;
         if self.load.recorder().is_measuring() {
             match window.count(now) {
                 Counted::Yes => {}
                 Counted::Last => last = true,
-                Counted::No => self.load.close_at(window.closes_at().unwrap_or(now)),
+                Counted::No => self.load.recorder_mut().close_at(window.closes_at().unwrap_or(now)),
             }
         } else if self.gate == Gate::Shut {
             window.warmed_up(now);
         }
         let counted = self.load.handle_done(now, u64::from(tag), ok);
         if last {
-            self.load.close_at(now);
+            self.load.recorder_mut().close_at(now);
         }
         counted
     }

@@ -7,7 +7,7 @@
 //! the README of the traces (alibaba/block-traces).
 
 use super::{is_header, Line, Parsed, Raw, State, Written, NS_PER_US};
-use crate::trace::fields::{by_comma, number, times};
+use crate::trace::fields::{self, by_comma, exactly, number, times};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
 
@@ -15,13 +15,7 @@ pub(super) const ACCEPTED: &str = "device_id,R|W,offset,length,timestamp (bytes,
 
 #[inline]
 pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
-    let mut fields = by_comma(line);
-    let mut next = || fields.next();
-    let (Some(device), Some(kind), Some(offset), Some(length), Some(time), None) =
-        (next(), next(), next(), next(), next(), next())
-    else {
-        return Err("not five fields");
-    };
+    let [device, kind, offset, length, time] = exactly(by_comma(line)).ok_or("not five fields")?;
     if is_header(line, state, "device_id") {
         return Ok(Line::Other);
     }
@@ -31,11 +25,7 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
     Ok(Line::Request(Raw {
         time_ns: times(time, NS_PER_US).ok_or("no time in microseconds")?,
         volume: device,
-        kind: match kind {
-            b"R" | b"r" => RequestKind::Read,
-            b"W" | b"w" => RequestKind::Write,
-            _ => return Err("neither R nor W"),
-        },
+        kind: fields::kind(kind, &[b"R", b"r"], &[b"W", b"w"]).ok_or("neither R nor W")?,
         offset_bytes: number(offset).ok_or("no offset in bytes")?,
         bytes: number(length).ok_or("no length in bytes")?,
         response_ns: None,

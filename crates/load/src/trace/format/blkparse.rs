@@ -8,7 +8,7 @@
 //! Reference: the manual page blkparse(1), "OUTPUT DESCRIPTION AND FORMATTING", and the kernel's `blk_fill_rwbs`.
 
 use super::{Line, Parsed, Raw, State, Written, NS_PER_S, SECTOR_BYTES};
-use crate::trace::fields::{decimal, number, times, words};
+use crate::trace::fields::{decimal, first, number, times, words};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
 
@@ -26,19 +26,15 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
     if !is_device || numbers.next().is_some() {
         return Err("no device as major,minor");
     }
-    let mut next = || fields.next();
-    let (Some(_cpu), Some(_sequence), Some(time), Some(_pid), Some(action)) = (next(), next(), next(), next(), next())
-    else {
-        return Err("fewer than six fields");
-    };
+    let [_cpu, _sequence, time, _pid, action] = first(&mut fields).ok_or("fewer than six fields")?;
     let time_ns = decimal(time, NS_PER_S).ok_or("no time in seconds")?;
     if action != b"Q" {
         return Ok(Line::Other);
     }
-    let Some(kind) = direction(next().ok_or("no RWBS")?) else { return Ok(Line::Other) };
-    let (first, plus, count) = (next(), next(), next());
+    let Some(kind) = direction(fields.next().ok_or("no RWBS")?) else { return Ok(Line::Other) };
+    let (sector, plus, count) = (fields.next(), fields.next(), fields.next());
     // A flush has a direction but no sectors.
-    let Some(first) = first.filter(|word| !word.starts_with(b"[")) else { return Ok(Line::Other) };
+    let Some(sector) = sector.filter(|word| !word.starts_with(b"[")) else { return Ok(Line::Other) };
     if plus != Some(&b"+"[..]) {
         return Err("no sector + sectors");
     }
@@ -46,7 +42,7 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
         time_ns,
         volume: device,
         kind,
-        offset_bytes: times(first, SECTOR_BYTES).ok_or("no sector")?,
+        offset_bytes: times(sector, SECTOR_BYTES).ok_or("no sector")?,
         bytes: count.and_then(|count| times(count, SECTOR_BYTES)).ok_or("no number of sectors")?,
         response_ns: None,
     }))

@@ -7,20 +7,14 @@
 //! "Traces" (the format `ascii`).
 
 use super::{Line, Parsed, Raw, Written, NS_PER_MS, SECTOR_BYTES};
-use crate::trace::fields::{decimal, number, times, words};
+use crate::trace::fields::{decimal, exactly, number, times, words};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
 
 pub(super) const ACCEPTED: &str = "milliseconds device block blocks flags (blocks of 512 bytes, flags in hexadecimal)";
 
 pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
-    let mut fields = words(line);
-    let mut next = || fields.next();
-    let (Some(time), Some(device), Some(block), Some(blocks), Some(flags), None) =
-        (next(), next(), next(), next(), next(), next())
-    else {
-        return Err("not five words");
-    };
+    let [time, device, block, blocks, flags] = exactly(words(line)).ok_or("not five words")?;
     if number(device).is_none() {
         return Err("no number of a device");
     }

@@ -7,8 +7,7 @@
 //! Reference: the traces `valid/*.trace` of the DiskSim 4.0 distribution; manual, chapter "Validation".
 
 use super::{Line, Parsed, Raw, State, NS_PER_US, SECTOR_BYTES};
-use crate::trace::fields::{decimal, times, words};
-use raidlab_types::RequestKind;
+use crate::trace::fields::{self, decimal, exactly, times, words};
 
 pub(super) const ACCEPTED: &str = "R|W Hit|Miss|Doub|Trip LBN sectors service_us gap_us";
 /// Why it is only read.
@@ -18,18 +17,8 @@ pub(super) const NOT_WRITTEN: &str = "what a disk took, one request at a time, i
 const DISK: &[u8] = b"disk";
 
 pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
-    let mut fields = words(line);
-    let mut next = || fields.next();
-    let (Some(kind), Some(buffer), Some(lba), Some(sectors), Some(service), Some(gap), None) =
-        (next(), next(), next(), next(), next(), next(), next())
-    else {
-        return Err("not six words");
-    };
-    let kind = match kind {
-        b"R" => RequestKind::Read,
-        b"W" => RequestKind::Write,
-        _ => return Err("neither R nor W"),
-    };
+    let [kind, buffer, lba, sectors, service, gap] = exactly(words(line)).ok_or("not six words")?;
+    let kind = fields::kind(kind, &[b"R"], &[b"W"]).ok_or("neither R nor W")?;
     if !matches!(buffer, b"Hit" | b"Miss" | b"Doub" | b"Trip") {
         return Err("no word of the buffer");
     }
@@ -46,6 +35,7 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raidlab_types::RequestKind;
 
     #[test]
     fn a_request_follows_the_gap_behind_the_one_before() {

@@ -98,44 +98,34 @@ impl Format {
         Format::Tencent,
     ];
 
+    /// Its name, what a line of it looks like, and the shortest time that its stamps tell apart, in ns.
+    fn facts(self) -> (&'static str, &'static str, u64) {
+        match self {
+            Format::Msr => ("msr", msr::ACCEPTED, msr::TICK_NS),
+            Format::Spc => ("spc", spc::ACCEPTED, 1),
+            Format::Blkparse => ("blkparse", blkparse::ACCEPTED, 1),
+            Format::FioV2 => ("fio_v2", fio_v2::ACCEPTED, NS_PER_US),
+            Format::FioV3 => ("fio_v3", fio_v3::ACCEPTED, NS_PER_US),
+            Format::Disksim => ("disksim", disksim::ACCEPTED, 1),
+            Format::DisksimValidation => ("disksim_validation", disksim_validation::ACCEPTED, 1),
+            Format::Alibaba => ("alibaba", alibaba::ACCEPTED, NS_PER_US),
+            Format::Tencent => ("tencent", tencent::ACCEPTED, NS_PER_S),
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Msr => "msr",
-            Format::Spc => "spc",
-            Format::Blkparse => "blkparse",
-            Format::FioV2 => "fio_v2",
-            Format::FioV3 => "fio_v3",
-            Format::Disksim => "disksim",
-            Format::DisksimValidation => "disksim_validation",
-            Format::Alibaba => "alibaba",
-            Format::Tencent => "tencent",
-        }
+        self.facts().0
     }
 
     /// What a line of it looks like.
     pub fn accepted(self) -> &'static str {
-        match self {
-            Format::Msr => msr::ACCEPTED,
-            Format::Spc => spc::ACCEPTED,
-            Format::Blkparse => blkparse::ACCEPTED,
-            Format::FioV2 => fio_v2::ACCEPTED,
-            Format::FioV3 => fio_v3::ACCEPTED,
-            Format::Disksim => disksim::ACCEPTED,
-            Format::DisksimValidation => disksim_validation::ACCEPTED,
-            Format::Alibaba => alibaba::ACCEPTED,
-            Format::Tencent => tencent::ACCEPTED,
-        }
+        self.facts().1
     }
 
     /// The shortest time its stamps tell apart.
     pub fn resolution_ns(self) -> u64 {
-        match self {
-            Format::Msr => msr::TICK_NS,
-            Format::Spc | Format::Blkparse | Format::Disksim | Format::DisksimValidation => 1,
-            Format::FioV2 | Format::FioV3 | Format::Alibaba => NS_PER_US,
-            Format::Tencent => NS_PER_S,
-        }
+        self.facts().2
     }
 
     #[inline]

@@ -8,7 +8,7 @@
 //! Storage*, FAST 2008; the README of the traces at SNIA IOTTA, set 388.
 
 use super::{is_header, Line, Parsed, Raw, State, Written};
-use crate::trace::fields::{by_comma, number, times};
+use crate::trace::fields::{self, by_comma, exactly, number, times};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
 
@@ -18,13 +18,7 @@ pub(super) const TICK_NS: u64 = 100;
 
 #[inline]
 pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
-    let mut fields = by_comma(line);
-    let mut next = || fields.next();
-    let (Some(time), Some(host), Some(disk), Some(kind), Some(offset), Some(size), Some(response), None) =
-        (next(), next(), next(), next(), next(), next(), next(), next())
-    else {
-        return Err("not seven fields");
-    };
+    let [time, host, disk, kind, offset, size, response] = exactly(by_comma(line)).ok_or("not seven fields")?;
     if is_header(line, state, "timestamp") {
         return Ok(Line::Other);
     }
@@ -34,11 +28,7 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
     Ok(Line::Request(Raw {
         time_ns: times(time, TICK_NS).ok_or("no time in ticks of 100 ns")?,
         volume: between(line, host, disk),
-        kind: match kind {
-            b"Read" | b"read" => RequestKind::Read,
-            b"Write" | b"write" => RequestKind::Write,
-            _ => return Err("neither Read nor Write"),
-        },
+        kind: fields::kind(kind, &[b"Read", b"read"], &[b"Write", b"write"]).ok_or("neither Read nor Write")?,
         offset_bytes: number(offset).ok_or("no offset in bytes")?,
         bytes: number(size).ok_or("no size in bytes")?,
         response_ns: Some(times(response, TICK_NS).ok_or("no response time in ticks of 100 ns")?),

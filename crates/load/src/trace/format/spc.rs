@@ -8,7 +8,7 @@
 //! a block to the description of the trace; the published ones have 512 bytes.
 
 use super::{Line, Parsed, Raw, Written, NS_PER_S, SECTOR_BYTES};
-use crate::trace::fields::{by_comma, decimal, number, times};
+use crate::trace::fields::{self, by_comma, decimal, first, number, times};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
 
@@ -16,22 +16,14 @@ pub(super) const ACCEPTED: &str = "ASU,LBA,size,R|W,seconds (LBA in blocks of 51
 
 #[inline]
 pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
-    let mut fields = by_comma(line);
-    let mut next = || fields.next();
-    let (Some(unit), Some(lba), Some(size), Some(kind), Some(time)) = (next(), next(), next(), next(), next()) else {
-        return Err("fewer than five fields");
-    };
+    let [unit, lba, size, kind, time] = first(&mut by_comma(line)).ok_or("fewer than five fields")?;
     if number(unit).is_none() {
         return Err("no number of a unit");
     }
     Ok(Line::Request(Raw {
         time_ns: decimal(time, NS_PER_S).ok_or("no time in seconds")?,
         volume: unit,
-        kind: match kind {
-            b"R" | b"r" => RequestKind::Read,
-            b"W" | b"w" => RequestKind::Write,
-            _ => return Err("neither R nor W"),
-        },
+        kind: fields::kind(kind, &[b"R", b"r"], &[b"W", b"w"]).ok_or("neither R nor W")?,
         offset_bytes: times(lba, SECTOR_BYTES).ok_or("no block")?,
         bytes: number(size).ok_or("no size in bytes")?,
         response_ns: None,

@@ -8,7 +8,7 @@
 //! ATC 2020; the README of the traces at SNIA IOTTA, set 27917.
 
 use super::{is_header, Line, Parsed, Raw, State, Written, NS_PER_S, SECTOR_BYTES};
-use crate::trace::fields::{by_comma, number, times};
+use crate::trace::fields::{self, by_comma, exactly, number, times};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
 
@@ -16,13 +16,7 @@ pub(super) const ACCEPTED: &str = "timestamp,offset,size,0|1,volume (seconds, se
 
 #[inline]
 pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
-    let mut fields = by_comma(line);
-    let mut next = || fields.next();
-    let (Some(time), Some(offset), Some(size), Some(kind), Some(volume), None) =
-        (next(), next(), next(), next(), next(), next())
-    else {
-        return Err("not five fields");
-    };
+    let [time, offset, size, kind, volume] = exactly(by_comma(line)).ok_or("not five fields")?;
     if is_header(line, state, "timestamp") {
         return Ok(Line::Other);
     }
@@ -32,11 +26,7 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
     Ok(Line::Request(Raw {
         time_ns: times(time, NS_PER_S).ok_or("no time in seconds")?,
         volume,
-        kind: match kind {
-            b"0" => RequestKind::Read,
-            b"1" => RequestKind::Write,
-            _ => return Err("neither 0 (read) nor 1 (write)"),
-        },
+        kind: fields::kind(kind, &[b"0"], &[b"1"]).ok_or("neither 0 (read) nor 1 (write)")?,
         offset_bytes: times(offset, SECTOR_BYTES).ok_or("no offset in sectors")?,
         bytes: times(size, SECTOR_BYTES).ok_or("no size in sectors")?,
         response_ns: None,
