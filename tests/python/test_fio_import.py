@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raidlab.errors import InputError, RefusedError
-from raidlab.formats.fio import numbers
+from raidlab.formats.fio import values
 from raidlab.formats.fio.cells import Import, Lane, Settings, import_jobs
 from raidlab.formats.fio.options import ALIASES, HONOURED, QUIET, load_job_file
 from raidlab.formats.fio.places import BLOCK, FILE, MISSING, FileStatus
@@ -56,13 +56,13 @@ def mistakes(tmp_path: Path, text: str, **settings: Any) -> list[str]:
 
 
 def test_sizes_follow_fios_two_bases() -> None:
-    assert [numbers.size(text) for text in ("4096", "4096b", "4k", "4K", "4kb", "4ki", "4kib", "1g")] == [
+    assert [values.size(text) for text in ("4096", "4096b", "4k", "4K", "4kb", "4ki", "4kib", "1g")] == [
         4096, 4096, 4096, 4096, 4096, 4096, 4000, 1 << 30,
     ]  # fmt: skip
-    assert [numbers.size(text, 1000) for text in ("4k", "4kb", "4ki", "4kib", "1MiB")] == [4000, 4000, 4000, 4096, MIB]
+    assert [values.size(text, 1000) for text in ("4k", "4kb", "4ki", "4kib", "1MiB")] == [4000, 4000, 4000, 4096, MIB]
     for wrong in ("", "-4k", "1.5m", "4kx", "4ib", "k", "1_0", "9" * 30, "0xg"):
         with pytest.raises(ValueError, match=r"\w"):
-            numbers.size(wrong)
+            values.size(wrong)
 
 
 def test_a_job_in_the_words_of_a_cell(tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_a_file_that_is_no_text_is_one_clear_error(tmp_path: Path) -> None:
 @given(value=st.text(max_size=12))
 def test_no_size_is_read_but_whole_bytes(value: str) -> None:
     try:
-        found = numbers.size(value)
+        found = values.size(value)
     except ValueError:
         return
     assert isinstance(found, int)

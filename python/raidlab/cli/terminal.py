@@ -59,23 +59,13 @@ class _Text(io.TextIOWrapper):
 class _Styled:
     """Standard output for Rich, which puts the styles of a terminal around texts that `SafeConsole` has made safe."""
 
-    encoding = property(lambda self: sys.stdout.encoding)
-
     def write(self, text: str) -> int:
         """Write it as it is."""
         return sys.stdout.write_styled(text) if isinstance(sys.stdout, _Text) else sys.stdout.write(text)
 
-    def flush(self) -> None:
-        """Write what is kept."""
-        sys.stdout.flush()
-
-    def isatty(self) -> bool:
-        """Whether a terminal shows it."""
-        return sys.stdout.isatty()
-
-    def fileno(self) -> int:
-        """Its descriptor."""
-        return sys.stdout.fileno()
+    def __getattr__(self, name: str) -> Any:
+        # All else is that of whatever standard output is by now.
+        return getattr(sys.stdout, name)
 
 
 def console() -> Console:

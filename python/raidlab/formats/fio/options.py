@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from raidlab.errors import InputError, Problem
-from raidlab.formats.fio import numbers, values
-from raidlab.formats.fio.numbers import Extent
+from raidlab.formats.fio import values
 from raidlab.formats.fio.reader import Line, Section, read_job_file
-from raidlab.formats.fio.values import ByDirection, Distribution, Pattern, Splits
+from raidlab.formats.fio.values import ByDirection, Distribution, Extent, Pattern, Splits
 
 # Reads a value, given the base of units of its line.
 Reading = Callable[[str, int], object]
@@ -43,28 +42,28 @@ def _option(default: object, read: Reading, accepted: str, *, name: str = "", is
 
 def _at_least_one(text: str, kb_base: int) -> int:
     # fio reads every whole number with a unit: iodepth=1k is 1024.
-    value = numbers.size(text, kb_base)
+    value = values.size(text, kb_base)
     if value == 0:
         raise ValueError("must be at least 1")
     return value
 
 
 def _none_or_one(text: str, kb_base: int) -> int:
-    value = numbers.size(text, kb_base)
+    value = values.size(text, kb_base)
     if value > 1:
         raise ValueError("raidlab waits for no more than one completion")
     return value
 
 
 def _share(text: str, _kb_base: int) -> int:
-    percent = numbers.count(text.removesuffix("%"))
+    percent = values.count(text.removesuffix("%"))
     if percent > 100:
         raise ValueError("is more than 100 %")
     return percent
 
 
 def _percentile(text: str, _kb_base: int) -> float:
-    value = numbers.number(text)
+    value = values.number(text)
     if not 0 < value < 100:
         raise ValueError("no depth holds all requests within a time; raidlab holds a percentile")
     return value
@@ -90,7 +89,7 @@ def _both(text: str, base: int) -> ByDirection:
 
 
 def _switch(default: bool = False, *, name: str = "", is_bare: bool = False) -> Any:
-    return _option(default, _SWITCH, numbers.SWITCH_ACCEPTED, name=name, is_bare=is_bare)
+    return _option(default, _SWITCH, values.SWITCH_ACCEPTED, name=name, is_bare=is_bare)
 
 
 def _count(default: int | None, name: str = "") -> Any:
@@ -103,24 +102,24 @@ def _word(words: tuple[str, ...], what: str) -> Any:
 
 
 def _microseconds(default: int | None, name: str) -> Any:
-    accepted = numbers.TIME_ACCEPTED.replace("seconds", "us")
-    return _option(default, lambda text, _base: numbers.time_ns(text, "us"), accepted, name=name)
+    accepted = values.TIME_ACCEPTED.replace("seconds", "us")
+    return _option(default, lambda text, _base: values.time_ns(text, "us"), accepted, name=name)
 
 
 def _seconds(name: str) -> Any:
-    return _option(0, _without_base(numbers.time_ns), numbers.TIME_ACCEPTED, name=name)
+    return _option(0, _without_base(values.time_ns), values.TIME_ACCEPTED, name=name)
 
 
 def _extent(default: Extent | None) -> Any:
-    return _option(default, numbers.extent, f"{numbers.SIZE_ACCEPTED}, or a percentage such as 50%")
+    return _option(default, values.extent, f"{values.SIZE_ACCEPTED}, or a percentage such as 50%")
 
 
 def _files() -> Any:
     return _option((), _without_base(values.paths), "names, separated by ':'")
 
 
-_SWITCH = _without_base(numbers.switch)
-_BOTH_ACCEPTED = f"{numbers.SIZE_ACCEPTED}; 'read,write' for each direction"
+_SWITCH = _without_base(values.switch)
+_BOTH_ACCEPTED = f"{values.SIZE_ACCEPTED}; 'read,write' for each direction"
 _PERCENT_ACCEPTED = "a whole number from 0 to 100"
 
 
@@ -169,7 +168,7 @@ class Job:
     size: Extent | None = _extent(None)
     io_size: Extent | None = _extent(None)
     offset: Extent = _extent(Extent(bytes=0))
-    offset_increment: int = _option(0, numbers.size, numbers.SIZE_ACCEPTED)
+    offset_increment: int = _option(0, values.size, values.SIZE_ACCEPTED)
     runtime_ns: int = _seconds("runtime")
     time_based: bool = _switch(is_bare=True)
     ramp_time_ns: int = _seconds("ramp_time")
@@ -186,7 +185,7 @@ class Job:
     end_fsync: bool = _switch()
     refill_buffers: bool = _switch(is_bare=True)
     buffer_compress_percentage: int = _option(0, _share, _PERCENT_ACCEPTED)
-    randseed: int | None = _option(None, numbers.size, numbers.COUNT_ACCEPTED)
+    randseed: int | None = _option(None, values.size, values.COUNT_ACCEPTED)
     quiet: tuple[str, ...] = ()
     lines: Mapping[str, Line] = field(default_factory=dict)
 
@@ -213,7 +212,7 @@ HONOURED: dict[str, Option] = {
 } | {
     # Other ways to say the same.
     "bsrange": Option("bs", values.single_range, "a range of one size such as 4k-4k, or bssplit"),
-    "buffered": Option("direct", lambda text, _base: not numbers.switch(text), numbers.SWITCH_ACCEPTED),
+    "buffered": Option("direct", lambda text, _base: not values.switch(text), values.SWITCH_ACCEPTED),
     "rwmixwrite": Option("rwmixread", lambda text, base: 100 - _share(text, base), _PERCENT_ACCEPTED),
 }
 

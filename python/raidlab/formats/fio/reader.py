@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raidlab.errors import InputError, Problem
-from raidlab.formats.fio import numbers
+from raidlab.formats.fio import values
 from raidlab.reading import read_bytes
 
 DEEPEST_INCLUDE = 16
@@ -190,12 +190,12 @@ def _with_base(lines: list[Line], base: int, problems: list[Problem]) -> list[Li
     for line in lines:
         if line.name == "kb_base":
             try:
-                base = numbers.count(line.value or "")
+                base = values.count(line.value or "")
             except ValueError:
                 base = 0
-            if base not in numbers.KB_BASES:
+            if base not in values.KB_BASES:
                 problems.append(line.problem("is no base of units", "1024 or 1000"))
-                base = numbers.KB_BASES[0]
+                base = values.KB_BASES[0]
     return [replace(line, kb_base=base) for line in lines]
 
 
