@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from raidlab.analysis.checks import run_checks, zone_spread
-from raidlab.analysis.checks.members import Judged
+from raidlab.analysis.checks.members import MemberVerdict
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
@@ -142,7 +142,7 @@ def test_sizes_that_are_not_all_over_the_volume(tenths: int, last: int, verdict:
     }
     member = {"kind": "directory", "path": "/d", "sets": [{"workload": "w", "files": 100, "placement": place}]}
     judged = zone_spread.spread(member)
-    assert isinstance(judged, Judged) and judged.verdict == verdict
+    assert isinstance(judged, MemberVerdict) and judged.verdict == verdict
     few = {**member, "sets": [{"workload": "w", "files": 99, "placement": place}]}
     unsaid = zone_spread.spread(few)
     assert unsaid is not None and unsaid.verdict == "UNKNOWN"

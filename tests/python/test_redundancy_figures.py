@@ -13,7 +13,7 @@ from raidlab.api import analyse, compare_with_published, published_beside, run_s
 from raidlab.errors import InputError
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.chart import Mark
-from raidlab.report.figures.held_points import woven
+from raidlab.report.figures.held_points import line_points
 from raidlab.report.published import concluded
 from raidlab.results import Run
 from raidlab.study import load_study
@@ -247,7 +247,7 @@ def test_what_is_held_stands_on_the_target(run: Run) -> None:
 def test_a_line_passes_through_what_is_held_only_in_order() -> None:
     loads = [Mark("a", 1.0, x, level=level) for level, x in ((1, 10.0), (4, 20.0), (16, 90.0))]
     between, beyond, unknown = (Mark("a", 1.0, 50.0, level=level) for level in (6.5, 2, None))
-    assert woven(loads, [between, beyond, unknown]) == [*loads, between]
+    assert line_points(loads, [between, beyond, unknown]) == [*loads, between]
 
 
 def test_shares_stand_beside_the_models(run: Run) -> None:

@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 
 from raidlab.devices.validation import Validation
-from raidlab.report.figures.chart import Mark, data_of, layered, looks
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
 from raidlab.report.figures.style import INK, PANEL_HEIGHT, PANEL_WIDTH, colours_of
 from raidlab.stats.demerit import quantiles
@@ -44,7 +44,7 @@ def _distributions(validation: Validation) -> Chart:
         x=alt.X("x:Q", title="response time, ms", scale=alt.Scale(nice=False)),
         y=alt.Y("value:Q", title="% of requests", scale=alt.Scale(domain=[0, 100])),
         order="value:Q",
-        color=looks(alt.Color, "line", colours_of(_NAMES), legend),
+        color=channel_by_name(alt.Color, "line", colours_of(_NAMES), legend),
         strokeDash=alt.StrokeDash("line:N", legend=legend, scale=alt.Scale(domain=_NAMES, range=_DASHES)),
     ).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=validation.device)
     return chart

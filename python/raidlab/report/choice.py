@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raidlab.published.rules import Choice, Judged
+from raidlab.published.rules import Choice, RuleAnswer
 from raidlab.published.rules.text import mark, prices_line, turn_lines
 from raidlab.report.figures.total_time import total_time_figure
 from raidlab.report.sections import Shown, shown
@@ -26,7 +26,7 @@ class ShownChoice:
     rows: list[tuple[str, list[tuple[str, bool]]]]
     prices: str
     turns: list[str]
-    rules: list[tuple[Judged, str]]
+    rules: list[tuple[RuleAnswer, str]]
     missing: str
     totals: Shown | None
 

@@ -35,7 +35,7 @@ from raidlab.report.figures.published import figures_of
 from raidlab.report.figures.style import FONT, ON_DARK
 from raidlab.report.figures.words import number
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
-from raidlab.report.published import NEAR, Concluded, both, concluded, standing_in
+from raidlab.report.published import NEAR, TargetConclusions, both, concluded, standing_in
 from raidlab.report.sections import shown, target_title, targets_of
 
 PAGE = "report.html"
@@ -175,7 +175,7 @@ def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]
     return list(groups.items())
 
 
-def _has_intervals(conclusions: Iterable[Concluded]) -> bool:
+def _has_intervals(conclusions: Iterable[TargetConclusions]) -> bool:
     """Whether any conclusion was judged by more than one run: the notes of the others say so."""
     notes = [row.note for one in conclusions for row in one.rows if row.verdict in ("holds", "fails", NOISE)]
     return not notes or any("without an interval" not in note for note in notes)

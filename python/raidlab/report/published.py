@@ -116,7 +116,7 @@ def standing_in(published: Comparison | None, findings: Iterable[Finding]) -> St
 
 
 @dataclass(frozen=True)
-class Concluded:
+class TargetConclusions:
     """What came of the study's conclusions on one target."""
 
     target: str
@@ -124,7 +124,7 @@ class Concluded:
     rows: list[Row]
 
 
-def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list[Concluded]:
+def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list[TargetConclusions]:
     """The study's conclusions, target by target: how many hold, and which do not.
 
     Parameters
@@ -132,17 +132,17 @@ def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list
     findings : sequence of Finding
         Of the run: where a check says INVALID of a target, nothing is concluded from it.
     """
-    found: list[Concluded] = []
+    found: list[TargetConclusions] = []
     if published is None:
         return found
     for target in dict.fromkeys(row.figure for row in published.conclusions):
         rows = [row for row in published.conclusions if row.figure == target]
         if broken := no_answer(findings, target):
-            found.append(Concluded(target, f"{broken}: its conclusions are not judged", []))
+            found.append(TargetConclusions(target, f"{broken}: its conclusions are not judged", []))
             continue
         judged = [row for row in rows if row.verdict in ("holds", "fails", NOISE)]
         if not judged:
-            found.append(Concluded(target, "none of its conclusions could be tested", rows))
+            found.append(TargetConclusions(target, "none of its conclusions could be tested", rows))
             continue
         held = sum(row.verdict == "holds" for row in judged)
         said = [f"{held} of {len(judged)} conclusions that are tested on any hardware hold"]
@@ -150,7 +150,7 @@ def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list
             names = [row.id for row in judged if row.verdict == verdict]
             if names:
                 said.append(f"{word}: {', '.join(names)}")
-        found.append(Concluded(target, "; ".join(said), rows))
+        found.append(TargetConclusions(target, "; ".join(said), rows))
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, over_members, passed, volume_name, volumes_of
+from raidlab.analysis.checks.members import MemberVerdict, over_members, passed, volume_name, volumes_of
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member, Volume
 
@@ -21,7 +21,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, judge)
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """By the state of every array and volume below the target."""
     volumes = volumes_of(member)
     if not volumes:
@@ -31,7 +31,7 @@ def judge(member: Member) -> Judged | None:
     if wrong:
         evidence = f"{'; '.join(dict.fromkeys(wrong))}."
         mend = "Measure again when the array is whole, or say with every figure that it was not."
-        return Judged(WARN, evidence, mend)
+        return MemberVerdict(WARN, evidence, mend)
     untold = [
         f"The state of {volume_name(volume)}{when} could not be determined, because "
         f"{volume['unknown'].get('state', 'nothing tells')}"
@@ -39,7 +39,7 @@ def judge(member: Member) -> Judged | None:
         if volume["state"] is None
     ]
     if untold:
-        return Judged(UNKNOWN, f"{'; '.join(dict.fromkeys(untold))}.")
+        return MemberVerdict(UNKNOWN, f"{'; '.join(dict.fromkeys(untold))}.")
     return passed(f"Whole before and after: {', '.join(sorted({volume_name(volume) for volume, _ in volumes}))}.")
 
 

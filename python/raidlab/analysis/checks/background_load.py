@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from raidlab.analysis.checks.finding import PASS, UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, moved_below, name_of, passed, unknown
+from raidlab.analysis.checks.members import MemberVerdict, moved_below, name_of, passed, unknown
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.results.facts import Member
 from raidlab.study.units import format_bytes
@@ -107,7 +107,7 @@ def _more(analysis: Analysis, point: Point) -> Iterator[tuple[str, tuple[float, 
             yield str(device), (more / max(asked, 1.0), more, asked)
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """WARN when a device that should be idle moves more than 1 MiB a second."""
     watched = member.get("watched")
     if watched is None:
@@ -120,4 +120,4 @@ def judge(member: Member) -> Judged | None:
     ]
     rate, device = max(rates)
     evidence = f"{device} moved {format_bytes(int(rate))} a second while raidlab asked nothing of it ({seconds:.1f} s)."
-    return Judged(WARN, evidence, _MEND) if rate > _IDLE_BYTES_PER_S else passed(evidence)
+    return MemberVerdict(WARN, evidence, _MEND) if rate > _IDLE_BYTES_PER_S else passed(evidence)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import PASS, WARN, Finding
 from raidlab.analysis.checks.knobs import is_measurement
-from raidlab.analysis.checks.members import Judged, name_of, passed
+from raidlab.analysis.checks.members import MemberVerdict, name_of, passed
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -35,10 +35,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(NAME, "live", PASS, f"All {len(ways)} {what} are opened with O_DIRECT.")
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """WARN when it cannot be opened with O_DIRECT."""
     if member["kind"] not in ("file", "block"):
         return None
     if member["io"] == "buffered":
-        return Judged(WARN, f"{name_of(member)} cannot be opened with O_DIRECT: the page cache answers.", f"{_MEND}.")
+        evidence = f"{name_of(member)} cannot be opened with O_DIRECT: the page cache answers."
+        return MemberVerdict(WARN, evidence, f"{_MEND}.")
     return passed(f"{name_of(member)} is opened with O_DIRECT.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import INVALID, PASS, SEVERITY, WARN, Finding
-from raidlab.analysis.checks.members import Judged, is_stored, merged, moved_below, name_of, passed, unknown
+from raidlab.analysis.checks.members import MemberVerdict, is_stored, merged, moved_below, name_of, passed, unknown
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.results.facts import Member
 from raidlab.study.units import format_bytes
@@ -47,7 +47,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield merged(NAME, "live", sorted(found, key=lambda judged: -SEVERITY[judged.verdict]))
 
 
-def _between_layers(member: Member) -> Judged | None:
+def _between_layers(member: Member) -> MemberVerdict | None:
     """WARN where much less was read at the disks of a target than at its uppermost device, over the whole run."""
     stack = member.get("stack", [])
     if len(stack) < 2 or _has_holes(member):
@@ -61,7 +61,7 @@ def _between_layers(member: Member) -> Judged | None:
         f"Of {format_bytes(read[top])} read at {top} {format_bytes(below)} were read at {', '.join(disks)} below: "
         "a cache lies between."
     )
-    return Judged(WARN, evidence, _MEND)
+    return MemberVerdict(WARN, evidence, _MEND)
 
 
 def _uncounted(analysis: Analysis, members: list[Member]) -> list[str]:
@@ -72,7 +72,7 @@ def _uncounted(analysis: Analysis, members: list[Member]) -> list[str]:
     return [] if "btrfs" in kinds else sorted(name for name in names if name and name not in counted)
 
 
-def _by_counters(points: list[Point], *, buffered: bool) -> Iterator[Judged]:
+def _by_counters(points: list[Point], *, buffered: bool) -> Iterator[MemberVerdict]:
     """What moved at the devices against what was asked of them."""
     for operation, done in (("read", "read"), ("write", "written")):
         shares = [
@@ -89,15 +89,15 @@ def _by_counters(points: list[Point], *, buffered: bool) -> Iterator[Judged]:
             f"({moved / asked:.0%}; {point.array}, {point.workload}, {point.level})."
         )
         if share >= _WARN_SHARE:
-            yield Judged(PASS, evidence)
+            yield MemberVerdict(PASS, evidence)
         # Whoever asks for the page cache is warned of it and knows; what else answers in silence is worse.
         elif share < _INVALID_SHARE and operation == "read" and not buffered:
-            yield Judged(INVALID, evidence, _MEND)
+            yield MemberVerdict(INVALID, evidence, _MEND)
         else:
-            yield Judged(WARN, evidence, _MEND)
+            yield MemberVerdict(WARN, evidence, _MEND)
 
 
-def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[Judged]:
+def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[MemberVerdict]:
     """Nothing but a cache makes random requests faster than sequential ones of the same kind."""
     workloads = {workload.name: workload for workload in analysis.run.study.workload}
 
@@ -120,10 +120,10 @@ def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[Judged]:
                     f"{point.workload} was {ratio:.2f} times as fast as {other.workload} ({point.array}, "
                     f"{point.level}): random requests are faster than sequential ones only from a cache."
                 )
-                yield Judged(WARN, evidence, _MEND)
+                yield MemberVerdict(WARN, evidence, _MEND)
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """WARN or INVALID by reading again what was read before, watching the counters of the disks below."""
     if not is_stored(member) or "stack" not in member:
         return None
@@ -136,21 +136,20 @@ def judge(member: Member) -> Judged | None:
             f"Reading {format_bytes(again['bytes'])} of {name} again moved {again_moved:.0%} of them at "
             f"{', '.join(again['disks'])}: the rest came from a cache."
         )
-        return Judged(INVALID, evidence, _MEND)
+        return MemberVerdict(INVALID, evidence, _MEND)
     if again is not None and again["low"] > _FASTER_AGAIN:
         evidence = (
             f"Reading {name} again was {again['ratio']:.2f} times as fast as reading it first ({again['low']:.2f} to "
             f"{again['high']:.2f} at 95 %, {again['pairs']} parts of {format_bytes(again['part_bytes'])})."
         )
-        return Judged(WARN, evidence, _MEND)
+        return MemberVerdict(WARN, evidence, _MEND)
     for layer in member["stack"]:
         if layer.get("through_page_cache") and not in_memory(member):
-            return Judged(
-                WARN, f"{layer['name']} below {name} reads and writes its file through the page cache.", _MEND
-            )
+            evidence = f"{layer['name']} below {name} reads and writes its file through the page cache."
+            return MemberVerdict(WARN, evidence, _MEND)
     if in_memory(member):
         evidence = f"{name} lies in memory ({', '.join(member['disks'])}): no disk answers."
-        return Judged(WARN, evidence, "Name a target that lies on a disk.")
+        return MemberVerdict(WARN, evidence, "Name a target that lies on a disk.")
     if again is None:
         return passed(f"Nothing below {name} is known to cache what O_DIRECT passes by.")
     moved = "" if again_moved is None else f", and {again_moved:.0%} of it moved at the disks"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import INVALID, WARN, Finding
 from raidlab.analysis.checks.members import (
-    Judged,
+    MemberVerdict,
     content_of,
     is_stored,
     name_of,
@@ -39,7 +39,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, lambda member: judge(member, reads=reads, written_percent=share))
 
 
-def judge(member: Member, *, reads: bool = True, written_percent: int = 0) -> Judged | None:
+def judge(member: Member, *, reads: bool = True, written_percent: int = 0) -> MemberVerdict | None:
     """By what the kernel says of the target, what a sample of it holds, and pairs of writes if there were any."""
     if not is_stored(member) or "stack" not in member:
         return None
@@ -51,17 +51,18 @@ def judge(member: Member, *, reads: bool = True, written_percent: int = 0) -> Ju
     held = f"of {content['blocks']} blocks sampled {zero:.0%} are zeros and {shrinks:.0%} compress"
     if compressor is not None:
         if reads and zero > _MOST_SHARE:
-            return Judged(INVALID, f"{compressor}, and {held}: zeros are read from nowhere.", _FILL)
-        return Judged(WARN, f"{compressor}: its speed is that of the data; {held}.{faster}", _SAY)
+            return MemberVerdict(INVALID, f"{compressor}, and {held}: zeros are read from nowhere.", _FILL)
+        return MemberVerdict(WARN, f"{compressor}: its speed is that of the data; {held}.{faster}", _SAY)
     if pair is not None and pair["low"] > _FASTER:
         between = f"{pair['low']:.2f} to {pair['high']:.2f} at 95 %, {pair['pairs']} pairs"
-        return Judged(WARN, f"Something below {name} compresses.{faster[:-1]} ({between}).", _SAY)
+        return MemberVerdict(WARN, f"Something below {name} compresses.{faster[:-1]} ({between}).", _SAY)
     if written_percent:
         evidence = f"{written_percent} % of what was written to {name} compresses away."
-        return Judged(WARN, evidence, "Leave out --compressible for figures that hold for any data.")
+        return MemberVerdict(WARN, evidence, "Leave out --compressible for figures that hold for any data.")
     evidence = f"Nothing tells that {name} compresses; {held}.{faster}"
     if reads and shrinks > _FEW_SHARE:
-        return Judged(WARN, f"Of {name}, {held}: figures of reading it may be those of such data.{faster}", _FILL)
+        evidence = f"Of {name}, {held}: figures of reading it may be those of such data.{faster}"
+        return MemberVerdict(WARN, evidence, _FILL)
     return passed(evidence)
 
 

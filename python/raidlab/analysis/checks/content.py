@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.engine import summed_up
 from raidlab.analysis.checks.finding import INVALID, UNKNOWN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, passed, unknown
+from raidlab.analysis.checks.members import MemberVerdict, name_of, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -29,7 +29,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from summed_up(analysis, {NAME})
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """INVALID when a block read twice came back otherwise."""
     twice = member.get("read_twice")
     if twice is None:
@@ -43,9 +43,9 @@ def judge(member: Member) -> Judged | None:
             f"Of {blocks:,} blocks of {name} that were read twice, {different:,} came back otherwise the second time, "
             f"though nobody wrote; the first at byte {first}."
         )
-        return Judged(INVALID, evidence, _LOSES)
+        return MemberVerdict(INVALID, evidence, _LOSES)
     if blocks < _LEAST:
-        return Judged(UNKNOWN, f"Only {blocks} blocks of {name} could be read twice.", _TELLS)
+        return MemberVerdict(UNKNOWN, f"Only {blocks} blocks of {name} could be read twice.", _TELLS)
     return passed(
         f"Of {name} {blocks:,} blocks were read twice, and were the same. With a chance of 95 %, wrong data in one of "
         f"{2 * blocks // _SURE:,} reads would have been seen; data that are wrong each time cannot be."

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
 from raidlab.analysis.checks.members import (
-    Judged,
+    MemberVerdict,
     content_of,
     is_stored,
     name_of,
@@ -33,24 +33,24 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, lambda member: judge(member, reads=reads))
 
 
-def judge(member: Member, *, reads: bool = True) -> Judged | None:
+def judge(member: Member, *, reads: bool = True) -> MemberVerdict | None:
     """By what the kernel says of the target, what a sample of it holds, and pairs of writes if there were any."""
     if not is_stored(member) or "stack" not in member:
         return None
     name, who = name_of(member), _deduplicator_of(member)
     if who is not None:
-        return Judged(WARN, f"{who} stores equal blocks once.", _MEND)
+        return MemberVerdict(WARN, f"{who} stores equal blocks once.", _MEND)
     pair = member.get("repeated_pair")
     if pair is not None and pair["low"] > _FASTER:
         evidence = (
             f"{name} wrote repeated data {pair['ratio']:.2f} times as fast as data without repetition "
             f"({pair['low']:.2f} to {pair['high']:.2f} at 95 %, {pair['pairs']} pairs): something below deduplicates."
         )
-        return Judged(WARN, evidence, _MEND)
+        return MemberVerdict(WARN, evidence, _MEND)
     content = content_of(member)
     blocks, repeated = content["blocks"], content.get("repeated", 0)
     if reads and blocks and repeated > _FEW_SHARE * blocks:
-        return Judged(WARN, f"{repeated} of {blocks} blocks sampled of {name} repeat another of them.", _MEND)
+        return MemberVerdict(WARN, f"{repeated} of {blocks} blocks sampled of {name} repeat another of them.", _MEND)
     measured = ""
     if pair is not None:
         measured = f" Repeated writes were {pair['ratio']:.2f} times as fast as others."

@@ -1,7 +1,7 @@
 """Checks that judge one live target at a time: by its facts in a run, or by those that ``raidlab check`` gathers.
 
-Such a check has a function ``judge(member)``, which sees the facts of one target and answers with a `Judged`, or None
-where it does not apply. Of a run's members the worst answer stands, with what is said of all that are as bad.
+Such a check has a function ``judge(member)``, which sees the facts of one target and answers with a `MemberVerdict`, or
+None where it does not apply. Of a run's members the worst answer stands, with what is said of all that are as bad.
 
 Invariant: a judge sees only the facts it is given; it reads and measures nothing.
 """
@@ -20,7 +20,7 @@ _MOST_SENTENCES = 3
 
 
 @dataclass(frozen=True)
-class Judged:
+class MemberVerdict:
     """The answer about one target: a verdict, a sentence with the figures, and what would mend it."""
 
     verdict: str
@@ -28,7 +28,7 @@ class Judged:
     mend: str = ""
 
 
-Judge = Callable[[Member], Judged | None]
+Judge = Callable[[Member], MemberVerdict | None]
 
 
 def over_members(name: str, analysis: Analysis, judge: Judge) -> Iterator[Finding]:
@@ -45,7 +45,7 @@ def of_target(name: str, member: Member, judge: Judge) -> Iterator[Finding]:
         yield Finding(name, name_of(member), judged.verdict, judged.evidence, judged.mend)
 
 
-def merged(name: str, target: str, found: list[Judged]) -> Finding:
+def merged(name: str, target: str, found: list[MemberVerdict]) -> Finding:
     """The worst of several answers, with the sentences of all that are as bad, each once."""
     worst = max(found, key=lambda judged: SEVERITY[judged.verdict])
     sentences = list(dict.fromkeys(judged.evidence for judged in found if judged.verdict == worst.verdict))
@@ -98,14 +98,14 @@ def volume_name(volume: Volume) -> str:
     return f"{volume['name']} ({volume['kind']})"
 
 
-def unknown(why: str, tells: str = "") -> Judged:
+def unknown(why: str, tells: str = "") -> MemberVerdict:
     """The answer of a check that lacks what it would have to know, and what would tell."""
-    return Judged(UNKNOWN, f"Could not be determined, because {why}.", tells)
+    return MemberVerdict(UNKNOWN, f"Could not be determined, because {why}.", tells)
 
 
-def passed(evidence: str) -> Judged:
+def passed(evidence: str) -> MemberVerdict:
     """The answer that nothing is wrong."""
-    return Judged(PASS, evidence)
+    return MemberVerdict(PASS, evidence)
 
 
 def is_stored(member: Member) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, over_members, passed, unknown
+from raidlab.analysis.checks.members import MemberVerdict, name_of, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -26,7 +26,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, judge)
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """By what stands on the device."""
     name = name_of(member)
     if member["kind"] == "file" and member.get("path"):
@@ -43,6 +43,6 @@ def judge(member: Member) -> Judged | None:
             f"{name} holds {signature['kind']}, and was measured below it: programs are served by the file system."
         )
         mend = "Mount it and name the mount point (raidlab makes a file there), or say 'raw device' with the figure."
-        return Judged(WARN, evidence, mend)
+        return MemberVerdict(WARN, evidence, mend)
     what = f"holds {signature['kind']}" if signature["kind"] else "holds no file system"
     return passed(f"{name} {what} and is measured as a raw device: figures of a file system on it will differ.")

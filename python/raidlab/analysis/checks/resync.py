@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, over_members, passed, volume_name, volumes_of
+from raidlab.analysis.checks.members import MemberVerdict, over_members, passed, volume_name, volumes_of
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -21,7 +21,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, judge)
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """By what the kernel says its arrays are doing."""
     volumes = volumes_of(member)
     if not volumes:
@@ -38,10 +38,10 @@ def judge(member: Member) -> Judged | None:
     if busy:
         evidence = f"{'; '.join(dict.fromkeys(busy))}."
         mend = "Wait until it is done (cat /proc/mdstat, btrfs balance status, zpool status), and measure again."
-        return Judged(WARN, evidence, mend)
+        return MemberVerdict(WARN, evidence, mend)
     names = sorted({volume_name(volume) for volume, _ in volumes})
     if untold:
-        return Judged(
+        return MemberVerdict(
             UNKNOWN,
             f"Whether {', '.join(dict.fromkeys(untold))} was busy could not be determined, because the kernel "
             "does not tell.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, over_members, passed, unknown
+from raidlab.analysis.checks.members import MemberVerdict, name_of, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
@@ -21,7 +21,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, judge)
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """By the settings whose default is the same on all devices."""
     facts = member.get("settings")
     if facts is None:
@@ -35,6 +35,5 @@ def judge(member: Member) -> Judged | None:
         f"{found['place']}: {found['name']} is {found['value']} (default: {found['default']})"
         for found in facts["changed"]
     ]
-    return Judged(
-        WARN, f"{'; '.join(told)}.", "Set them back (/sys/block/DEVICE/queue/), or give them with every figure."
-    )
+    evidence = f"{'; '.join(told)}."
+    return MemberVerdict(WARN, evidence, "Set them back (/sys/block/DEVICE/queue/), or give them with every figure.")

@@ -39,8 +39,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 f"mean in the median cell and {worst:.0f} % in the worst."
             )
             if target in ON_THE_CLOCK and worst > _LARGE_SPREAD_PERCENT:
-                yield Finding(
-                    NAME, target, WARN, evidence, "Measure longer, repeat more, and keep other work off the machine."
-                )
+                mend = "Measure longer, repeat more, and keep other work off the machine."
+                yield Finding(NAME, target, WARN, evidence, mend)
             else:
                 yield Finding(NAME, target, PASS, evidence)

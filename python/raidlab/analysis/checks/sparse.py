@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import INVALID, WARN, Finding
 from raidlab.analysis.checks.members import (
-    Judged,
+    MemberVerdict,
     content_of,
     name_of,
     over_members,
@@ -34,7 +34,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, lambda member: judge(member, reads=reads))
 
 
-def judge(member: Member, *, reads: bool = True) -> Judged | None:
+def judge(member: Member, *, reads: bool = True) -> MemberVerdict | None:
     """By what the file systems and zram say they keep."""
     facts = member.get("allocation")
     if facts is None:
@@ -59,10 +59,10 @@ def judge(member: Member, *, reads: bool = True) -> Judged | None:
     )
     if share >= _WHOLE_SHARE:
         return passed(evidence)
-    return Judged(INVALID if reads and share < _INVALID_SHARE else WARN, evidence, _MEND)
+    return MemberVerdict(INVALID if reads and share < _INVALID_SHARE else WARN, evidence, _MEND)
 
 
-def _not_counted(member: Member, file: str) -> Judged:
+def _not_counted(member: Member, file: str) -> MemberVerdict:
     """Of a file whose file system counts no blocks: by the zeros among a sample of it."""
     content = content_of(member)
     blocks, zero = content["blocks"], content.get("zero", 0)

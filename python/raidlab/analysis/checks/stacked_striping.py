@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, over_members, passed
+from raidlab.analysis.checks.members import MemberVerdict, name_of, over_members, passed
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member, Volume
 from raidlab.study.check import stripes_in
@@ -33,7 +33,7 @@ def _above(member: Member, stripes: list[str]) -> str | None:
     return next((name for name in stripes if subject in (None, name)), None)
 
 
-def judge(member: Member, *, above: str | None = None) -> Judged | None:
+def judge(member: Member, *, above: str | None = None) -> MemberVerdict | None:
     """By the levels of the kernel's volumes below, and the array above if there is one: that of a TREE@PLACE too."""
     above = above or member.get("striped_by")
     volumes = member.get("volumes")
@@ -42,11 +42,11 @@ def judge(member: Member, *, above: str | None = None) -> Judged | None:
     striped = [volume for volume in volumes if _STRIPED.search(volume["level"] or "")]
     words = [_words(volume) for volume in striped]
     if above is not None and striped:
-        return Judged(
-            WARN, f"{above} stripes over {name_of(member)}, which lies on {', on '.join(words)}: striped twice.", _MEND
-        )
+        evidence = f"{above} stripes over {name_of(member)}, which lies on {', on '.join(words)}: striped twice."
+        return MemberVerdict(WARN, evidence, _MEND)
     if len(striped) > 1:
-        return Judged(WARN, f"{name_of(member)} lies on {', on '.join(words)}: striped {len(striped)} times.", _MEND)
+        evidence = f"{name_of(member)} lies on {', on '.join(words)}: striped {len(striped)} times."
+        return MemberVerdict(WARN, evidence, _MEND)
     what = f"striped once, by {words[0]}" if words else "not striped below"
     return passed(f"{name_of(member)} is {what}.")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import INVALID, PASS, UNKNOWN, WARN, Finding
-from raidlab.analysis.checks.members import Judged, over_members, passed, unknown
+from raidlab.analysis.checks.members import MemberVerdict, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Machine, Member
 
@@ -39,7 +39,7 @@ def _rates(analysis: Analysis) -> dict[str, float]:
     return {what: max((point.per_s(column) for point in points), default=0.0) for what, column in _COLUMNS.items()}
 
 
-def judge(member: Member, rates: dict[str, float] | None = None) -> Judged | None:
+def judge(member: Member, rates: dict[str, float] | None = None) -> MemberVerdict | None:
     """By the limits of control groups on the devices below a target."""
     facts = member.get("limits")
     if facts is None:
@@ -58,8 +58,8 @@ def judge(member: Member, rates: dict[str, float] | None = None) -> Judged | Non
     mend = "Take the limit away, or measure from a control group without one."
     if share >= _AT_LIMIT_SHARE:
         rate = (rates or {})[limit["what"]]
-        return Judged(INVALID, f"{evidence}, and {rate:,.0f} were measured: the limit was measured.", mend)
-    return Judged(WARN, f"{evidence}.", mend)
+        return MemberVerdict(INVALID, f"{evidence}, and {rate:,.0f} were measured: the limit was measured.", mend)
+    return MemberVerdict(WARN, f"{evidence}.", mend)
 
 
 def of_machine(machine: Machine, target: str) -> Finding:

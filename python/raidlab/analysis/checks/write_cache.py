@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from raidlab.analysis.checks.cache import in_memory
 from raidlab.analysis.checks.finding import WARN, Finding
 from raidlab.analysis.checks.members import (
-    Judged,
+    MemberVerdict,
     is_stored,
     name_of,
     over_members,
@@ -37,7 +37,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield from over_members(NAME, analysis, judge)
 
 
-def judge(member: Member) -> Judged | None:
+def judge(member: Member) -> MemberVerdict | None:
     """By what the devices say of themselves; WARN where a disk that turns flushes scattered blocks in under 1 ms."""
     if not is_stored(member) or "stack" not in member or in_memory(member):
         return None
@@ -49,7 +49,8 @@ def judge(member: Member) -> Judged | None:
         told = f"; a flush of {flushed['blocks']} scattered blocks took {format_time_ns(flushed['median_ns'])}"
         if turning and flushed["median_ns"] < _LEAST_FLUSH_NS:
             evidence = f"{name} lies on disks that turn{told}: they cannot have been written in that time."
-            return Judged(WARN, evidence, "Turn the cache off (hdparm -W0), or know that it survives loss of power.")
+            mend = "Turn the cache off (hdparm -W0), or know that it survives loss of power."
+            return MemberVerdict(WARN, evidence, mend)
     caches = [layer["name"] for layer in member["stack"] if layer.get("write_cache") == _VOLATILE]
     if caches:
         return not_known(f"{', '.join(caches)} below {name} may hold writes in a volatile cache{told}", _TELLS)

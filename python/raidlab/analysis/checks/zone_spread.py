@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import WARN, Finding
-from raidlab.analysis.checks.members import Judged, name_of, over_members, passed, unknown
+from raidlab.analysis.checks.members import MemberVerdict, name_of, over_members, passed, unknown
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import FileSet, Member, Placement
 
@@ -26,7 +26,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield from over_members(NAME, analysis, spread)
 
 
-def spread(member: Member) -> Judged | None:
+def spread(member: Member) -> MemberVerdict | None:
     """By the extents of the files that were made, as the file system tells them."""
     known: list[tuple[FileSet, Placement]] = []
     untold: list[str] = []
@@ -53,8 +53,8 @@ def spread(member: Member) -> Judged | None:
     if share is not None:
         evidence += f", which is {share:.0%} of the file system"
     if place["tenths"] < _LEAST_PARTS:
-        return Judged(WARN, f"{evidence}.", "Raise live.member_size, so that there are more files of each size.")
+        return MemberVerdict(WARN, f"{evidence}.", "Raise live.member_size, so that there are more files of each size.")
     if share is not None and share < _LEAST_SHARE:
         mend = "Raise live.member_size until the files fill the volume, or read these figures as those of a part of it."
-        return Judged(WARN, f"{evidence}: other zones are not sampled.", mend)
+        return MemberVerdict(WARN, f"{evidence}: other zones are not sampled.", mend)
     return passed(f"{evidence}.")

@@ -63,13 +63,13 @@ def _spread(metric: Metric, point: Point) -> float | None:
 
 def needs(keys: Keys, study: Study) -> set[Need] | None:
     """Every load of the arrays and workloads that match."""
-    found: set[Need] = set()
-    for array in study.array:
-        for workload in study.workload:
-            is_meant = workload.count is None and fnmatchcase(workload.name, keys.workloads)
-            if is_meant and fnmatchcase(array.name, keys.array):
-                found |= needs_at({array.name}, workload.name, "maximum", study) or set()
-    return found
+    arrays = {array.name for array in study.array if fnmatchcase(array.name, keys.array)}
+    return {
+        need
+        for workload in study.workload
+        if workload.count is None and fnmatchcase(workload.name, keys.workloads)
+        for need in needs_at(arrays, workload.name, "maximum", study) or ()
+    }
 
 
 KIND = Kind("runs", "how far runs lie apart", Keys, read, needs)

@@ -54,10 +54,7 @@ def _names(keys: Keys, study: Study) -> list[str]:
 
 def needs(keys: Keys, study: Study) -> set[Need] | None:
     """All short runs that match."""
-    found: set[Need] = set()
-    for name in _names(keys, study):
-        found |= needs_at({keys.array}, name, "heaviest", study) or set()
-    return found
+    return {need for name in _names(keys, study) for need in needs_at({keys.array}, name, "heaviest", study) or ()}
 
 
 KIND = Kind("settles", "the amount from which a rate is sustained", Keys, read, needs)

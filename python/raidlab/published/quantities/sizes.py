@@ -81,11 +81,12 @@ def _over(keys: Keys, metric: Metric, sizes: Sequence[int], points: Sequence[Poi
 
 def needs(keys: Keys, study: Study) -> set[Need] | None:
     """The heaviest load of each size."""
-    found: set[Need] = set()
-    for workload, size in matching(keys.workloads, study):
-        if keys.up_to is None or size <= keys.up_to:
-            found |= needs_at({keys.array}, workload.name, "heaviest", study) or set()
-    return found
+    return {
+        need
+        for workload, size in matching(keys.workloads, study)
+        if keys.up_to is None or size <= keys.up_to
+        for need in needs_at({keys.array}, workload.name, "heaviest", study) or ()
+    }
 
 
 KIND = Kind("sizes", "a metric over the size of requests", Keys, read, needs)

@@ -50,7 +50,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Judged:
+class RuleAnswer:
     """A rule and its answer."""
 
     rule: Rule
@@ -91,7 +91,7 @@ class Choice:
     target: str
     rows: list[Row]
     missing: list[str]
-    judged: list[Judged]
+    judged: list[RuleAnswer]
     prices: dict[str, float]
     currency: str
     dated: str
@@ -202,7 +202,7 @@ def _first(rows: list[Row], figure: str, want: str) -> str | None:
     return (min if want == "least" else max)(known, key=lambda pair: pair[0])[1]
 
 
-def _judged(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, float]) -> Judged:
+def _judged(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, float]) -> RuleAnswer:
     if rule.holds is not None:
         return _by_expression(rule, plan, rows, prices)
     assert rule.by is not None, "checked when the plan was loaded"
@@ -212,7 +212,7 @@ def _judged(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, 
     mine = [row for row in known if row.name in rule.choose]
     if not mine or len(known) < 2:
         arrays = ", ".join(plan.candidate[name].array for name in rule.choose)
-        return Judged(rule, "not answered", f"Nothing to set {arrays} against was run, or it was not run itself.")
+        return RuleAnswer(rule, "not answered", f"Nothing to set {arrays} against was run, or it was not run itself.")
     by_name = {row.name: row for row in known}
     best = by_name[_first(known, rule.by, figure.want) or ""]
     own = by_name[_first(mine, rule.by, figure.want) or ""]
@@ -220,18 +220,20 @@ def _judged(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, 
         rest = [row for row in known if row.name not in rule.choose]
         second = by_name.get(_first(rest, rule.by, figure.want) or "")
         against = "" if second is None else f"; next is {_told(second, rule.by, figure)}"
-        return Judged(rule, "borne out", f"{_told(own, rule.by, figure)} is first by {figure.title}{against}.")
+        return RuleAnswer(rule, "borne out", f"{_told(own, rule.by, figure)} is first by {figure.title}{against}.")
     percent = 100 * abs((own.value(rule.by) or 0.0) / (best.value(rule.by) or 1.0) - 1)
     first, behind = _told(best, rule.by, figure), _told(own, rule.by, figure)
     said = f"{first} is first by {figure.title}, {behind} {percent:.1f} % behind"
     if percent <= rule.margin_percent:
-        return Judged(rule, "no difference shown", f"{said}, within the {rule.margin_percent:g} % that show nothing.")
+        return RuleAnswer(
+            rule, "no difference shown", f"{said}, within the {rule.margin_percent:g} % that show nothing."
+        )
     if _overlap(best.interval(rule.by), own.interval(rule.by)):
-        return Judged(rule, "no difference shown", f"{said}, within the noise of the repeats.")
-    return Judged(rule, "not borne out", f"{said}.")
+        return RuleAnswer(rule, "no difference shown", f"{said}, within the noise of the repeats.")
+    return RuleAnswer(rule, "not borne out", f"{said}.")
 
 
-def _by_expression(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, float]) -> Judged:
+def _by_expression(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, float]) -> RuleAnswer:
     expression = read(rule.holds or "")
     known = dict(prices) | {
         f"{figure}_{row.name}": value
@@ -241,12 +243,12 @@ def _by_expression(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mappin
     }
     missing = sorted(expression.names - set(known))
     if missing:
-        return Judged(rule, "not answered", f"The run has no {', '.join(missing)}.")
+        return RuleAnswer(rule, "not answered", f"The run has no {', '.join(missing)}.")
     try:
         holds = bool(expression.value(known))
     except ValueError as error:
-        return Judged(rule, "not answered", f"It cannot be worked out: {error}.")
-    return Judged(rule, "borne out" if holds else "not borne out", _worked(expression, known))
+        return RuleAnswer(rule, "not answered", f"It cannot be worked out: {error}.")
+    return RuleAnswer(rule, "borne out" if holds else "not borne out", _worked(expression, known))
 
 
 def _worked(expression: Expression, known: Mapping[str, float]) -> str:

@@ -13,7 +13,7 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.published.quantities.metric import AtDepth, chosen
-from raidlab.report.figures.chart import Mark, data_of, labels_at_right, layered_bars, looks, names_at_left
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, labels_at_right, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
 from raidlab.report.figures.style import INK, PANEL_WIDTH
@@ -103,7 +103,7 @@ def _chart(parts: list[Mark], marked: list[Mark], labels: dict[str, str], spec: 
         .encode(
             y=place,
             x=alt.X("value:Q", title=axis_title(metrics), stack="zero", scale=scale, axis=alt.Axis(tickCount=5)),
-            color=looks(alt.Color, "part", dict(zip(titles, _COLOURS, strict=False)), legend),
+            color=channel_by_name(alt.Color, "part", dict(zip(titles, _COLOURS, strict=False)), legend),
             order=alt.Order("rank:Q"),
             description="tip:N",
         )

@@ -92,14 +92,18 @@ def shown_of(names: Iterable[str], marks: Iterable[Mark]) -> list[str]:
     return [name for name in names if name in lines]
 
 
-def looks(channel: Any, field: str, by_name: Mapping[str, str | list[int]], legend: Any = alt.Undefined) -> Any:
+def channel_by_name(
+    channel: Any, field: str, by_name: Mapping[str, str | list[int]], legend: Any = alt.Undefined
+) -> Any:
     """A channel (such as `altair.Color`) in which each name of a field has a look of its own."""
     names = list(by_name)
     scale = alt.Scale(domain=names, range=list(by_name.values()))
     return channel(f"{field}:N", title=None, sort=names, scale=scale, legend=legend)
 
 
-def told_apart(names: Sequence[str], shown: Sequence[str], legend: Any = alt.Undefined) -> tuple[alt.Color, alt.Shape]:
+def colour_and_shape(
+    names: Sequence[str], shown: Sequence[str], legend: Any = alt.Undefined
+) -> tuple[alt.Color, alt.Shape]:
     """The colour and the shape of each line.
 
     Parameters
@@ -114,8 +118,8 @@ def told_apart(names: Sequence[str], shown: Sequence[str], legend: Any = alt.Und
     legend = alt.Legend(columns=columns_for(shown)) if legend is alt.Undefined else legend
     colours, shapes = colours_of(names), shapes_of(names)
     return (
-        looks(alt.Color, "line", {name: colours[name] for name in shown}, legend),
-        looks(alt.Shape, "line", {name: shapes[name] for name in shown}, legend),
+        channel_by_name(alt.Color, "line", {name: colours[name] for name in shown}, legend),
+        channel_by_name(alt.Shape, "line", {name: shapes[name] for name in shown}, legend),
     )
 
 

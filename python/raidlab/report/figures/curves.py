@@ -16,12 +16,12 @@ from raidlab.report.figures.chart import (
     DASHED,
     Axes,
     Mark,
+    colour_and_shape,
     columns_for,
     layered,
     line_layer,
     point_layer,
     shown_of,
-    told_apart,
     upright_strokes,
     upward,
 )
@@ -98,7 +98,7 @@ def _chart(
 ) -> Chart:
     known = [*names, *dict.fromkeys(mark.line for mark in foreign)]
     shown = shown_of(known, [*marks, *foreign])
-    colour, shape = told_apart(known, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
+    colour, shape = colour_and_shape(known, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
     x_title, y_title = X_TITLES[spec.x], axis_title([metric])
     if spec.x == "rate_per_s":
         scale, axis = alt.Scale(zero=False, padding=10), alt.Axis(tickCount=6)

@@ -68,7 +68,7 @@ def held_point(analysis: Analysis, target: str, array: str, workload: str) -> He
     )
 
 
-def woven(marks: Sequence[Mark], held: Sequence[Mark]) -> list[Mark]:
+def line_points(marks: Sequence[Mark], held: Sequence[Mark]) -> list[Mark]:
     """The points through which lines pass: those of the loads, and the held ones that lie between two in order."""
 
     def fits(one: Mark) -> bool:
@@ -117,7 +117,11 @@ def layers_of(
     if target_ms is not None:
         rule = alt.Chart(data_of([Mark("", 0.0, target_ms)])).mark_rule(strokeDash=DASHED, opacity=0.6, aria=False)
         layers.append(rule.encode(x="x:Q"))
-    layers += [*below, line_layer(woven(marks, held), axes, order="level"), point_layer(marks, axes, shape, size=size)]
+    layers += [
+        *below,
+        line_layer(line_points(marks, held), axes, order="level"),
+        point_layer(marks, axes, shape, size=size),
+    ]
     if held:
         # Rimmed, so that none is taken for a load's.
         rimmed = alt.Chart(data_of(held)).mark_point(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.figures.chart import Mark, data_of, looks, names_at_left
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.per_table import figure_per_table
 from raidlab.report.figures.style import PANEL_WIDTH, PART_COLOURS
@@ -70,7 +70,7 @@ def _chart(marks: list[Mark], names: list[str], title: str) -> Chart:
     chart: Chart = bars.encode(
         y=names_at_left(names, 140),
         x=alt.X("value:Q", title="member time per request (ms)", stack="zero", axis=alt.Axis(tickCount=6)),
-        color=looks(alt.Color, "part", {name: colours[name] for name in present}),
+        color=channel_by_name(alt.Color, "part", {name: colours[name] for name in present}),
         order=alt.Order("rank:Q"),
         description="tip:N",
     ).properties(width=PANEL_WIDTH, height=_BAR_STEP * max(len(names), 1), title=title)

@@ -18,12 +18,12 @@ from raidlab.analysis.metrics import Analysis, Metric, Point
 from raidlab.report.figures.chart import (
     Axes,
     Mark,
+    colour_and_shape,
     columns_for,
     layered,
     line_layer,
     point_layer,
     shown_of,
-    told_apart,
     upright_strokes,
     upward,
 )
@@ -109,7 +109,7 @@ def _chart(marks: list[Mark], names: list[str], spec: StudyFigure, metric: Metri
         scale = alt.Scale(zero=True, nice=True)
         place, height = alt.X("x:Q", title=x_title, scale=scale, axis=alt.Axis(tickCount=6)), upward(y_title)
     shown = shown_of(names, marks)
-    colour, shape = told_apart(names, shown, alt.Legend(columns=columns_for(shown, most=4), labelLimit=300))
+    colour, shape = colour_and_shape(names, shown, alt.Legend(columns=columns_for(shown, most=4), labelLimit=300))
     axes = Axes(place, height, colour)
     layers = [
         line_layer(marks, axes, width=1.8),

@@ -15,7 +15,7 @@ import altair as alt
 
 from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, Comparison, Row
 from raidlab.published.compare.row import ARITHMETIC, FITTED
-from raidlab.report.figures.chart import Mark, data_of, layered_bars, looks, names_at_left
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.style import COLOURS, INK
 from raidlab.report.figures.words import number
@@ -140,9 +140,9 @@ def _errors(rows: list[Row]) -> Chart:
         "x": along,
         "y": names_at_left(tables, 170),
         "yOffset": alt.YOffset("rank:Q", scale=alt.Scale(domain=[-1, _JITTER_STEPS])),
-        "color": looks(alt.Color, "part", {verdict: colours[verdict] for verdict in verdicts}, legend),
+        "color": channel_by_name(alt.Color, "part", {verdict: colours[verdict] for verdict in verdicts}, legend),
     }
-    shape = looks(alt.Shape, "part", {verdict: shapes[verdict] for verdict in verdicts}, legend)
+    shape = channel_by_name(alt.Shape, "part", {verdict: shapes[verdict] for verdict in verdicts}, legend)
     layers = [alt.Chart(data_of([Mark("", 0.0)])).mark_rule(aria=False, opacity=0.6).encode(x=along)]
     for is_fitted, side in product((True, False), (0, *_OUTWARDS)):
         if mine := marks.get((is_fitted, side)):

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.figures.chart import Mark, data_of, layered, looks, shown_of
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered, shown_of
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.per_table import figure_per_table
 from raidlab.report.figures.style import colours_of
@@ -68,7 +68,7 @@ def _chart(marks: list[Mark], names: list[str], title: str) -> Chart:
     base = alt.Chart(data_of(marks)).encode(
         x=alt.X("x:Q", title="time (s)", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6)),
         y=alt.Y("value:Q", title="throughput (MB/s)", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5)),
-        color=looks(alt.Color, "line", {name: colours[name] for name in shown}),
+        color=channel_by_name(alt.Color, "line", {name: colours[name] for name in shown}),
     )
     # Told apart without colour too.
     dash = alt.StrokeDash("line:N", title=None, sort=shown, scale=alt.Scale(domain=shown))

@@ -17,10 +17,10 @@ from raidlab.report.differences import direction_words, load_words
 from raidlab.report.figures.chart import (
     Axes,
     Mark,
+    channel_by_name,
     data_of,
     layered_bars,
     level_strokes,
-    looks,
     names_at_left,
     point_layer,
 )
@@ -106,8 +106,8 @@ def _chart(rows: list[Compared], title: str, *, with_arrays: bool) -> Chart:
         alt.X(f"{field}:Q", title="B in percent of A (log scale)", scale=scale, axis=axis) for field in ("value", "low")
     )
     legend = alt.Legend(columns=2)
-    colour = looks(alt.Color, "part", {verdict: _COLOURS[verdict] for verdict in verdicts}, legend)
-    shape = looks(alt.Shape, "part", {verdict: _SHAPES[verdict] for verdict in verdicts}, legend)
+    colour = channel_by_name(alt.Color, "part", {verdict: _COLOURS[verdict] for verdict in verdicts}, legend)
+    shape = channel_by_name(alt.Shape, "part", {verdict: _SHAPES[verdict] for verdict in verdicts}, legend)
     place = names_at_left(names, 230)
     layers = [
         alt.Chart(data_of([Mark("", 100.0)])).mark_rule(opacity=0.6, aria=False).encode(x=along),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Comparison
-from raidlab.report.figures.chart import Mark, data_of, layered, level_strokes, looks, names_at_left
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered, level_strokes, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
 from raidlab.report.figures.style import INK, PANEL_WIDTH, colours_of
 from raidlab.report.figures.words import interval_words, number, of_bars
@@ -96,10 +96,10 @@ def _chart(
     )
     kinds = {mark.part: _UPRIGHT if mark.part == MODEL else "diamond" for mark in [*models, *held]}
     legend = alt.Legend(columns=2, symbolFillColor=INK, symbolStrokeWidth=0)
-    shape = looks(alt.Shape, "part", kinds, legend)
+    shape = channel_by_name(alt.Shape, "part", kinds, legend)
     bar = alt.Chart(data_of(bars)).encode(y=place, x=along)
     drawn = bar.mark_bar(height=18, opacity=0.85).encode(
-        color=looks(alt.Color, "line", colours_of(names), None), description="tip:N"
+        color=channel_by_name(alt.Color, "line", colours_of(names), None), description="tip:N"
     )
     text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False)
     pointed = []

@@ -18,13 +18,13 @@ from raidlab.report.figures.chart import (
     DASHED,
     Axes,
     Mark,
+    colour_and_shape,
     columns_for,
     data_of,
     layered,
     line_layer,
     point_layer,
     shown_of,
-    told_apart,
     upright_strokes,
     upward,
 )
@@ -127,7 +127,7 @@ def _chart(marks: list[Mark], lines: list[FigureScan], spec: StudyFigure, y_titl
     legend = alt.Legend(columns=columns_for(shown), labelLimit=380)
     # Arrays come first, so that they look as in the other figures whatever lies between them here.
     arrays = {array for line in lines for array in line.arrays}
-    colour, shape = told_apart(sorted(names, key=lambda name: name not in arrays), shown, legend)
+    colour, shape = colour_and_shape(sorted(names, key=lambda name: name not in arrays), shown, legend)
     axes = Axes(place, upward(y_title), colour)
     level = [mark for name in spec.flat for mark in _ends(marks, name, is_level=True)]
     straight = [name for name in shown if name not in spec.flat] if spec.straight else []

@@ -16,11 +16,11 @@ from raidlab.published.quantities import Reading, Source, access_count
 from raidlab.report.figures.chart import (
     DASHED,
     Mark,
+    channel_by_name,
     data_of,
     labels_at_right,
     layered_bars,
     level_strokes,
-    looks,
     names_at_left,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
@@ -100,7 +100,7 @@ def _chart(marks: list[Mark], spec: StudyFigure, title: str) -> Chart:
             y=place,
             yOffset=within,
             x=alt.X("value:Q", title=f"% of {spec.reference}", scale=scale, axis=alt.Axis(tickCount=6)),
-            color=looks(alt.Color, "part", {name: colours[name] for name in series}, legend),
+            color=channel_by_name(alt.Color, "part", {name: colours[name] for name in series}, legend),
             description="tip:N",
         )
     )

@@ -14,7 +14,7 @@ import altair as alt
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.relative_throughput_percent import share_basis
 from raidlab.analysis.metrics.response_time import response_time_ms
-from raidlab.report.figures.chart import Axes, Mark, layered, shown_of, told_apart, upward
+from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, shown_of, upward
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.held_points import by_level, held_point, in_words, layers_of, with_target
 from raidlab.report.figures.per_table import figure_per_table
@@ -78,7 +78,7 @@ def target_ms(analysis: Analysis, target: str, workload: str) -> float | None:
 def _chart(
     marks: list[Mark], held: list[Mark], names: list[str], unit: str, title: str, target_ms: float | None
 ) -> Chart:
-    colour, shape = told_apart(names, shown_of(names, marks))
+    colour, shape = colour_and_shape(names, shown_of(names, marks))
     place = alt.X(
         "x:Q",
         title="90th percentile of response time (ms, log scale)",

@@ -16,7 +16,7 @@ import altair as alt
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.quantities import NotThereError, regression
 from raidlab.published.rules.make import totals
-from raidlab.report.figures.chart import DASHED, Mark, data_of, layered, looks
+from raidlab.report.figures.chart import DASHED, Mark, channel_by_name, data_of, layered
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import own_figures, reading_at, source_of
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of
@@ -79,9 +79,9 @@ def _chart(marks: list[Mark], names: list[str], unit: str) -> Chart:
     base = alt.Chart(data_of(marks)).encode(
         x=alt.X("x:Q", title="files", axis=alt.Axis(tickCount=6, tickMinStep=1)),
         y=alt.Y("value:Q", title=f"total time ({unit})", axis=alt.Axis(tickCount=5)),
-        color=looks(alt.Color, "line", colours_of(names), alt.Legend(columns=1, labelLimit=380)),
+        color=channel_by_name(alt.Color, "line", colours_of(names), alt.Legend(columns=1, labelLimit=380)),
     )
-    dash = looks(alt.StrokeDash, "part", {_AT_ONCE: [1, 0], _ALONE: DASHED}, alt.Legend(columns=1))
+    dash = channel_by_name(alt.StrokeDash, "part", {_AT_ONCE: [1, 0], _ALONE: DASHED}, alt.Legend(columns=1))
     lines = base.mark_line(strokeWidth=2, aria=False).encode(strokeDash=dash)
     # What is pointed at; the lines themselves carry no description.
     marked = base.mark_point(size=30, filled=True, opacity=0.9).encode(description="tip:N")

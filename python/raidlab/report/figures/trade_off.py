@@ -12,7 +12,7 @@ from dataclasses import replace
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric
-from raidlab.report.figures.chart import Axes, Mark, layered, shown_of, told_apart, upright_strokes, upward
+from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, shown_of, upright_strokes, upward
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.held_points import by_level, held_point, in_words, layers_of, with_target
 from raidlab.report.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures, source_of
@@ -47,7 +47,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
             what = f"{upright.title}, {y_title}" if spec.of_maximum else y_title
             said = of_lines(marks, axis_title([along]), what, order=by_level) + in_words(held)
             names = [line.name for line in lines]
-            colour, shape = told_apart(names, shown_of(names, marks))
+            colour, shape = colour_and_shape(names, shown_of(names, marks))
             place = alt.X(
                 "x:Q",
                 title=f"{axis_title([along])}, log scale",

@@ -15,10 +15,10 @@ from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.chart import (
     Axes,
     Mark,
+    colour_and_shape,
     layered,
     line_layer,
     point_layer,
-    told_apart,
     upright_strokes,
     upward,
 )
@@ -66,7 +66,7 @@ def _chart(marks: list[Mark], title: str) -> Chart:
         scale=alt.Scale(type="log", base=2, nice=False, padding=14),
         axis=alt.Axis(values=sorted({mark.x for mark in marks}), format="~g"),
     )
-    colour, shape = told_apart(_TOOLS, _TOOLS)
+    colour, shape = colour_and_shape(_TOOLS, _TOOLS)
     axes = Axes(place, upward(title), colour)
     layers = [
         line_layer(marks, axes),
