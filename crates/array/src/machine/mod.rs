@@ -82,11 +82,12 @@ struct RequestState {
     end_lba: u64,
     windows: u32,
     error: Option<RequestError>,
+    next_free: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Belongs to no request.
+    /// In the free list.
     Idle,
     /// Queued for locks.
     Waiting,
@@ -122,6 +123,7 @@ struct Window {
     /// Writes that wait only for the last read.
     held: Vec<u32>,
     bad: Vec<BadExtent>,
+    next_free: u32,
 }
 
 /// The array.
@@ -134,11 +136,9 @@ pub struct Array {
     locks: LockTable,
     lock_list: Vec<LockRange>,
     requests: Vec<RequestState>,
-    /// Those that have ended, the last at the end.
-    free_requests: Vec<u32>,
+    free_request: u32,
     windows: Vec<Window>,
-    /// Those that are idle, the last to become so at the end.
-    free_windows: Vec<u32>,
+    free_window: u32,
     ready: VecDeque<(u32, u32)>,
     runnable: VecDeque<u32>,
     events: VecDeque<Event>,
@@ -172,9 +172,9 @@ impl Array {
             locks: LockTable::new(),
             lock_list: Vec::new(),
             requests: Vec::new(),
-            free_requests: Vec::new(),
+            free_request: NONE,
             windows: Vec::new(),
-            free_windows: Vec::new(),
+            free_window: NONE,
             ready: VecDeque::new(),
             runnable: VecDeque::new(),
             events: VecDeque::new(),
@@ -220,12 +220,18 @@ impl Array {
         };
         let request = Request { extent: Extent::new(lba, sectors), ..request };
         let (next_lba, end_lba) = (lba, lba + sectors);
-        let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None };
-        let id = self.free_requests.pop().unwrap_or(place(self.requests.len()));
-        match self.requests.get_mut(id as usize) {
-            Some(free) => *free = state,
-            None => self.requests.push(state),
-        }
+        let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None, next_free: NONE };
+        let id = match self.free_request {
+            NONE => {
+                self.requests.push(state);
+                place(self.requests.len()) - 1
+            }
+            id => {
+                self.free_request = self.requests[id as usize].next_free;
+                self.requests[id as usize] = state;
+                id
+            }
+        };
         self.start_windows(id);
         self.run_unblocked();
     }
@@ -319,8 +325,14 @@ impl Array {
             (self.locks.is_empty(), "locks"),
             (self.views.leaves.iter().all(|v| v.in_flight == 0), "operations counted in flight"),
             (self.windows.iter().all(|p| p.phase == Phase::Idle), "windows"),
-            (self.free_windows.len() == self.windows.len(), "windows that are not listed as free"),
-            (self.free_requests.len() == self.requests.len(), "requests that are not listed as free"),
+            (
+                chain(self.free_window, |i| self.windows[i].next_free) == self.windows.len(),
+                "windows not in the free list",
+            ),
+            (
+                chain(self.free_request, |i| self.requests[i].next_free) == self.requests.len(),
+                "requests not in the free list",
+            ),
         ];
         idle.iter().find(|(fine, _)| !fine).map_or(Ok(()), |(_, what)| Err(what))
     }
@@ -348,6 +360,12 @@ impl Array {
             }
         }
     }
+}
+
+/// Length of a free list.
+fn chain(first: u32, next: impl Fn(usize) -> u32) -> usize {
+    let some = |i: u32| (i != NONE).then_some(i);
+    std::iter::successors(some(first), |&i| some(next(i as usize))).count()
 }
 
 fn join(window: u32, node: u32) -> OpId {

@@ -42,27 +42,34 @@ impl Array {
     }
 
     fn new_window(&mut self, request: u32, extent: Extent) -> u32 {
-        let id = self.free_windows.pop().unwrap_or_else(|| {
-            self.windows.push(Window {
-                phase: Phase::Idle,
-                request,
-                extent,
-                plan: Plan::default(),
-                locks: NONE,
-                blockers: 0,
-                epoch: 0,
-                locked_all: false,
-                second_looks: 0,
-                writes_seen: 0,
-                run_sectors: 0,
-                outstanding: 0,
-                remaining: 0,
-                reads_left: 0,
-                held: Vec::new(),
-                bad: Vec::new(),
-            });
-            place(self.windows.len() - 1)
-        });
+        let id = match self.free_window {
+            NONE => {
+                self.windows.push(Window {
+                    phase: Phase::Idle,
+                    request,
+                    extent,
+                    plan: Plan::default(),
+                    locks: NONE,
+                    blockers: 0,
+                    epoch: 0,
+                    locked_all: false,
+                    second_looks: 0,
+                    writes_seen: 0,
+                    run_sectors: 0,
+                    outstanding: 0,
+                    remaining: 0,
+                    reads_left: 0,
+                    held: Vec::new(),
+                    bad: Vec::new(),
+                    next_free: NONE,
+                });
+                place(self.windows.len()) - 1
+            }
+            id => {
+                self.free_window = self.windows[id as usize].next_free;
+                id
+            }
+        };
         let window = &mut self.windows[id as usize];
         (window.request, window.extent, window.locks, window.blockers) = (request, extent, NONE, 0);
         (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
@@ -323,8 +330,8 @@ impl Array {
         self.unlock(id);
         let window = &mut self.windows[id as usize];
         let request = window.request;
-        window.phase = Phase::Idle;
-        self.free_windows.push(id);
+        (window.phase, window.next_free) = (Phase::Idle, self.free_window);
+        self.free_window = id;
         let r = &mut self.requests[request as usize];
         let node = r.node;
         // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and
@@ -338,9 +345,10 @@ impl Array {
         if r.error.is_none() && r.next_lba < r.end_lba {
             self.start_windows(request);
         } else if r.windows == 0 {
-            let result = r.error.map_or(Ok(()), Err);
-            self.events.push_back(Event::RequestDone { tag: r.request.tag, result });
-            self.free_requests.push(request);
+            let (tag, result) = (r.request.tag, r.error.map_or(Ok(()), Err));
+            r.next_free = self.free_request;
+            self.free_request = request;
+            self.events.push_back(Event::RequestDone { tag, result });
         }
     }
 }

@@ -18,9 +18,10 @@ pub(crate) struct Timeline {
     before: u64,
 }
 
+/// With room for all that a busy die or channel has ahead of it.
 impl Default for Timeline {
     fn default() -> Self {
-        Timeline { taken: VecDeque::with_capacity(16), booked: 0, before: 0 }
+        Timeline { taken: VecDeque::with_capacity(64), booked: 0, before: 0 }
     }
 }
 
