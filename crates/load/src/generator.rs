@@ -3,10 +3,10 @@
 //! Purpose: one loop of a clock for requests that are drawn, those of a trace, whole files, and streams. The loop is compiled
 //! once for each, so that what only one of them has costs the others nothing.
 //!
-//! Invariant: as the drivers' orders of [`Load`], [`TraceLoad`], [`FileLoad`] and [`StreamLoad`] say.
+//! Invariant: as the drivers' orders of [`Load`], [`TraceLoad`], [`FileLoad`] and [`crate::streams::StreamLoad`] say.
 
 use crate::files::{FileLoad, FilesRecord};
-use crate::streams::{Carry, StreamLoad, StreamRecord};
+use crate::streams::{Carry, StreamRecord};
 use crate::trace::{Replayed, TraceLoad};
 use crate::{Backlog, HoldReport, Load, LoadError, Recorder};
 use raidlab_types::{Duration, Instant, Request, RequestTag};
@@ -164,30 +164,5 @@ impl Generator for FileLoad {
 
     fn files(&self) -> Option<&FilesRecord> {
         Some(self.record())
-    }
-}
-
-impl Generator for StreamLoad {
-    const WORKS: bool = true;
-    forward!();
-
-    fn poll_work(&mut self) -> Option<(u32, Duration)> {
-        StreamLoad::poll_work(self)
-    }
-
-    fn poll_carry(&mut self) -> Option<Carry> {
-        StreamLoad::poll_carry(self)
-    }
-
-    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        StreamLoad::handle_done(self, now, tag, ok);
-    }
-
-    fn handle_work_done(&mut self, now: Instant, who: u32) {
-        StreamLoad::handle_work_done(self, now, who);
-    }
-
-    fn streams(&self) -> Vec<StreamRecord> {
-        self.record()
     }
 }
