@@ -6,45 +6,27 @@
 
 #![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
 
-use raidlab_array::{Policy, Tree};
-use raidlab_live::{Content, LiveConfig, LiveResult, TargetSpec};
-use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{config, run, seconds, workload};
+use raidlab_array::Tree;
+use raidlab_live::{LiveConfig, LiveResult, TargetSpec};
+use raidlab_load::{Align, Limits, LoadSpec, SizeSpec, WorkloadSpec};
 use raidlab_types::{KIB, MIB};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 const ROUNDS: usize = 5;
 const MEMBER_BYTES: u64 = 256 * MIB;
 
 fn cell(tree: Tree, targets: Vec<TargetSpec>, read_fraction: f64, align_bytes: u64) -> LiveConfig {
-    let address = AddressSpec::Uniform {};
-    let size = SizeSpec::Fixed { bytes: 4 * KIB };
-    let limit = |duration_s| Limit { requests: None, duration_s: Some(duration_s) };
+    let align = Some(Align::Bytes(align_bytes));
     LiveConfig {
-        tree,
-        policy: Policy::default(),
         targets,
-        missing: Vec::new(),
         load: LoadSpec::Closed { depth: 32 },
-        workload: WorkloadSpec {
-            read_fraction,
-            size,
-            address,
-            align: Some(Align::Bytes(align_bytes)),
-            span: None,
-            volumes: VolumeSpec::Uniform,
-            task: None,
-        },
-        files: None,
-        limits: Limits { warmup: limit(0.2), measure: limit(1.0) },
-        seed: 1,
-        sector_bytes: None,
-        content: Content::Random,
-        destroy: Vec::new(),
-        faults: Vec::new(),
-        trace_requests: 0,
-        emulation: Default::default(),
-        verify: Default::default(),
+        workload: WorkloadSpec { align, ..workload(read_fraction, SizeSpec::Fixed { bytes: 4 * KIB }) },
+        limits: Limits { warmup: seconds(0.2), measure: seconds(1.0) },
+        ..config(tree)
     }
 }
 
@@ -69,7 +51,7 @@ fn main() {
     let mut facts = vec![String::new(); cases.len()];
     for _ in 0..ROUNDS {
         for (i, (_, cell)) in cases.iter().enumerate() {
-            let result = raidlab_live::run(cell, None, &mut |_| ControlFlow::Continue(())).expect("the case runs");
+            let result = run(cell);
             rates[i].push(requests_per_s(&result));
             let io = result.targets[0].as_ref().map_or("", |t| t.io);
             let registered = if result.engine.registered_buffers { "registered" } else { "unregistered" };

@@ -6,9 +6,10 @@ use raidlab_array::{Policy, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::FilesSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
-use raidlab_types::number::f64_from;
+use raidlab_types::number::{f64_from, u64_from};
 use raidlab_types::{Duration, Instant, LeafId};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// One cell on the real clock: an array of real members, and the load to put on it.
@@ -72,8 +73,8 @@ pub enum Content {
     /// Random bytes, every sector stamped so that no two are alike. For measuring.
     #[default]
     Random,
-    /// Members are filled with zeroes and every sector of every volume is written first; then each sector read must hold, to the last byte, what was
-    /// written to it last; at the end all volumes are read. For testing, not for measuring.
+    /// Members are filled with zeroes and every sector of every volume is written first; then each sector read must hold,
+    /// to the last byte, what was written to it last; at the end all volumes are read. For testing, not for measuring.
     Verify,
 }
 
@@ -132,6 +133,39 @@ pub struct Progress {
     pub requests: u64,
     /// Time the stage has taken.
     pub elapsed: Duration,
+}
+
+/// Who is told how far a run is, and may end it.
+pub(crate) type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// Tells an observer of a stage whose whole is known in bytes, no more often than it wants to hear.
+pub(crate) struct ByteProgress<'a> {
+    stage: Stage,
+    total_bytes: u64,
+    clock: std::time::Instant,
+    done_bytes: u64,
+    told: Duration,
+    observer: Observer<'a>,
+}
+
+impl<'a> ByteProgress<'a> {
+    pub(crate) fn new(stage: Stage, total_bytes: u64, observer: Observer<'a>) -> ByteProgress<'a> {
+        let clock = std::time::Instant::now();
+        ByteProgress { stage, total_bytes, clock, done_bytes: 0, told: Duration::ZERO, observer }
+    }
+
+    /// So many bytes more are done.
+    pub(crate) fn add(&mut self, bytes: u64) -> ControlFlow<()> {
+        self.done_bytes += bytes;
+        let elapsed = Duration::from_ns(u64_from(self.clock.elapsed().as_nanos()));
+        if elapsed < self.told + PULSE {
+            return ControlFlow::Continue(());
+        }
+        self.told = elapsed;
+        let fraction = (f64_from(self.done_bytes) / f64_from(self.total_bytes.max(1))).min(1.0);
+        let requests = if self.stage == Stage::Checking { self.done_bytes } else { 0 };
+        (self.observer)(Progress { stage: self.stage, fraction, requests, elapsed })
+    }
 }
 
 /// Share that is done, 0 to 1, as far as it can be foreseen.

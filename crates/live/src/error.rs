@@ -71,12 +71,17 @@ impl LiveError {
     }
 
     /// The same, of something that stands at `place` in the cell.
-    pub(crate) fn below(mut self, place: &str) -> LiveError {
+    pub(crate) fn below(self, place: &str) -> LiveError {
+        self.at(|key| format!("{place}.{key}"))
+    }
+
+    /// The same under another key.
+    pub(crate) fn at(mut self, new_key: impl FnOnce(&str) -> String) -> LiveError {
         let (LiveError::BadInput { key, .. }
         | LiveError::Refused { key, .. }
         | LiveError::Unsupported { key, .. }
         | LiveError::Io { key, .. }) = &mut self;
-        *key = format!("{place}.{key}");
+        *key = new_key(key);
         self
     }
 

@@ -56,8 +56,10 @@ impl Lateness {
         if let Some(stolen) = self.steal_share.filter(|&stolen| stolen >= 0.001) {
             evidence += &format!(" {:.1} % of the processors' time was taken by the machine's owner.", 100.0 * stolen);
         }
-        let mend = "Lower the speed, keep other work off the machine, or give the run a processor of its own.";
-        let mend = if is_late { mend.to_string() } else { String::new() };
+        let mend = match is_late {
+            true => "Lower the speed, keep other work off the machine, or give the run a processor of its own.",
+            false => "",
+        };
         Some(Check { name: "lateness", verdict, evidence, mend })
     }
 }
@@ -70,7 +72,7 @@ mod tests {
     fn two_percent_of_the_service_time_is_the_limit() {
         let prompt = Lateness { count: 100, p99_ns: 200_000, mean_service_ns: 10_000_000, ..Lateness::default() };
         let check = prompt.check().expect("there were completions");
-        assert_eq!((check.name, check.verdict, check.mend.as_str()), ("lateness", Verdict::Pass, ""));
+        assert_eq!((check.name, check.verdict, check.mend), ("lateness", Verdict::Pass, ""));
         let late = Lateness { p99_ns: 200_001, steal_share: Some(0.03), ..prompt }.check().expect("the same");
         assert_eq!(late.verdict, Verdict::Invalid);
         assert!(late.evidence.contains("3.0 % of the processors' time"), "{}", late.evidence);

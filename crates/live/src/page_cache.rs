@@ -9,9 +9,12 @@
 //! Reference: posix_fadvise(2), mincore(2), cachestat in Linux's mm/filemap.c (6.5 and later).
 
 use crate::memory::PAGE_BYTES;
+use memmap2::MmapOptions;
+use rustix::fs::{access, fadvise, Access, Advice};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 
 /// Writes back what is dirty and asks the kernel to drop every page of the file.
 pub(crate) fn evict(file: &File) -> io::Result<()> {
@@ -22,11 +25,7 @@ pub(crate) fn evict(file: &File) -> io::Result<()> {
 
 /// Asks the kernel to drop the pages that are clean.
 pub(crate) fn drop_clean(file: &File) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
 /// How many of the file's first `size_bytes` are in the page cache, in whole pages; none where it cannot be known.
@@ -40,8 +39,7 @@ pub(crate) fn cached_bytes(file: &File, size_bytes: u64) -> Option<u64> {
 
 /// Has the kernel drop all clean pages, directory entries and inodes of the whole system; root only.
 pub(crate) fn drop_everything() -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    unsafe { libc::sync() };
+    rustix::fs::sync();
     std::fs::write(DROP_CACHES, "3")
 }
 
@@ -75,28 +73,19 @@ fn mincore(file: &File, size_bytes: u64) -> Option<u64> {
     if !may_know(file) {
         return None;
     }
-    let (fd, len) = (file.as_raw_fd(), usize::try_from(size_bytes).ok()?);
-    // SAFETY: a new mapping touches no memory that exists, and is not read through.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
-    if start == libc::MAP_FAILED {
-        return None;
-    }
+    let len = usize::try_from(size_bytes).ok()?;
+    // It is not read through.
+    let mapping = MmapOptions::new().len(len).map_raw_read_only(file).ok()?;
     let mut pages = vec![0u8; len.div_ceil(PAGE_BYTES)];
-    // SAFETY: one byte a page of the mapping is written; the mapping is unmapped once.
-    let result = unsafe {
-        let result = libc::mincore(start, len, pages.as_mut_ptr());
-        libc::munmap(start, len);
-        result
-    };
+    // SAFETY: one byte a page of the mapping is written, of which there are as many.
+    let result = unsafe { libc::mincore(mapping.as_mut_ptr().cast(), len, pages.as_mut_ptr()) };
     (result == 0).then(|| pages.iter().filter(|&&page| page & 1 != 0).count() as u64)
 }
 
 /// Owner, or allowed to write: the rule of the kernel's `mincore`.
 fn may_know(file: &File) -> bool {
-    let path = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("no zero byte in it");
-    // SAFETY: the path is a string that ends; the calls write nothing.
-    let (user, may_write) = unsafe { (libc::geteuid(), libc::access(path.as_ptr(), libc::W_OK) == 0) };
-    may_write || file.metadata().is_ok_and(|status| std::os::unix::fs::MetadataExt::uid(&status) == user)
+    access(format!("/proc/self/fd/{}", file.as_raw_fd()), Access::WRITE_OK).is_ok()
+        || file.metadata().is_ok_and(|status| status.uid() == rustix::process::geteuid().as_raw())
 }
 
 #[cfg(test)]

@@ -33,16 +33,14 @@ pub fn open_regular(path: &Path) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::ffi::OsStrExt;
+    use rustix::fs::{mkfifoat, Mode, CWD};
 
     #[test]
     fn only_regular_files_are_opened_and_none_is_waited_for() {
         let folder = std::env::temp_dir().join(format!("raidlab-regular-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let pipe = folder.join("pipe");
-        let name = std::ffi::CString::new(pipe.as_os_str().as_bytes()).unwrap();
-        // SAFETY: the name ends in a zero byte and outlives the call.
-        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
         let file = folder.join("file");
         std::fs::write(&file, b"text").unwrap();
         assert!(open_regular(&file).is_ok());

@@ -183,7 +183,14 @@ pub struct Check {
     /// A sentence with the figures it rests on.
     pub evidence: String,
     /// What to do about it; empty for a pass.
-    pub mend: String,
+    pub mend: &'static str,
+}
+
+impl Check {
+    /// Something that weakens a result, such as `threads_instead_of_io_uring`.
+    pub(crate) fn warning(name: &'static str, evidence: String, mend: &'static str) -> Check {
+        Check { name, verdict: Verdict::Warn, evidence, mend }
+    }
 }
 
 /// What a check may say.

@@ -4,24 +4,21 @@
 //! their sizes, fill what raidlab has made, run. So bad input costs nothing, and nothing is written before all of it
 //! has been found good.
 
-use crate::config::{Content, Emulation, LiveConfig, Progress, Stage};
-use crate::content::{not_compared, Known, Stamper, Verify};
+use crate::config::{Content, Emulation, LiveConfig, Observer, Stage};
+use crate::content::{not_compared, Knowledge, Stamper, Verify};
 use crate::direct::most_in_flight;
-use crate::engine::{Ended, Engine, Offered, Sweep};
+use crate::engine::{every_sector, Engine, OfferedLoad, StageEnd, Sweep};
 use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
-use crate::target::{self, EmulatedContent, Filling, Intent, Store, Target, TargetSpec};
+use crate::target::{self, EmulatedContent, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
 use raidlab_array::{Array, Layout, MemberState, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{Only, Replay, TraceLoad};
 use raidlab_load::{Generator, Load, StepOp, Volume, WorkloadSpec};
-use raidlab_types::number::u32_from;
+use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
-use std::ops::ControlFlow;
-
-type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Most sectors whose content can be verified: the table takes eight bytes for each.
 const MOST_VERIFIED: u64 = 1 << 28;
@@ -31,9 +28,9 @@ const FASTEST: f64 = 10_000.0;
 /// What a sector is at least.
 const LEAST_SECTOR_BYTES: u32 = 512;
 /// Requests of a sweep in flight.
-const SWEEP_DEPTH: u64 = 8;
+const SWEEP_DEPTH: usize = 8;
 /// Single sectors that are read back, in flight.
-const READ_BACK_DEPTH: u64 = 16;
+const READ_BACK_DEPTH: usize = 16;
 
 /// Runs a cell; of the requests of a trace, if there is one, and then the workload of the configuration is not looked at. A
 /// trace of which all is replayed counts as one that writes, whatever is in it. `observer` is told of progress about seven
@@ -76,7 +73,7 @@ fn run_load<L: Generator>(
     config.missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
     let mut engine = Engine::new(array, targets, config)?;
     run.stages(&mut engine, &volumes, sector_bytes, observer);
-    Ok(run.result(&engine, sector_bytes))
+    Ok(run.result(engine, sector_bytes))
 }
 
 /// Opens an array's members, by the safety rules, and compiles its tree for them: all that does not depend on a load.
@@ -257,20 +254,19 @@ fn compile(
 
 /// What is known of members when the run has written to them: their sectors bear stamps of the array's places, but for
 /// parity, which bears none.
-fn left_by(config: &LiveConfig) -> Known {
+fn left_by(config: &LiveConfig) -> Knowledge {
     fn has_parity(tree: &Tree) -> bool {
         matches!(tree, Tree::Parity { .. }) || tree.children().iter().any(has_parity)
     }
     match config.verify == Verify::Off || config.content == Content::Verify || has_parity(&config.tree) {
-        true => Known::Nothing,
-        false => Known::Sound,
+        true => Knowledge::Nothing,
+        false => Knowledge::Sound,
     }
 }
 
 /// Whether all members that are there keep what is written to them on something that may lie.
 fn keep_content(engine: &Engine) -> bool {
-    let keeps = |target: &Target| matches!(target.store, Store::Fd(_) | Store::Memory(_));
-    engine.targets().iter().flatten().all(keeps)
+    engine.targets.iter().flatten().all(Target::keeps_content)
 }
 
 /// A cell that runs.
@@ -303,10 +299,8 @@ impl<L: Generator> Run<'_, L> {
     /// The stages of a run, each only if the one before went well.
     fn stages(&mut self, engine: &mut Engine, volumes: &[Volume], sector_bytes: u32, observer: Observer<'_>) {
         let verify = self.config.content == Content::Verify;
-        let sweep = |kind| {
-            let sectors = volumes.iter().map(|v| v.capacity_sectors).collect();
-            Sweep::new(sectors, kind, (MIB / u64::from(sector_bytes)).max(1), SWEEP_DEPTH)
-        };
+        let step_sectors = (usize_from(MIB) / sector_bytes as usize).max(1);
+        let sweep = |kind| Sweep::new(every_sector(volumes, step_sectors), kind, SWEEP_DEPTH);
         if verify {
             engine.verify();
             let outcome = engine.drive(&mut sweep(RequestKind::Write), Stage::Writing, observer);
@@ -320,7 +314,7 @@ impl<L: Generator> Run<'_, L> {
             engine.compare(self.config.verify, most_in_flight(&self.config.load).unwrap_or(1));
         }
         if self.goes_on() {
-            let mut offered = Offered { load: &mut self.load, limits: self.config.limits };
+            let mut offered = OfferedLoad { load: &mut self.load, limits: self.config.limits };
             let outcome = engine.drive(&mut offered, Stage::Running, observer);
             self.note(outcome);
             if let Some(fault) = self.load.fault() {
@@ -361,21 +355,21 @@ impl<L: Generator> Run<'_, L> {
         !self.interrupted && self.stopped_by.is_none()
     }
 
-    fn note(&mut self, outcome: Result<Ended, LiveError>) {
+    fn note(&mut self, outcome: Result<StageEnd, LiveError>) {
         match outcome {
-            Ok(ended) => self.interrupted |= ended == Ended::Interrupted,
+            Ok(ended) => self.interrupted |= ended == StageEnd::Interrupted,
             Err(error) => self.stopped_by = Some(error),
         }
     }
 
-    fn result(self, engine: &Engine, sector_bytes: u32) -> LiveResult {
+    fn result(self, engine: Engine, sector_bytes: u32) -> LiveResult {
         let recorder = self.load.recorder().clone();
         let (interface, registered_buffers) = engine.interface();
         let lateness = engine.lateness();
         let volume = |volume: u32| format!("volume {volume} of the array");
         let content_check = match engine.content() {
             Some(report) => Some(report.check(&volume)),
-            None => self.why_not_compared(engine).map(|(why, mend)| not_compared(why, mend)),
+            None => self.why_not_compared(&engine).map(|(why, mend)| not_compared(why, mend)),
         };
         LiveResult {
             elapsed: recorder.elapsed(),
@@ -385,25 +379,25 @@ impl<L: Generator> Run<'_, L> {
             replayed: self.load.replayed(),
             files: self.load.files().cloned(),
             members: engine.counts(),
-            targets: engine.targets().iter().map(|t| t.as_ref().map(|t| t.facts.clone())).collect(),
+            targets: target::facts_of(&engine.targets),
             engine: EngineFacts {
                 interface,
                 registered_buffers,
                 sector_bytes,
                 parity_backend: raidlab_parity::backend().name(),
-                accounts: engine.accounts(),
+                accounts: engine.accounts,
                 speed: self.config.emulation.speed,
                 lateness,
             },
             accounting: engine.accounting(),
             interrupted: self.interrupted,
             stopped_by: self.stopped_by,
-            failed_members: engine.failed_members().to_vec(),
             checks: lateness.and_then(|lateness| lateness.check()).into_iter().chain(content_check).collect(),
             content: engine.content().cloned(),
-            verify: engine.verify_report(),
-            trace: engine.trace().to_vec(),
-            inputs: engine.inputs().to_vec(),
+            verify: engine.verifier.map(|verifier| verifier.into_report()),
+            failed_members: engine.failed_members,
+            trace: engine.trace,
+            inputs: engine.inputs,
         }
     }
 }

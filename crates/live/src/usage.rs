@@ -14,13 +14,13 @@
 //! Reference: getrusage(2); Documentation/block/stat.rst and Documentation/scheduler/sched-stats.rst of the kernel.
 
 use crate::result::MemberCounts;
-use crate::safety::numbers::DevNumbers;
+use crate::safety::in_use::mounted_btrfs;
 use crate::target::TargetFacts;
 use raidlab_types::number::u64_from;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The sector of the kernel's counters, whatever the device's is.
 const COUNTED_SECTOR_BYTES: u64 = 512;
@@ -116,11 +116,11 @@ fn waited_ns() -> Option<u64> {
 }
 
 /// Bytes read and written so far.
-type Moved = (u64, u64);
+type BytesMoved = (u64, u64);
 
 /// A device below targets.
 #[derive(Debug, Default)]
-struct Below {
+struct DeviceBelow {
     name: String,
     /// Number of each target on it, and on how many devices that target is.
     targets: Vec<(usize, u64)>,
@@ -130,9 +130,9 @@ struct Below {
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     /// By numbers.
-    below: BTreeMap<String, Below>,
-    opened: BTreeMap<String, Moved>,
-    closed: BTreeMap<String, Moved>,
+    below: BTreeMap<String, DeviceBelow>,
+    opened: BTreeMap<String, BytesMoved>,
+    closed: BTreeMap<String, BytesMoved>,
 }
 
 impl Devices {
@@ -147,7 +147,7 @@ impl Devices {
             }
             let count = all.len() as u64;
             for (numbers, name) in all {
-                let entry = devices.below.entry(numbers).or_insert_with(|| Below { name, targets: Vec::new() });
+                let entry = devices.below.entry(numbers).or_insert_with(|| DeviceBelow { name, targets: Vec::new() });
                 entry.targets.push((i, count));
             }
         }
@@ -164,7 +164,7 @@ impl Devices {
         self.closed = self.read();
     }
 
-    fn read(&self) -> BTreeMap<String, Moved> {
+    fn read(&self) -> BTreeMap<String, BytesMoved> {
         let stat = |numbers: &String| Some((numbers.clone(), counted(&Path::new("/sys/dev/block").join(numbers))?));
         self.below.keys().filter_map(stat).collect()
     }
@@ -172,7 +172,7 @@ impl Devices {
     /// What moved between the two, beside what was asked of the targets. A device whose counters could not be read twice
     /// is left out.
     pub(crate) fn traffic(&self, members: &[MemberCounts]) -> Vec<DeviceTraffic> {
-        let one = |(numbers, below): (&String, &Below)| {
+        let one = |(numbers, below): (&String, &DeviceBelow)| {
             let (before, after) = (self.opened.get(numbers)?, self.closed.get(numbers)?);
             let asked = |of: fn(&MemberCounts) -> u64| below.targets.iter().map(|&(i, n)| of(&members[i]) / n).sum();
             Some(DeviceTraffic {
@@ -226,22 +226,14 @@ impl OneThread {
 
 /// Numbers and names of all devices of the btrfs that is mounted from one of them.
 fn of_btrfs(numbers: &str) -> Vec<(String, String)> {
-    let devices_of = |system: PathBuf| -> Vec<(String, String)> {
-        let entries = fs::read_dir(system.join("devices")).into_iter().flatten().flatten();
-        let named = entries.filter_map(|entry| {
-            let numbers = DevNumbers::parse(&fs::read_to_string(entry.path().join("dev")).ok()?)?;
-            Some((numbers.to_string(), entry.file_name().to_str()?.to_string()))
-        });
-        named.collect()
-    };
-    let systems = fs::read_dir("/sys/fs/btrfs").into_iter().flatten().flatten();
-    let mut found = systems.map(|entry| devices_of(entry.path()));
-    found.find(|devices| devices.iter().any(|(own, _)| own == numbers)).unwrap_or_default()
+    let systems = mounted_btrfs().map(|(_, devices)| devices.into_iter().map(|(n, name)| (n.to_string(), name)));
+    let mut systems = systems.map(Iterator::collect::<Vec<_>>);
+    systems.find(|devices| devices.iter().any(|(own, _)| own == numbers)).unwrap_or_default()
 }
 
 /// Bytes read and written so far by the device with this directory in sysfs; none where the kernel was told not to count,
 /// for then its figures stand still while data move.
-fn counted(node: &Path) -> Option<Moved> {
+fn counted(node: &Path) -> Option<BytesMoved> {
     let disk = if node.join("partition").exists() { node.join("..") } else { node.to_path_buf() };
     let off = fs::read_to_string(disk.join("queue/iostats")).is_ok_and(|text| text.trim() == "0");
     if off {
@@ -251,7 +243,7 @@ fn counted(node: &Path) -> Option<Moved> {
 }
 
 /// Bytes read and written, from the text of a device's `stat`.
-fn moved(text: &str) -> Option<Moved> {
+fn moved(text: &str) -> Option<BytesMoved> {
     let fields: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
     Some((fields.get(2)? * COUNTED_SECTOR_BYTES, fields.get(6)? * COUNTED_SECTOR_BYTES))
 }

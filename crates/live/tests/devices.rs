@@ -3,12 +3,11 @@
 mod common;
 
 use common::loops::{Loop, Zram};
-use common::{assert_verified, config, requests, run, workload, Place};
+use common::{assert_verified, config, error, requests, run, try_run, workload, Place};
 use raidlab_array::Tree;
 use raidlab_live::{Content, LiveConfig, LiveError, TargetSpec};
 use raidlab_load::SizeSpec;
 use raidlab_types::{KIB, MIB};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 const SIZE: u64 = 16 * MIB;
@@ -32,7 +31,7 @@ fn naming(config: LiveConfig, loops: &[&Loop]) -> LiveConfig {
 }
 
 fn refusal(config: &LiveConfig) -> String {
-    match raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())) {
+    match try_run(config) {
         Err(LiveError::Refused { key, message }) => {
             assert_eq!(key, "members[0].path");
             message
@@ -178,10 +177,7 @@ fn a_full_file_system_gives_one_sentence_and_leaves_no_stump() {
     disk.mount(place.path("mounted"));
     let path = place.path("mounted").join("member");
     let target = TargetSpec::File { path: path.clone(), size_bytes: 4 * SIZE, existing: false };
-    let error = raidlab_live::run(&LiveConfig { targets: vec![target], ..over(&[&disk], 1.0) }, None, &mut |_| {
-        ControlFlow::Continue(())
-    });
-    let error = error.expect_err("it does not fit");
+    let error = error(&LiveConfig { targets: vec![target], ..over(&[&disk], 1.0) });
     assert!(matches!(&error, LiveError::Io { errno: 28, .. }), "{error:?}");
     assert!(error.message().contains("No space left"), "{error}");
     assert!(!path.exists());
@@ -255,7 +251,6 @@ fn one_device_cannot_be_two_members() {
     need_loops!();
     let place = Place::new();
     let disk = Loop::new(&place, "disk", SIZE, 512);
-    let error = raidlab_live::run(&over(&[&disk, &disk], 1.0), None, &mut |_| ControlFlow::Continue(()));
-    let error = error.expect_err("twice the same");
+    let error = error(&over(&[&disk, &disk], 1.0));
     assert!(matches!(&error, LiveError::BadInput { key, .. } if key == "members[1].path"), "{error}");
 }

@@ -5,10 +5,10 @@
 
 mod common;
 
-use common::{direct, requests, run_direct, workload, Place};
+use common::{count, direct, run_direct, seconds, try_direct, workload, Place};
 use raidlab_live::direct::{DirectConfig, DirectResult, Interface, Span};
 use raidlab_live::{LiveError, Progress, TargetSpec};
-use raidlab_load::{AddressSpec, ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_load::{AddressSpec, ArrivalSpec, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
 
@@ -41,8 +41,8 @@ fn every_kind_of_target_serves_and_adds_up() {
             assert!(result.recorder.read().requests > 800 && result.recorder.write().requests > 800);
             assert_eq!(result.stopped_by, None);
             let is_file = matches!(target, TargetSpec::File { .. });
-            let threads = result.warnings.iter().any(|w| w.name == "threads_instead_of_io_uring");
-            assert_eq!(threads, is_file && interface == Interface::Threads, "{:?}", result.warnings);
+            let threads = result.checks.iter().any(|check| check.name == "threads_instead_of_io_uring");
+            assert_eq!(threads, is_file && interface == Interface::Threads, "{:?}", result.checks);
         }
     }
 }
@@ -106,10 +106,8 @@ fn several_workers_are_one_load() {
                 workers,
                 interface,
                 load: LoadSpec::Closed { depth: 7 },
-                limits: Limits {
-                    warmup: Limit { requests: Some(500), duration_s: None },
-                    measure: Limit { requests: Some(3000), duration_s: None },
-                },
+                warmup: count(500),
+                measure: count(3000),
                 ..direct(targets.clone())
             };
             let result = run_direct(&config);
@@ -126,12 +124,9 @@ fn several_workers_are_one_load() {
 
 #[test]
 fn windows_of_several_workers_open_and_close_together() {
-    let limits = Limits {
-        warmup: Limit { requests: None, duration_s: Some(0.05) },
-        measure: Limit { requests: None, duration_s: Some(0.1) },
-    };
+    let (warmup, measure) = (seconds(0.05), seconds(0.1));
     let null = TargetSpec::Null { size_bytes: 4 * MIB };
-    let result = run_direct(&DirectConfig { workers: 3, limits, ..direct(vec![null]) });
+    let result = run_direct(&DirectConfig { workers: 3, warmup, measure, ..direct(vec![null]) });
     adds_up(&result);
     assert_eq!(result.recorder.opened().map(|at| at.as_ns()), Some(50_000_000));
     assert_eq!(result.recorder.elapsed().as_ns(), 100_000_000);
@@ -146,10 +141,10 @@ fn workers_that_share_a_target_divide_its_sequence() {
         workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }) },
         load: LoadSpec::Closed { depth: 4 },
         // Twice the file, half of it by each: were both to begin at its beginning, half would stay as it was.
-        limits: requests(2 * 64),
+        measure: count(2 * 64),
         ..direct(place.files(1, 4 * MIB))
     };
-    run_direct(&DirectConfig { limits: requests(1), ..config.clone() });
+    run_direct(&DirectConfig { measure: count(1), ..config.clone() });
     let before = std::fs::read(place.path("member0")).expect("the file");
     run_direct(&config);
     let after = std::fs::read(place.path("member0")).expect("the file");
@@ -170,7 +165,7 @@ fn a_share_of_every_sector_compresses_away_and_the_rest_never_repeats() {
         let config = DirectConfig {
             compressible_percent: percent,
             workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 32 * KIB }) },
-            limits: requests(64),
+            measure: count(64),
             ..direct(vec![TargetSpec::File { path: place.path(&name), size_bytes: MIB, existing: false }])
         };
         run_direct(&config);
@@ -193,7 +188,7 @@ fn counters_of_the_device_below_stand_beside_what_was_asked() {
     let config = DirectConfig {
         load: LoadSpec::Open { arrival, max_in_flight: None },
         workload: workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }),
-        limits: requests(500),
+        measure: count(500),
         ..direct(place.files(1, 16 * MIB))
     };
     let result = run_direct(&config);
@@ -219,7 +214,7 @@ fn an_open_loop_admits_nothing_before_its_time() {
     {
         let config = DirectConfig {
             load: LoadSpec::Open { arrival: ArrivalSpec::Uniform { rate_per_s }, max_in_flight: None },
-            limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(4001), duration_s: None } },
+            measure: count(4001),
             ..direct(vec![target])
         };
         let result = run_direct(&config);
@@ -240,10 +235,10 @@ fn a_file_cut_short_ends_the_run_with_one_sentence_and_keeps_what_was_measured()
         let config = DirectConfig {
             interface,
             workload: workload(1.0, SizeSpec::Fixed { bytes: 4 * KIB }),
-            limits: Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(60.0) } },
+            measure: seconds(60.0),
             ..direct(vec![TargetSpec::File { path: path.clone(), size_bytes: 4 * MIB, existing: false }])
         };
-        run_direct(&DirectConfig { limits: requests(10), ..config.clone() });
+        run_direct(&DirectConfig { measure: count(10), ..config.clone() });
         let mut cut = false;
         let result = raidlab_live::direct::run(&config, &mut |progress| {
             if progress.requests > 100 && !cut {
@@ -264,10 +259,7 @@ fn a_file_cut_short_ends_the_run_with_one_sentence_and_keeps_what_was_measured()
 
 #[test]
 fn stopping_keeps_what_was_measured() {
-    let config = DirectConfig {
-        limits: Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(60.0) } },
-        ..direct(vec![TargetSpec::Null { size_bytes: MIB }])
-    };
+    let config = DirectConfig { measure: seconds(60.0), ..direct(vec![TargetSpec::Null { size_bytes: MIB }]) };
     // Once the worker has had a processor.
     let mut stop = |p: Progress| if p.requests > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let result = raidlab_live::direct::run(&config, &mut stop).expect("it runs");
@@ -277,7 +269,7 @@ fn stopping_keeps_what_was_measured() {
 
 #[test]
 fn bad_input_names_its_key() {
-    let key = |config: DirectConfig| match raidlab_live::direct::run(&config, &mut |_| ControlFlow::Continue(())) {
+    let key = |config: DirectConfig| match try_direct(&config) {
         Err(LiveError::BadInput { key, .. }) => key,
         other => panic!("{other:?}"),
     };
@@ -290,6 +282,8 @@ fn bad_input_names_its_key() {
     assert_eq!(key(DirectConfig { batch: Some(0), ..null() }), "batch");
     assert_eq!(key(DirectConfig { compressible_percent: 101, ..null() }), "compressible_percent");
     assert_eq!(key(DirectConfig { cpus: vec![100_000], ..null() }), "cpus");
+    // Where one worker cannot be set up, none runs.
+    assert_eq!(key(DirectConfig { workers: 3, cpus: vec![0, 0, 100_000], ..null() }), "cpus");
     assert_eq!(key(DirectConfig { sector_bytes: Some(1000), ..null() }), "sector_bytes");
     assert_eq!(key(DirectConfig { workers: 17, ..null() }), "load.depth");
     let weights = VolumeSpec::Weights(vec![1.0]);
@@ -322,15 +316,11 @@ fn a_span_is_all_that_is_touched() {
         (Span { offset_bytes: 3 * MIB, size_bytes: Some(2 * MIB) }, "spans[0].size_bytes"),
         (Span { offset_bytes: 0, size_bytes: Some(100) }, "spans[0].size_bytes"),
     ] {
-        let error =
-            raidlab_live::direct::run(&DirectConfig { spans: vec![span], ..direct(vec![target.clone()]) }, &mut |_| {
-                ControlFlow::Continue(())
-            });
+        let error = try_direct(&DirectConfig { spans: vec![span], ..direct(vec![target.clone()]) });
         assert_eq!(error.unwrap_err().key(), key);
     }
     let two = DirectConfig { spans: vec![span; 2], ..direct(vec![target]) };
-    let error = raidlab_live::direct::run(&two, &mut |_| ControlFlow::Continue(()));
-    assert_eq!(error.unwrap_err().key(), "spans");
+    assert_eq!(try_direct(&two).unwrap_err().key(), "spans");
 }
 
 #[test]
@@ -343,7 +333,7 @@ fn requests_smaller_than_a_page_are_made_where_they_are_asked_for() {
             workload: workload(0.5, SizeSpec::Fixed { bytes: 512 }),
             ..direct(place.files(1, MIB))
         };
-        match raidlab_live::direct::run(&config, &mut |_| ControlFlow::Continue(())) {
+        match try_direct(&config) {
             Ok(result) => {
                 adds_up(&result);
                 assert_eq!((result.stopped_by, result.engine.sector_bytes), (None, 512));

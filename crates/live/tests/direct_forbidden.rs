@@ -8,12 +8,11 @@
 mod common;
 
 use common::loops::Loop;
-use common::{direct, requests, run_direct, workload, Place};
+use common::{count, direct, run_direct, seconds, try_direct, workload, Place};
 use raidlab_live::direct::{DirectConfig, Interface};
 use raidlab_live::{LiveError, TargetSpec};
-use raidlab_load::{AddressSpec, Limit, Limits, SizeSpec, WorkloadSpec};
+use raidlab_load::{AddressSpec, SizeSpec, WorkloadSpec};
 use raidlab_types::{KIB, MIB};
-use std::ops::ControlFlow;
 use std::process::Command;
 
 /// From here on `io_uring_setup` fails with EPERM in this thread, as in a container whose seccomp profile forbids it.
@@ -40,15 +39,15 @@ fn forbid_io_uring() {
 fn without_io_uring_threads_do_the_same_and_the_result_says_so() {
     let place = Place::new();
     let targets = place.files(1, 4 * MIB);
-    run_direct(&DirectConfig { limits: requests(1), ..direct(targets.clone()) });
+    run_direct(&DirectConfig { measure: count(1), ..direct(targets.clone()) });
     forbid_io_uring();
     let result = run_direct(&direct(targets.clone()));
     assert_eq!((result.recorder.all().requests, result.engine.interface), (2000, "threads"));
-    let warning = result.warnings.iter().find(|w| w.name == "threads_instead_of_io_uring").expect("a warning");
+    let warning = result.checks.iter().find(|check| check.name == "threads_instead_of_io_uring").expect("a warning");
     assert!(warning.evidence.contains("16 threads"), "{warning:?}");
     assert!(warning.evidence.contains("io_uring is not available here"), "{warning:?}");
     let config = DirectConfig { interface: Interface::IoUring, ..direct(targets) };
-    match raidlab_live::direct::run(&config, &mut |_| ControlFlow::Continue(())) {
+    match try_direct(&config) {
         Err(LiveError::Unsupported { message, .. }) => {
             assert!(message.contains("io_uring is not available"), "{message}")
         }
@@ -85,7 +84,7 @@ fn beyond_the_limit_on_locked_memory_it_runs_all_the_same_and_says_so() {
     let result = run_direct(&direct(place.files(1, 4 * MIB)));
     assert_eq!((result.recorder.all().requests, result.engine.interface), (2000, "io_uring"));
     assert!(!result.engine.registered_buffers);
-    assert!(result.warnings.iter().any(|w| w.name == "buffers_not_registered"), "{:?}", result.warnings);
+    assert!(result.checks.iter().any(|check| check.name == "buffers_not_registered"), "{:?}", result.checks);
 }
 
 #[test]
@@ -96,7 +95,7 @@ fn a_target_that_cannot_be_polled_is_named_before_the_run() {
     let spec = TargetSpec::Block { path: device.device().into(), destroy: false };
     let reads = workload(1.0, SizeSpec::Fixed { bytes: 4 * KIB });
     let config = DirectConfig { poll_completions: true, workload: reads, ..direct(vec![spec]) };
-    match raidlab_live::direct::run(&config, &mut |_| ControlFlow::Continue(())) {
+    match try_direct(&config) {
         Err(LiveError::Unsupported { key, message }) => {
             assert_eq!(key, "poll_completions");
             assert!(message.contains(device.device().to_str().expect("a name")), "{message}");
@@ -123,7 +122,7 @@ fn a_device_that_fails_in_mid_run_ends_it_with_one_sentence_and_keeps_what_was_m
         let config = DirectConfig {
             interface,
             workload: WorkloadSpec { address, ..workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }) },
-            limits: Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(30.0) } },
+            measure: seconds(30.0),
             ..direct(vec![spec])
         };
         let result = run_direct(&config);

@@ -5,14 +5,14 @@
 
 mod common;
 
-use common::{assert_verified, config, every_level, requests, run, workload, Place};
+use common::{assert_verified, bearable, config, error, every_level, mixed, requests, run, workload, Place};
 use raidlab_array::{MirrorRead, ParityWrite, Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_live::{
     Accounts, Content, EmulatedContent, Emulation, Fault, FaultKind, LiveConfig, LiveError, TargetSpec,
 };
 use raidlab_load::{Limit, Limits, LoadSpec, SizeSpec};
-use raidlab_types::{Duration, LeafId, KIB, MIB};
+use raidlab_types::{Duration, KIB, MIB};
 use std::ops::ControlFlow;
 
 const CHUNK: u64 = 16 * KIB;
@@ -47,10 +47,6 @@ fn at_speed(speed: f64) -> Emulation {
 
 /// Fast enough that tests take no time, whatever the machine makes of it.
 const FAST: f64 = 1000.0;
-
-fn refusal(config: &LiveConfig) -> LiveError {
-    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())).expect_err("a refusal")
-}
 
 #[test]
 fn no_completion_comes_before_it_is_due() {
@@ -127,25 +123,9 @@ fn counts_are_conserved() {
     }
 }
 
-/// Depth 16, 60 % writes, sizes from a sector to several stripes, unaligned to chunks; every byte checked.
+/// As [`mixed`], in the time of tests.
 fn checked(tree: Tree, targets: Vec<TargetSpec>) -> LiveConfig {
-    let bytes = [1, 2, 3, 5, 8, 13, 33, 61].map(|sectors| sectors * 4 * KIB).to_vec();
-    let weights = vec![8.0, 4.0, 4.0, 4.0, 2.0, 2.0, 1.0, 1.0];
-    LiveConfig {
-        targets,
-        content: Content::Verify,
-        workload: workload(0.4, SizeSpec::Table { bytes, weights }),
-        limits: requests(1000),
-        sector_bytes: Some(4096),
-        emulation: at_speed(FAST),
-        ..config(tree)
-    }
-}
-
-/// As many members as the level bears whichever they are, spread out.
-fn bearable(tree: &Tree) -> Vec<LeafId> {
-    let leaves = tree.leaves();
-    (0..tree.tolerance()).map(|i| ((1 + i * 2) % leaves) as LeafId).collect()
+    LiveConfig { limits: requests(1000), emulation: at_speed(FAST), ..mixed(tree, targets) }
 }
 
 #[test]
@@ -190,11 +170,12 @@ fn content_in_files_is_kept_and_only_raidlabs_files_are_written() {
     std::fs::write(&foreign, [7; 4096]).expect("a file");
     let mut others = targets.clone();
     others[3] = TargetSpec::Emulated { device: disk(), content: EmulatedContent::File(foreign.clone()) };
-    let error = refusal(&checked(tree.clone(), others.clone()));
-    assert_eq!((error.key(), matches!(error, LiveError::Refused { .. })), ("members[3].content.file", true), "{error}");
+    let refused = error(&checked(tree.clone(), others.clone()));
+    let is_refusal = matches!(refused, LiveError::Refused { .. });
+    assert_eq!((refused.key(), is_refusal), ("members[3].content.file", true), "{refused}");
     assert_eq!(std::fs::read(&foreign).expect("still there"), [7; 4096]);
     others[3] = others[2].clone();
-    assert!(refusal(&checked(tree, others)).message().contains("already stands at members[2]"));
+    assert!(error(&checked(tree, others)).message().contains("already stands at members[2]"));
 }
 
 #[test]
@@ -208,8 +189,8 @@ fn emulated_members_beside_real_ones() {
     assert_verified("raid10 over a file, a model and memory", &result);
     assert_eq!(result.engine.interface, "io_uring");
     assert!(result.members[1].mechanics.is_some() && result.members[0].mechanics.is_none());
-    let error = refusal(&config);
-    assert_eq!(error.key(), "speed", "{error}");
+    let refused = error(&config);
+    assert_eq!(refused.key(), "speed", "{refused}");
 }
 
 #[test]
@@ -218,22 +199,22 @@ fn what_makes_no_sense_is_refused_with_its_key() {
     let none = || LiveConfig { targets: over(fixed(100), EmulatedContent::None), ..config(tree.clone()) };
     let emulation = |speed, pair_pricing| LiveConfig { emulation: Emulation { speed, pair_pricing }, ..none() };
     for speed in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
-        assert_eq!(refusal(&emulation(speed, PairPricing::Queued)).key(), "speed");
+        assert_eq!(error(&emulation(speed, PairPricing::Queued)).key(), "speed");
     }
-    assert_eq!(refusal(&LiveConfig { emulation: at_speed(5.0), ..config(tree.clone()) }).key(), "speed");
-    let prepaid = refusal(&emulation(1.0, PairPricing::Prepaid));
+    assert_eq!(error(&LiveConfig { emulation: at_speed(5.0), ..config(tree.clone()) }).key(), "speed");
+    let prepaid = error(&emulation(1.0, PairPricing::Prepaid));
     assert_eq!(prepaid.key(), "pair_pricing");
     assert!(prepaid.message().contains("accepted: queued, head"), "{prepaid}");
-    let verify = refusal(&LiveConfig { content: Content::Verify, ..none() });
+    let verify = error(&LiveConfig { content: Content::Verify, ..none() });
     assert_eq!(verify.key(), "content");
     let huge = device(r#"{"kind":"fixed","capacity_bytes":1000000000000000,"read_us":1,"write_us":1}"#);
     let too_large = LiveConfig { targets: over(huge.clone(), EmulatedContent::Memory), ..none() };
-    assert_eq!(refusal(&too_large).key(), "members");
+    assert_eq!(error(&too_large).key(), "members");
     let fine = LiveConfig { targets: over(huge, EmulatedContent::None), emulation: at_speed(FAST), ..none() };
     assert_eq!(run(&fine).recorder.all().requests, 2000, "what is not kept may be as large as it likes");
     let bad = device(r#"{"kind":"fixed","capacity_bytes":1000000,"read_us":-1,"write_us":1}"#);
-    let error = refusal(&LiveConfig { targets: over(bad, EmulatedContent::None), ..none() });
-    assert_eq!(error.key(), "members[0].device.read_us");
+    let refused = error(&LiveConfig { targets: over(bad, EmulatedContent::None), ..none() });
+    assert_eq!(refused.key(), "members[0].device.read_us");
 }
 
 #[test]

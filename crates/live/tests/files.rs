@@ -9,10 +9,10 @@
 
 mod common;
 
-use common::{config, requests, run, workload, Place};
+use common::{config, error, requests, run, seconds, try_run, until, workload, Place};
 use raidlab_array::{Rotation, Tree};
 use raidlab_live::{Content, LiveConfig, LiveError, Stage, TargetSpec};
-use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec};
+use raidlab_load::{ArrivalSpec, LoadSpec, SizeSpec};
 use raidlab_types::{OpKind, KIB, MIB};
 use std::ffi::CString;
 use std::ops::ControlFlow;
@@ -27,10 +27,6 @@ fn over(place: &Place, n: usize, read_fraction: f64) -> LiveConfig {
         workload: workload(read_fraction, SizeSpec::Fixed { bytes: 4 * KIB }),
         ..config(Tree::raid0(n, 64 * KIB))
     }
-}
-
-fn error(config: &LiveConfig) -> LiveError {
-    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())).expect_err("must not run")
 }
 
 #[test]
@@ -124,9 +120,8 @@ fn bad_numbers_name_their_key() {
 #[test]
 fn stopping_keeps_what_was_measured() {
     let place = Place::new();
-    let long = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(600.0) } };
     let mut told = 0;
-    let cell = LiveConfig { limits: long, ..over(&place, 2, 0.5) };
+    let cell = LiveConfig { limits: until(seconds(600.0)), ..over(&place, 2, 0.5) };
     let result = raidlab_live::run(&cell, None, &mut |progress| {
         // On a disk that is kept busy by others the first may take long.
         told += (progress.stage == Stage::Running && progress.requests > 0) as u32;
@@ -146,16 +141,19 @@ fn stopping_keeps_what_was_measured() {
 #[test]
 fn a_file_cut_short_ends_the_run_with_one_sentence() {
     let place = Place::new();
-    let long = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(600.0) } };
     let path = place.path("member1");
-    let result = raidlab_live::run(&LiveConfig { limits: long, ..over(&place, 2, 1.0) }, None, &mut |progress| {
-        // On a disk that is kept busy by others the first may take long.
-        if progress.stage == Stage::Running && progress.requests > 0 {
-            let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
-            file.set_len(0).expect("to cut it");
-        }
-        ControlFlow::Continue(())
-    });
+    let result = raidlab_live::run(
+        &LiveConfig { limits: until(seconds(600.0)), ..over(&place, 2, 1.0) },
+        None,
+        &mut |progress| {
+            // On a disk that is kept busy by others the first may take long.
+            if progress.stage == Stage::Running && progress.requests > 0 {
+                let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
+                file.set_len(0).expect("to cut it");
+            }
+            ControlFlow::Continue(())
+        },
+    );
     let result = result.expect("it ran");
     let error = result.stopped_by.expect("it cannot go on");
     assert!(matches!(&error, LiveError::Io { key, .. } if key == "members[1]"), "{error}");
@@ -309,8 +307,7 @@ fn a_member_swapped_for_a_link_while_it_is_opened_leads_nowhere() {
             swaps
         });
         let cell = small(&place);
-        let written =
-            (0..300).filter(|_| raidlab_live::run(&cell, None, &mut |_| ControlFlow::Continue(())).is_ok()).count();
+        let written = (0..300).filter(|_| try_run(&cell).is_ok()).count();
         ended.store(true, Ordering::Relaxed);
         (written, swapping.join().expect("no panic"))
     });

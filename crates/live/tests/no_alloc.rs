@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{config, direct, requests, run, run_direct, workload, Place};
+use common::{config, count, direct, requests, run, run_direct, workload, Place};
 use raidlab_array::{Rotation, Tree};
 use raidlab_live::direct::DirectConfig;
 use raidlab_live::{EmulatedContent, Emulation, LiveConfig, TargetSpec};
@@ -84,7 +84,7 @@ fn plain_targets() {
             let cell = |n| DirectConfig {
                 workers,
                 workload: workload(0.5, sizes.clone()),
-                limits: requests(n),
+                measure: count(n),
                 ..direct(targets.clone())
             };
             run_direct(&cell(1000));

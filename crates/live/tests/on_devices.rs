@@ -6,46 +6,20 @@
 mod common;
 
 use common::loops::{Loop, Zram};
+use common::streaming::{self, file, memory, try_run};
+use common::whole::{self, made};
 use common::Place;
-use raidlab_live::files::{
-    self, BlockBytes, FilesConfig, FilesMeasure, FilesResult, FilesSpec, FilesWarmup, IoMode, Numbers, Order, SyncRule,
-};
-use raidlab_live::streams::{self, EndpointSpec, StreamSpec, StreamsConfig, StreamsResult};
-use raidlab_live::{Content, LiveError, Stage, Verify};
+use raidlab_live::files::{self, BlockBytes, FilesConfig, FilesMeasure, IoMode, Order};
+use raidlab_live::streams::{EndpointSpec, StreamSpec, StreamsConfig};
+use raidlab_live::{Content, LiveError, Stage};
 use raidlab_load::SizeSpec;
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 fn over(directories: Vec<PathBuf>, bytes: u64, count: u64) -> FilesConfig {
-    let files = FilesSpec::Made {
-        directories,
-        sizes: SizeSpec::Fixed { bytes },
-        numbers: Numbers::Drawn,
-        count: Some(count),
-        total_bytes: None,
-        sync: SyncRule::Each,
-        keep: false,
-    };
-    FilesConfig {
-        seed: 1,
-        files,
-        readers: 1,
-        lists: 1,
-        order: Order::Once,
-        block_bytes: BlockBytes::Bytes(64 * KIB),
-        io: IoMode::Auto,
-        verify: Verify::Sample,
-        drop_caches: false,
-        warmup: FilesWarmup::default(),
-        measure: FilesMeasure::default(),
-    }
-}
-
-fn run(config: &FilesConfig) -> FilesResult {
-    let result = files::run(config, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(result.stopped_by, None);
-    result
+    let files = made(directories, SizeSpec::Fixed { bytes }, count);
+    FilesConfig { block_bytes: BlockBytes::Bytes(64 * KIB), io: IoMode::Auto, ..whole::config(files) }
 }
 
 /// Bytes the kernel has read from a device since it was made.
@@ -72,7 +46,7 @@ fn every_byte_comes_from_the_device() {
         for drop_caches in [false, true] {
             let cell = FilesConfig { io, drop_caches, ..over(vec![at_one.clone(), at_other.clone()], 150_000, 40) };
             let before = bytes_read(one.device()) + bytes_read(other.device());
-            let result = run(&cell);
+            let result = whole::run(&cell);
             let read = bytes_read(one.device()) + bytes_read(other.device()) - before;
             let what = format!("{io:?}, caches dropped: {drop_caches}");
             assert_eq!((result.read.cached(), result.read.unknown()), ((0, 0), 0), "{what}");
@@ -101,7 +75,7 @@ fn a_file_read_again_comes_from_the_device_again() {
         ..over(vec![at], 200_000, 5)
     };
     let before = bytes_read(disk.device());
-    let result = run(&cell);
+    let result = whole::run(&cell);
     assert_eq!(result.read.cached(), (0, 0));
     assert!(bytes_read(disk.device()) - before >= 20_000_000, "five files, twenty times over");
 }
@@ -112,11 +86,11 @@ fn a_disk_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
     let place = Place::new();
     let (_disk, at) = mounted(&place, "disk");
     let cell = over(vec![at.clone()], MIB, 200);
-    let bad = files::run(&cell, &mut |_| ControlFlow::Continue(())).expect_err("200 MiB on 96");
+    let bad = whole::error(&cell);
     assert_eq!(bad.key(), "files.directories[0]");
     assert!(bad.message().contains("are needed"), "{bad}");
-    let many = files::run(&over(vec![at.clone()], 10, 100_000), &mut |_| ControlFlow::Continue(()));
-    assert!(many.expect_err("more files than inodes").message().contains("files more, and 100000 are needed"));
+    let many = whole::error(&over(vec![at.clone()], 10, 100_000));
+    assert!(many.message().contains("files more, and 100000 are needed"), "more files than inodes");
     // Somebody else takes all the room meanwhile.
     let mut taken = false;
     let result = files::run(&over(vec![at.clone()], 4096, 5000), &mut |progress| {
@@ -140,40 +114,15 @@ fn a_disk_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
 }
 
 fn stream(from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
-    StreamSpec {
-        name: "one".into(),
-        source: from,
-        sink: to,
-        block_bytes: 64 * KIB,
-        bytes: Some(4 * MIB),
-        count: None,
-        rate_mb_s: None,
-        buffers: 2,
-    }
+    StreamSpec { bytes: Some(4 * MIB), ..streaming::stream("one", from, to) }
 }
 
 fn block(device: &Path, offset_bytes: u64, destroy: bool) -> EndpointSpec {
     EndpointSpec::Block { path: device.to_path_buf(), offset_bytes, buffered: false, destroy }
 }
 
-fn memory() -> EndpointSpec {
-    EndpointSpec::Memory { size_bytes: MIB }
-}
-
 fn streams_of(streams: Vec<StreamSpec>) -> StreamsConfig {
-    StreamsConfig {
-        seed: 1,
-        streams,
-        arrays: Vec::new(),
-        destroy: Vec::new(),
-        data: None,
-        content: Content::Verify,
-        duration_s: None,
-    }
-}
-
-fn stream_all(config: &StreamsConfig) -> Result<StreamsResult, LiveError> {
-    streams::run(config, &mut |_| ControlFlow::Continue(()))
+    StreamsConfig { content: Content::Verify, ..streaming::config(streams) }
 }
 
 #[test]
@@ -182,11 +131,11 @@ fn a_device_is_streamed_to_only_when_it_is_named() {
     let place = Place::new();
     let disk = Loop::new(&place, "disk.img", 16 * MIB, 4096);
     let before = disk.head();
-    let refused = stream_all(&streams_of(vec![stream(memory(), block(disk.device(), 0, false))]));
+    let refused = try_run(&streams_of(vec![stream(memory(), block(disk.device(), 0, false))]));
     let refused = refused.expect_err("it is not named");
     assert!(matches!(&refused, LiveError::Refused { key, .. } if key == "streams[0].sink.path"), "{refused}");
     // Reading needs no leave, and changes nothing.
-    let read = stream_all(&streams_of(vec![stream(block(disk.device(), 0, false), EndpointSpec::Null)])).expect("read");
+    let read = try_run(&streams_of(vec![stream(block(disk.device(), 0, false), EndpointSpec::Null)])).expect("read");
     assert_eq!((read.stopped_by, read.streams[0].bytes), (None, 4 * MIB));
     assert_eq!(disk.head(), before);
     // Two write, one reads a third part, all on the device opened once.
@@ -194,7 +143,7 @@ fn a_device_is_streamed_to_only_when_it_is_named() {
         stream(memory(), block(disk.device(), 0, true)),
         stream(block(disk.device(), 8 * MIB, false), block(disk.device(), 4 * MIB, false)),
     ]);
-    let result = stream_all(&cell).expect("named");
+    let result = try_run(&cell).expect("named");
     assert_eq!(result.stopped_by, None);
     for one in &result.streams {
         let verify = one.verify.as_ref().expect("it was compared");
@@ -212,7 +161,7 @@ fn a_device_is_streamed_to_only_when_it_is_named() {
             "4096",
         ),
     ] {
-        let bad = stream_all(&streams_of(vec![spec])).expect_err("it does not fit");
+        let bad = try_run(&streams_of(vec![spec])).expect_err("it does not fit");
         assert_eq!(bad.key(), key, "{bad}");
         assert!(bad.message().contains(part), "{bad}");
     }
@@ -223,7 +172,7 @@ fn a_mounted_device_is_never_streamed_to() {
     need_loops!();
     let place = Place::new();
     let (disk, _at) = mounted(&place, "disk");
-    let refused = stream_all(&streams_of(vec![stream(memory(), block(disk.device(), 0, true))])).expect_err("mounted");
+    let refused = try_run(&streams_of(vec![stream(memory(), block(disk.device(), 0, true))])).expect_err("mounted");
     assert!(matches!(refused, LiveError::Refused { .. }) && refused.message().contains("mounted on"), "{refused}");
 }
 
@@ -233,9 +182,8 @@ fn small_blocks_are_moved_past_the_cache_where_sectors_are_small() {
     let place = Place::new();
     let (_disk, at) = mounted(&place, "disk");
     let path = at.join("sink");
-    let to = EndpointSpec::File { path, offset_bytes: 0, buffered: false };
-    let small = StreamSpec { block_bytes: 512, bytes: Some(MIB), ..stream(memory(), to) };
-    let result = stream_all(&streams_of(vec![small])).expect("sectors of 512 bytes");
+    let small = StreamSpec { block_bytes: 512, bytes: Some(MIB), ..stream(memory(), file(path)) };
+    let result = try_run(&streams_of(vec![small])).expect("sectors of 512 bytes");
     assert_eq!((result.stopped_by, result.streams[0].blocks), (None, 2048));
     assert_eq!(result.endpoints[1].target.as_ref().map(|t| t.io), Some("direct"));
     assert_eq!(result.streams[0].verify.as_ref().map(|v| (v.blocks_checked, v.mismatch_count)), Some((2048, 0)));
@@ -256,7 +204,7 @@ fn a_device_that_breaks_ends_the_run_with_one_sentence() {
         ..stream(EndpointSpec::Tape { mb_s: 40.0, buffer_bytes: MIB, start_stop_ms: 0.0 }, EndpointSpec::Null)
     };
     let config = StreamsConfig { content: Content::Random, ..streams_of(vec![spec, other]) };
-    let result = stream_all(&config).expect("it began");
+    let result = try_run(&config).expect("it began");
     let error = result.stopped_by.expect("it cannot go on");
     assert!(matches!(&error, LiveError::Io { key, .. } if key == "streams[0].sink.path"), "{error}");
     assert!(error.message().contains("Input/output error"), "{error}");

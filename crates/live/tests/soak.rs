@@ -7,12 +7,11 @@
 
 mod common;
 
-use common::{assert_verified, config, requests, workload, Place};
+use common::{assert_verified, config, requests, try_run, workload, Place};
 use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
 use raidlab_live::{Content, Fault, FaultKind, LiveConfig, TargetSpec};
 use raidlab_load::{LoadSpec, SizeSpec};
 use raidlab_types::{CounterRng, LeafId, Seed, KIB, MIB};
-use std::ops::ControlFlow;
 
 fn pick<T: Copy>(random: &mut CounterRng, from: &[T]) -> T {
     from[random.below(from.len() as u64) as usize]
@@ -117,7 +116,7 @@ fn random_arrays_keep_their_content() {
     for seed in seeds.take_while(|_| started.elapsed().as_secs() < seconds) {
         let cell = cell(seed, &place);
         // Some shapes do not fit their members (a chunk of a level above no multiple of the one below): not our matter.
-        let Ok(result) = raidlab_live::run(&cell, None, &mut |_| ControlFlow::Continue(())) else { continue };
+        let Ok(result) = try_run(&cell) else { continue };
         let name = format!("seed {seed}: {:?}, missing {:?}, {:?}", cell.tree, cell.missing, cell.faults);
         assert_verified(&name, &result);
         assert_eq!(result.recorder.all().failed, 0, "{name}");

@@ -9,59 +9,15 @@
 
 mod common;
 
+use common::streaming::{config, error, file, memory, run, stream};
 use common::Place;
 use raidlab_live::streams::{self, EndpointSpec, StreamSpec, StreamsConfig, StreamsResult};
 use raidlab_live::{Content, LiveError, Stage};
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
-
-fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
-    StreamSpec {
-        name: name.into(),
-        source: from,
-        sink: to,
-        block_bytes: 64 * KIB,
-        bytes: Some(2 * MIB),
-        count: None,
-        rate_mb_s: None,
-        buffers: 2,
-    }
-}
-
-fn config(streams: Vec<StreamSpec>) -> StreamsConfig {
-    StreamsConfig {
-        seed: 1,
-        streams,
-        arrays: Vec::new(),
-        destroy: Vec::new(),
-        data: None,
-        content: Content::Random,
-        duration_s: None,
-    }
-}
-
-fn memory() -> EndpointSpec {
-    EndpointSpec::Memory { size_bytes: MIB }
-}
-
-fn file(path: PathBuf) -> EndpointSpec {
-    EndpointSpec::File { path, offset_bytes: 0, buffered: false }
-}
 
 fn tape(mb_s: f64, start_stop_ms: f64) -> EndpointSpec {
     EndpointSpec::Tape { mb_s, buffer_bytes: 256 * KIB, start_stop_ms }
-}
-
-fn run(config: &StreamsConfig) -> StreamsResult {
-    let result = streams::run(config, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(result.stopped_by, None);
-    assert!(!result.interrupted);
-    result
-}
-
-fn error(config: &StreamsConfig) -> LiveError {
-    streams::run(config, &mut |_| ControlFlow::Continue(())).expect_err("must not run")
 }
 
 fn verified(streams: Vec<StreamSpec>) -> StreamsResult {

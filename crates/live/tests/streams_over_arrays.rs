@@ -5,6 +5,7 @@
 mod common;
 
 use common::loops::Zram;
+use common::streaming::{self, error, file, memory, stream, try_run};
 use common::{every_level, Place};
 use raidlab_array::{Rotation, Tree};
 use raidlab_live::streams::{self, ArraySpec, EndpointSpec, StreamSpec, StreamsConfig, StreamsResult};
@@ -24,48 +25,19 @@ fn at(offset_bytes: u64) -> EndpointSpec {
     EndpointSpec::Array { array: 0, volume: 0, offset_bytes }
 }
 
-fn memory() -> EndpointSpec {
-    EndpointSpec::Memory { size_bytes: MIB }
-}
-
-fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
-    StreamSpec {
-        name: name.into(),
-        source: from,
-        sink: to,
-        block_bytes: 96 * KIB,
-        bytes: Some(2 * MIB),
-        count: None,
-        rate_mb_s: None,
-        buffers: 2,
-    }
-}
-
 fn config(array: ArraySpec, streams: Vec<StreamSpec>) -> StreamsConfig {
-    let arrays = vec![array];
-    StreamsConfig {
-        seed: 1,
-        streams,
-        arrays,
-        destroy: Vec::new(),
-        data: None,
-        content: Content::Verify,
-        duration_s: None,
-    }
+    let blocks = |spec| StreamSpec { block_bytes: 96 * KIB, ..spec };
+    let streams = streams.into_iter().map(blocks).collect();
+    StreamsConfig { arrays: vec![array], content: Content::Verify, ..streaming::config(streams) }
 }
 
 fn run(config: &StreamsConfig) -> StreamsResult {
-    let result = streams::run(config, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(result.stopped_by, None);
+    let result = streaming::run(config);
     for one in &result.streams {
         assert_eq!(one.bytes, 2 * MIB, "{}", one.name);
         assert_eq!(one.verify.as_ref().map(|v| v.mismatch_count), Some(0), "{}", one.name);
     }
     result
-}
-
-fn error(config: &StreamsConfig) -> LiveError {
-    streams::run(config, &mut |_| ControlFlow::Continue(())).expect_err("must not run")
 }
 
 #[test]
@@ -101,7 +73,6 @@ fn a_file_goes_through_a_degraded_array_and_back() {
     let (source, copy) = (place.path("source"), place.path("copy"));
     let bytes: Vec<u8> = (0..2 * MIB).map(|i| (i * 13 / 7) as u8).collect();
     std::fs::write(&source, &bytes).expect("a source");
-    let file = |path| EndpointSpec::File { path, offset_bytes: 0, buffered: false };
     let members = place.files(5, 2 * MIB);
     let spec =
         ArraySpec { missing: vec![1], ..array(Tree::parity(1, 5, 64 * KIB, Rotation::LeftSymmetric), members.clone()) };
@@ -191,12 +162,12 @@ fn an_array_that_loses_too_much_ends_the_run_with_one_sentence() {
     let cell =
         |tree, members| StreamsConfig { content: Content::Random, ..config(array(tree, members), vec![long("long")]) };
     let striped = cell(Tree::raid0(2, 64 * KIB), vec![broken.clone(), sound()]);
-    let result = streams::run(&striped, &mut |_| ControlFlow::Continue(())).expect("it began");
+    let result = try_run(&striped).expect("it began");
     let error = result.stopped_by.expect("a stripe bears no loss");
     assert!(matches!(&error, LiveError::Io { key, .. } if key.starts_with("arrays[0].members")), "{error}");
     assert!(result.streams[0].bytes > 0 && result.streams[0].bytes < 60 * MIB, "what was measured is kept");
     let mirrored = cell(Tree::raid1(2), vec![broken, sound()]);
-    let result = streams::run(&mirrored, &mut |_| ControlFlow::Continue(())).expect("it ran");
+    let result = try_run(&mirrored).expect("it ran");
     assert_eq!((result.stopped_by, result.streams[0].bytes), (None, 60 * MIB), "a mirror does");
     assert_eq!(result.arrays[0].failed_members.len(), 1);
 }

@@ -1,41 +1,17 @@
 //! Content, to the last byte: random writes and reads over every level, with members missing from the start, going in
 //! mid-run, and with unreadable sectors.
 
-#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
-
 mod common;
 
-use common::{assert_verified, config, every_level, requests, run, workload, Place};
+use common::{assert_verified, bearable, every_level, mixed, requests, run, Place};
 use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Tree};
-use raidlab_live::{Content, Fault, FaultKind, LiveConfig, TargetSpec};
-use raidlab_load::{LoadSpec, SizeSpec};
-use raidlab_types::{LeafId, KIB, MIB};
+use raidlab_live::{Fault, FaultKind, LiveConfig, TargetSpec};
+use raidlab_types::{KIB, MIB};
 
 const CHUNK: u64 = 16 * KIB;
 
-/// Depth 16, 60 % writes, sizes from a sector to several stripes, unaligned to chunks.
-fn mixed(tree: Tree, targets: Vec<TargetSpec>) -> LiveConfig {
-    let bytes = [1, 2, 3, 5, 8, 13, 33, 61].map(|sectors| sectors * 4 * KIB).to_vec();
-    let weights = vec![8.0, 4.0, 4.0, 4.0, 2.0, 2.0, 1.0, 1.0];
-    LiveConfig {
-        targets,
-        content: Content::Verify,
-        load: LoadSpec::Closed { depth: 16 },
-        workload: workload(0.4, SizeSpec::Table { bytes, weights }),
-        limits: requests(2000),
-        sector_bytes: Some(4096),
-        ..config(tree)
-    }
-}
-
 fn memory() -> Vec<TargetSpec> {
     vec![TargetSpec::Memory { size_bytes: MIB }]
-}
-
-/// As many members as the level bears whichever they are, spread out.
-fn bearable(tree: &Tree) -> Vec<LeafId> {
-    let leaves = tree.leaves();
-    (0..tree.tolerance()).map(|i| ((1 + i * 2) % leaves) as LeafId).collect()
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::whole::{self, config, error, run};
 use common::Place;
 use raidlab_live::files::{
     self, BlockBytes, FilesConfig, FilesMeasure, FilesResult, FilesSpec, FilesWarmup, IoMode, Numbers, Order, SyncRule,
@@ -16,31 +17,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 fn made(directories: Vec<PathBuf>, count: u64) -> FilesSpec {
-    FilesSpec::Made {
-        directories,
-        sizes: SizeSpec::Lognormal { mean_bytes: 60_000.0, sigma: 1.0 },
-        numbers: Numbers::Drawn,
-        count: Some(count),
-        total_bytes: None,
-        sync: SyncRule::Each,
-        keep: false,
-    }
-}
-
-fn config(files: FilesSpec) -> FilesConfig {
-    FilesConfig {
-        seed: 1,
-        files,
-        readers: 1,
-        lists: 1,
-        order: Order::Once,
-        block_bytes: BlockBytes::Bytes(32 << 10),
-        io: IoMode::Buffered,
-        verify: Verify::Sample,
-        drop_caches: false,
-        warmup: FilesWarmup::default(),
-        measure: FilesMeasure::default(),
-    }
+    whole::made(directories, SizeSpec::Lognormal { mean_bytes: 60_000.0, sigma: 1.0 }, count)
 }
 
 fn keeping(mut spec: FilesSpec) -> FilesSpec {
@@ -48,16 +25,6 @@ fn keeping(mut spec: FilesSpec) -> FilesSpec {
         *keep = true;
     }
     spec
-}
-
-fn run(config: &FilesConfig) -> FilesResult {
-    let result = files::run(config, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(result.stopped_by, None);
-    result
-}
-
-fn error(config: &FilesConfig) -> LiveError {
-    files::run(config, &mut |_| ControlFlow::Continue(())).expect_err("must not run")
 }
 
 fn directory(place: &Place, name: &str) -> PathBuf {

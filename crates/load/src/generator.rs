@@ -3,10 +3,10 @@
 //! Purpose: one loop of a clock for requests that are drawn, those of a trace, whole files, and streams. The loop is compiled
 //! once for each, so that what only one of them has costs the others nothing.
 //!
-//! Invariant: as the drivers' orders of [`Load`], [`TraceLoad`], [`FileLoad`] and [`StreamLoad`] say.
+//! Invariant: as the drivers' orders of [`Load`], [`TraceLoad`], [`FileLoad`] and [`crate::streams::StreamLoad`] say.
 
 use crate::files::FilesRecord;
-use crate::streams::{Carry, StreamLoad, StreamRecord};
+use crate::streams::{Carry, StreamRecord};
 use crate::trace::Replayed;
 use crate::{Backlog, HoldReport, Load, Recorder, SpecError};
 use raidlab_types::{Duration, Instant, Request, RequestTag};
@@ -76,49 +76,5 @@ pub trait Generator {
     /// What ended it before its time.
     fn fault(&self) -> Option<&SpecError> {
         None
-    }
-}
-
-impl Generator for StreamLoad {
-    const WORKS: bool = true;
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        StreamLoad::poll_request(self, now)
-    }
-
-    fn poll_work(&mut self) -> Option<(u32, Duration)> {
-        StreamLoad::poll_work(self)
-    }
-
-    fn poll_carry(&mut self) -> Option<Carry> {
-        StreamLoad::poll_carry(self)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        StreamLoad::poll_timeout(self)
-    }
-
-    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        StreamLoad::handle_done(self, now, tag, ok);
-    }
-
-    fn handle_work_done(&mut self, now: Instant, who: u32) {
-        StreamLoad::handle_work_done(self, now, who);
-    }
-
-    fn interrupt(&mut self, now: Instant) {
-        StreamLoad::interrupt(self, now);
-    }
-
-    fn recorder(&self) -> &Recorder {
-        StreamLoad::recorder(self)
-    }
-
-    fn recorder_mut(&mut self) -> &mut Recorder {
-        StreamLoad::recorder_mut(self)
-    }
-
-    fn streams(&self) -> Vec<StreamRecord> {
-        self.record()
     }
 }

@@ -6,7 +6,6 @@ use pyo3::types::{PyDict, PyList};
 use raidlab_device::Totals;
 use raidlab_live::{LiveResult, MemberCounts};
 use raidlab_load::files::{AccessName, FilesRecord};
-use raidlab_load::streams::{SideRecord, StreamRecord};
 use raidlab_load::{Backlog, HoldReport, Recorder, Tally, Times};
 use raidlab_sim::{MemberResult, SimResult, StationResult, HOST_CPU};
 use raidlab_types::number::f64_from;
@@ -237,28 +236,6 @@ fn files<'py>(py: Python<'py>, record: &FilesRecord) -> PyResult<Bound<'py, PyDi
     Ok(out)
 }
 
-/// What one stream did, in the words of the engine `streams`.
-fn stream<'py>(py: Python<'py>, one: &StreamRecord) -> PyResult<Bound<'py, PyDict>> {
-    let side = |record: &SideRecord| -> PyResult<Bound<'py, PyDict>> {
-        let out = PyDict::new(py);
-        out.set_item("busy_ns", record.busy_ns)?;
-        out.set_item("waited_ns", record.waited_ns)?;
-        out.set_item("stops", record.stops)?;
-        Ok(out)
-    };
-    let out = PyDict::new(py);
-    out.set_item("name", &one.name)?;
-    out.set_item("from", one.from)?;
-    out.set_item("to", one.to)?;
-    out.set_item("bytes", one.bytes)?;
-    out.set_item("elapsed_ns", one.elapsed_ns)?;
-    out.set_item("sync_ns", one.sync_ns)?;
-    out.set_item("bound_by", one.bound_by())?;
-    out.set_item("source", side(&one.source)?)?;
-    out.set_item("sink", side(&one.sink)?)?;
-    Ok(out)
-}
-
 /// The answer of a simulated cell.
 pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
@@ -277,8 +254,7 @@ pub(crate) fn of_sim<'py>(py: Python<'py>, seed: u64, result: &SimResult) -> PyR
     out.set_item("user_bytes", result.user_bytes)?;
     out.set_item("backlog", backlog(py, &result.backlog)?)?;
     out.set_item("files", result.files.as_ref().map(|record| files(py, record)).transpose()?)?;
-    let streams: Vec<_> = result.streams.iter().map(|one| stream(py, one)).collect::<PyResult<_>>()?;
-    out.set_item("streams", PyList::new(py, streams)?)?;
+    out.set_item("streams", plain(py, &result.streams)?)?;
     out.set_item("facts", PyDict::new(py))?;
     let judged = result.replayed.as_ref().map(|r| crate::trace::check(py, r)).transpose()?;
     out.set_item("checks", PyList::new(py, judged)?)?;

@@ -51,7 +51,7 @@ fn a_file_without_read_ahead_costs_a_request_a_block_and_work_comes_on_top() {
     let ahead = r#"{"kind": "array", "file_per_kib": 10000, "ahead_bytes": 262144}"#;
     let result = ran(&[stream("read", ahead, MEMORY, 100, "")], "{}");
     assert!((ms(&result, 0) - 1002.56).abs() < 1e-6, "{}", ms(&result, 0));
-    assert_eq!(result.streams[0].bound_by(), "source");
+    assert_eq!(result.streams[0].bound_by, "source");
 }
 
 #[test]

@@ -85,9 +85,22 @@ pub fn saturating_i64(number: f64) -> i64 {
     number as i64
 }
 
+/// The greatest common divisor; of 0 and a number, that number.
+pub fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_divides_both_is_found() {
+        assert_eq!([gcd(12, 18), gcd(0, 7), gcd(7, 0), gcd(9, 4)], [6, 7, 7, 1]);
+    }
 
     #[test]
     fn what_fits_is_the_same_number_and_what_does_not_stops_the_program() {

@@ -6,7 +6,7 @@
 //!
 //! What a sector may hold: nothing is known of a sector that raidlab did not write. A stamp of this run is known by its
 //! seed, so such a sector must be sound and at its place; after the load, a sector noted must hold that write or a later
-//! one. Where raidlab has filled the target, every sector must be sound ([`Known`]).
+//! one. Where raidlab has filled the target, every sector must be sound ([`Knowledge`]).
 //!
 //! Invariants:
 //! - Nothing is allocated for a request; a request that is not looked at costs a comparison of two times, and a write a
@@ -66,7 +66,7 @@ const IN_FLIGHT: u64 = u64::MAX;
 
 /// What is known of a target's sectors beside those written in this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum Knowledge {
     /// Nothing.
     Nothing,
     /// Whatever they hold, raidlab wrote it: their stamps and bodies are sound.
@@ -84,7 +84,7 @@ pub(crate) enum Writers {
 
 /// A write that was acknowledged, or one sector of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct NotedWrite {
     /// Target, or volume of an array.
     pub volume: u32,
     /// What is to be read back.
@@ -126,7 +126,7 @@ pub(crate) struct ContentCheck {
     lost: u64,
     /// The last end of a write that had to make room.
     forgotten: u64,
-    noted: Vec<Written>,
+    noted: Vec<NotedWrite>,
     /// Every so many of the writes looked at are noted.
     stride: u64,
     looked_at: u64,
@@ -184,14 +184,14 @@ impl ContentCheck {
 
     /// A read has ended well and brought `bytes`.
     #[inline]
-    pub(crate) fn read_ends(&mut self, mark: u64, volume: u32, extent: Extent, bytes: &[u8], known: Known) {
+    pub(crate) fn read_ends(&mut self, mark: u64, volume: u32, extent: Extent, bytes: &[u8], known: Knowledge) {
         self.report.reads += 1;
         if mark != 0 {
             self.compare_read(mark, volume, extent, bytes, known);
         }
     }
 
-    fn compare_read(&mut self, mark: u64, volume: u32, extent: Extent, bytes: &[u8], known: Known) {
+    fn compare_read(&mut self, mark: u64, volume: u32, extent: Extent, bytes: &[u8], known: Knowledge) {
         let sector_bytes = self.stamper.sector_bytes();
         assert_eq!(bytes.len() as u64, extent.sectors * sector_bytes as u64);
         for i in self.chosen(extent.sectors, mark) {
@@ -225,7 +225,7 @@ impl ContentCheck {
     }
 
     /// None where it is not known what must be there; else what is wrong, if anything.
-    fn judge(&self, found: Sealed, volume: u32, lba: Lba, known: Known) -> Option<Option<Wrong>> {
+    fn judge(&self, found: Sealed, volume: u32, lba: Lba, known: Knowledge) -> Option<Option<Wrong>> {
         let wrong = |kind, holds| Some(Some(Wrong { kind, volume, lba, holds }));
         let ours = |stamp: &Stamp| stamp.seed == self.stamper.seed();
         match found {
@@ -236,8 +236,8 @@ impl ContentCheck {
             }
             Sealed::Torn(stamp) if ours(&stamp) => wrong(WrongKind::Torn, None),
             Sealed::Sound(stamp) if ours(&stamp) => Some(None),
-            _ if known == Known::Nothing => None,
-            Sealed::Sound(stamp) if known == Known::Placed && stamp.lba != lba => {
+            _ if known == Knowledge::Nothing => None,
+            Sealed::Sound(stamp) if known == Knowledge::Placed && stamp.lba != lba => {
                 wrong(WrongKind::Elsewhere, Some((volume, stamp.lba)))
             }
             Sealed::Sound(_) => Some(None),
@@ -315,50 +315,46 @@ impl ContentCheck {
             self.stride *= 2;
         }
         let extent = Extent::new(extent.lba + chosen.start, chosen.end - chosen.start);
-        self.noted.push(Written { volume, extent, sequence });
+        self.noted.push(NotedWrite { volume, extent, sequence });
     }
 
     /// The writes to be read back now that the load is over.
-    pub(crate) fn take_noted(&mut self) -> Vec<Written> {
+    pub(crate) fn take_noted(&mut self) -> Vec<NotedWrite> {
         std::mem::take(&mut self.noted)
     }
 
     /// What was read back of a write that was noted; nothing if it could not be read.
-    pub(crate) fn read_back(&mut self, written: &Written, bytes: Option<&[u8]>) {
+    pub(crate) fn read_back(&mut self, written: &NotedWrite, bytes: Option<&[u8]>) {
         let sector_bytes = self.stamper.sector_bytes();
-        let Written { volume, extent, sequence } = *written;
+        let NotedWrite { volume, extent, sequence } = *written;
         for i in 0..extent.sectors {
             let lba = extent.lba + i;
             let at = usize_from(i) * sector_bytes;
             let found = bytes.map(|bytes| self.stamper.read_sealed(&bytes[at..at + sector_bytes]));
-            let kind = match found {
-                None => WrongKind::Unreadable,
-                Some(Sealed::Sound(stamp))
-                    if stamp.seed == self.stamper.seed() && (stamp.volume, stamp.lba) == (volume, lba) =>
-                {
-                    if stamp.sequence >= sequence && stamp.sequence & !OF_ONE_WORKER == sequence & !OF_ONE_WORKER {
-                        self.report.writes_checked += 1;
-                        continue;
-                    }
+            let is_ours = |stamp: &Stamp| stamp.seed == self.stamper.seed();
+            let (kind, holds) = match found {
+                None => (WrongKind::Unreadable, None),
+                Some(Sealed::Sound(stamp)) if is_ours(&stamp) && (stamp.volume, stamp.lba) == (volume, lba) => {
                     if stamp.sequence & !OF_ONE_WORKER != sequence & !OF_ONE_WORKER {
                         self.report.undecided += 1;
                         continue;
                     }
-                    WrongKind::Older
+                    if stamp.sequence >= sequence {
+                        self.report.writes_checked += 1;
+                        continue;
+                    }
+                    (WrongKind::Older, None)
                 }
-                Some(Sealed::Sound(stamp)) if stamp.seed == self.stamper.seed() => {
-                    let holds = Some((stamp.volume, stamp.lba));
-                    self.report.writes_checked += 1;
-                    self.report.note(Wrong { kind: WrongKind::Elsewhere, volume, lba, holds });
-                    continue;
+                Some(Sealed::Sound(stamp)) if is_ours(&stamp) => {
+                    (WrongKind::Elsewhere, Some((stamp.volume, stamp.lba)))
                 }
-                Some(Sealed::Sound(stamp)) if stamp.lba == lba => WrongKind::Older,
-                Some(Sealed::Sound(_) | Sealed::Foreign) => WrongKind::Foreign,
-                Some(Sealed::Torn(_)) => WrongKind::Torn,
-                Some(Sealed::Zeros) => WrongKind::Zeros,
+                Some(Sealed::Sound(stamp)) if stamp.lba == lba => (WrongKind::Older, None),
+                Some(Sealed::Sound(_) | Sealed::Foreign) => (WrongKind::Foreign, None),
+                Some(Sealed::Torn(_)) => (WrongKind::Torn, None),
+                Some(Sealed::Zeros) => (WrongKind::Zeros, None),
             };
             self.report.writes_checked += 1;
-            self.report.note(Wrong { kind, volume, lba, holds: None });
+            self.report.note(Wrong { kind, volume, lba, holds });
         }
     }
 
@@ -392,7 +388,7 @@ mod tests {
         check: ContentCheck,
         stamper: Stamper,
         store: Vec<u8>,
-        known: Known,
+        known: Knowledge,
         lie: Lie,
         every: u64,
         random: CounterRng,
@@ -408,7 +404,7 @@ mod tests {
             if filled {
                 Stamper::new(seed + 1, SECTOR as u32).stamp(&mut store, 0, 0, 0);
             }
-            let known = if filled { Known::Placed } else { Known::Nothing };
+            let known = if filled { Knowledge::Placed } else { Knowledge::Nothing };
             let check = ContentCheck::new(stamper, verify, Writers::Alone, 4).expect("it compares");
             Rig { check, stamper, store, known, lie, every, random, sequence: 0, now: 0 }
         }

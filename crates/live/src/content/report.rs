@@ -1,7 +1,7 @@
 //! What the comparison of contents found, and the verdict on it.
 
 use crate::result::{Check, Verdict};
-use raidlab_types::number::{f64_from, saturating_u64};
+use raidlab_types::number::{f64_from, gcd, saturating_u64};
 use raidlab_types::Lba;
 use serde::Serialize;
 
@@ -33,27 +33,15 @@ pub enum WrongKind {
     Unreadable,
 }
 
-impl WrongKind {
-    const ALL: [WrongKind; 6] = [
-        WrongKind::Zeros,
-        WrongKind::Elsewhere,
-        WrongKind::Older,
-        WrongKind::Torn,
-        WrongKind::Foreign,
-        WrongKind::Unreadable,
-    ];
-
-    fn words(self) -> &'static str {
-        match self {
-            WrongKind::Zeros => "zeros",
-            WrongKind::Elsewhere => "what was written to another sector",
-            WrongKind::Older => "older data than were acknowledged",
-            WrongKind::Torn => "data that differ in a part",
-            WrongKind::Foreign => "nothing that raidlab wrote",
-            WrongKind::Unreadable => "nothing: reading them back failed",
-        }
-    }
-}
+/// In the order of [`ContentReport::wrong`], with what a sentence says that sectors held.
+const WRONG_KINDS: [(WrongKind, &str); 6] = [
+    (WrongKind::Zeros, "zeros"),
+    (WrongKind::Elsewhere, "what was written to another sector"),
+    (WrongKind::Older, "older data than were acknowledged"),
+    (WrongKind::Torn, "data that differ in a part"),
+    (WrongKind::Foreign, "nothing that raidlab wrote"),
+    (WrongKind::Unreadable, "nothing: reading them back failed"),
+];
 
 /// A sector that did not hold what it should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -143,7 +131,7 @@ impl ContentReport {
         } else {
             (Verdict::Pass, self.passed_words(), "")
         };
-        Check { name: "content", verdict, evidence, mend: mend.to_string() }
+        Check { name: "content", verdict, evidence, mend }
     }
 
     fn compared(&self) -> String {
@@ -183,12 +171,8 @@ impl ContentReport {
     }
 
     fn wrong_words(&self, name: &dyn Fn(u32) -> String) -> String {
-        let kinds: Vec<String> = WrongKind::ALL
-            .iter()
-            .zip(self.wrong)
-            .filter(|(_, count)| *count > 0)
-            .map(|(kind, count)| format!("{count} held {}", kind.words()))
-            .collect();
+        let counts = WRONG_KINDS.iter().zip(self.wrong).filter(|(_, count)| *count > 0);
+        let kinds: Vec<String> = counts.map(|((_, words), count)| format!("{count} held {words}")).collect();
         let first: Vec<String> = self.first.iter().take(TOLD).map(|wrong| self.place(wrong, name)).collect();
         let elsewhere = self.wrong[WrongKind::Elsewhere as usize];
         let wraps = if elsewhere >= ENOUGH_FOR_WRAP && self.distance_sectors > 1 {
@@ -213,23 +197,15 @@ impl ContentReport {
                 format!("{place} holds what was written to sector {lba} of {}", name(volume))
             }
             Some((_, lba)) => format!("{place} holds what was written to sector {lba}"),
-            None => format!("{place} held {}", wrong.kind.words()),
+            None => format!("{place} held {}", WRONG_KINDS[wrong.kind as usize].1),
         }
     }
 }
 
 /// The finding where nothing was compared.
-pub(crate) fn not_compared(why: &str, mend: &str) -> Check {
+pub(crate) fn not_compared(why: &str, mend: &'static str) -> Check {
     let evidence = format!("Nobody looked whether what was read is what was written: {why}.");
-    Check { name: "content", verdict: Verdict::Unknown, evidence, mend: mend.to_string() }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
+    Check { name: "content", verdict: Verdict::Unknown, evidence, mend }
 }
 
 #[cfg(test)]

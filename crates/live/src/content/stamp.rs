@@ -25,7 +25,7 @@ pub(crate) struct Stamper {
 
 /// What a sector turned out to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SectorContent {
     /// Write number so and so to this very place.
     Write(u64),
     /// A sound stamp of another place.
@@ -70,8 +70,7 @@ pub(crate) fn seal(bytes: &mut [u8], sector_bytes: usize) {
 /// A sum that every byte changes; four lanes, so that the processor works on several words at once.
 fn sum(body: &[u8]) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    let step = |lane: u64, bytes: &[u8]| (lane ^ word(bytes)).wrapping_mul(ODD).rotate_left(29);
+    let step = |lane: u64, bytes: &[u8]| (lane ^ word(bytes, 0)).wrapping_mul(ODD).rotate_left(29);
     let mut lanes = [1u64, 2, 3, 4];
     let mut pieces = body.chunks_exact(32);
     for piece in pieces.by_ref() {
@@ -109,21 +108,19 @@ impl Stamper {
     }
 
     /// What one sector, made by [`Self::stamp_whole`], holds.
-    pub(crate) fn read_whole(&self, sector: &[u8], volume: u32, lba: Lba) -> Found {
-        let word = |i: usize| u64::from_le_bytes(sector[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
-        let (place, sequence, seed, check) = (word(0), word(1), word(2), word(3));
-        if seed != self.seed || check != self.check(place, sequence) {
-            return Found::Foreign;
-        }
-        if place != place_of(volume, lba) {
-            let (volume, lba) = ((place >> 48) as u32, place & ((1 << 48) - 1));
-            return Found::OtherPlace { volume, lba, sequence };
+    pub(crate) fn read_whole(&self, sector: &[u8], volume: u32, lba: Lba) -> SectorContent {
+        let Some((stamp, check)) = stamp_at(sector).filter(|(stamp, _)| stamp.seed == self.seed) else {
+            return SectorContent::Foreign;
+        };
+        let sequence = stamp.sequence;
+        if (stamp.volume, stamp.lba) != (volume, lba) {
+            return SectorContent::OtherPlace { volume: stamp.volume, lba: stamp.lba, sequence };
         }
         let mut body = Seed::new(check).draws();
         let words = sector[STAMP_BYTES..].chunks_exact(8);
         match words.into_iter().position(|word| word != body.next_u64().to_le_bytes()) {
-            Some(at) => Found::Torn { sequence, at: STAMP_BYTES + at * 8 },
-            None => Found::Write(sequence),
+            Some(at) => SectorContent::Torn { sequence, at: STAMP_BYTES + at * 8 },
+            None => SectorContent::Write(sequence),
         }
     }
 
@@ -145,34 +142,40 @@ impl Stamper {
     /// What one sector holds that was sealed and stamped, by whatever run.
     pub(crate) fn read_sealed(&self, sector: &[u8]) -> Sealed {
         assert_eq!(sector.len(), self.sector_bytes);
-        let word = |i: usize| u64::from_le_bytes(sector[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
-        let (place, sequence, seed, check) = (word(0), word(1), word(2), word(3));
-        if check != Stamper::new(seed, 0).check(place, sequence) {
-            let is_zero = sector.chunks_exact(8).all(|word| word == [0; 8]);
-            return if is_zero { Sealed::Zeros } else { Sealed::Foreign };
-        }
-        let stamp = Stamp { seed, volume: (place >> 48) as u32, lba: place & ((1 << 48) - 1), sequence };
-        if word(4) == sum(&sector[BODY..]) {
-            Sealed::Sound(stamp)
-        } else {
-            Sealed::Torn(stamp)
+        match stamp_at(sector) {
+            Some((stamp, _)) if word(sector, STAMP_BYTES / 8) == sum(&sector[BODY..]) => Sealed::Sound(stamp),
+            Some((stamp, _)) => Sealed::Torn(stamp),
+            None if sector.chunks_exact(8).all(|word| word == [0; 8]) => Sealed::Zeros,
+            None => Sealed::Foreign,
         }
     }
 
     #[inline]
     fn head(&self, sector: &mut [u8], volume: u32, lba: Lba, sequence: u64) -> u64 {
         let place = place_of(volume, lba);
-        let check = self.check(place, sequence);
+        let check = check_of(place, sequence, self.seed);
         for (i, word) in [place, sequence, self.seed, check].into_iter().enumerate() {
             sector[i * 8..i * 8 + 8].copy_from_slice(&word.to_le_bytes());
         }
         check
     }
+}
 
-    #[inline]
-    fn check(&self, place: u64, sequence: u64) -> u64 {
-        Seed::new(place.rotate_left(23) ^ sequence.wrapping_mul(0xD1B5_4A32_D192_ED03) ^ self.seed).as_u64()
-    }
+#[inline]
+fn check_of(place: u64, sequence: u64, seed: u64) -> u64 {
+    Seed::new(place.rotate_left(23) ^ sequence.wrapping_mul(0xD1B5_4A32_D192_ED03) ^ seed).as_u64()
+}
+
+/// What the sound stamp at the head of a sector says, and its check.
+fn stamp_at(sector: &[u8]) -> Option<(Stamp, u64)> {
+    let [place, sequence, seed, check] = [0, 1, 2, 3].map(|i| word(sector, i));
+    let stamp = Stamp { seed, volume: (place >> 48) as u32, lba: place & ((1 << 48) - 1), sequence };
+    (check == check_of(place, sequence, seed)).then_some((stamp, check))
+}
+
+/// Word `i` of some bytes.
+fn word(bytes: &[u8], i: usize) -> u64 {
+    u64::from_le_bytes(bytes[i * 8..i * 8 + 8].try_into().expect("eight bytes"))
 }
 
 /// Volumes are at most 2^16 and sectors of a volume below 2^48, so a place is one word.
@@ -190,13 +193,16 @@ mod tests {
         let stamper = Stamper::new(7, 512);
         let mut bytes = vec![0; 1024];
         stamper.stamp_whole(&mut bytes, 2, 40, 9);
-        assert_eq!(stamper.read_whole(&bytes[512..], 2, 41), Found::Write(9));
-        assert_eq!(stamper.read_whole(&bytes[512..], 2, 40), Found::OtherPlace { volume: 2, lba: 41, sequence: 9 });
+        assert_eq!(stamper.read_whole(&bytes[512..], 2, 41), SectorContent::Write(9));
+        assert_eq!(
+            stamper.read_whole(&bytes[512..], 2, 40),
+            SectorContent::OtherPlace { volume: 2, lba: 41, sequence: 9 }
+        );
         bytes[511] ^= 1;
-        assert_eq!(stamper.read_whole(&bytes[..512], 2, 40), Found::Torn { sequence: 9, at: 504 });
+        assert_eq!(stamper.read_whole(&bytes[..512], 2, 40), SectorContent::Torn { sequence: 9, at: 504 });
         bytes[8] ^= 1;
-        assert_eq!(stamper.read_whole(&bytes[..512], 2, 40), Found::Foreign);
-        assert_eq!(Stamper::new(8, 512).read_whole(&bytes[512..], 2, 41), Found::Foreign);
+        assert_eq!(stamper.read_whole(&bytes[..512], 2, 40), SectorContent::Foreign);
+        assert_eq!(Stamper::new(8, 512).read_whole(&bytes[512..], 2, 41), SectorContent::Foreign);
     }
 
     #[test]

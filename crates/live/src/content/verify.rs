@@ -10,7 +10,7 @@
 //! Invariants: a sector with one candidate that has ended is *settled* and costs eight bytes; others cost a map entry.
 //! Sequence 0 stands for whatever was there before the run, about which nothing is known.
 
-use super::stamp::{Found, Stamper};
+use super::stamp::{SectorContent, Stamper};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Extent, Lba, RequestTag};
 use serde::Serialize;
@@ -86,8 +86,8 @@ impl Verifier {
         }
     }
 
-    pub(crate) fn report(&self) -> &VerifyReport {
-        &self.report
+    pub(crate) fn into_report(self) -> VerifyReport {
+        self.report
     }
 
     /// A write begins; sequences must ascend.
@@ -159,7 +159,7 @@ impl Verifier {
             let lba = extent.lba + i as u64;
             let found = self.stamper.read_whole(sector, volume, lba);
             let is_fine = |s: u64| s > reading.newest || mine.iter().any(|&(_, sequence)| sequence == s);
-            if !matches!(found, Found::Write(sequence) if is_fine(sequence)) {
+            if !matches!(found, SectorContent::Write(sequence) if is_fine(sequence)) {
                 self.mismatch(volume, lba, found, mine);
             }
         }
@@ -168,19 +168,19 @@ impl Verifier {
     }
 
     #[cold]
-    fn mismatch(&mut self, volume: u32, lba: Lba, found: Found, expected: &[(u32, u64)]) {
+    fn mismatch(&mut self, volume: u32, lba: Lba, found: SectorContent, expected: &[(u32, u64)]) {
         self.report.mismatch_count += 1;
         if self.report.mismatches.len() >= KEPT {
             return;
         }
         let sequences: Vec<String> = expected.iter().map(|(_, sequence)| sequence.to_string()).collect();
         let what = match found {
-            Found::Write(sequence) => format!("write {sequence}"),
-            Found::OtherPlace { volume, lba, sequence } => {
+            SectorContent::Write(sequence) => format!("write {sequence}"),
+            SectorContent::OtherPlace { volume, lba, sequence } => {
                 format!("write {sequence} of sector {lba} of volume {volume}")
             }
-            Found::Torn { sequence, at } => format!("write {sequence} with a wrong byte from {at} on"),
-            Found::Foreign => "nothing that this run has written".to_string(),
+            SectorContent::Torn { sequence, at } => format!("write {sequence} with a wrong byte from {at} on"),
+            SectorContent::Foreign => "nothing that this run has written".to_string(),
         };
         let message = format!("found {what}; expected write {}", sequences.join(" or "));
         self.report.mismatches.push(Mismatch { volume, lba, message });

@@ -15,7 +15,7 @@ use super::span::Sectors;
 use crate::error::LiveError;
 use crate::target::TargetSpec;
 use raidlab_load::{AddressSpec, ArrivalSpec, LoadSpec, VolumeSpec, WorkloadSpec};
-use raidlab_types::number::{f64_from, saturating_u32, u32_from};
+use raidlab_types::number::{f64_from, gcd, saturating_u32, u32_from};
 use raidlab_types::Duration;
 
 /// What one worker drives.
@@ -113,14 +113,6 @@ fn grain_bytes(workload: &WorkloadSpec, sector_bytes: u32) -> u64 {
     };
     let common = |a: u64, b: u64| a / gcd(a, b.max(1)) * b.max(1);
     addresses(workload).map(align).fold(u64::from(sector_bytes), common)
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 {
-        a
-    } else {
-        gcd(b, a % b)
-    }
 }
 
 /// The load of each worker, and how much later its arrivals come.

@@ -11,41 +11,37 @@
 //! - What was measured is kept, whatever stops the run.
 //! - Where something had to be given up (io_uring, registered memory), the result says so.
 //!
-//! Code map: `span` says which part of a target is its volume, `deal` divides the load, `crew` sets workers up (they meet at
-//! the `start`) and watches over them, `worker` is the loop of one, `slots` its requests on their way, `transport` hands
-//! them to the ring or to `threads`, `shared` is what threads tell one another, `result` the answer; `crate::usage` is what it cost.
+//! Code map: `span` says which part of a target is its volume, `deal` divides the load, `worker_pool` sets workers up and
+//! watches over them, `worker` is the loop of one, `slot` a request on its way, `transport` hands it to the ring or to
+//! `threads`, `shared` is what threads tell one another, `result` the answer; `crate::usage` is what it cost.
 
 mod config;
-mod crew;
 mod deal;
 mod read_back;
 mod result;
 mod shared;
-mod slots;
+mod slot;
 mod span;
-mod start;
 mod threads;
 mod transport;
 mod worker;
+mod worker_pool;
 
 pub use config::{DirectConfig, Interface};
-pub use result::{DirectFacts, DirectResult, RequestCounts, Warning};
+pub use result::{DirectFacts, DirectResult, RequestCounts};
 pub use span::Span;
 
-use crate::config::Progress;
-use crate::content::{Known, Stamper, Verify};
+use crate::config::Observer;
+use crate::content::{Knowledge, Stamper, Verify};
 use crate::error::LiveError;
 use crate::run::writes;
 use crate::target::{self, Filling, Intent, Target, TargetSpec};
-use crew::Crew;
 use deal::{deal, Part, Share};
 use raidlab_load::{Generator, Load, LoadSpec, Volume};
 use raidlab_types::Seed;
-use shared::Common;
+use shared::SharedWindow;
 use span::Sectors;
-use std::ops::ControlFlow;
-
-type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+use worker_pool::WorkerPool;
 
 /// Runs a cell over plain targets. `observer` is told of progress about seven times a second, and may end the run with
 /// what it has.
@@ -71,10 +67,10 @@ pub fn run(config: &DirectConfig, observer: Observer<'_>) -> Result<DirectResult
     let stopped = target::fill_all(numbered, &filling, observer)?.is_break();
     if intent.writes {
         // A run that does not compare may stand beside a tool that writes as it likes.
-        let known = if config.verify == Verify::Off { Known::Nothing } else { Known::Placed };
+        let known = if config.verify == Verify::Off { Knowledge::Nothing } else { Knowledge::Placed };
         targets.iter_mut().try_for_each(|target| target.will_be_written(sector_bytes, known))?;
     }
-    Crew::new(config, &targets, &parts, sector_bytes, shares).run(loads, stopped, observer)
+    WorkerPool::new(config, &targets, &parts, sector_bytes, shares).run(loads, stopped, observer)
 }
 
 /// The load of each worker.
@@ -86,7 +82,7 @@ fn loads(
 ) -> Result<Vec<Load>, LiveError> {
     let seed = Seed::new(config.seed).named("load");
     let alone = shares.len() == 1;
-    let limits = if alone { config.limits } else { Common::limits_of_one(&config.limits) };
+    let limits = if alone { config.limits() } else { SharedWindow::limits_of_one(&config.limits()) };
     let one = |(i, share): (usize, &Share)| -> Result<Load, LiveError> {
         let volume = |part: &Part| Volume {
             capacity_sectors: part.of_span(parts[part.target], &config.workload, sector_bytes).count,

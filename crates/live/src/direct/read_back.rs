@@ -4,7 +4,7 @@
 //! - It takes no longer than its budget and one request of each thread; what was not reached is not said to be right.
 //! - Which writes come first is drawn, so that a budget that ends early leaves no part of a target out.
 
-use crate::content::{ContentCheck, Written};
+use crate::content::{ContentCheck, NotedWrite};
 use crate::memory::Mapping;
 use crate::target::{Store, Target};
 use raidlab_types::number::usize_from;
@@ -54,7 +54,7 @@ fn read(target: &Target, at: u64, bytes: &mut [u8]) -> bool {
     }
 }
 
-fn shuffle(noted: &mut [Written], seed: u64) {
+fn shuffle(noted: &mut [NotedWrite], seed: u64) {
     let mut random = Seed::new(seed).named("read back").draws();
     for i in (1..noted.len()).rev() {
         noted.swap(i, usize_from(random.next_u64() % (i as u64 + 1)));

@@ -27,11 +27,9 @@ pub struct DirectResult {
     pub requests: RequestCounts,
     /// What it cost, and what moved on the devices below, while the window was open.
     pub accounting: Accounting,
-    /// What to know of this run before its figures are believed.
-    pub warnings: Vec<Warning>,
     /// What was compared with what was written; nothing where that was switched off or targets keep nothing.
     pub content: Option<ContentReport>,
-    /// What the engine judges itself.
+    /// What to know of this run before its figures are believed.
     pub checks: Vec<Check>,
     /// Whether the observer stopped it.
     pub interrupted: bool,
@@ -88,15 +86,4 @@ impl RequestCounts {
         self.failed += other.failed;
         self.in_flight += other.in_flight;
     }
-}
-
-/// Something that weakens a result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Warning {
-    /// A word, such as `threads_instead_of_io_uring`.
-    pub name: &'static str,
-    /// What was found.
-    pub evidence: String,
-    /// What to do about it.
-    pub mend: &'static str,
 }

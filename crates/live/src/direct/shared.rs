@@ -35,12 +35,13 @@ pub(super) struct Shared {
     closed: AtomicU64,
     ended: AtomicU64,
     completed: Box<[Lane]>,
-    window: Common,
+    /// The window of all workers together.
+    pub window: SharedWindow,
 }
 
 /// The window of several workers.
 #[derive(Debug)]
-pub(super) struct Common {
+pub(super) struct SharedWindow {
     opens_at: AtomicU64,
     closes_at: AtomicU64,
     /// Completions still to come before the warm-up is over by count.
@@ -59,7 +60,7 @@ impl Shared {
             closed: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             completed: (0..workers).map(|_| Lane::default()).collect(),
-            window: Common::new(limits),
+            window: SharedWindow::new(limits),
         }
     }
 
@@ -88,18 +89,13 @@ impl Shared {
     pub(super) fn window_is(&self, open: bool) {
         let count = if open { &self.opened } else { &self.closed };
         count.fetch_add(1, Ordering::Relaxed);
-        self.wake_supervisor();
-    }
-
-    /// Something has happened that the supervisor waits for.
-    fn wake_supervisor(&self) {
         self.supervisor.unpark();
     }
 
     /// A worker has nothing more to do.
     pub(super) fn worker_ended(&self) {
         self.ended.fetch_add(1, Ordering::Release);
-        self.wake_supervisor();
+        self.supervisor.unpark();
     }
 
     /// Whether all have ended.
@@ -116,19 +112,14 @@ impl Shared {
     pub(super) fn has_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed) >= self.completed.len() as u64
     }
-
-    /// The window of all workers together.
-    pub(super) fn window(&self) -> &Common {
-        &self.window
-    }
 }
 
-impl Common {
-    fn new(limits: &Limits) -> Common {
+impl SharedWindow {
+    fn new(limits: &Limits) -> SharedWindow {
         let Limits { warmup, measure } = limits;
         let warm_until = warmup.duration_s.map_or(Instant::ZERO, |s| Instant::ZERO + Duration::from_s_f64(s));
         let warm_requests = warmup.requests.unwrap_or(0);
-        Common {
+        SharedWindow {
             // Without requests to wait for, the time is known from the start.
             opens_at: AtomicU64::new(if warm_requests == 0 { warm_until.as_ns() } else { UNSAID }),
             closes_at: AtomicU64::new(UNSAID),
@@ -167,15 +158,15 @@ impl Common {
 
     /// A request is about to be counted: whether it may be, and whether it is the last that may.
     #[inline]
-    pub(super) fn count(&self, now: Instant) -> Counted {
-        let Some(left) = &self.measure_left else { return Counted::Yes };
+    pub(super) fn count(&self, now: Instant) -> CountOutcome {
+        let Some(left) = &self.measure_left else { return CountOutcome::Yes };
         match left.fetch_sub(1, Ordering::Relaxed) {
-            2.. => Counted::Yes,
+            2.. => CountOutcome::Yes,
             1 => {
                 self.closes_at.store(now.as_ns(), Ordering::Relaxed);
-                Counted::Last
+                CountOutcome::Last
             }
-            _ => Counted::No,
+            _ => CountOutcome::No,
         }
     }
 }
@@ -187,7 +178,7 @@ fn said(time: &AtomicU64) -> Option<Instant> {
 
 /// Whether a completion counts towards a limit of all workers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CountOutcome {
     Yes,
     /// And the window closes with it.
     Last,
@@ -218,8 +209,8 @@ mod tests {
                     let mut now = Instant::from_ns(worker);
                     loop {
                         now += Duration::from_ns(4);
-                        match shared.window().count(now) {
-                            Counted::No => return,
+                        match shared.window.count(now) {
+                            CountOutcome::No => return,
                             _ => counted.fetch_add(1, Ordering::Relaxed),
                         };
                     }
@@ -227,7 +218,7 @@ mod tests {
             }
         });
         assert_eq!(counted.into_inner(), 100_000);
-        assert!(shared.window().closes_at().is_some());
+        assert!(shared.window.closes_at().is_some());
     }
 
     #[test]
@@ -235,13 +226,13 @@ mod tests {
         let limits = |duration_s| Limits { warmup: limit(Some(3), duration_s), measure: limit(Some(1), None) };
         let (soon, late) = (shared(2, limits(None)), shared(2, limits(Some(1.0))));
         for shared in [&soon, &late] {
-            (1..=2).for_each(|ns| shared.window().warmed_up(Instant::from_ns(ns)));
-            assert_eq!(shared.window().opens_at(), None);
-            (3..=9).for_each(|ns| shared.window().warmed_up(Instant::from_ns(ns)));
+            (1..=2).for_each(|ns| shared.window.warmed_up(Instant::from_ns(ns)));
+            assert_eq!(shared.window.opens_at(), None);
+            (3..=9).for_each(|ns| shared.window.warmed_up(Instant::from_ns(ns)));
         }
-        assert_eq!(soon.window().opens_at(), Some(Instant::from_ns(1_000_003)));
-        assert_eq!(late.window().opens_at(), Some(Instant::from_ns(1_000_000_000)));
+        assert_eq!(soon.window.opens_at(), Some(Instant::from_ns(1_000_003)));
+        assert_eq!(late.window.opens_at(), Some(Instant::from_ns(1_000_000_000)));
         let by_time = shared(2, Limits { warmup: limit(None, Some(2.0)), measure: limit(Some(1), None) });
-        assert_eq!(by_time.window().opens_at(), Some(Instant::from_ns(2_000_000_000)));
+        assert_eq!(by_time.window.opens_at(), Some(Instant::from_ns(2_000_000_000)));
     }
 }

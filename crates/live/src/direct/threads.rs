@@ -7,8 +7,8 @@
 //! - At most as many requests are in service as there are threads; the rest wait in order of arrival.
 //! - Threads end before this is dropped, so no memory is written to after that.
 
-use super::slots::Slot;
-use crate::memory::Lent;
+use super::slot::Slot;
+use crate::memory::LentMemory;
 use raidlab_types::Duration;
 use std::collections::VecDeque;
 use std::io;
@@ -27,19 +27,14 @@ struct Job {
     tag: u32,
     fd: RawFd,
     writes: bool,
-    memory: Lent,
+    memory: LentMemory,
     offset: libc::off_t,
 }
 
 #[derive(Default)]
-struct Jobs {
-    queue: VecDeque<Job>,
-    closed: bool,
-}
-
-#[derive(Default)]
-struct Desk {
-    jobs: Mutex<Jobs>,
+struct Queues {
+    /// None ends the thread that takes it.
+    jobs: Mutex<VecDeque<Option<Job>>>,
     job_there: Condvar,
     done: Mutex<VecDeque<(u32, i64)>>,
     done_there: Condvar,
@@ -47,9 +42,9 @@ struct Desk {
 
 /// The threads of one worker.
 pub(super) struct Threads {
-    desk: Arc<Desk>,
+    queues: Arc<Queues>,
     handles: Vec<JoinHandle<()>>,
-    /// Taken from the desk and not yet reaped.
+    /// Taken from the queue and not yet reaped.
     ready: VecDeque<(u32, i64)>,
     in_flight: u32,
 }
@@ -57,13 +52,13 @@ pub(super) struct Threads {
 impl Threads {
     /// So many threads, waiting for work.
     pub(super) fn new(count: u32) -> io::Result<Threads> {
-        let desk = Arc::new(Desk::default());
+        let queues = Arc::new(Queues::default());
         let mut threads =
-            Threads { desk, handles: Vec::new(), ready: VecDeque::with_capacity(count as usize), in_flight: 0 };
+            Threads { queues, handles: Vec::new(), ready: VecDeque::with_capacity(count as usize), in_flight: 0 };
         for _ in 0..count {
-            let desk = threads.desk.clone();
+            let queues = threads.queues.clone();
             let builder = std::thread::Builder::new().name("raidlab-io".into()).stack_size(STACK_BYTES);
-            threads.handles.push(builder.spawn(move || work(&desk))?);
+            threads.handles.push(builder.spawn(move || work(&queues))?);
         }
         Ok(threads)
     }
@@ -80,15 +75,15 @@ impl Threads {
         let Slot { start, offset, left, writes, .. } = *slot;
         let offset = libc::off_t::try_from(offset).expect("targets end below 2^63 bytes");
         // SAFETY: the caller's promise.
-        let memory = unsafe { Lent::new(start, left.min(crate::io::MOST_BYTES) as usize) };
+        let memory = unsafe { LentMemory::new(start, left.min(crate::io::MOST_BYTES) as usize) };
         self.in_flight += 1;
-        lock(&self.desk.jobs).queue.push_back(Job { tag, fd, writes, memory, offset });
-        self.desk.job_there.notify_one();
+        lock(&self.queues.jobs).push_back(Some(Job { tag, fd, writes, memory, offset }));
+        self.queues.job_there.notify_one();
     }
 
     pub(super) fn reap(&mut self) -> Option<(u32, i64)> {
         if self.ready.is_empty() && self.in_flight > 0 {
-            std::mem::swap(&mut self.ready, &mut lock(&self.desk.done));
+            std::mem::swap(&mut self.ready, &mut lock(&self.queues.done));
         }
         let done = self.ready.pop_front()?;
         self.in_flight -= 1;
@@ -100,17 +95,17 @@ impl Threads {
         if !self.ready.is_empty() {
             return;
         }
-        let done = lock(&self.desk.done);
+        let done = lock(&self.queues.done);
         let limit = std::time::Duration::from_nanos(limit.as_ns());
-        let waited = self.desk.done_there.wait_timeout_while(done, limit, |done| done.is_empty());
+        let waited = self.queues.done_there.wait_timeout_while(done, limit, |done| done.is_empty());
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        lock(&self.desk.jobs).closed = true;
-        self.desk.job_there.notify_all();
+        lock(&self.queues.jobs).extend(self.handles.iter().map(|_| None));
+        self.queues.job_there.notify_all();
         self.handles.drain(..).for_each(|handle| drop(handle.join()));
     }
 }
@@ -120,30 +115,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn work(desk: &Desk) {
-    while let Some(job) = next(desk) {
+fn work(queues: &Queues) {
+    while let Some(job) = next(queues) {
         let result = carry_out(&job);
-        let mut done = lock(&desk.done);
+        let mut done = lock(&queues.done);
         done.push_back((job.tag, result));
         // Only the first of several tells: the worker takes all there are.
         if done.len() == 1 {
-            desk.done_there.notify_one();
+            queues.done_there.notify_one();
         }
     }
 }
 
-/// The next job; none once the desk is closed and empty.
-fn next(desk: &Desk) -> Option<Job> {
-    let mut jobs = lock(&desk.jobs);
-    loop {
-        if let Some(job) = jobs.queue.pop_front() {
-            return Some(job);
-        }
-        if jobs.closed {
-            return None;
-        }
-        jobs = desk.job_there.wait(jobs).unwrap_or_else(PoisonError::into_inner);
-    }
+/// The next job; none where the thread is to end.
+fn next(queues: &Queues) -> Option<Job> {
+    let jobs = queues.job_there.wait_while(lock(&queues.jobs), |jobs| jobs.is_empty());
+    jobs.unwrap_or_else(PoisonError::into_inner).pop_front().flatten()
 }
 
 /// Bytes moved, or minus an error number.

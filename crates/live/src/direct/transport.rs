@@ -2,7 +2,7 @@
 //!
 //! Invariant: every request started comes back from `reap` exactly once for each start.
 
-use super::slots::Slot;
+use super::slot::Slot;
 use super::threads::Threads;
 use crate::io::{transfer, Ring};
 use io_uring::types;

@@ -7,48 +7,48 @@
 //! - The clock is read for every request when it is offered and when it is seen to have come back, and never runs
 //!   backwards between two events.
 //! - Nothing is allocated, locked or asked of the system for a request, but for the ring's own call (threads: for their
-//!   desk), once as many requests have been in flight as ever will be.
+//!   queues), once as many requests have been in flight as ever will be.
+//! - Each request that is over is told to the load once, with a time of its own.
 //! - Memory named by a request in flight is not touched; the transport is dropped before the memory it knows.
-//! - A request that fails ends the run, after what is in flight has come back.
-
-mod completions;
+//! - A request that fails ends the run, after what is in flight has come back. The first failure is the one that is told.
 
 use super::result::RequestCounts;
-use super::shared::Shared;
-use super::slots::Slots;
+use super::shared::{CountOutcome, Shared};
+use super::slot::Slot;
 use super::transport::Transport;
-use crate::content::{ContentCheck, Known, Stamper};
+use crate::content::{ContentCheck, Knowledge, Stamper};
 use crate::error::{plain, LiveError};
-use crate::io::{wait_limit, Clock, PromptWakes};
+use crate::io::{meaning, verb, wait_limit, Clock, Meaning, PromptWakes};
 use crate::memory::{Block, Mapping, Pool, Use};
 use crate::result::MemberCounts;
 use crate::usage::Usage;
 use raidlab_load::{Generator, Load};
-use raidlab_types::number::{u16_from, u32_from, usize_from};
+use raidlab_types::number::{i32_from, u16_from, u32_from, u64_from, usize_from};
 use raidlab_types::{Extent, Instant, Request, RequestKind};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use tracing::debug;
 
-/// Where a volume of the worker's load is.
+/// A volume of the worker's load: the part of a target that it is.
 #[derive(Debug, Clone)]
-pub(super) struct Site<'t> {
+pub(super) struct Volume<'t> {
     /// Number of the target.
     pub target: u32,
     /// First sector of the target that belongs to it, and how many do.
     pub first_lba: u64,
     pub sectors: u64,
-    pub reach: Reach<'t>,
+    pub backend: Backend<'t>,
     /// What is known of its content; nothing where it keeps none.
-    pub known: Option<Known>,
+    pub known: Option<Knowledge>,
     /// Key and name of the target, for sentences.
     pub key: String,
     pub name: String,
 }
 
-/// How a target is reached.
+/// What serves the requests of a target.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Reach<'t> {
+pub(super) enum Backend<'t> {
     /// Completes at once.
     Null,
     /// Memory, of which each worker has its own part.
@@ -57,10 +57,12 @@ pub(super) enum Reach<'t> {
     File(u32, BorrowedFd<'t>),
 }
 
-/// How it goes about it.
+/// How a worker's loop turns.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Manner {
+pub(super) struct LoopOptions {
+    /// Most requests submitted, and most completions taken, in one turn.
     pub batch: usize,
+    /// Watch for completions instead of sleeping until one comes.
     pub busy: bool,
     pub sector_bytes: u32,
     /// Distinguishes the sectors it writes from those of other workers.
@@ -86,13 +88,14 @@ pub(super) struct Worker<'a> {
     clock: Clock,
     now: Instant,
     shared: &'a Shared,
-    manner: Manner,
-    sites: &'a [Site<'a>],
+    options: LoopOptions,
+    volumes: &'a [Volume<'a>],
     /// Before `pool`, so that it is dropped before the memory it knows.
     transport: Option<Transport>,
     pool: Pool,
-    slots: Slots,
-    /// What needed no waiting and has not been told to the load yet.
+    /// By tag.
+    slots: Vec<Slot>,
+    /// Completed synchronously; not yet reported to the load.
     at_once: VecDeque<u32>,
     stamper: Stamper,
     check: Option<ContentCheck>,
@@ -110,7 +113,7 @@ pub(super) struct Worker<'a> {
 pub(super) struct Outcome {
     pub load: Load,
     pub counts: RequestCounts,
-    /// One a site, in order.
+    /// One a volume, in order.
     pub members: Vec<MemberCounts>,
     pub all_registered: bool,
     /// What times were read from.
@@ -124,34 +127,34 @@ pub(super) struct Outcome {
 impl<'a> Worker<'a> {
     pub(super) fn new(
         mut load: Load,
-        sites: &'a [Site<'a>],
+        volumes: &'a [Volume<'a>],
         transport: Option<Transport>,
         (pool, stamper, check): (Pool, Stamper, Option<ContentCheck>),
-        manner: Manner,
+        options: LoopOptions,
         shared: &'a Shared,
     ) -> Worker<'a> {
         let room = (load.depth() as usize).min(1 << 16);
-        if manner.shares_window {
+        if options.shares_window {
             load.recorder_mut().keep_shut();
         }
-        let member = |site: &Site<'_>| MemberCounts { leaf: site.target, ..MemberCounts::default() };
+        let member = |volume: &Volume<'_>| MemberCounts { leaf: volume.target, ..MemberCounts::default() };
         Worker {
             load,
             clock: Clock::start(),
             now: Instant::ZERO,
             shared,
-            manner,
-            sites,
+            options,
+            volumes,
             transport,
             pool,
-            slots: Slots::with_room(room),
+            slots: vec![Slot::EMPTY; room],
             at_once: VecDeque::with_capacity(room),
             stamper,
             check,
-            sequence: u64::from(manner.number) << 48,
+            sequence: u64::from(options.number) << 48,
             counts: RequestCounts::default(),
-            members: sites.iter().map(member).collect(),
-            gate: if manner.shares_window { Gate::Shut } else { Gate::Own },
+            members: volumes.iter().map(member).collect(),
+            gate: if options.shares_window { Gate::Shut } else { Gate::Own },
             measuring: false,
             opened: Usage::default(),
             used: Usage::default(),
@@ -161,12 +164,17 @@ impl<'a> Worker<'a> {
 
     /// Takes the memory that `requests` at once of `bytes` need, so that none has to be taken later.
     pub(super) fn prepare(&mut self, bytes: usize, uses: &[Use]) -> Result<(), LiveError> {
-        for slot in self.slots.iter_mut() {
+        for tag in 0..self.slots.len() {
             for &purpose in uses {
-                *slot.block(purpose) = Some(take(&mut self.pool, &mut self.transport, bytes, purpose)?);
+                *self.slots[tag].block(purpose) = Some(self.take(bytes, purpose)?);
             }
         }
         Ok(())
+    }
+
+    /// A block from the pool, in memory the ring knows if it can.
+    fn take(&mut self, bytes: usize, purpose: Use) -> Result<Block, LiveError> {
+        self.pool.take(bytes, purpose, |start, len| self.transport.as_mut()?.register(start, len))
     }
 
     /// Drives the load to its end, or until something fails or the run is stopped.
@@ -179,7 +187,7 @@ impl<'a> Worker<'a> {
             if self.shared.is_stopped() {
                 self.load.interrupt(self.now);
             }
-            self.shared.report(self.manner.number, self.counts.completed);
+            self.shared.report(self.options.number, self.counts.completed);
             self.note_window();
             let idle = self.at_once.is_empty() && !self.transport.as_ref().is_some_and(Transport::is_busy);
             if idle && self.load.is_finished() {
@@ -213,7 +221,7 @@ impl<'a> Worker<'a> {
 
     /// Does what all workers together have said about their window, before anything is done at this time.
     fn look_at_window(&mut self) {
-        let window = self.shared.window();
+        let window = &self.shared.window;
         if self.gate == Gate::Shut {
             let Some(at) = window.opens_at() else { return };
             self.load.recorder_mut().open_at(at);
@@ -247,7 +255,7 @@ impl<'a> Worker<'a> {
 
     /// Takes as many new requests as the load has and the batch allows; true if the load may have more.
     fn begin_requests(&mut self) -> bool {
-        for _ in 0..self.manner.batch {
+        for _ in 0..self.options.batch {
             let now = self.read_clock();
             let Some(request) = self.load.poll_request(now) else { return false };
             self.begin(request);
@@ -263,14 +271,17 @@ impl<'a> Worker<'a> {
     fn begin(&mut self, request: Request) {
         let Request { tag, volume, kind, extent, .. } = request;
         let tag = u32_from(tag);
-        let (site, writes) = (&self.sites[volume as usize], kind == RequestKind::Write);
-        let sector_bytes = u64::from(self.manner.sector_bytes);
+        let (place, writes) = (&self.volumes[volume as usize], kind == RequestKind::Write);
+        let sector_bytes = u64::from(self.options.sector_bytes);
         let bytes = extent.sectors * sector_bytes;
         // What lies beyond may be another worker's, or nobody's to write to.
-        assert!(extent.end() <= site.sectors, "a request ends at sector {} of {}", extent.end(), site.sectors);
-        let lba = site.first_lba + extent.lba;
+        assert!(extent.end() <= place.sectors, "a request ends at sector {} of {}", extent.end(), place.sectors);
+        let lba = place.first_lba + extent.lba;
         self.counts.submitted += 1;
-        let slot = self.slots.begin(tag);
+        if tag as usize >= self.slots.len() {
+            self.more_slots(tag);
+        }
+        let slot = &mut self.slots[tag as usize];
         let purpose = if writes { Use::Write } else { Use::Any };
         let block = match *slot.block(purpose) {
             Some(block) if block.len() as u64 >= bytes => block,
@@ -283,30 +294,30 @@ impl<'a> Worker<'a> {
             }
         };
         assert!(block.len() as u64 >= bytes, "a request of {bytes} bytes with memory for {}", block.len());
-        let slot = self.slots.get(tag);
+        let slot = &mut self.slots[tag as usize];
         (slot.start, slot.registered) = (block.as_ptr(), block.registered);
         (slot.offset, slot.left, slot.bytes) = (lba * sector_bytes, bytes, bytes);
-        (slot.issued, slot.site, slot.writes) = (self.now, u16_from(volume), writes);
+        (slot.issued, slot.volume, slot.writes) = (self.now, u16_from(volume), writes);
         (slot.lba, slot.mark) = (lba, 0);
         if writes {
             self.sequence += 1;
             slot.sequence = self.sequence;
             // SAFETY: the block is at least that long and this slot's alone.
             let content = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), usize_from(bytes)) };
-            self.stamper.stamp(content, site.target, lba, self.sequence);
+            self.stamper.stamp(content, place.target, lba, self.sequence);
         }
-        if let (Some(check), Some(_)) = (&mut self.check, site.known) {
+        if let (Some(check), Some(_)) = (&mut self.check, place.known) {
             slot.mark = match writes {
                 true => {
                     let sectors = Extent::new(lba, extent.sectors);
-                    u64::from(check.write_begins(self.now, site.target, sectors, self.sequence))
+                    u64::from(check.write_begins(self.now, place.target, sectors, self.sequence))
                 }
                 false => check.read_begins(self.now),
             };
         }
-        match site.reach {
-            Reach::Null => self.at_once.push_back(tag),
-            Reach::Memory(mapping) => {
+        match place.backend {
+            Backend::Null => self.at_once.push_back(tag),
+            Backend::Memory(mapping) => {
                 let there = mapping.at(lba * sector_bytes, usize_from(bytes));
                 // SAFETY: so many bytes are there and in the block, and no block lies in a mapping. The load keeps requests
                 // within the volume, which is this worker's part of the mapping.
@@ -316,17 +327,22 @@ impl<'a> Worker<'a> {
                 }
                 self.at_once.push_back(tag);
             }
-            Reach::File(..) => self.launch(tag),
+            Backend::File(..) => self.launch(tag),
         }
+    }
+
+    #[cold]
+    fn more_slots(&mut self, tag: u32) {
+        self.slots.resize(tag as usize + 1, Slot::EMPTY);
     }
 
     /// A larger block for a slot; without one the run ends, and the request with it.
     #[cold]
     fn enlarge(&mut self, tag: u32, bytes: usize, purpose: Use, old: Option<Block>) -> Option<Block> {
         old.into_iter().for_each(|block| self.pool.give_back(block));
-        match take(&mut self.pool, &mut self.transport, bytes, purpose) {
+        match self.take(bytes, purpose) {
             Ok(block) => {
-                *self.slots.get(tag).block(purpose) = Some(block);
+                *self.slots[tag as usize].block(purpose) = Some(block);
                 Some(block)
             }
             Err(error) => {
@@ -340,8 +356,8 @@ impl<'a> Worker<'a> {
     /// Starts what is left of a request on its file.
     #[inline]
     fn launch(&mut self, tag: u32) {
-        let slot = self.slots.get(tag);
-        let Reach::File(index, fd) = self.sites[slot.site as usize].reach else { return };
+        let slot = &self.slots[tag as usize];
+        let Backend::File(index, fd) = self.volumes[slot.volume as usize].backend else { return };
         let Some(transport) = &mut self.transport else { return };
         // SAFETY: a slot's block stays its own, and is touched again only when the tag has come back; the targets, whose
         // descriptor it is, outlive all workers.
@@ -357,7 +373,7 @@ impl<'a> Worker<'a> {
         }
         let Some(transport) = &mut self.transport else { return };
         // What can be done here and now comes first: batches cut short, and requests that needed no waiting.
-        let at_once = more || !self.at_once.is_empty() || self.manner.busy;
+        let at_once = more || !self.at_once.is_empty() || self.options.busy;
         let limit = if at_once { None } else { wait_limit(self.load.poll_timeout(), self.now) };
         let result = match limit {
             Some(limit) => transport.submit_and_wait(limit),
@@ -386,17 +402,138 @@ impl<'a> Worker<'a> {
 
     #[cold]
     fn broken(&mut self, e: &io::Error) {
-        let message = format!("io_uring_enter failed: {}", plain(e));
-        let errno = e.raw_os_error().unwrap_or(0);
-        let error = LiveError::Io { key: "engine".into(), target: "io_uring".into(), errno, message };
-        self.failure.get_or_insert(error);
+        self.failure.get_or_insert(LiveError::io("engine", "io_uring", "io_uring_enter failed", e));
         self.stop();
     }
-}
 
-/// A block from the pool, in memory the ring knows if it can.
-fn take(pool: &mut Pool, transport: &mut Option<Transport>, bytes: usize, purpose: Use) -> Result<Block, LiveError> {
-    let register = |start, len| transport.as_mut().and_then(|transport| transport.register(start, len));
-    pool.take(bytes, purpose, register)
-        .map_err(|e| LiveError::io("workload.size", "memory", &format!("taking {bytes} bytes for a request"), &e))
+    /// Tells the load of all that has come back, each with a time of its own.
+    fn take_back(&mut self) {
+        for _ in 0..self.options.batch {
+            let Some(tag) = self.at_once.pop_front() else { break };
+            self.finish(tag, true);
+        }
+        for _ in 0..self.options.batch {
+            let Some((tag, result)) = self.transport.as_mut().and_then(Transport::reap) else { break };
+            self.came_back(tag, result);
+        }
+        while let Some(tag) = self.transport.as_mut().and_then(Transport::readmit) {
+            self.launch(tag);
+        }
+    }
+
+    #[inline]
+    fn came_back(&mut self, tag: u32, result: i64) {
+        if result < 0 {
+            return self.refused(tag, i32_from(-result));
+        }
+        if self.slots[tag as usize].advance(u64_from(result)) {
+            self.finish(tag, true);
+        } else {
+            self.short(tag, u64_from(result));
+        }
+    }
+
+    /// A transfer moved less than was asked: the rest is asked for, unless the target ends there.
+    #[cold]
+    fn short(&mut self, tag: u32, moved: u64) {
+        if moved > 0 {
+            debug!(moved, rest = self.bytes_of(tag), "short transfer, asking for the rest");
+            return self.launch(tag);
+        }
+        let what = format!("it ends within {}: was it truncated?", self.bytes_of(tag));
+        self.fail(tag, 0, what);
+    }
+
+    #[cold]
+    fn refused(&mut self, tag: u32, errno: i32) {
+        let kind = self.slots[tag as usize].kind();
+        if meaning(kind, errno) == Meaning::Again {
+            debug!(errno, ?kind, "interrupted, trying again");
+            return self.launch(tag);
+        }
+        let error = io::Error::from_raw_os_error(errno);
+        let what = format!("{} {}: {}", verb(kind), self.bytes_of(tag), plain(&error));
+        self.fail(tag, errno, what);
+    }
+
+    fn bytes_of(&self, tag: u32) -> String {
+        let slot = &self.slots[tag as usize];
+        format!("{} bytes from byte {} on", slot.left, slot.offset)
+    }
+
+    /// A request that cannot be served ends the run. The first cause is the one worth telling.
+    fn fail(&mut self, tag: u32, errno: i32, message: String) {
+        let volume = &self.volumes[self.slots[tag as usize].volume as usize];
+        let error = LiveError::Io { key: volume.key.clone(), target: volume.name.clone(), errno, message };
+        debug!(%error, "the run cannot go on");
+        self.failure.get_or_insert(error);
+        self.finish(tag, false);
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.shared.stop();
+        self.load.interrupt(self.now);
+    }
+
+    /// A request is over.
+    #[inline]
+    fn finish(&mut self, tag: u32, ok: bool) {
+        let now = self.read_clock();
+        let counted = match self.gate {
+            Gate::Own => self.load.handle_done(now, u64::from(tag), ok),
+            _ => self.finish_together(now, tag, ok),
+        };
+        if ok {
+            self.counts.completed += 1;
+        } else {
+            self.counts.failed += 1;
+        }
+        if counted {
+            let slot = &self.slots[tag as usize];
+            self.members[slot.volume as usize].add(slot.kind(), slot.bytes, now.since(slot.issued).as_ns(), ok);
+        }
+        self.compare(tag, ok);
+    }
+
+    /// Compares what a request brought with what is known to be there, or notes what it wrote; its time has been taken.
+    #[inline]
+    fn compare(&mut self, tag: u32, ok: bool) {
+        let Some(check) = &mut self.check else { return };
+        let slot = &mut self.slots[tag as usize];
+        let volume = &self.volumes[slot.volume as usize];
+        let Some(known) = volume.known else { return };
+        let sectors = Extent::new(slot.lba, slot.bytes / u64::from(self.options.sector_bytes));
+        if slot.writes {
+            check.write_ends(volume.target, sectors, slot.sequence, slot.mark != 0, ok);
+        } else if ok {
+            let (mark, bytes) = (slot.mark, usize_from(slot.bytes));
+            let Some(block) = *slot.block(Use::Any) else { return };
+            assert!(bytes <= block.len());
+            // SAFETY: the block is this slot's and at least that long, and its request has come back.
+            let brought = unsafe { std::slice::from_raw_parts(block.as_ptr(), bytes) };
+            check.read_ends(mark, volume.target, sectors, brought, known);
+        }
+    }
+
+    /// Tells the load of a request that is over, unless all workers together have had enough of them.
+    fn finish_together(&mut self, now: Instant, tag: u32, ok: bool) -> bool {
+        self.load.recorder_mut().observe(now);
+        let window = &self.shared.window;
+        let mut last = false;
+        if self.load.recorder().is_measuring() {
+            match window.count(now) {
+                CountOutcome::Yes => {}
+                CountOutcome::Last => last = true,
+                CountOutcome::No => self.load.recorder_mut().close_at(window.closes_at().unwrap_or(now)),
+            }
+        } else if self.gate == Gate::Shut {
+            window.warmed_up(now);
+        }
+        let counted = self.load.handle_done(now, u64::from(tag), ok);
+        if last {
+            self.load.recorder_mut().close_at(now);
+        }
+        counted
+    }
 }

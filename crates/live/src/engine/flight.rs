@@ -10,13 +10,10 @@ use crate::io::transfer;
 use io_uring::{opcode, squeue, types};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, OpKind, Operation};
+use slab::Slab;
 
 /// IOV_MAX of Linux.
 const MOST_VECTORS: usize = 1024;
-
-const NONE: u32 = u32::MAX;
-/// In place of the next free number, while a flight is under way.
-const UNDER_WAY: u32 = u32::MAX - 1;
 
 /// One operation on its way.
 #[derive(Debug)]
@@ -32,7 +29,6 @@ pub(crate) struct Flight {
     first: usize,
     /// The registered buffer that all vectors lie in, if they do.
     registered: Option<u16>,
-    next_free: u32,
 }
 
 /// What an answer of the ring means for a flight.
@@ -46,57 +42,45 @@ pub(crate) enum Progress {
 }
 
 /// All flights, by the number that the ring gives back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Flights {
-    slots: Vec<Flight>,
-    free: u32,
+    under_way: Slab<Flight>,
+    /// Lists of vectors of flights that are over.
+    spare: Vec<Vec<libc::iovec>>,
 }
 
 impl Flights {
-    pub(super) fn new() -> Flights {
-        Flights { slots: Vec::new(), free: NONE }
-    }
-
     /// Starts a flight without vectors; returns its number.
     pub(super) fn begin(&mut self, operation: Operation, submitted: Instant, sector_bytes: u64) -> u32 {
+        let vectors = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(8));
         let (offset, left) = (operation.extent.lba * sector_bytes, operation.extent.sectors * sector_bytes);
-        if self.free == NONE {
-            let vectors = Vec::with_capacity(8);
-            let empty = Flight {
-                operation,
-                submitted,
-                offset,
-                left,
-                vectors,
-                first: 0,
-                registered: None,
-                next_free: UNDER_WAY,
-            };
-            assert!(self.slots.len() < UNDER_WAY as usize, "numbers of flights are used up");
-            self.slots.push(empty);
-            return u32_from(self.slots.len()) - 1;
-        }
-        let id = self.free;
-        let flight = &mut self.slots[id as usize];
-        assert_ne!(flight.next_free, UNDER_WAY, "a flight's number is used again before its end");
-        self.free = std::mem::replace(&mut flight.next_free, UNDER_WAY);
-        flight.vectors.clear();
-        (flight.operation, flight.submitted, flight.offset, flight.left) = (operation, submitted, offset, left);
-        (flight.first, flight.registered) = (0, None);
-        id
+        u32_from(self.under_way.insert(Flight {
+            operation,
+            submitted,
+            offset,
+            left,
+            vectors,
+            first: 0,
+            registered: None,
+        }))
     }
 
-    /// The flight of this number, which is under way: an answer of the kernel names no other.
+    /// The flight of this number.
+    ///
+    /// # Panics
+    /// When it is not under way: an answer of the kernel names no other.
     pub(super) fn get(&mut self, id: u32) -> &mut Flight {
-        let flight = &mut self.slots[id as usize];
-        assert_eq!(flight.next_free, UNDER_WAY, "flight {id} is not under way");
-        flight
+        &mut self.under_way[id as usize]
     }
 
     /// The flight is over; its number may be used again.
+    ///
+    /// # Panics
+    /// When it was over.
     pub(super) fn end(&mut self, id: u32) {
-        self.get(id).next_free = self.free;
-        self.free = id;
+        let mut vectors = self.under_way.remove(id as usize).vectors;
+        vectors.clear();
+        self.spare.push(vectors);
     }
 }
 
@@ -230,7 +214,7 @@ mod tests {
 
     #[test]
     fn neighbours_merge_and_short_transfers_go_on() {
-        let mut flights = Flights::new();
+        let mut flights = Flights::default();
         let id = flight(&mut flights, 6);
         let f = flights.get(id);
         let base = 0x10_0000 as *mut u8;
@@ -253,7 +237,7 @@ mod tests {
     #[test]
     fn what_cannot_be_stops_the_run_before_memory_is_touched() {
         let panics = |what: &dyn Fn(&mut Flights, u32)| {
-            let mut flights = Flights::new();
+            let mut flights = Flights::default();
             let id = flight(&mut flights, 2);
             flights.get(id).add(0x10_0000 as *mut u8, 512, None);
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| what(&mut flights, id))).is_err()

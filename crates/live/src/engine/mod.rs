@@ -13,27 +13,27 @@
 //!
 //! Code map: `flight` knows what an operation moves, `store` carries it out, `compute` runs
 //! parity, `source` offers requests, `requests` gives them memory and content and ends them, `accounts` counts what began
-//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `pace` makes the
+//! and ended, `faults` breaks members on purpose, `spindles` are emulated members, `run_clock` makes the
 //! clock go faster, and `priority` keeps other programs from the processor meanwhile.
 
 mod accounts;
 mod compute;
 mod faults;
 mod flight;
-mod pace;
 mod priority;
 mod requests;
+mod run_clock;
 mod source;
 mod spindles;
 mod steal;
 mod store;
 
 pub use accounts::{Account, Accounts};
-pub(crate) use source::{Offered, Source, Sweep};
+pub(crate) use source::{every_sector, OfferedLoad, Source, Sweep};
 
-use crate::config::{LiveConfig, Progress, Stage, PULSE};
-use crate::content::{ContentCheck, ContentReport, Known, Stamper, Verifier, Verify, VerifyReport, Writers, Written};
-use crate::error::{plain, LiveError};
+use crate::config::{LiveConfig, Observer, Progress, Stage, PULSE};
+use crate::content::{ContentCheck, ContentReport, Knowledge, NotedWrite, Stamper, Verifier, Verify, Writers};
+use crate::error::LiveError;
 use crate::io::{wait_limit, PromptWakes, Ring, LONGEST_WAIT};
 use crate::lateness::Lateness;
 use crate::memory::{available_bytes, Block, Pool, Use};
@@ -43,17 +43,14 @@ use crate::usage::{Accounting, OneThread};
 use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
-use pace::Pace;
 use priority::Precedence;
 use raidlab_array::{Array, ArrayOp, Event, MemberState};
 use raidlab_types::number::u32_from;
-use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestTag, Seed};
-use requests::take;
-use source::Listed;
+use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestKind, RequestTag, Seed};
+use run_clock::RunClock;
 use spindles::Spindles;
 use std::collections::VecDeque;
 use std::io;
-use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use tracing::debug;
 
@@ -77,7 +74,7 @@ pub(crate) struct Engine {
     array: Array,
     /// Before `pool` and `targets`, so that it is dropped before the memory it knows.
     ring: Option<Ring>,
-    targets: Vec<Option<Target>>,
+    pub(crate) targets: Vec<Option<Target>>,
     spindles: Option<Spindles>,
     pool: Pool,
     /// By request tag.
@@ -94,34 +91,38 @@ pub(crate) struct Engine {
     /// Ended requests that the source has not been told of.
     ended: Vec<(RequestTag, bool)>,
     stamper: Stamper,
-    verifier: Option<Verifier>,
+    pub(crate) verifier: Option<Verifier>,
     check: Option<ContentCheck>,
     /// What is known of all members' content.
-    known: Known,
+    known: Knowledge,
     /// While they are read back: the writes that were noted, request by request.
-    noted: Vec<Written>,
+    noted: Vec<NotedWrite>,
     sequence: u64,
     counts: Vec<MemberCounts>,
-    accounts: Accounts,
+    /// What began and ended since the load began.
+    pub(crate) accounts: Accounts,
     measuring: bool,
     usage: OneThread,
-    failed_members: Vec<FailedMember>,
+    /// Those found gone.
+    pub(crate) failed_members: Vec<FailedMember>,
     failure: Option<LiveError>,
     sector_bytes: usize,
-    pace: Pace,
+    clock: RunClock,
     now: Instant,
     /// Requests that have entered since the stage began.
     begun: u64,
     /// Those whose operations are listed: none but while the load runs.
     traced: u64,
     trace_requests: u64,
-    trace: Vec<TracedOperation>,
-    inputs: Vec<ArrayInput>,
+    /// Operations of the first requests.
+    pub(crate) trace: Vec<TracedOperation>,
+    /// What the array was told while the load ran, if requests were traced.
+    pub(crate) inputs: Vec<ArrayInput>,
 }
 
 /// How a stage ended, when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum StageEnd {
     AsPlanned,
     Interrupted,
 }
@@ -139,7 +140,7 @@ impl Engine {
         let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9);
         let sector_bytes = array.layout().sector_bytes();
         let mut pool = Pool::new(Seed::new(config.seed).named("content"), most).of_sectors(sector_bytes, 0);
-        let sink = take(&mut pool, &mut ring, store::SINK_BYTES, Use::Any)?;
+        let sink = pool.take(store::SINK_BYTES, Use::Any, |start, len| ring.as_mut()?.register(start, len))?;
         let spindles = Spindles::new(&targets, &config.emulation, sector_bytes, config.seed)?;
         let facts = targets.iter().enumerate().filter_map(|(i, target)| Some((i, &target.as_ref()?.facts)));
         let usage = OneThread::new(facts);
@@ -155,14 +156,14 @@ impl Engine {
             slots: Vec::new(),
             scratch: Vec::new(),
             sink,
-            flights: Flights::new(),
+            flights: Flights::default(),
             waiting: VecDeque::new(),
             combiner: Combiner::default(),
             ended: Vec::new(),
             stamper: Stamper::of_this_run(config.seed, sector_bytes),
             verifier: None,
             check: None,
-            known: Known::Nothing,
+            known: Knowledge::Nothing,
             noted: Vec::new(),
             sequence: 0,
             accounts: Accounts::default(),
@@ -171,7 +172,7 @@ impl Engine {
             failed_members: Vec::new(),
             failure: None,
             sector_bytes: sector_bytes as usize,
-            pace: Pace::start(config.emulation.speed),
+            clock: RunClock::start(config.emulation.speed),
             now: Instant::ZERO,
             begun: 0,
             traced: 0,
@@ -211,8 +212,8 @@ impl Engine {
     /// to them: what a missing one held comes from parity over random bytes, and is garbage.
     pub(crate) fn compare(&mut self, verify: Verify, depth: u32) {
         let sector_bytes = u32_from(self.sector_bytes);
-        let all_known = self.targets.iter().flatten().all(|target| target.known(sector_bytes) != Known::Nothing);
-        self.known = if all_known { Known::Sound } else { Known::Nothing };
+        let all_known = self.targets.iter().flatten().all(|target| target.known(sector_bytes) != Knowledge::Nothing);
+        self.known = if all_known { Knowledge::Sound } else { Knowledge::Nothing };
         self.check = ContentCheck::new(self.stamper, verify, Writers::Alone, depth);
     }
 
@@ -224,26 +225,22 @@ impl Engine {
     /// Reads back what was noted of the writes, now that nobody waits for it.
     pub(crate) fn read_back(
         &mut self,
-        depth: u64,
+        depth: usize,
         budget: Duration,
-        observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<Ended, LiveError> {
+        observer: Observer<'_>,
+    ) -> Result<StageEnd, LiveError> {
         let Some(check) = self.check.as_mut().filter(|_| self.failed_members.is_empty()) else {
-            return Ok(Ended::AsPlanned);
+            return Ok(StageEnd::AsPlanned);
         };
         self.noted = check.take_noted();
-        let extents = self.noted.iter().map(|written| (written.volume, written.extent)).collect();
+        let places: Vec<_> = self.noted.iter().map(|written| (written.volume, written.extent)).collect();
         let accounts = self.accounts;
-        let outcome = self.drive(&mut Listed::new(extents, depth, budget), Stage::Checking, observer);
+        let mut reads = Sweep::new(places.into_iter(), RequestKind::Read, depth).within(budget);
+        let outcome = self.drive(&mut reads, Stage::Checking, observer);
         // They are of the load alone.
         self.accounts = accounts;
         self.noted.clear();
         outcome
-    }
-
-    /// What was checked so far.
-    pub(crate) fn verify_report(&self) -> Option<VerifyReport> {
-        self.verifier.as_ref().map(|v| v.report().clone())
     }
 
     /// What members did while it counted.
@@ -256,24 +253,9 @@ impl Engine {
         self.counts.iter().map(|&counts| MemberCounts { mechanics: of_disk(counts.leaf), ..counts }).collect()
     }
 
-    /// What began and ended since the load began.
-    pub(crate) fn accounts(&self) -> Accounts {
-        self.accounts
-    }
-
     /// How late completions of emulated members were while it counted.
     pub(crate) fn lateness(&self) -> Option<Lateness> {
         self.spindles.as_ref().map(Spindles::lateness)
-    }
-
-    /// Members found gone.
-    pub(crate) fn failed_members(&self) -> &[FailedMember] {
-        &self.failed_members
-    }
-
-    /// What the array was told while the load ran, if requests were traced.
-    pub(crate) fn inputs(&self) -> &[ArrayInput] {
-        &self.inputs
     }
 
     /// Tells the array that an operation is done.
@@ -282,16 +264,6 @@ impl Engine {
             self.inputs.push(ArrayInput::Done(id, result));
         }
         self.array.handle_op_done(self.now, id, result);
-    }
-
-    /// Operations of the first requests.
-    pub(crate) fn trace(&self) -> &[TracedOperation] {
-        &self.trace
-    }
-
-    /// The targets' facts are theirs to tell.
-    pub(crate) fn targets(&self) -> &[Option<Target>] {
-        &self.targets
     }
 
     /// Whether a ring is in use, and whether it knows all memory.
@@ -309,16 +281,16 @@ impl Engine {
         &mut self,
         source: &mut S,
         stage: Stage,
-        observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<Ended, LiveError> {
+        observer: Observer<'_>,
+    ) -> Result<StageEnd, LiveError> {
         let running = stage == Stage::Running;
         self.faults.arm(running);
         (self.begun, self.traced) = (0, if running { self.trace_requests } else { 0 });
         let _prompt = PromptWakes::new();
         let _precedence = self.spindles.as_ref().map(|_| Precedence::take());
         self.restart(running);
-        let pulse = self.pace.real(PULSE);
-        let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + pulse, Ended::AsPlanned);
+        let pulse = self.clock.real(PULSE);
+        let (mut requests, mut next_pulse, mut outcome) = (0, Instant::ZERO + pulse, StageEnd::AsPlanned);
         loop {
             // At the time at which the source saw the window open or close, before the clock is read again.
             self.measure(source.is_measuring());
@@ -332,9 +304,9 @@ impl Engine {
                 next_pulse = self.now + pulse;
                 let fraction = source.fraction(self.now, requests);
                 let progress = Progress { stage, fraction, requests, elapsed: self.now.since(Instant::ZERO) };
-                if observer(progress).is_break() && outcome == Ended::AsPlanned {
+                if observer(progress).is_break() && outcome == StageEnd::AsPlanned {
                     source.interrupt(self.now);
-                    outcome = Ended::Interrupted;
+                    outcome = StageEnd::Interrupted;
                 }
             }
             for _ in 0..BEGUN_AT_ONCE {
@@ -372,14 +344,14 @@ impl Engine {
             self.accounts = Accounts::default();
             self.watch_steal(true);
         }
-        self.pace.restart();
+        self.clock.restart();
         self.now = Instant::ZERO;
     }
 
     /// Reads the clock. The engine's time never goes back, though the counters of two processors may differ by some ticks.
     #[inline]
     fn tick(&mut self) {
-        self.now = self.now.max(self.pace.now());
+        self.now = self.now.max(self.clock.now());
     }
 
     fn watch_steal(&mut self, on: bool) {
@@ -466,8 +438,8 @@ impl Engine {
             return;
         }
         let due = self.spindles.as_ref().map_or(Instant::MAX, Spindles::next_due);
-        let longest = self.now + self.pace.real(LONGEST_WAIT);
-        self.pace.watch(due.min(longest).min(timeout.unwrap_or(Instant::MAX)));
+        let longest = self.now + self.clock.real(LONGEST_WAIT);
+        self.clock.watch(due.min(longest).min(timeout.unwrap_or(Instant::MAX)));
     }
 
     fn assert_none_lost(&self) {
@@ -483,9 +455,7 @@ impl Engine {
 
     fn check_enter(&mut self, result: io::Result<()>) {
         if let Err(e) = result {
-            let message = format!("io_uring_enter failed: {}", plain(&e));
-            let errno = e.raw_os_error().unwrap_or(0);
-            self.fail(LiveError::Io { key: "engine".into(), target: "io_uring".into(), errno, message });
+            self.fail(LiveError::io("engine", "io_uring", "io_uring_enter failed", &e));
         }
     }
 

@@ -8,31 +8,29 @@
 //!
 //! Reference: setpriority(2), which on Linux speaks of the calling thread; sched(7).
 
+use rustix::process::{getpriority_process, setpriority_process};
+
 /// What the kernel calls the greatest precedence among ordinary threads. One of its real-time classes would keep
 /// everything else from the processor, and is stopped for 50 ms a second by default.
-const GREATEST: libc::c_int = -20;
+const GREATEST: i32 = -20;
 
 /// While it lives, this thread has precedence, if that is allowed.
 #[derive(Debug)]
 pub(super) struct Precedence {
-    before: libc::c_int,
+    before: i32,
 }
 
 impl Precedence {
     pub(super) fn take() -> Precedence {
-        // SAFETY: reads and sets a number of this thread.
-        unsafe {
-            let before = libc::getpriority(libc::PRIO_PROCESS, 0);
-            libc::setpriority(libc::PRIO_PROCESS, 0, GREATEST);
-            Precedence { before }
-        }
+        let before = getpriority_process(None).unwrap_or(0);
+        let _ = setpriority_process(None, GREATEST);
+        Precedence { before }
     }
 }
 
 impl Drop for Precedence {
     fn drop(&mut self) {
-        // SAFETY: sets a number of this thread.
-        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, self.before) };
+        let _ = setpriority_process(None, self.before);
     }
 }
 
@@ -40,13 +38,9 @@ impl Drop for Precedence {
 mod tests {
     use super::*;
 
-    fn now() -> libc::c_int {
-        // SAFETY: reads a number of this thread.
-        unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
-    }
-
     #[test]
     fn it_is_given_back() {
+        let now = || getpriority_process(None).expect("one may ask");
         let before = now();
         let precedence = Precedence::take();
         assert!(now() == GREATEST || now() == before, "taken, or not allowed");

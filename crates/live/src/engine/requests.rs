@@ -7,8 +7,7 @@
 use super::compute::{Place, Places};
 use super::{Engine, Slot};
 use crate::error::LiveError;
-use crate::io::Ring;
-use crate::memory::{Block, InUse, Lent, Pool, Use};
+use crate::memory::{Block, InUse, LentMemory, Use};
 use crate::result::{ArrayInput, FailedMember};
 use crate::target::Target;
 use raidlab_load::{Generator, Load};
@@ -40,9 +39,14 @@ impl Engine {
             .map_err(|e| LiveError::io("workload.size", "memory", "taking what the load's requests need", &e))
     }
 
+    /// A block from the pool, in memory the ring knows if it can.
+    fn take(&mut self, bytes: usize, purpose: Use) -> Result<Block, LiveError> {
+        self.pool.take(bytes, purpose, |start, len| self.ring.as_mut()?.register(start, len))
+    }
+
     /// Takes a request: its memory, its content, its place in the table of what is expected. Memory that is `lent` holds
     /// its content already, and nothing is expected of it.
-    pub(super) fn begin(&mut self, request: Request, lent: Option<Lent>) {
+    pub(super) fn begin(&mut self, request: Request, lent: Option<LentMemory>) {
         let Request { tag, volume, kind, extent, .. } = request;
         let bytes = usize_from(extent.sectors) * self.sector_bytes;
         let purpose = purpose_of(kind);
@@ -50,7 +54,7 @@ impl Engine {
         let block = match kind {
             RequestKind::Flush => None,
             _ if lent.is_some() => lent.map(Block::lent),
-            _ => match take(&mut self.pool, &mut self.ring, bytes, purpose) {
+            _ => match self.take(bytes, purpose) {
                 Ok(block) => Some(block),
                 Err(error) => return self.fail(error),
             },
@@ -99,28 +103,25 @@ impl Engine {
         };
         self.accounts.requests.end(result.is_ok());
         let Request { volume, kind, extent, .. } = request;
-        if let (Some(verifier), Some(block)) = (&mut self.verifier, block) {
-            if kind == RequestKind::Write {
-                verifier.write_ends(volume, extent, sequence, result.is_ok());
-            } else if result.is_ok() {
-                let len = usize_from(extent.sectors) * self.sector_bytes;
-                assert!(len <= block.len());
-                // SAFETY: the block is at least that long, and no operation of this request is left.
-                let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
-                verifier.check(tag, volume, extent, bytes);
-            }
-        }
-        if let (Some(check), Some(block)) = (&mut self.check, block) {
+        if let (Some(block), true) = (block, self.verifier.is_some() || self.check.is_some()) {
             let len = usize_from(extent.sectors) * self.sector_bytes;
             assert!(len <= block.len());
             // SAFETY: the block is at least that long, and no operation of this request is left.
             let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), len) };
-            if kind == RequestKind::Write {
-                check.write_ends(volume, extent, sequence, mark != 0, result.is_ok());
-            } else if let Some(written) = self.noted.get(usize_from(number)) {
-                check.read_back(written, result.is_ok().then_some(bytes));
-            } else if result.is_ok() && self.failed_members.is_empty() {
-                check.read_ends(mark, volume, extent, bytes, self.known);
+            let (writes, ok) = (kind == RequestKind::Write, result.is_ok());
+            match &mut self.verifier {
+                Some(verifier) if writes => verifier.write_ends(volume, extent, sequence, ok),
+                Some(verifier) if ok => verifier.check(tag, volume, extent, bytes),
+                _ => {}
+            }
+            if let Some(check) = &mut self.check {
+                if writes {
+                    check.write_ends(volume, extent, sequence, mark != 0, ok);
+                } else if let Some(written) = self.noted.get(usize_from(number)) {
+                    check.read_back(written, ok.then_some(bytes));
+                } else if ok && self.failed_members.is_empty() {
+                    check.read_ends(mark, volume, extent, bytes, self.known);
+                }
             }
         }
         if let Some(block) = block {
@@ -145,7 +146,7 @@ impl Engine {
             if let Some(old) = self.scratch[part].take() {
                 self.pool.give_back(old);
             }
-            match take(&mut self.pool, &mut self.ring, bytes, Use::Any) {
+            match self.take(bytes, Use::Any) {
                 Ok(block) => self.scratch[part] = Some(block),
                 Err(error) => {
                     self.fail(error);
@@ -182,11 +183,4 @@ fn purpose_of(kind: RequestKind) -> Use {
     } else {
         Use::Any
     }
-}
-
-/// A block from the pool, in memory the ring knows if it can.
-pub(super) fn take(pool: &mut Pool, ring: &mut Option<Ring>, bytes: usize, purpose: Use) -> Result<Block, LiveError> {
-    let register = |start, len| ring.as_mut().and_then(|ring| ring.register(start, len));
-    pool.take(bytes, purpose, register)
-        .map_err(|e| LiveError::io("workload.size", "memory", &format!("taking {bytes} bytes for a request"), &e))
 }

@@ -1,9 +1,9 @@
-//! Where requests come from: the offered load, drawn or recorded, readers of whole files, or a sweep over all volumes.
+//! Where requests come from: the offered load, drawn or recorded, readers of whole files, or a sweep over places.
 
 use crate::config::fraction;
-use crate::memory::Lent;
-use raidlab_load::{Generator, Limits};
-use raidlab_types::number::{f64_from, u32_from};
+use crate::memory::LentMemory;
+use raidlab_load::{Generator, Limits, Volume};
+use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag};
 
 /// What the engine drives. The order of calls is that of [`raidlab_load::Load`].
@@ -12,7 +12,7 @@ pub(crate) trait Source {
     fn poll_request(&mut self, now: Instant) -> Option<Request>;
     /// Memory of the request just polled, where that is not the engine's: then the engine makes no content either. It stays
     /// valid and nobody else's until the request has ended, or the engine is gone.
-    fn lent(&self, _tag: RequestTag) -> Option<Lent> {
+    fn lent(&self, _tag: RequestTag) -> Option<LentMemory> {
         None
     }
     /// A request has ended.
@@ -30,12 +30,12 @@ pub(crate) trait Source {
 }
 
 /// The offered load, with the limits that tell how far it is.
-pub(crate) struct Offered<'a, L> {
+pub(crate) struct OfferedLoad<'a, L> {
     pub load: &'a mut L,
     pub limits: Limits,
 }
 
-impl<L: Generator> Source for Offered<'_, L> {
+impl<L: Generator> Source for OfferedLoad<'_, L> {
     #[inline]
     fn poll_request(&mut self, now: Instant) -> Option<Request> {
         if L::WORKS {
@@ -76,99 +76,59 @@ impl<L: Generator> Source for Offered<'_, L> {
     }
 }
 
-/// Every sector of every volume once, in order.
-pub(crate) struct Sweep {
-    volumes: Vec<u64>,
+/// Places of volumes, in order, in requests of a kind, some of them at a time.
+pub(crate) struct Sweep<I> {
+    places: I,
     kind: RequestKind,
-    step_sectors: u64,
-    volume: usize,
-    lba: u64,
-    done: u64,
-    total: u64,
-    free: Vec<RequestTag>,
-    stopped: bool,
-}
-
-impl Sweep {
-    /// Over volumes of so many sectors, in requests of `step_sectors`, `depth` at a time.
-    pub(crate) fn new(volumes: Vec<u64>, kind: RequestKind, step_sectors: u64, depth: u64) -> Sweep {
-        let total = volumes.iter().map(|&sectors| sectors.div_ceil(step_sectors)).sum();
-        let free = (0..depth).rev().collect();
-        Sweep { volumes, kind, step_sectors, volume: 0, lba: 0, done: 0, total, free, stopped: false }
-    }
-}
-
-/// Reads of a list of places, as long as there is time for them.
-pub(crate) struct Listed {
-    extents: Vec<(u32, Extent)>,
-    next: usize,
-    done: usize,
+    total: usize,
+    depth: usize,
     free: Vec<RequestTag>,
     until: Instant,
+    /// Nothing more is begun.
+    is_through: bool,
 }
 
-impl Listed {
-    /// `depth` at a time, for `budget` at most.
-    pub(super) fn new(extents: Vec<(u32, Extent)>, depth: u64, budget: Duration) -> Listed {
-        Listed { extents, next: 0, done: 0, free: (0..depth).rev().collect(), until: Instant::ZERO + budget }
+/// Every sector of every volume once, in order, in pieces of `step_sectors`.
+pub(crate) fn every_sector(
+    volumes: &[Volume],
+    step_sectors: usize,
+) -> impl Iterator<Item = (u32, Extent)> + Clone + '_ {
+    volumes.iter().zip(0..).flat_map(move |(&Volume { capacity_sectors }, volume)| {
+        let piece = move |lba| (volume, Extent::new(lba, (capacity_sectors - lba).min(step_sectors as u64)));
+        (0..capacity_sectors).step_by(step_sectors).map(piece)
+    })
+}
+
+impl<I: Iterator<Item = (u32, Extent)> + Clone> Sweep<I> {
+    /// `depth` at a time.
+    pub(crate) fn new(places: I, kind: RequestKind, depth: usize) -> Sweep<I> {
+        let (total, free) = (places.clone().count(), (0..depth as RequestTag).rev().collect());
+        Sweep { places, kind, total, depth, free, until: Instant::MAX, is_through: false }
+    }
+
+    /// As many as there is time for.
+    pub(super) fn within(self, budget: Duration) -> Sweep<I> {
+        Sweep { until: Instant::ZERO + budget, ..self }
     }
 }
 
-impl Source for Listed {
+impl<I: Iterator<Item = (u32, Extent)>> Source for Sweep<I> {
     fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        if now > self.until {
-            self.interrupt(now);
-        }
-        let &(volume, extent) = self.extents.get(self.next)?;
-        let tag = self.free.pop()?;
-        self.next += 1;
-        Some(Request { tag, volume, kind: RequestKind::Read, extent, force_unit_access: false })
-    }
-
-    fn handle_done(&mut self, _now: Instant, tag: RequestTag, _ok: bool) {
-        self.free.push(tag);
-        self.done += 1;
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn is_finished(&self) -> bool {
-        self.done == self.extents.len()
-    }
-
-    fn interrupt(&mut self, _now: Instant) {
-        self.extents.truncate(self.next);
-    }
-
-    fn is_measuring(&self) -> bool {
-        false
-    }
-
-    fn fraction(&self, _now: Instant, requests: u64) -> f64 {
-        f64_from(requests) / f64_from(self.extents.len().max(1))
-    }
-}
-
-impl Source for Sweep {
-    fn poll_request(&mut self, _now: Instant) -> Option<Request> {
-        if self.stopped {
+        self.is_through |= now > self.until;
+        if self.is_through {
             return None;
         }
-        while self.volumes.get(self.volume).is_some_and(|&sectors| self.lba >= sectors) {
-            (self.volume, self.lba) = (self.volume + 1, 0);
-        }
-        let &sectors = self.volumes.get(self.volume)?;
         let tag = self.free.pop()?;
-        let extent = Extent::new(self.lba, self.step_sectors.min(sectors - self.lba));
-        self.lba = extent.end();
-        Some(Request { tag, volume: u32_from(self.volume), kind: self.kind, extent, force_unit_access: false })
+        let Some((volume, extent)) = self.places.next() else {
+            self.free.push(tag);
+            self.is_through = true;
+            return None;
+        };
+        Some(Request { tag, volume, kind: self.kind, extent, force_unit_access: false })
     }
 
     fn handle_done(&mut self, _now: Instant, tag: RequestTag, _ok: bool) {
         self.free.push(tag);
-        self.done += 1;
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -176,11 +136,11 @@ impl Source for Sweep {
     }
 
     fn is_finished(&self) -> bool {
-        self.stopped || self.done == self.total
+        self.is_through && self.free.len() == self.depth
     }
 
     fn interrupt(&mut self, _now: Instant) {
-        self.stopped = true;
+        self.is_through = true;
     }
 
     fn is_measuring(&self) -> bool {

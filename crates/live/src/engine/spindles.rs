@@ -38,7 +38,7 @@ struct Visit {
 
 /// An operation that its disk has completed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Served {
+pub(super) struct ServedOperation {
     pub operation: Operation,
     pub result: Result<(), OpError>,
     pub completion: Completion,
@@ -152,7 +152,7 @@ impl Spindles {
 
     /// The earliest completion that is due at `now`.
     #[inline]
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<Served> {
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<ServedOperation> {
         while self.next.0 <= now {
             let leaf = self.next.1;
             // A disk may have nothing to hand out: then it has only gone on to its next operation.
@@ -165,15 +165,15 @@ impl Spindles {
         None
     }
 
-    fn served(&mut self, completion: Completion) -> Served {
+    fn served(&mut self, completion: Completion) -> ServedOperation {
         // Stops the program where a disk completes an operation twice.
         let Visit { operation, result } = self.visits.remove(usize_from(completion.id.0));
-        Served { operation, result, completion }
+        ServedOperation { operation, result, completion }
     }
 
     /// Records what was delivered at `now`.
     #[inline]
-    pub(super) fn record(&mut self, now: Instant, served: &Served) {
+    pub(super) fn record(&mut self, now: Instant, served: &ServedOperation) {
         let done = &served.completion;
         let busy_ns = done.done.since(done.started).as_ns();
         self.late.record(now.since(done.done).as_ns());

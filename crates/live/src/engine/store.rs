@@ -12,7 +12,7 @@ use crate::error::{plain, LiveError};
 use crate::io::{meaning, verb, Meaning, Ring};
 use crate::memory::Mapping;
 use crate::result::{FailedMember, TracedOperation};
-use crate::target::{Kept, Store};
+use crate::target::{OpenContent, Store};
 use raidlab_array::{Piece, Space};
 use raidlab_types::number::{u32_from, u64_from, usize_from};
 use raidlab_types::{LeafId, OpError, OpKind, Operation};
@@ -77,14 +77,14 @@ impl Engine {
         };
         let pieces = self.array.pieces(operation.id);
         let moved = match kept {
-            Kept::Nothing => Ok(()),
-            Kept::Memory(mapping) => {
+            OpenContent::Nothing => Ok(()),
+            OpenContent::Memory(mapping) => {
                 // SAFETY: as for a member in memory.
                 unsafe { copy(&operation, pieces, places, mapping) };
                 Ok(())
             }
             // SAFETY: the same places.
-            Kept::File(file) => unsafe { transfer(&operation, pieces, places, file) },
+            OpenContent::File(file) => unsafe { transfer(&operation, pieces, places, file) },
         };
         let Err(error) = moved else { return };
         let failed = match error.raw_os_error() {
@@ -268,30 +268,22 @@ fn add_sink(flight: &mut Flight, sink: *mut u8, mut len: usize, registered: Opti
 /// # Safety
 /// Nothing else touches the memory that `places` name, nor the operation's sectors of the member.
 unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: &Mapping) {
-    if operation.kind == OpKind::Flush {
-        return;
-    }
-    let sector_bytes = places.sector_bytes;
-    let mut left = usize_from(operation.extent.sectors) * sector_bytes;
-    let mut at = member.at(operation.extent.lba * sector_bytes as u64, left);
-    if let OpKind::Discard | OpKind::WriteZeroes = operation.kind {
-        // SAFETY: `left` bytes of the member begin there.
-        return unsafe { at.write_bytes(0, left) };
-    }
-    for piece in pieces {
-        let len = piece.sectors as usize * sector_bytes;
-        assert!(len <= left, "the pieces of an operation are longer than it: {len} bytes where {left} are left");
-        if piece.space != Space::Discard {
-            let memory = places.at(piece.space, piece.offset, piece.sectors);
-            let (from, to) = if operation.kind == OpKind::Read { (at, memory) } else { (memory, at) };
-            // SAFETY: `len` bytes are left of the member's, and as many are there in memory; a member never overlaps a
-            // buffer.
+    let (at, len) = bytes_of_member(operation, places);
+    let there = member.at(at, len);
+    match operation.kind {
+        OpKind::Flush => {}
+        // SAFETY: `len` bytes of the member begin there.
+        OpKind::Discard | OpKind::WriteZeroes => unsafe { there.write_bytes(0, len) },
+        OpKind::Read | OpKind::Write => for_each_piece(operation, pieces, places, |memory, from, len| {
+            let there = there.wrapping_add(from);
+            let (from, to) = if operation.kind == OpKind::Read { (there, memory) } else { (memory, there) };
+            // SAFETY: the piece lies within the operation, and as many bytes are there in memory; a member never overlaps
+            // a buffer.
             unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
-        }
-        at = at.wrapping_add(len);
-        left -= len;
+            Ok(())
+        })
+        .expect("copying cannot fail"),
     }
-    assert_eq!(left, 0, "the pieces of an operation are shorter than it");
 }
 
 /// As [`copy`], between memory and a file.
@@ -299,34 +291,48 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
 /// # Safety
 /// As for [`copy`].
 unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file: &File) -> io::Result<()> {
-    let bytes = |sectors: u64| sectors * places.sector_bytes as u64;
-    let (mut at, len) = (bytes(operation.extent.lba), bytes(operation.extent.sectors));
-    let end = at + len;
+    let (at, len) = bytes_of_member(operation, places);
     match operation.kind {
         // The model has said what it costs; the file outlives nothing.
-        OpKind::Flush => return Ok(()),
-        OpKind::Discard | OpKind::WriteZeroes => return write_zeroes(file, at, len),
-        OpKind::Read | OpKind::Write => {}
-    }
-    for piece in pieces {
-        let len = bytes(u64::from(piece.sectors));
-        assert!(
-            len <= end - at,
-            "the pieces of an operation are longer than it: {len} bytes where {} are left",
-            end - at
-        );
-        if piece.space != Space::Discard {
-            let memory = places.at(piece.space, piece.offset, piece.sectors);
+        OpKind::Flush => Ok(()),
+        OpKind::Discard | OpKind::WriteZeroes => write_zeroes(file, at, len as u64),
+        OpKind::Read | OpKind::Write => for_each_piece(operation, pieces, places, |memory, from, len| {
             // SAFETY: so many bytes are there, and nothing else touches them.
-            let memory = unsafe { std::slice::from_raw_parts_mut(memory, usize_from(len)) };
+            let memory = unsafe { std::slice::from_raw_parts_mut(memory, len) };
             match operation.kind {
-                OpKind::Read => file.read_exact_at(memory, at)?,
-                _ => file.write_all_at(memory, at)?,
+                OpKind::Read => file.read_exact_at(memory, at + from as u64),
+                _ => file.write_all_at(memory, at + from as u64),
             }
-        }
-        at += len;
+        }),
     }
-    assert_eq!(at, end, "the pieces of an operation are shorter than it");
+}
+
+/// Where on its member an operation begins, and how long it is.
+fn bytes_of_member(operation: &Operation, places: Places) -> (u64, usize) {
+    (operation.extent.lba * places.sector_bytes as u64, usize_from(operation.extent.sectors) * places.sector_bytes)
+}
+
+/// Calls `moves` with the memory of every piece that is wanted, where in the operation it begins, and its length.
+///
+/// # Panics
+/// When the pieces are not as long as the operation.
+fn for_each_piece(
+    operation: &Operation,
+    pieces: &[Piece],
+    places: Places,
+    mut moves: impl FnMut(*mut u8, usize, usize) -> io::Result<()>,
+) -> io::Result<()> {
+    let (_, whole) = bytes_of_member(operation, places);
+    let mut from = 0;
+    for piece in pieces {
+        let (len, left) = (piece.sectors as usize * places.sector_bytes, whole - from);
+        assert!(len <= left, "the pieces of an operation are longer than it: {len} bytes where {left} are left");
+        if piece.space != Space::Discard {
+            moves(places.at(piece.space, piece.offset, piece.sectors), from, len)?;
+        }
+        from += len;
+    }
+    assert_eq!(from, whole, "the pieces of an operation are shorter than it");
     Ok(())
 }
 

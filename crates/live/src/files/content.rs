@@ -10,7 +10,7 @@
 //!   at the same ones.
 
 use super::fill::SECTOR_BYTES;
-use crate::content::{ContentReport, Found, Stamper, Verify, Wrong, WrongKind};
+use crate::content::{ContentReport, SectorContent, Stamper, Verify, Wrong, WrongKind};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{CounterRng, Seed};
 
@@ -88,14 +88,14 @@ impl<'a> FileCheck<'a> {
         let wrong = |kind, holds| Wrong { kind, volume: file, lba: sector, holds };
         self.report.note(match self.found(part, place) {
             _ if part.iter().all(|&byte| byte == 0) => wrong(WrongKind::Zeros, None),
-            Some(Found::OtherPlace { lba, .. }) => wrong(WrongKind::Elsewhere, Some(self.file_of(lba))),
-            Some(Found::Foreign) => wrong(WrongKind::Foreign, None),
-            Some(Found::Torn { .. } | Found::Write(_)) | None => wrong(WrongKind::Torn, None),
+            Some(SectorContent::OtherPlace { lba, .. }) => wrong(WrongKind::Elsewhere, Some(self.file_of(lba))),
+            Some(SectorContent::Foreign) => wrong(WrongKind::Foreign, None),
+            Some(SectorContent::Torn { .. } | SectorContent::Write(_)) | None => wrong(WrongKind::Torn, None),
         });
     }
 
     /// What a whole sector turned out to hold; nothing of a part.
-    fn found(&self, part: &[u8], place: u64) -> Option<Found> {
+    fn found(&self, part: &[u8], place: u64) -> Option<SectorContent> {
         (part.len() as u64 == SECTOR_BYTES).then(|| self.stamper.read_whole(part, 0, place))
     }
 

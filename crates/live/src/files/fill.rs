@@ -33,7 +33,7 @@ pub(super) fn sectors_of(size_bytes: u64) -> u64 {
 
 /// A file to be written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Planned {
+pub(super) struct PlannedFile {
     pub number: u32,
     pub size_bytes: u64,
     /// Its directory.
@@ -55,20 +55,9 @@ pub(super) struct Filler<'a> {
 
 impl Filler<'_> {
     /// Writes them all, unless `progress` (told the bytes of each block) stops it. What was done is in the result.
-    pub(super) fn run(
+    pub(super) fn write_all(
         &mut self,
-        files: &[Planned],
-        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> (FillResult, Result<ControlFlow<()>, LiveError>) {
-        let mut result = FillResult { records: Vec::with_capacity(files.len()), ..FillResult::default() };
-        let outcome = self.write_all(files, &mut result, progress);
-        result.elapsed_ns = self.clock.now().as_ns();
-        (result, outcome)
-    }
-
-    fn write_all(
-        &mut self,
-        files: &[Planned],
+        files: &[PlannedFile],
         result: &mut FillResult,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, LiveError> {
@@ -93,7 +82,7 @@ impl Filler<'_> {
 
     fn write(
         &mut self,
-        planned: &Planned,
+        planned: &PlannedFile,
         result: &mut FillResult,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, (&'static str, io::Error)> {

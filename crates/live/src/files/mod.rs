@@ -31,7 +31,7 @@ pub use config::{BlockBytes, FilesConfig, FilesMeasure, FilesSpec, FilesWarmup, 
 pub use raidlab_load::files::{Numbers, Order};
 pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord, ReadResult, CACHE_UNKNOWN};
 
-use crate::config::{Progress, Stage, PULSE};
+use crate::config::{ByteProgress, Observer, Stage};
 use crate::content::{not_compared, Verify};
 use crate::error::{plain, LiveError};
 use crate::io::Clock;
@@ -40,18 +40,17 @@ use crate::page_cache;
 use crate::regular::open_regular;
 use crate::target::direct::{self, Access};
 use content::FileCheck;
-use fill::{sectors_of, Filler, Planned};
+use fill::{sectors_of, Filler, PlannedFile};
 use place::{buffers, check_room, choose, empty_cache, facts_of};
 use raidlab_load::files::plan::{self, Sequence, Wanted};
-use raidlab_types::number::{f64_from, u32_from};
-use raidlab_types::{Duration, Seed};
-use readers::{Extent, Readable, Reader};
+use raidlab_types::number::u32_from;
+use raidlab_types::Seed;
+use read::Readable;
+use readers::{ReadLimits, Reader};
 use set::Set;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Most readers: each is a thread.
 const MOST_READERS: u32 = 4096;
@@ -140,12 +139,11 @@ fn run_made(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult,
         return Ok(result);
     }
     for set in &mut sets {
-        if let Err(error) = set.finish() {
-            result.stopped_by = Some(error);
+        if !result.goes_on(set.mark(true).map(ControlFlow::Continue)) {
             return Ok(result);
         }
     }
-    let readable = |file: &Planned| Readable {
+    let readable = |file: &PlannedFile| Readable {
         path: sets[file.set as usize].file(file.number),
         size_bytes: file.size_bytes,
         direct: direct[file.set as usize],
@@ -198,28 +196,28 @@ fn is_same(one: &Path, other: &Path) -> bool {
     numbers(one).is_some_and(|found| numbers(other) == Some(found))
 }
 
-fn planned(sizes: &[u64], directory: &[u32]) -> Vec<Planned> {
+fn planned(sizes: &[u64], directory: &[u32]) -> Vec<PlannedFile> {
     let mut next = 0;
     let one = |(number, (&size_bytes, &set)): (usize, (&u64, &u32))| {
         let first_sector = next;
         next += sectors_of(size_bytes);
-        Planned { number: u32_from(number), size_bytes, set, first_sector }
+        PlannedFile { number: u32_from(number), size_bytes, set, first_sector }
     };
     sizes.iter().zip(directory).enumerate().map(one).collect()
 }
 
 /// The files that are not there already, in order; sets of an earlier run that differ are emptied.
-fn missing(seed: u64, sets: &mut [Set], files: &[Planned]) -> Result<Vec<Planned>, LiveError> {
+fn missing(seed: u64, sets: &mut [Set], files: &[PlannedFile]) -> Result<Vec<PlannedFile>, LiveError> {
     for (i, set) in sets.iter_mut().enumerate() {
         let of_set = files.iter().filter(|file| file.set as usize == i);
         set.prepare(set::identity(seed, of_set.map(|f| (f.number, f.size_bytes, f.first_sector))))?;
     }
-    let is_there = |file: &Planned| {
+    let is_there = |file: &PlannedFile| {
         let set = &sets[file.set as usize];
         let found = std::fs::symlink_metadata(set.file(file.number));
         set.complete && found.is_ok_and(|status| status.is_file() && status.len() == file.size_bytes)
     };
-    let missing: Vec<Planned> = files.iter().filter(|file| !is_there(file)).copied().collect();
+    let missing: Vec<PlannedFile> = files.iter().filter(|file| !is_there(file)).copied().collect();
     for file in &missing {
         sets[file.set as usize].begin_again(file.number)?;
     }
@@ -231,32 +229,20 @@ fn fill(
     seed: u64,
     sets: &mut [Set],
     direct: &[bool],
-    missing: &[Planned],
+    missing: &[PlannedFile],
     (sync, buffer): (SyncRule, &mut Mapping),
     result: &mut FilesResult,
     observer: Observer<'_>,
 ) -> bool {
-    let total: u64 = missing.iter().map(|file| file.size_bytes).sum::<u64>().max(1);
+    let total = missing.iter().map(|file| file.size_bytes).sum();
+    let mut progress = ByteProgress::new(Stage::Filling, total, observer);
     let clock = Clock::start();
-    let (mut done, mut told) = (0, 0);
-    let mut progress = |bytes: u64| {
-        done += bytes;
-        let elapsed = clock.now().as_ns();
-        if elapsed < told + PULSE.as_ns() {
-            return ControlFlow::Continue(());
-        }
-        told = elapsed;
-        let (fraction, elapsed) = ((f64_from(done) / f64_from(total)).min(1.0), Duration::from_ns(elapsed));
-        observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
-    };
     let mut filler = Filler { sets, direct, seed, sync, buffer, clock };
-    let (filled, outcome) = filler.run(missing, &mut progress);
+    let mut filled = FillResult { records: Vec::with_capacity(missing.len()), ..FillResult::default() };
+    let outcome = filler.write_all(missing, &mut filled, &mut |bytes| progress.add(bytes));
+    filled.elapsed_ns = clock.now().as_ns();
     result.fill = Some(filled);
-    match outcome {
-        Ok(flow) => result.interrupted = flow.is_break(),
-        Err(error) => result.stopped_by = Some(error),
-    }
-    !result.interrupted && result.stopped_by.is_none()
+    result.goes_on(outcome)
 }
 
 /// Empties the page cache of the files, then lets the readers read. `first_sectors`, by file, where raidlab wrote them.
@@ -271,16 +257,8 @@ fn read(
     if config.readers == 0 {
         return;
     }
-    match empty_cache(config, files, observer) {
-        Ok(ControlFlow::Continue(())) => {}
-        Ok(ControlFlow::Break(())) => {
-            result.interrupted = true;
-            return;
-        }
-        Err(error) => {
-            result.stopped_by = Some(error);
-            return;
-        }
+    if !result.goes_on(empty_cache(config, files, observer)) {
+        return;
     }
     let seed = Seed::new(config.seed).named("files");
     let sizes: Vec<u64> = files.iter().map(|file| file.size_bytes).collect();
@@ -290,22 +268,19 @@ fn read(
         |reader: usize| Sequence::new(list_of(reader), config.order, seed.named("readers").child(reader as u64));
     let available = (config.order == Order::Once)
         .then(|| (0..config.readers as usize).map(|reader| list_of(reader).len() as u64).sum());
-    let extent = Extent { warmup_files: config.warmup.files, measure: config.measure, available };
+    let limits = ReadLimits { warmup_files: config.warmup.files, measure: config.measure, available };
     let reader = |(i, buffer): (usize, Mapping)| Reader {
         sequence: sequence(i),
         buffer,
         check: FileCheck::new(config.verify, config.seed, u32_from(i), first_sectors),
     };
     let readers = buffers.into_iter().skip(1).enumerate().map(reader).collect();
-    let (found, compared, outcome) = readers::run(files, readers, extent, observer);
+    let (found, compared, outcome) = readers::run(files, readers, limits, observer);
     result.read = found;
     result.content = Some(match (config.verify, first_sectors) {
         (Verify::Off, _) => not_compared("it was switched off", "Leave --verify off away."),
         (_, []) => not_compared("raidlab did not write these files", "Name a directory, in which raidlab makes files."),
         _ => compared.check(&|file| files[file as usize].path.display().to_string()),
     });
-    match outcome {
-        Ok(flow) => result.interrupted = flow.is_break(),
-        Err(error) => result.stopped_by = Some(error),
-    }
+    result.goes_on(outcome);
 }

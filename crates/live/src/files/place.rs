@@ -3,22 +3,19 @@
 //! Invariant: whether a place can be read past the page cache is tried there, never assumed.
 
 use super::config::{BlockBytes, FilesConfig, IoMode};
-use super::fill::{sectors_of, Planned};
-use super::read;
-use super::readers::Readable;
+use super::fill::{sectors_of, PlannedFile};
+use super::read::{self, Readable};
 use super::result::DirectoryFacts;
 use super::LONGEST_CALL;
-use crate::config::{Progress, Stage, PULSE};
+use crate::config::{ByteProgress, Observer, Stage};
 use crate::error::LiveError;
-use crate::io::Clock;
 use crate::memory::{available_bytes, Mapping, PAGE_BYTES};
 use crate::page_cache;
-use crate::safety::mounts;
 use crate::safety::numbers::DevNumbers;
 use crate::target::direct::Access;
-use crate::target::{facts, DeviceFacts, FilesystemFacts};
+use crate::target::facts;
 use raidlab_types::number::usize_from;
-use raidlab_types::Duration;
+use rustix::fs::statvfs;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -81,12 +78,15 @@ pub(super) fn buffers(config: &FilesConfig, sizes: &[u64]) -> Result<Vec<Mapping
 }
 
 /// Whether the file systems have room, before anything is written.
-pub(super) fn check_room(directories: &[PathBuf], missing: &[Planned]) -> Result<(), LiveError> {
+pub(super) fn check_room(directories: &[PathBuf], missing: &[PlannedFile]) -> Result<(), LiveError> {
     for (i, directory) in directories.iter().enumerate() {
         let files = missing.iter().filter(|f| f.set as usize == i);
         let (number, bytes) = files.fold((0, 0), |(n, b), f| (n + 1, b + sectors_of(f.size_bytes) * PAGE_BYTES as u64));
-        let Some(room) = room_in(directory) else { continue };
-        let short = [("bytes", bytes, room.bytes), ("files", number, room.files)];
+        let Ok(room) = statvfs(directory) else { continue };
+        // File systems without a table of inodes say that they have none at all.
+        let free_files = if room.f_files == 0 { u64::MAX } else { room.f_favail };
+        let free_bytes = room.f_bavail.saturating_mul(room.f_frsize);
+        let short = [("bytes", bytes, free_bytes), ("files", number, free_files)];
         let short: Vec<String> = short
             .iter()
             .filter(|(_, needed, free)| needed > free)
@@ -100,34 +100,15 @@ pub(super) fn check_room(directories: &[PathBuf], missing: &[Planned]) -> Result
     Ok(())
 }
 
-/// What a file system has left.
-struct Room {
-    bytes: u64,
-    files: u64,
-}
-
-fn room_in(directory: &Path) -> Option<Room> {
-    let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: all zeroes is a valid `statvfs`; the call writes at most that, and reads a string that ends.
-    let answer = unsafe {
-        let mut answer: libc::statvfs = std::mem::zeroed();
-        (libc::statvfs(path.as_ptr(), &mut answer) == 0).then_some(answer)
-    }?;
-    // File systems without a table of inodes say that they have none at all.
-    let files = if answer.f_files == 0 { u64::MAX } else { answer.f_favail };
-    Some(Room { bytes: answer.f_bavail.saturating_mul(answer.f_frsize), files })
-}
-
 pub(super) fn facts_of(directory: &Path, direct: bool, ours: bool) -> DirectoryFacts {
-    let mount = mounts::containing(directory);
     let numbers = std::fs::metadata(directory).ok().map(|status| DevNumbers::of(status.dev()));
-    let beneath = numbers.and_then(|numbers| facts::device_beneath(numbers, mount.as_ref()));
+    let (filesystem, device) = facts::beneath(directory, numbers);
     DirectoryFacts {
         path: facts::absolute(directory).display().to_string(),
         io: if direct { "direct" } else { "buffered" },
-        filesystem: mount.map(FilesystemFacts::from),
+        filesystem,
         st_dev: numbers.map(|numbers| numbers.to_string()),
-        device: beneath.and_then(DeviceFacts::of),
+        device,
         made_by_raidlab: ours,
     }
 }
@@ -136,23 +117,14 @@ pub(super) fn facts_of(directory: &Path, direct: bool, ours: bool) -> DirectoryF
 pub(super) fn empty_cache(
     config: &FilesConfig,
     files: &[Readable],
-    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    observer: Observer<'_>,
 ) -> Result<ControlFlow<()>, LiveError> {
-    let clock = Clock::start();
-    let mut told = 0;
+    let mut progress = ByteProgress::new(Stage::Filling, 0, observer);
     for file in files {
-        let path = &file.path;
-        let fail =
-            |doing: &str, e: &std::io::Error| LiveError::io(file.key.clone(), path.display().to_string(), doing, e);
-        let opened = read::open(path, false).map_err(|e| fail("opening it", &e))?;
-        page_cache::evict(&opened).map_err(|e| fail("dropping it from the page cache", &e))?;
-        let elapsed = clock.now().as_ns();
-        if elapsed >= told + PULSE.as_ns() {
-            told = elapsed;
-            let elapsed = Duration::from_ns(elapsed);
-            if observer(Progress { stage: Stage::Filling, fraction: 1.0, requests: 0, elapsed }).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+        let opened = read::open(&file.path, false).map_err(|e| file.error("opening it", &e))?;
+        page_cache::evict(&opened).map_err(|e| file.error("dropping it from the page cache", &e))?;
+        if progress.add(1).is_break() {
+            return Ok(ControlFlow::Break(()));
         }
     }
     if config.drop_caches {

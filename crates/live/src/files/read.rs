@@ -9,36 +9,30 @@
 
 use super::content::FileCheck;
 use super::result::{ReadRecord, CACHE_UNKNOWN};
-use crate::error::plain;
+use crate::error::LiveError;
 use crate::io::Clock;
 use crate::memory::Mapping;
 use crate::page_cache;
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// One to be read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    pub reader: u32,
-    pub file: u32,
-    pub path: &'a Path,
+/// A file that may be read.
+#[derive(Debug, Clone)]
+pub(super) struct Readable {
+    pub path: PathBuf,
     pub size_bytes: u64,
     /// Past the page cache.
     pub direct: bool,
+    /// Key of the cell that leads to it.
+    pub key: String,
 }
 
-/// What went wrong, as the end of a sentence that begins with the file.
-pub(super) struct Failure {
-    pub message: String,
-    pub errno: i32,
-}
-
-impl Failure {
-    fn of(doing: &str, error: &io::Error) -> Failure {
-        Failure { message: format!("{doing}: {}", plain(error)), errno: error.raw_os_error().unwrap_or(0) }
+impl Readable {
+    /// What the system said of it.
+    pub(super) fn error(&self, doing: &str, error: &io::Error) -> LiveError {
+        LiveError::io(&self.key, self.path.display().to_string(), doing, error)
     }
 }
 
@@ -48,17 +42,18 @@ pub(super) fn open(path: &Path, direct: bool) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Reads one file with calls as long as `buffer`, and has `check` compare what they bring; none if `stop` said so before its end.
+/// Reads file `number` with calls as long as `buffer`, and has `check` compare what they bring; none if `stop` said so before
+/// its end.
 pub(super) fn read_file(
-    wanted: Wanted<'_>,
+    (reader, number): (u32, u32),
+    wanted: &Readable,
     buffer: &mut Mapping,
-    check: Option<&mut FileCheck<'_>>,
+    mut check: Option<&mut FileCheck<'_>>,
     clock: Clock,
     stop: &dyn Fn() -> bool,
-) -> Result<Option<ReadRecord>, Failure> {
+) -> Result<Option<ReadRecord>, LiveError> {
     let start = clock.now();
-    let mut check = check;
-    let file = open(wanted.path, wanted.direct).map_err(|e| Failure::of("opening it", &e))?;
+    let file = open(&wanted.path, wanted.direct).map_err(|e| wanted.error("opening it", &e))?;
     let open_ns = clock.now().since(start).as_ns();
     let cached = page_cache::cached_bytes(&file, wanted.size_bytes);
 
@@ -68,18 +63,19 @@ pub(super) fn read_file(
         check.begin(wanted.size_bytes);
     }
     while at < wanted.size_bytes {
-        let n = read(&file, buffer).map_err(|e| Failure::of("reading it", &e))?;
+        let n = read(&file, buffer).map_err(|e| wanted.error("reading it", &e))?;
         ended = clock.now();
         if n == 0 {
             let message = format!("it ends after {at} of {} bytes: somebody has cut it", wanted.size_bytes);
-            return Err(Failure { message, errno: 0 });
+            let (key, target) = (wanted.key.clone(), wanted.path.display().to_string());
+            return Err(LiveError::Io { key, target, errno: 0, message });
         }
         if at == 0 {
             first_byte_ns = open_ns + ended.since(reading).as_ns();
         }
         if let Some(check) = check.as_deref_mut().filter(|check| check.wants(at, n)) {
             let len = usize::try_from(n).expect("a call brings no more than the buffer holds");
-            check.compare(wanted.file, at, &buffer.bytes_mut()[..len]);
+            check.compare(number, at, &buffer.bytes_mut()[..len]);
             let compared_ns = clock.now().since(ended).as_ns();
             comparing_ns += if at + n < wanted.size_bytes { compared_ns } else { 0 };
         }
@@ -92,8 +88,8 @@ pub(super) fn read_file(
     // is found when that happens.
     let _ = page_cache::drop_clean(&file);
     Ok(Some(ReadRecord {
-        reader: wanted.reader,
-        file: wanted.file,
+        reader,
+        file: number,
         size_bytes: wanted.size_bytes,
         start_ns: start.as_ns(),
         open_ns,
@@ -104,19 +100,11 @@ pub(super) fn read_file(
 }
 
 /// One read call into as much of the buffer as there is.
-fn read(file: &File, buffer: &mut Mapping) -> io::Result<u64> {
+fn read(mut file: &File, buffer: &mut Mapping) -> io::Result<u64> {
     loop {
-        // SAFETY: the mapping is as long as is said, and ours alone.
-        let n = unsafe { libc::read(file.as_raw_fd(), buffer.as_ptr().cast(), buffer.len()) };
-        match u64::try_from(n) {
-            Ok(n) => {
-                assert!(n <= buffer.len() as u64, "the kernel has read {n} bytes into {}", buffer.len());
-                return Ok(n);
-            }
-            Err(_) => match io::Error::last_os_error() {
-                e if e.kind() == io::ErrorKind::Interrupted => {}
-                e => return Err(e),
-            },
+        match file.read(buffer.bytes_mut()) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            read => return read.map(|n| n as u64),
         }
     }
 }

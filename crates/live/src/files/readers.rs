@@ -11,9 +11,9 @@
 use super::config::FilesMeasure;
 use super::content::FileCheck;
 use super::fill::SECTOR_BYTES;
-use super::read::{read_file, Wanted};
+use super::read::{read_file, Readable};
 use super::result::{ReadRecord, ReadResult};
-use crate::config::{Progress, Stage};
+use crate::config::{Observer, Progress, Stage};
 use crate::content::ContentReport;
 use crate::error::LiveError;
 use crate::io::Clock;
@@ -23,22 +23,11 @@ use raidlab_load::files::plan::Sequence;
 use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::Duration;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 
-/// A file that may be read.
-#[derive(Debug, Clone)]
-pub(super) struct Readable {
-    pub path: PathBuf,
-    pub size_bytes: u64,
-    pub direct: bool,
-    /// Key of the cell that leads to it.
-    pub key: String,
-}
-
 /// What all readers share.
-struct Shared<'a> {
+struct ReadRun<'a> {
     files: &'a [Readable],
     clock: Clock,
     tickets: AtomicU64,
@@ -55,7 +44,7 @@ struct Shared<'a> {
 
 /// How long to read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
+pub(super) struct ReadLimits {
     pub warmup_files: u64,
     pub measure: FilesMeasure,
     /// All that there is to read, where it ends by itself.
@@ -73,16 +62,16 @@ pub(super) struct Reader<'a> {
 pub(super) fn run(
     files: &[Readable],
     readers: Vec<Reader<'_>>,
-    extent: Extent,
-    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    limits: ReadLimits,
+    observer: Observer<'_>,
 ) -> (ReadResult, ContentReport, Result<ControlFlow<()>, LiveError>) {
-    let shared = Shared {
+    let shared = ReadRun {
         files,
         clock: Clock::start(),
         tickets: AtomicU64::new(0),
-        warmup: extent.warmup_files,
-        last_ticket: extent.measure.files.map_or(u64::MAX, |n| extent.warmup_files.saturating_add(n)),
-        limit_ns: extent.measure.duration_s.map_or(u64::MAX, |s| saturating_u64(s * 1e9)),
+        warmup: limits.warmup_files,
+        last_ticket: limits.measure.files.map_or(u64::MAX, |n| limits.warmup_files.saturating_add(n)),
+        limit_ns: limits.measure.duration_s.map_or(u64::MAX, |s| saturating_u64(s * 1e9)),
         opened_ns: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         failure: Mutex::new(None),
@@ -93,7 +82,7 @@ pub(super) fn run(
     let numbered = readers.into_iter().enumerate();
     let works = numbered.map(|(number, reader)| move || shared_ref.read(u32_from(number), reader)).collect();
     let done = run_watched(works, &mut || {
-        if outcome.is_continue() && observer(shared.progress(&extent)).is_break() {
+        if outcome.is_continue() && observer(shared.progress(&limits)).is_break() {
             outcome = ControlFlow::Break(());
             shared.stop.store(true, Ordering::Relaxed);
         }
@@ -109,24 +98,18 @@ pub(super) fn run(
     (ReadResult::of(records, warmup), content, failure.map_or(Ok(outcome), Err))
 }
 
-impl Shared<'_> {
+impl ReadRun<'_> {
     fn read(&self, number: u32, reader: Reader<'_>) -> (Vec<ReadRecord>, Option<ContentReport>) {
         let Reader { sequence, mut buffer, mut check } = reader;
         let mut records = Vec::with_capacity(1024);
         self.barrier.wait();
         for file in sequence {
             let Some(ticket) = self.ticket() else { break };
-            let Readable { path, size_bytes, direct, key } = &self.files[file as usize];
-            let wanted = Wanted { reader: number, file, path, size_bytes: *size_bytes, direct: *direct };
-            match read_file(wanted, &mut buffer, check.as_mut(), self.clock, &|| self.stopped()) {
+            let wanted = &self.files[file as usize];
+            match read_file((number, file), wanted, &mut buffer, check.as_mut(), self.clock, &|| self.stopped()) {
                 Ok(Some(record)) if ticket >= self.warmup => records.push(record),
                 Ok(_) => {}
-                Err(failure) => {
-                    let target = path.display().to_string();
-                    let error =
-                        LiveError::Io { key: key.clone(), target, errno: failure.errno, message: failure.message };
-                    self.fail(error);
-                }
+                Err(error) => self.fail(error),
             }
         }
         (records, check.map(FileCheck::into_report))
@@ -163,10 +146,10 @@ impl Shared<'_> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    fn progress(&self, extent: &Extent) -> Progress {
+    fn progress(&self, limits: &ReadLimits) -> Progress {
         let begun = self.tickets.load(Ordering::Relaxed);
         let now = self.clock.now();
-        let wanted = extent.measure.files.map(|n| n + extent.warmup_files).into_iter().chain(extent.available).min();
+        let wanted = limits.measure.files.map(|n| n + limits.warmup_files).into_iter().chain(limits.available).min();
         let by_count = wanted.map_or(0.0, |n| f64_from(begun) / f64_from(n.max(1)));
         let opened = self.opened_ns.load(Ordering::Relaxed);
         let measured = if opened > 0 { now.as_ns().saturating_sub(opened - 1) } else { 0 };

@@ -5,6 +5,7 @@ use crate::result::Check;
 use crate::target::{DeviceFacts, FilesystemFacts};
 use raidlab_load::Times;
 use serde::Serialize;
+use std::ops::ControlFlow;
 
 /// What of a file is in the page cache, where that cannot be known.
 pub const CACHE_UNKNOWN: u64 = u64::MAX;
@@ -28,6 +29,17 @@ pub struct FilesResult {
     pub content: Option<Check>,
     /// What stopped it before its end, if something did; what was measured till then is here.
     pub stopped_by: Option<LiveError>,
+}
+
+impl FilesResult {
+    /// Takes note of how a part of the run ended; whether the next may begin.
+    pub(super) fn goes_on(&mut self, outcome: Result<ControlFlow<()>, LiveError>) -> bool {
+        match outcome {
+            Ok(flow) => self.interrupted = flow.is_break(),
+            Err(error) => self.stopped_by = Some(error),
+        }
+        !self.interrupted && self.stopped_by.is_none()
+    }
 }
 
 /// A directory in which files lie.

@@ -14,10 +14,10 @@ use crate::directory::Directory;
 use crate::error::{plain, LiveError};
 use crate::target::direct::{self, Access};
 use raidlab_types::Seed;
+use rustix::fs::OFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -56,8 +56,7 @@ impl Set {
             _ => {}
         }
         let (directory, marker) = open_own(&around, &path, key)?;
-        // SAFETY: no memory is involved.
-        if unsafe { libc::flock(marker.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        if marker.try_lock().is_err() {
             return Err(LiveError::refused(key, format!("{} is in use by another run", path.display())));
         }
         let (identity, complete) = read_marker(&marker);
@@ -72,7 +71,7 @@ impl Set {
 
     /// Whether files of this file system can be read past the page cache: tried on the marker, opened once more.
     fn try_direct(&self) -> Access {
-        let opened = self.directory.open_file(OsStr::new(MARKER), libc::O_RDONLY, false);
+        let opened = self.directory.open_file(OsStr::new(MARKER), OFlags::RDONLY, false);
         opened.map_or(Access::Buffered, |file| direct::enable(&file, false))
     }
 
@@ -97,12 +96,8 @@ impl Set {
         }
     }
 
-    /// Notes that every file is there.
-    pub(super) fn finish(&mut self) -> Result<(), LiveError> {
-        self.mark(true)
-    }
-
-    fn mark(&mut self, complete: bool) -> Result<(), LiveError> {
+    /// Notes whether every file is there.
+    pub(super) fn mark(&mut self, complete: bool) -> Result<(), LiveError> {
         self.complete = complete;
         // Padded, so that the marker is a page in length and direct reading can be tried on it.
         let text = format!("{FIRST_LINE}\nidentity {:016x}\ncomplete {}\n", self.identity, u8::from(complete));
@@ -118,16 +113,12 @@ impl Set {
 
     /// A new file to be written.
     pub(super) fn create(&self, number: u32, direct: bool) -> io::Result<File> {
-        self.directory.create_file(&name(number), if direct { libc::O_DIRECT } else { 0 })
+        self.directory.create_file(&name(number), if direct { OFlags::DIRECT } else { OFlags::empty() })
     }
 
     /// Writes back all of the file system.
     pub(super) fn sync_filesystem(&self) -> io::Result<()> {
-        // SAFETY: no memory is involved.
-        match unsafe { libc::syncfs(self.marker.as_raw_fd()) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(rustix::fs::syncfs(&self.marker)?)
     }
 
     fn remove_files(&self) -> io::Result<()> {
@@ -159,8 +150,7 @@ impl Drop for Set {
             }
         }
         // A process that was being started meanwhile may hold a copy of the descriptor for a moment longer.
-        // SAFETY: no memory is involved.
-        unsafe { libc::flock(self.marker.as_raw_fd(), libc::LOCK_UN) };
+        let _ = self.marker.unlock();
     }
 }
 
@@ -183,10 +173,10 @@ fn open_own(around: &Directory, path: &Path, key: &str) -> Result<(Directory, Fi
     if !directory.is_own().unwrap_or(false) {
         return refuse("belongs to another user");
     }
-    match directory.open_file(OsStr::new(MARKER), libc::O_RDWR, false) {
+    match directory.open_file(OsStr::new(MARKER), OFlags::RDWR, false) {
         Ok(marker) if first_line_fits(&marker) => Ok((directory, marker)),
         Err(e) if e.kind() == io::ErrorKind::NotFound && directory.names().is_ok_and(|names| names.is_empty()) => {
-            let made = directory.create_file(OsStr::new(MARKER), 0);
+            let made = directory.create_file(OsStr::new(MARKER), OFlags::empty());
             let marker = made.map_err(|e| LiveError::io(key, path.display().to_string(), "making its marker", &e))?;
             Ok((directory, marker))
         }

@@ -14,6 +14,9 @@
 
 use raidlab_types::number::u64_from;
 use raidlab_types::Instant;
+use rustix::thread::{current_timer_slack, set_current_timer_slack};
+use rustix::time::{clock_gettime, ClockId};
+use std::num::NonZeroU64;
 use std::sync::OnceLock;
 
 /// Least time over which the rate of the counter is measured.
@@ -99,9 +102,7 @@ impl Sighting {
 
 /// The clock that nobody adjusts.
 fn raw_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &mut time) };
+    let time = clock_gettime(ClockId::MonotonicRaw);
     u64_from(time.tv_sec) * 1_000_000_000 + u64_from(time.tv_nsec)
 }
 
@@ -151,26 +152,22 @@ mod tsc {
 /// While it lives, the kernel wakes this thread when its time has come and not, to save power, up to 50 us later.
 #[derive(Debug)]
 pub(crate) struct PromptWakes {
-    slack_ns: libc::c_int,
+    before_ns: Option<NonZeroU64>,
 }
 
 impl PromptWakes {
     pub(crate) fn new() -> PromptWakes {
-        // SAFETY: reads and sets a number of this thread.
-        unsafe {
-            let slack_ns = libc::prctl(libc::PR_GET_TIMERSLACK);
-            libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
-            PromptWakes { slack_ns }
-        }
+        let before_ns = current_timer_slack().ok().and_then(NonZeroU64::new);
+        // What is refused costs time, and nothing else.
+        let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
+        PromptWakes { before_ns }
     }
 }
 
 impl Drop for PromptWakes {
     fn drop(&mut self) {
-        // 0 asks for the thread's default.
-        let slack_ns = u64_from(self.slack_ns.max(0));
-        // SAFETY: sets a number of this thread.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
+        // None asks for the thread's default.
+        let _ = set_current_timer_slack(self.before_ns);
     }
 }
 

@@ -13,9 +13,10 @@ use crate::memory::Mapping;
 use io_uring::{opcode, squeue, types, IoUring};
 use raidlab_types::number::u32_from;
 use raidlab_types::Duration;
-use std::io;
+use rustix::io::{preadv2, Errno, ReadWriteFlags};
+use std::io::{self, IoSliceMut};
 use std::mem::ManuallyDrop;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use tracing::debug;
 
 /// Entries of the submission queue: more are pushed in several batches.
@@ -194,11 +195,11 @@ impl Drop for Ring {
 /// (zram, and drivers of old). One block at its beginning is read to see.
 fn goes_to_workers(fd: RawFd) -> bool {
     const BLOCK_BYTES: usize = 4096;
-    let Ok(memory) = Mapping::new(BLOCK_BYTES) else { return false };
-    let block = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: BLOCK_BYTES };
-    // SAFETY: the block is as long as it says, nobody else's, and there until the call is over.
-    let read = unsafe { libc::preadv2(fd, &block, 1, 0, libc::RWF_NOWAIT) };
-    read < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EOPNOTSUPP)
+    let Ok(mut memory) = Mapping::new(BLOCK_BYTES) else { return false };
+    // SAFETY: whoever makes a ring keeps its files open meanwhile.
+    let file = unsafe { BorrowedFd::borrow_raw(fd) };
+    let read = preadv2(file, &mut [IoSliceMut::new(memory.bytes_mut())], 0, ReadWriteFlags::NOWAIT);
+    read == Err(Errno::OPNOTSUPP)
 }
 
 /// The cheapest ring this kernel offers: if that `defers`, with work deferred to the waiting thread (6.1), else without

@@ -2,26 +2,26 @@
 
 /// An address and a length that may go to another thread. Safe code can do nothing with it but look at the numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lent {
+pub(crate) struct LentMemory {
     start: *mut u8,
     bytes: usize,
 }
 
-// SAFETY: sending it sends two numbers. Whoever reads or writes there does so in unsafe code, by the promise of `Lent::new`.
-unsafe impl Send for Lent {}
+// SAFETY: sending it sends two numbers. Whoever reads or writes there does so in unsafe code, by the promise of `LentMemory::new`.
+unsafe impl Send for LentMemory {}
 
-impl Lent {
+impl LentMemory {
     /// No memory, for requests that move none.
-    pub(crate) const NONE: Lent = Lent { start: std::ptr::null_mut(), bytes: 0 };
+    pub(crate) const NONE: LentMemory = LentMemory { start: std::ptr::null_mut(), bytes: 0 };
 
     /// Lends `bytes` bytes from `start` on.
     ///
     /// # Safety
     /// Until the thread that it is sent to has answered, or has ended, the memory stays valid and nobody else touches it;
     /// if the request only reads it (a write to a disk), others may read it too.
-    pub(crate) unsafe fn new(start: *mut u8, bytes: usize) -> Lent {
+    pub(crate) unsafe fn new(start: *mut u8, bytes: usize) -> LentMemory {
         assert!(!start.is_null() || bytes == 0, "{bytes} bytes at no address");
-        Lent { start, bytes }
+        LentMemory { start, bytes }
     }
 
     /// First byte.

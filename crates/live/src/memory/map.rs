@@ -1,41 +1,26 @@
 //! Anonymous memory straight from the kernel: page-aligned, zeroed, returned on drop.
 
+use memmap2::{Advice, MmapMut, MmapRaw};
 use raidlab_types::number::usize_from;
 use std::io;
-use std::ptr::NonNull;
 
 /// A private anonymous mapping.
 #[derive(Debug)]
-pub(crate) struct Mapping {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: the mapping is owned memory without ties to a thread.
-unsafe impl Send for Mapping {}
-// SAFETY: a shared reference gives no more than the address.
-unsafe impl Sync for Mapping {}
+pub(crate) struct Mapping(MmapRaw);
 
 impl Mapping {
     /// `len` bytes of zeroes, in huge pages where the kernel likes.
     pub(crate) fn new(len: usize) -> io::Result<Mapping> {
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new anonymous mapping touches no memory that exists.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the range was just mapped. Advice may be refused without harm.
-        unsafe { libc::madvise(start, len, libc::MADV_HUGEPAGE) };
-        let start: NonNull<u8> =
-            NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        assert!(start.as_ptr().addr().is_multiple_of(super::PAGE_BYTES), "the kernel maps whole pages");
-        Ok(Mapping { start, len })
+        let mapping = MmapMut::map_anon(len)?;
+        // Advice may be refused without harm.
+        let _ = mapping.advise(Advice::HugePage);
+        assert!(mapping.as_ptr().addr().is_multiple_of(super::PAGE_BYTES), "the kernel maps whole pages");
+        Ok(Mapping(mapping.into()))
     }
 
     /// First byte.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
-        self.start.as_ptr()
+        self.0.as_mut_ptr()
     }
 
     /// First of `bytes` bytes from byte `offset` on.
@@ -44,28 +29,20 @@ impl Mapping {
     /// When they do not lie within the mapping.
     #[inline]
     pub(crate) fn at(&self, offset: u64, bytes: usize) -> *mut u8 {
-        let fits = usize::try_from(offset).is_ok_and(|offset| offset <= self.len && bytes <= self.len - offset);
-        assert!(fits, "{bytes} bytes from byte {offset} on lie beyond a mapping of {} bytes", self.len);
+        let fits = usize::try_from(offset).is_ok_and(|offset| offset <= self.len() && bytes <= self.len() - offset);
+        assert!(fits, "{bytes} bytes from byte {offset} on lie beyond a mapping of {} bytes", self.len());
         self.as_ptr().wrapping_add(usize_from(offset))
     }
 
     /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     /// The whole of it.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: mapped, initialised (zeroes), and borrowed exclusively through `self`.
-        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` and is unmapped once.
-        let result = unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
-        debug_assert_eq!(result, 0, "what was mapped can be unmapped");
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len()) }
     }
 }
 

@@ -7,7 +7,7 @@ mod lent;
 mod map;
 mod pool;
 
-pub(crate) use lent::Lent;
+pub(crate) use lent::LentMemory;
 pub(crate) use map::Mapping;
 pub(crate) use pool::{fill_random, Block, InUse, Pool, Use};
 

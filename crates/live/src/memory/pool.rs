@@ -7,8 +7,9 @@
 //! - Once as many blocks exist as are ever used together, nothing is mapped or allocated. What can be foreseen is taken
 //!   before the load runs: filling 4 MiB takes milliseconds, in which no completion would be looked at.
 
-use super::{Lent, Mapping, PAGE_BYTES};
+use super::{LentMemory, Mapping, PAGE_BYTES};
 use crate::content::seal;
+use crate::error::LiveError;
 use raidlab_types::number::u8_from;
 use raidlab_types::{CounterRng, Seed};
 use std::io;
@@ -40,7 +41,7 @@ pub(crate) struct Block {
 
 impl Block {
     /// Memory of somebody else's, aligned as members need it, that no pool ever takes back.
-    pub(crate) fn lent(lent: Lent) -> Block {
+    pub(crate) fn lent(lent: LentMemory) -> Block {
         Block { start: lent.as_ptr(), class: 0, purpose: Use::Any, is_lent: true, registered: None }
     }
 
@@ -107,14 +108,14 @@ impl Pool {
         bytes: usize,
         purpose: Use,
         register: impl FnOnce(*mut u8, usize) -> Option<u16>,
-    ) -> io::Result<Block> {
+    ) -> Result<Block, LiveError> {
         let class = class_of(bytes);
         assert!(class < CLASSES, "{bytes} bytes at once are more than any block has");
         if self.free[purpose as usize][class].is_empty() {
-            self.grow(class, purpose, register)?;
+            let doing = || format!("taking {bytes} bytes for a request");
+            self.grow(class, purpose, register).map_err(|e| LiveError::io("workload.size", "memory", &doing(), &e))?;
         }
-        let taken = self.free[purpose as usize][class].pop();
-        let block = taken.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let block = self.free[purpose as usize][class].pop().expect("a list that has grown is not empty");
         assert!(block.len() >= bytes && block.purpose == purpose && !block.start.is_null());
         Ok(block)
     }
@@ -303,7 +304,7 @@ mod tests {
         assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "no more than it may");
         let mut theirs = Mapping::new(3 * PAGE_BYTES).expect("memory");
         // SAFETY: it is there until the end of this test, and nobody touches it.
-        let lent = Block::lent(unsafe { Lent::new(theirs.bytes_mut().as_mut_ptr(), theirs.len()) });
+        let lent = Block::lent(unsafe { LentMemory::new(theirs.bytes_mut().as_mut_ptr(), theirs.len()) });
         assert!(std::panic::catch_unwind(|| lent.len()).is_err(), "only who lent it knows how long it is");
         pool.give_back(lent);
         assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "and never the pool's");

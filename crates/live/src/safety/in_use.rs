@@ -44,15 +44,21 @@ fn mounted(related: &[DevNumbers]) -> Option<String> {
 
 /// A btrfs of several devices is mounted by one of them; sysfs lists all.
 fn in_btrfs(related: &[DevNumbers]) -> Option<String> {
-    for system in fs::read_dir("/sys/fs/btrfs").ok()?.flatten() {
-        for device in fs::read_dir(system.path().join("devices")).into_iter().flatten().flatten() {
-            let numbers = fs::read_to_string(device.path().join("dev")).ok().and_then(|text| DevNumbers::parse(&text));
-            if numbers.is_some_and(|n| related.contains(&n)) {
-                return Some(format!("part of the mounted btrfs {}", system.file_name().to_string_lossy()));
-            }
-        }
-    }
-    None
+    let has_ours = |devices: &[(DevNumbers, String)]| devices.iter().any(|(numbers, _)| related.contains(numbers));
+    let (system, _) = mounted_btrfs().find(|(_, devices)| has_ours(devices))?;
+    Some(format!("part of the mounted btrfs {system}"))
+}
+
+/// Every btrfs that is mounted, with the numbers and names of all its devices.
+pub(crate) fn mounted_btrfs() -> impl Iterator<Item = (String, Vec<(DevNumbers, String)>)> {
+    let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    let name = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let device = move |entry: fs::DirEntry| {
+        let numbers = DevNumbers::parse(&fs::read_to_string(entry.path().join("dev")).ok()?)?;
+        Some((numbers, name(&entry)))
+    };
+    entries("/sys/fs/btrfs".into())
+        .map(move |entry| (name(&entry), entries(entry.path().join("devices")).filter_map(device).collect()))
 }
 
 fn swapped_on(related: &[DevNumbers]) -> Option<String> {

@@ -26,14 +26,19 @@ use tracing::debug;
 
 /// A device that may be overwritten, open and claimed.
 #[derive(Debug)]
-pub(crate) struct Claimed {
+pub(crate) struct ClaimedDevice {
     pub device: File,
     /// What was found on it.
     pub signature: String,
 }
 
 /// Applies the rules to the device `path`, with these numbers; `named` says whether the user named it.
-pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: &str) -> Result<Claimed, LiveError> {
+pub(crate) fn may_overwrite(
+    path: &Path,
+    numbers: DevNumbers,
+    named: bool,
+    key: &str,
+) -> Result<ClaimedDevice, LiveError> {
     let refuse = |message: String| Err(LiveError::refused(key, message));
     if let Some(user) = in_use::user_of(numbers) {
         return refuse(format!("{} is {user}: it is never written, whatever is said", path.display()));
@@ -72,7 +77,7 @@ pub(crate) fn may_overwrite(path: &Path, numbers: DevNumbers, named: bool, key: 
         return refuse(format!("{} is {user}: it is never written, whatever is said", path.display()));
     }
     debug!(path = %path.display(), signature, "block device claimed for overwriting");
-    Ok(Claimed { device, signature })
+    Ok(ClaimedDevice { device, signature })
 }
 
 /// Who uses a block device or a part of it, in words ("mounted at /mnt"); none for one that is free, or is no device.

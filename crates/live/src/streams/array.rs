@@ -17,9 +17,9 @@ use crate::config::{Content, Emulation, LiveConfig, Stage};
 use crate::content::Verify;
 use crate::engine::{Engine, Source};
 use crate::error::LiveError;
-use crate::memory::Lent;
+use crate::memory::LentMemory;
 use crate::run::open_array;
-use crate::target::{Target, TargetSpec};
+use crate::target::{facts_of, Target, TargetSpec};
 use raidlab_array::{Array, Layout, MemberState};
 use raidlab_load::{AddressSpec, Align, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::number::{u32_from, usize_from};
@@ -97,7 +97,7 @@ struct Job {
     kind: RequestKind,
     volume: u32,
     extent: Extent,
-    lent: Lent,
+    lent: LentMemory,
 }
 
 /// A stream's end at an array.
@@ -114,20 +114,20 @@ pub(super) struct Port {
 impl Port {
     pub(super) fn read(&self, block: Block, bytes: &mut [u8]) -> io::Result<()> {
         // SAFETY: the caller's own for as long as this call lasts.
-        self.call(RequestKind::Read, block.offset, unsafe { Lent::new(bytes.as_mut_ptr(), bytes.len()) })
+        self.call(RequestKind::Read, block.offset, unsafe { LentMemory::new(bytes.as_mut_ptr(), bytes.len()) })
     }
 
     pub(super) fn write(&self, block: Block, bytes: &[u8]) -> io::Result<()> {
         // SAFETY: borrowed by the caller for as long as this call lasts; a write reads it, and never writes to it.
-        self.call(RequestKind::Write, block.offset, unsafe { Lent::new(bytes.as_ptr().cast_mut(), bytes.len()) })
+        self.call(RequestKind::Write, block.offset, unsafe { LentMemory::new(bytes.as_ptr().cast_mut(), bytes.len()) })
     }
 
     pub(super) fn flush(&self) -> io::Result<()> {
-        self.call(RequestKind::Flush, 0, Lent::NONE)
+        self.call(RequestKind::Flush, 0, LentMemory::NONE)
     }
 
     /// Sends a request and waits for its end, or for that of the engine, which has then let go of all memory.
-    fn call(&self, kind: RequestKind, offset: u64, lent: Lent) -> io::Result<()> {
+    fn call(&self, kind: RequestKind, offset: u64, lent: LentMemory) -> io::Result<()> {
         let gone = || io::Error::other("the array has stopped");
         let (first, bytes) = (self.offset_bytes + offset, lent.len() as u64);
         let whole = first.is_multiple_of(self.sector_bytes) && bytes.is_multiple_of(self.sector_bytes);
@@ -193,9 +193,9 @@ impl Hub {
             }
         }
         ArrayResult {
-            targets: engine.targets().iter().map(|t| t.as_ref().map(|t| t.facts.clone())).collect(),
+            targets: facts_of(&engine.targets),
             members: engine.counts(),
-            failed_members: engine.failed_members().to_vec(),
+            failed_members: engine.failed_members.clone(),
             interface: engine.interface().0,
             parity_backend: raidlab_parity::backend().name(),
             lateness: engine.lateness(),
@@ -209,7 +209,7 @@ struct Exchange {
     jobs: Receiver<Job>,
     answers: Vec<Sender<bool>>,
     /// By port: what it waits for.
-    outstanding: Vec<Option<Lent>>,
+    outstanding: Vec<Option<LentMemory>>,
     under_way: usize,
     /// Taken from the channel while the engine did not run.
     next: Option<Job>,
@@ -262,7 +262,7 @@ impl Source for Exchange {
         Some(Request { tag: u64::from(port), volume, kind, extent, force_unit_access: false })
     }
 
-    fn lent(&self, tag: RequestTag) -> Option<Lent> {
+    fn lent(&self, tag: RequestTag) -> Option<LentMemory> {
         self.outstanding[usize_from(tag)].filter(|lent| lent.len() > 0)
     }
 

@@ -156,6 +156,53 @@ fn tape_buffer_bytes() -> u64 {
     1 << 20
 }
 
+/// One end of one stream of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EndOfStream {
+    pub stream: usize,
+    pub is_source: bool,
+}
+
+impl EndOfStream {
+    /// `streams[3].sink`.
+    pub(super) fn key(self) -> String {
+        format!("streams[{}].{}", self.stream, self.side())
+    }
+
+    pub(super) fn side(self) -> &'static str {
+        if self.is_source {
+            "source"
+        } else {
+            "sink"
+        }
+    }
+
+    /// The key to look at when it fails: its path, where it has one.
+    pub(super) fn place(self, config: &StreamsConfig) -> String {
+        match self.spec(config) {
+            EndpointSpec::File { .. } | EndpointSpec::Block { .. } => format!("{}.path", self.key()),
+            _ => self.key(),
+        }
+    }
+
+    pub(super) fn spec(self, config: &StreamsConfig) -> &EndpointSpec {
+        let stream = &config.streams[self.stream];
+        if self.is_source {
+            &stream.source
+        } else {
+            &stream.sink
+        }
+    }
+}
+
+impl StreamsConfig {
+    /// Both ends of every stream, in order.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (EndOfStream, &EndpointSpec)> {
+        let both = |stream| [true, false].map(|is_source| EndOfStream { stream, is_source });
+        (0..self.streams.len()).flat_map(both).map(|end| (end, end.spec(self)))
+    }
+}
+
 impl EndpointSpec {
     /// The word a cell uses.
     pub fn kind(&self) -> &'static str {
@@ -168,6 +215,30 @@ impl EndpointSpec {
             EndpointSpec::Tape { .. } => "tape",
             EndpointSpec::Connection { .. } => "connection",
         }
+    }
+
+    /// How a sentence names it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            EndpointSpec::File { path, .. } | EndpointSpec::Block { path, .. } => path.display().to_string(),
+            EndpointSpec::Array { array, volume, .. } => format!("volume {volume} of array {array}"),
+            other => other.kind().to_string(),
+        }
+    }
+
+    /// Where an end that is a part of something begins.
+    pub(super) fn offset_bytes(&self) -> Option<u64> {
+        match self {
+            EndpointSpec::File { offset_bytes, .. }
+            | EndpointSpec::Block { offset_bytes, .. }
+            | EndpointSpec::Array { offset_bytes, .. } => Some(*offset_bytes),
+            _ => None,
+        }
+    }
+
+    /// Whether it goes through the page cache on purpose.
+    pub(super) fn is_buffered(&self) -> bool {
+        matches!(self, EndpointSpec::File { buffered: true, .. } | EndpointSpec::Block { buffered: true, .. })
     }
 
     /// Whether handing over (or taking) a block is no wait for anything.

@@ -9,10 +9,11 @@
 //! - A far end that takes or says nothing ends the stream, and does not keep the run from being stopped.
 
 use super::pace::Time;
-use raidlab_types::number::u32_from;
+use rustix::net::sockopt::socket_type;
+use rustix::net::SocketType;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// How long a call waits before it looks whether the run has been stopped.
@@ -38,7 +39,7 @@ impl Connection {
         }
         // SAFETY: just made, and nobody else's.
         let copy = unsafe { OwnedFd::from_raw_fd(copy) };
-        if kind_of_socket(copy.as_fd())? != libc::SOCK_STREAM {
+        if socket_type(&copy)? != SocketType::STREAM {
             return Err(io::Error::from(ErrorKind::NotConnected));
         }
         let stream = TcpStream::from(copy);
@@ -86,22 +87,6 @@ impl Connection {
     }
 }
 
-/// SOCK_STREAM or another; what is no socket is an error.
-fn kind_of_socket(descriptor: BorrowedFd<'_>) -> io::Result<libc::c_int> {
-    let mut kind: libc::c_int = 0;
-    let mut bytes = u32_from(std::mem::size_of_val(&kind));
-    // SAFETY: `kind` takes an integer, which is what the system gives, and `bytes` says how long it is.
-    let result = unsafe {
-        let at = (&raw mut kind).cast();
-        libc::getsockopt(descriptor.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TYPE, at, &raw mut bytes)
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    assert_eq!(bytes as usize, std::mem::size_of_val(&kind), "the system gave another type");
-    Ok(kind)
-}
-
 /// Whether to try again after a call that did nothing.
 fn go_on(error: io::Error, since_ns: u64, time: Time<'_>) -> io::Result<()> {
     match error.kind() {
@@ -118,6 +103,7 @@ mod tests {
     use super::*;
     use crate::io::Clock;
     use std::net::{TcpListener, UdpSocket};
+    use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicBool, Ordering};
 

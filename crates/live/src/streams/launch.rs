@@ -6,17 +6,16 @@
 
 use super::array::{Hub, Port};
 use super::check::region_bytes;
-use super::config::{EndpointSpec, StreamSpec, StreamsConfig};
+use super::config::{EndOfStream, EndpointSpec, StreamSpec, StreamsConfig};
 use super::ends::{self, Blocks, Maker, Part, Region, Sink, Source};
 use super::far::Connection;
-use super::flow::{Flow, Flown};
-use super::open::{name, place_of, Opened};
+use super::flow::{Flow, Reader, StreamOutcome, Writer};
+use super::open::OpenTargets;
 use super::pace::Time;
-use super::result::StreamsResult;
+use super::result::{LateResult, StreamResult, StreamVerify, StreamsResult};
 use super::sample::{self, Sample};
 use super::verify::compare;
-use super::Observer;
-use crate::config::{Content, Progress, Stage};
+use crate::config::{Content, Observer, Progress, Stage};
 use crate::error::{plain, LiveError};
 use crate::io::Clock;
 use crate::memory::{fill_random, Mapping};
@@ -36,7 +35,7 @@ pub(super) enum Readable<'a> {
 }
 
 /// A stream with its ends, not yet started.
-struct Made<'a> {
+struct StreamEnds<'a> {
     source: Source<'a>,
     sink: Sink<'a>,
     buffers: Vec<Mapping>,
@@ -52,17 +51,17 @@ fn is_overlapped(spec: &StreamSpec) -> bool {
 pub(super) fn launch(
     config: &StreamsConfig,
     blocks: &[Blocks],
-    opened: &mut Opened,
+    opened: &mut OpenTargets,
     sample: Option<&Sample>,
     result: &mut StreamsResult,
     observer: Observer<'_>,
 ) -> Result<(), LiveError> {
-    let mut hubs: Vec<Hub> = opened.take_arrays().into_iter().map(Hub::new).collect();
+    let mut hubs: Vec<Hub> = std::mem::take(&mut opened.arrays).into_iter().map(Hub::new).collect();
     let make = |i| {
         let made = make(config, i, opened, sample, &mut hubs);
         made.map_err(|e| LiveError::io(format!("streams[{i}]"), "its ends", "taking what they need", &e))
     };
-    let made = (0..config.streams.len()).map(make).collect::<Result<Vec<Made<'_>>, LiveError>>()?;
+    let made = (0..config.streams.len()).map(make).collect::<Result<Vec<StreamEnds<'_>>, LiveError>>()?;
     std::thread::scope(|scope| {
         let serve = |hub: Hub| {
             let (ready, is_ready) = channel();
@@ -74,7 +73,7 @@ pub(super) fn launch(
             is_ready.recv().unwrap_or(Ok(())).map_err(|e| e.below(&format!("arrays[{i}]")))
         });
         match begun {
-            Ok(()) => fly(config, blocks, made, result, observer),
+            Ok(()) => run_all(config, blocks, made, result, observer),
             Err(_) => drop(made),
         }
         // The last port is gone, so the hubs come to their end.
@@ -89,10 +88,10 @@ pub(super) fn launch(
     })
 }
 
-fn fly(
+fn run_all(
     config: &StreamsConfig,
     blocks: &[Blocks],
-    made: Vec<Made<'_>>,
+    made: Vec<StreamEnds<'_>>,
     result: &mut StreamsResult,
     observer: Observer<'_>,
 ) {
@@ -100,22 +99,19 @@ fn fly(
     let threads = config.streams.iter().map(|spec| 1 + usize::from(is_overlapped(spec))).sum();
     let start = Barrier::new(threads);
     let time = Time { clock: Clock::start(), stop: &stop };
+    let limit_ns = config.duration_s.map_or(u64::MAX, |s| saturating_u64(s * 1e9));
     let (mut flows, mut written) = (Vec::with_capacity(made.len()), Vec::with_capacity(made.len()));
-    for (i, (spec, one)) in config.streams.iter().zip(made).enumerate() {
-        flows.push(Flow {
+    for ((spec, one), &blocks) in config.streams.iter().zip(made).zip(blocks) {
+        let result = StreamResult {
             name: spec.name.clone(),
-            blocks: blocks[i],
-            source: one.source,
-            sink: one.sink,
-            buffers: one.buffers,
             overlapped: is_overlapped(spec),
-            rate_mb_s: spec.rate_mb_s,
-            limit_ns: config.duration_s.map_or(u64::MAX, |s| saturating_u64(s * 1e9)),
-            verify: config.content == Content::Verify,
-            time,
-            start: &start,
-            arrived: &arrived,
-        });
+            late: spec.rate_mb_s.map(|_| LateResult::default()),
+            verify: (config.content == Content::Verify).then(StreamVerify::default),
+            ..StreamResult::default()
+        };
+        let reader = Reader::new(one.source, time, limit_ns);
+        let writer = Writer::new(one.sink, time, result, blocks.count(), &arrived);
+        flows.push(Flow { blocks, reader, writer, buffers: one.buffers, rate_mb_s: spec.rate_mb_s, start: &start });
         written.push(one.written);
     }
     let total: u64 = blocks.iter().map(|b| b.bytes).fold(0, u64::saturating_add);
@@ -127,20 +123,20 @@ fn fly(
         Progress { stage: Stage::Running, fraction, requests: bytes, elapsed }
     };
     let work = |flow: Flow<'_>| {
-        let flown = flow.run();
-        if flown.failed.is_some() {
+        let outcome = flow.run();
+        if outcome.failed.is_some() {
             stop.store(true, Ordering::Relaxed);
         }
-        flown
+        outcome
     };
     let works = flows.into_iter().map(|flow| || work(flow)).collect();
-    let flown = run_watched(works, &mut || {
+    let outcomes = run_watched(works, &mut || {
         if !result.interrupted && observer(progress()).is_break() {
             result.interrupted = true;
             stop.store(true, Ordering::Relaxed);
         }
     });
-    let sent = settle(config, flown, result);
+    let sent = settle(config, outcomes, result);
     if !result.interrupted && result.stopped_by.is_none() {
         compare(config, &written, blocks, &sent, result, observer);
     }
@@ -150,11 +146,12 @@ fn fly(
 fn make<'a>(
     config: &StreamsConfig,
     stream: usize,
-    opened: &'a Opened,
+    opened: &'a OpenTargets,
     sample: Option<&Sample>,
     hubs: &mut [Hub],
-) -> io::Result<Made<'a>> {
+) -> io::Result<StreamEnds<'a>> {
     let spec = &config.streams[stream];
+    let part = |is_source| opened.part(EndOfStream { stream, is_source });
     let block_bytes = spec.block_bytes;
     let mut random = Seed::new(config.seed).named("content").child(stream as u64).draws();
     let mut filled = |bytes: u64| -> io::Result<Mapping> {
@@ -163,11 +160,6 @@ fn make<'a>(
         Ok(memory)
     };
     let maker = Maker::new(config.seed, u32_from(stream), block_bytes);
-    let drive = |mb_s: f64, buffer_bytes, start_stop_ms: f64| Drive {
-        ns_per_byte: 1000.0 / mb_s,
-        buffer_bytes,
-        start_stop_ns: saturating_u64(start_stop_ms * 1e6),
-    };
     let missing = || io::Error::other("it is not open");
     let source = match &spec.source {
         EndpointSpec::Null => Source::Null,
@@ -186,10 +178,10 @@ fn make<'a>(
                 }),
                 None => ends::Content::Made(maker),
             };
-            Source::Tape(Playing::new(drive(*mb_s, *buffer_bytes, *start_stop_ms)), content)
+            Source::Tape(Playing::new(Drive::new(*mb_s, *buffer_bytes, *start_stop_ms)), content)
         }
         EndpointSpec::Array { array, volume, offset_bytes } => Source::Array(hubs[*array].port(*volume, *offset_bytes)),
-        _ => Source::Part(opened.part(stream, true).ok_or_else(missing)?),
+        _ => Source::Part(part(true).ok_or_else(missing)?),
     };
     let sink = match &spec.sink {
         EndpointSpec::Null => Sink::Null,
@@ -198,33 +190,33 @@ fn make<'a>(
             Sink::Memory(Region { memory, block_bytes })
         }
         EndpointSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
-            Sink::Tape(Recording::new(drive(*mb_s, *buffer_bytes, *start_stop_ms)))
+            Sink::Tape(Recording::new(Drive::new(*mb_s, *buffer_bytes, *start_stop_ms)))
         }
         EndpointSpec::Array { array, volume, offset_bytes } => Sink::Array(hubs[*array].port(*volume, *offset_bytes)),
         EndpointSpec::Connection { descriptor } => Sink::Far(Connection::new(*descriptor)?),
-        _ => Sink::Part(opened.part(stream, false).ok_or_else(missing)?),
+        _ => Sink::Part(part(false).ok_or_else(missing)?),
     };
     let written = match (&spec.sink, config.content) {
         (_, Content::Random) => None,
         (EndpointSpec::Array { array, volume, offset_bytes }, _) => {
             Some(Readable::Array(hubs[*array].port(*volume, *offset_bytes)))
         }
-        _ => opened.part(stream, false).map(Readable::Part),
+        _ => part(false).map(Readable::Part),
     };
     let number = if is_overlapped(spec) { spec.buffers } else { 1 };
     let buffers = (0..number).map(|_| filled(block_bytes)).collect::<io::Result<Vec<Mapping>>>()?;
-    Ok(Made { source, sink, buffers, written })
+    Ok(StreamEnds { source, sink, buffers, written })
 }
 
 /// Puts the results of all streams in, with the first failure; gives the digests of what was sent.
-fn settle(config: &StreamsConfig, flown: Vec<Flown>, result: &mut StreamsResult) -> Vec<Vec<u64>> {
+fn settle(config: &StreamsConfig, outcomes: Vec<StreamOutcome>, result: &mut StreamsResult) -> Vec<Vec<u64>> {
     // Streams count from the first start of any.
-    let first = flown.iter().map(|f| f.result.start_ns).min().unwrap_or(0);
-    let mut sent = Vec::with_capacity(flown.len());
-    for (i, mut one) in flown.into_iter().enumerate() {
+    let first = outcomes.iter().map(|one| one.result.start_ns).min().unwrap_or(0);
+    let mut sent = Vec::with_capacity(outcomes.len());
+    for (i, mut one) in outcomes.into_iter().enumerate() {
         if let (Some(failed), None) = (&one.failed, &result.stopped_by) {
-            let key = place_of(config, i, failed.is_source);
-            let target = name(config, i, failed.is_source);
+            let end = EndOfStream { stream: i, is_source: failed.is_source };
+            let (key, target) = (end.place(config), end.spec(config).name());
             let cut = failed.error.kind() == io::ErrorKind::UnexpectedEof;
             let why = if cut { "it ends there".to_string() } else { plain(&failed.error) };
             let message = format!("{} at byte {} of the stream: {why}", failed.doing, failed.offset);

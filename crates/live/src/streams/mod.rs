@@ -36,15 +36,12 @@ pub use config::{ArraySpec, EndpointSpec, StreamSpec, StreamsConfig};
 pub use result::{ArrayResult, EndResult, EndpointFacts, LateResult, StreamResult, StreamVerify, StreamsResult};
 pub use sample::SampleFacts;
 
-use crate::config::Progress;
+use crate::config::Observer;
 use crate::error::LiveError;
 use check::{check, check_memory};
 use launch::launch;
-use open::Opened;
+use open::OpenTargets;
 use sample::Sample;
-use std::ops::ControlFlow;
-
-type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Runs a cell. `observer` is told of progress about seven times a second, and may end the run with what it has.
 ///
@@ -55,7 +52,7 @@ pub fn run(config: &StreamsConfig, observer: Observer<'_>) -> Result<StreamsResu
     let blocks = check(config)?;
     check_memory(config)?;
     let sample = Sample::of(config)?;
-    let mut opened = Opened::new(config, &blocks)?;
+    let mut opened = OpenTargets::new(config, &blocks)?;
     let mut result = StreamsResult { data: sample.as_ref().map(Sample::facts), ..StreamsResult::default() };
     if opened.fill(config.seed, observer)?.is_break() {
         result.interrupted = true;

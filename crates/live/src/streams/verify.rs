@@ -2,19 +2,15 @@
 //!
 //! Invariant: what is compared comes from the medium: it is read past the page cache, or after the cache was emptied.
 
-use super::config::StreamsConfig;
+use super::config::{EndOfStream, StreamsConfig};
 use super::ends::{digest, Block, Blocks};
 use super::launch::Readable;
-use super::open::{name, place_of};
 use super::result::{StreamVerify, StreamsResult};
-use super::Observer;
-use crate::config::{Progress, Stage, PULSE};
+use crate::config::{ByteProgress, Observer, Stage};
 use crate::error::LiveError;
-use crate::io::Clock;
 use crate::memory::Mapping;
 use crate::page_cache;
-use raidlab_types::number::{f64_from, usize_from};
-use raidlab_types::Duration;
+use raidlab_types::number::usize_from;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
@@ -65,30 +61,20 @@ pub(super) fn compare(
     result: &mut StreamsResult,
     observer: Observer<'_>,
 ) {
-    let total = result.streams.iter().map(|s| s.bytes).sum::<u64>().max(1);
-    let clock = Clock::start();
-    let (mut done, mut told) = (0, 0);
-    let mut progress = |bytes: u64| {
-        done += bytes;
-        let now = clock.now().as_ns();
-        if now < told + PULSE.as_ns() {
-            return ControlFlow::Continue(());
-        }
-        told = now;
-        let fraction = (f64_from(done) / f64_from(total)).min(1.0);
-        observer(Progress { stage: Stage::Checking, fraction, requests: done, elapsed: Duration::from_ns(now) })
-    };
+    let total = result.streams.iter().map(|s| s.bytes).sum();
+    let mut progress = ByteProgress::new(Stage::Checking, total, observer);
     for (i, written) in written.iter().enumerate() {
         let Some(written) = written else { continue };
         let report = result.streams[i].verify.get_or_insert_default();
-        match read_back(written, blocks[i], &sent[i], report, &mut progress) {
+        match read_back(written, blocks[i], &sent[i], report, &mut |bytes| progress.add(bytes)) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => {
                 result.interrupted = true;
                 return;
             }
             Err(e) => {
-                let (key, name) = (place_of(config, i, false), name(config, i, false));
+                let sink = EndOfStream { stream: i, is_source: false };
+                let (key, name) = (sink.place(config), sink.spec(config).name());
                 result.stopped_by = Some(LiveError::io(key, name, "reading it back", &e));
                 return;
             }

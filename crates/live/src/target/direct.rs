@@ -2,8 +2,10 @@
 
 use crate::memory::{Mapping, PAGE_BYTES};
 use raidlab_types::number::u32_from;
+use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use tracing::debug;
 
 /// How a target is read and written.
@@ -66,17 +68,13 @@ pub(crate) fn alignment(file: &File) -> u32 {
 
 /// Switches O_DIRECT on or off; whether the file system took it.
 fn set_direct(file: &File, on: bool) -> bool {
-    let fd = file.as_raw_fd();
-    // SAFETY: flags of an open descriptor; no memory is involved.
-    unsafe {
-        let flags = libc::fcntl(fd, libc::F_GETFL);
-        let wanted = if on { flags | libc::O_DIRECT } else { flags & !libc::O_DIRECT };
-        flags >= 0 && libc::fcntl(fd, libc::F_SETFL, wanted) == 0
-    }
+    let set = |mut flags: OFlags| {
+        flags.set(OFlags::DIRECT, on);
+        fcntl_setfl(file, flags)
+    };
+    fcntl_getfl(file).and_then(set).is_ok()
 }
 
 fn can_read(file: &File) -> bool {
-    let Ok(page) = Mapping::new(PAGE_BYTES) else { return false };
-    // SAFETY: the page is mapped and nobody else's.
-    unsafe { libc::pread(file.as_raw_fd(), page.as_ptr().cast(), page.len(), 0) >= 0 }
+    Mapping::new(PAGE_BYTES).and_then(|mut page| file.read_at(page.bytes_mut(), 0)).is_ok()
 }

@@ -35,7 +35,7 @@ pub enum EmulatedContent {
 
 /// What an open emulated member keeps.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum OpenContent {
     Nothing,
     Memory(Mapping),
     File(File),
@@ -51,19 +51,19 @@ pub(super) fn open(
     let size_bytes = capacity_bytes(spec).map_err(|e| LiveError::bad(format!("{key}.device.{}", e.key), e.message))?;
     let (kept, needs_fill, name) = match content {
         EmulatedContent::File(path) => return open_file(spec, path, size_bytes, key, intent),
-        EmulatedContent::None => (Kept::Nothing, false, "none"),
+        EmulatedContent::None => (OpenContent::Nothing, false, "none"),
         EmulatedContent::Memory => {
             let doing = format!("taking {size_bytes} bytes");
             let mapping = Mapping::new(usize_from(size_bytes))
                 .map_err(|e| LiveError::io(format!("{key}.content"), "memory", &doing, &e))?;
-            (Kept::Memory(mapping), true, "memory")
+            (OpenContent::Memory(mapping), true, "memory")
         }
     };
     let mut facts = TargetFacts::of_memory(size_bytes, 0);
     describe(&mut facts, spec, name);
-    let store = Store::Emulated(Box::new(spec.clone()), kept);
-    let least_sector_bytes = facts.sector_bytes;
-    Ok(Target { key: key.to_string(), facts, least_sector_bytes, store, needs_fill, stamped: None })
+    let mut target = Target::new(key, facts, Store::Emulated(Box::new(spec.clone()), kept));
+    target.needs_fill = needs_fill;
+    Ok(target)
 }
 
 /// Capacity of the modelled disk in bytes.
@@ -81,24 +81,16 @@ fn open_file(
     key: &str,
     intent: Intent<'_>,
 ) -> Result<Target, LiveError> {
+    // What the opening of member files says of `path` and `size_bytes` stands elsewhere here.
+    let in_content = |at: &str| format!("{key}.{}", if at.ends_with(".path") { "content.file" } else { "device" });
     let mut target =
-        file::open(path, size_bytes, key, Intent { buffered: true, ..intent }).map_err(|e| in_content(e, key))?;
-    let nothing = Store::Emulated(Box::new(spec.clone()), Kept::Nothing);
+        file::open(path, size_bytes, key, Intent { buffered: true, ..intent }).map_err(|e| e.at(in_content))?;
+    let nothing = Store::Emulated(Box::new(spec.clone()), OpenContent::Nothing);
     if let Store::Fd(file) = std::mem::replace(&mut target.store, nothing) {
-        target.store = Store::Emulated(Box::new(spec.clone()), Kept::File(file));
+        target.store = Store::Emulated(Box::new(spec.clone()), OpenContent::File(file));
     }
     describe(&mut target.facts, spec, "file");
     Ok(target)
-}
-
-/// What the opening of member files says of `path` and `size_bytes` stands elsewhere here.
-fn in_content(mut error: LiveError, key: &str) -> LiveError {
-    let (LiveError::BadInput { key: at, .. }
-    | LiveError::Refused { key: at, .. }
-    | LiveError::Unsupported { key: at, .. }
-    | LiveError::Io { key: at, .. }) = &mut error;
-    *at = if at.ends_with(".path") { format!("{key}.content.file") } else { format!("{key}.device") };
-    error
 }
 
 fn describe(facts: &mut TargetFacts, spec: &DeviceSpec, content: &'static str) {

@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What a target is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct TargetFacts {
     /// One of [`super::TARGETS`].
     pub kind: &'static str,
@@ -96,34 +96,26 @@ impl TargetFacts {
     pub(super) fn of_memory(size_bytes: u64, sector_bytes: u32) -> TargetFacts {
         TargetFacts {
             kind: "memory",
-            path: None,
             size_bytes,
             sector_bytes,
             io: "memory",
-            filesystem: None,
-            st_dev: None,
-            inode: None,
-            device: None,
             made_by_raidlab: true,
-            allocated_bytes: None,
-            overwritten_signature: None,
-            emulated: None,
+            ..TargetFacts::default()
         }
     }
 
     pub(super) fn of_file(path: &Path, file: &File, size_bytes: u64, access: Access) -> io::Result<TargetFacts> {
         let status = file.metadata()?;
         let numbers = DevNumbers::of(status.dev());
-        let mount = mounts::containing(path);
-        let beneath = device_beneath(numbers, mount.as_ref());
+        let (filesystem, device) = beneath(path, Some(numbers));
         Ok(TargetFacts {
             kind: "file",
             path: Some(absolute(path).display().to_string()),
             io: name_of(access),
-            filesystem: mount.map(FilesystemFacts::from),
+            filesystem,
             st_dev: Some(numbers.to_string()),
             inode: Some(status.ino()),
-            device: beneath.and_then(DeviceFacts::of),
+            device,
             allocated_bytes: Some(status.blocks() * 512),
             ..TargetFacts::of_memory(size_bytes, 0)
         })
@@ -153,13 +145,14 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// File systems with several devices (btrfs) have numbers of no device: then what is mounted tells.
-pub(crate) fn device_beneath(numbers: DevNumbers, mount: Option<&Mount>) -> Option<DevNumbers> {
-    if numbers.sysfs().exists() {
-        return Some(numbers);
-    }
-    let source = std::fs::metadata(&mount?.source).ok()?;
-    Some(DevNumbers::of(source.rdev())).filter(|n| n.sysfs().exists())
+/// The file system that holds a path, and the device beneath it, where there are such. File systems with several devices
+/// (btrfs) have numbers of no device: then what is mounted tells.
+pub(crate) fn beneath(path: &Path, numbers: Option<DevNumbers>) -> (Option<FilesystemFacts>, Option<DeviceFacts>) {
+    let mount = mounts::containing(path);
+    let of_source = || Some(DevNumbers::of(std::fs::metadata(&mount.as_ref()?.source).ok()?.rdev()));
+    let is_there = |numbers: &DevNumbers| numbers.sysfs().exists();
+    let device = numbers.filter(is_there).or_else(|| of_source().filter(is_there)).and_then(DeviceFacts::of);
+    (mount.map(FilesystemFacts::from), device)
 }
 
 impl From<Mount> for FilesystemFacts {

@@ -8,14 +8,14 @@
 //! - A file's trailer says "filled" only while it is: not before the last byte is written, nor once zeroes are.
 //! - The caller sees to it that the target may be written; nothing here asks again.
 
-use super::trailer::{Stamped, Trailer, TRAILER_BYTES};
-use super::{Kept, Store, Target};
-use crate::config::{Progress, Stage, PULSE};
-use crate::content::{seal, Known, Stamper};
+use super::trailer::{StampedSectors, Trailer, TRAILER_BYTES};
+use super::{OpenContent, Store, Target};
+use crate::config::{ByteProgress, Observer, Stage};
+use crate::content::{seal, Knowledge, Stamper};
 use crate::error::LiveError;
 use crate::memory::{fill_random, Mapping, PAGE_BYTES};
-use raidlab_types::number::{f64_from, u32_from, u64_from, usize_from};
-use raidlab_types::{CounterRng, Duration};
+use raidlab_types::number::{u32_from, usize_from};
+use raidlab_types::CounterRng;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ impl Target {
     pub(crate) fn bytes_to_fill(&self, filling: &Filling) -> u64 {
         match filling {
             Filling::Random(..) if !self.needs_fill => 0,
-            _ if matches!(self.store, Store::Emulated(_, Kept::Nothing)) => 0,
+            _ if matches!(self.store, Store::Emulated(_, OpenContent::Nothing)) => 0,
             _ => self.facts.size_bytes,
         }
     }
@@ -53,11 +53,11 @@ impl Target {
             return Ok(ControlFlow::Continue(()));
         }
         let done = match &mut self.store {
-            Store::Null | Store::Emulated(_, Kept::Nothing) => ControlFlow::Continue(()),
-            Store::Memory(mapping) | Store::Emulated(_, Kept::Memory(mapping)) => {
+            Store::Null | Store::Emulated(_, OpenContent::Nothing) => ControlFlow::Continue(()),
+            Store::Memory(mapping) | Store::Emulated(_, OpenContent::Memory(mapping)) => {
                 fill_memory(mapping.bytes_mut(), filling, progress)
             }
-            Store::Fd(file) | Store::Emulated(_, Kept::File(file)) => {
+            Store::Fd(file) | Store::Emulated(_, OpenContent::File(file)) => {
                 let (ours, size_bytes) = (self.facts.made_by_raidlab, self.facts.size_bytes);
                 fill_file(file, ours, size_bytes, filling, progress).map_err(|e| {
                     LiveError::io(format!("{}.path", self.key), self.name(), "filling it before the run", &e)
@@ -70,24 +70,24 @@ impl Target {
     }
 
     /// What is known of its sectors, if they are of this size.
-    pub(crate) fn known(&self, sector_bytes: u32) -> Known {
+    pub(crate) fn known(&self, sector_bytes: u32) -> Knowledge {
         match self.stamped {
-            Some(stamped) if stamped.sector_bytes != sector_bytes => Known::Nothing,
-            Some(Stamped { placed: true, .. }) => Known::Placed,
-            Some(Stamped { placed: false, .. }) => Known::Sound,
-            None => Known::Nothing,
+            Some(stamped) if stamped.sector_bytes != sector_bytes => Knowledge::Nothing,
+            Some(StampedSectors { placed: true, .. }) => Knowledge::Placed,
+            Some(StampedSectors { placed: false, .. }) => Knowledge::Sound,
+            None => Knowledge::Nothing,
         }
     }
 
     /// Takes back what is said of all its sectors, as far as this no longer holds of what is going to be written. To be
     /// called before anything is.
-    pub(crate) fn will_be_written(&mut self, sector_bytes: u32, known: Known) -> Result<(), LiveError> {
+    pub(crate) fn will_be_written(&mut self, sector_bytes: u32, known: Knowledge) -> Result<(), LiveError> {
         let before = self.stamped;
         self.stamped = match (self.known(sector_bytes), known) {
-            (Known::Nothing, _) | (_, Known::Nothing) => None,
+            (Knowledge::Nothing, _) | (_, Knowledge::Nothing) => None,
             (found, written) => {
-                let placed = (found, written) == (Known::Placed, Known::Placed);
-                Some(Stamped { sector_bytes, placed })
+                let placed = (found, written) == (Knowledge::Placed, Knowledge::Placed);
+                Some(StampedSectors { sector_bytes, placed })
             }
         };
         let (Some(file), true) = (self.store.file(), self.stamped != before) else { return Ok(()) };
@@ -102,10 +102,10 @@ impl Target {
 }
 
 impl Filling {
-    fn stamped(&self) -> Option<Stamped> {
+    fn stamped(&self) -> Option<StampedSectors> {
         match self {
             Filling::Random(_, stamper) => {
-                Some(Stamped { sector_bytes: u32_from(stamper.sector_bytes()), placed: true })
+                Some(StampedSectors { sector_bytes: u32_from(stamper.sector_bytes()), placed: true })
             }
             Filling::Zeroes => None,
         }
@@ -116,24 +116,13 @@ impl Filling {
 pub(crate) fn fill_all<'a>(
     targets: impl Iterator<Item = (u64, &'a mut Target)>,
     filling: &dyn Fn(u64) -> Filling,
-    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    observer: Observer<'_>,
 ) -> Result<ControlFlow<()>, LiveError> {
     let targets: Vec<(u64, &mut Target)> = targets.collect();
-    let total: u64 = targets.iter().map(|(number, t)| t.bytes_to_fill(&filling(*number))).sum();
-    let started = std::time::Instant::now();
-    let (mut done, mut told) = (0, Duration::ZERO);
-    let mut progress = |bytes: u64| {
-        done += bytes;
-        let elapsed = Duration::from_ns(u64_from(started.elapsed().as_nanos()));
-        if elapsed.as_ns() < told.as_ns() + PULSE.as_ns() {
-            return ControlFlow::Continue(());
-        }
-        told = elapsed;
-        let fraction = (f64_from(done) / f64_from(total.max(1))).min(1.0);
-        observer(Progress { stage: Stage::Filling, fraction, requests: 0, elapsed })
-    };
+    let total = targets.iter().map(|(number, t)| t.bytes_to_fill(&filling(*number))).sum();
+    let mut progress = ByteProgress::new(Stage::Filling, total, observer);
     for (number, target) in targets {
-        if target.fill(&mut filling(number), &mut progress)?.is_break() {
+        if target.fill(&mut filling(number), &mut |bytes| progress.add(bytes))?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }

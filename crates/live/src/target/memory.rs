@@ -15,9 +15,9 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
     }
     let mapping = Mapping::new(usize_from(size_bytes))
         .map_err(|e| LiveError::io(size_key, "memory", &format!("taking {size_bytes} bytes"), &e))?;
-    let facts = TargetFacts::of_memory(size_bytes, SECTOR_BYTES);
-    let store = Store::Memory(mapping);
-    Ok(Target { key: key.to_string(), facts, least_sector_bytes: SECTOR_BYTES, store, needs_fill: true, stamped: None })
+    let mut target = Target::new(key, TargetFacts::of_memory(size_bytes, SECTOR_BYTES), Store::Memory(mapping));
+    target.needs_fill = true;
+    Ok(target)
 }
 
 /// Checks that all members in memory together leave some for the rest.

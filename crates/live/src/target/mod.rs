@@ -20,17 +20,16 @@ mod null;
 mod trailer;
 
 pub use emulated::EmulatedContent;
-pub(crate) use emulated::{capacity_bytes, Kept};
+pub(crate) use emulated::{capacity_bytes, OpenContent};
 pub use facts::{DeviceFacts, EmulatedFacts, FilesystemFacts, TargetFacts};
 pub(crate) use fill::{fill_all, Filling};
-use trailer::Stamped;
+use trailer::StampedSectors;
 
 use crate::error::LiveError;
 use crate::memory::Mapping;
 use raidlab_device::DeviceSpec;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use tracing::debug;
@@ -123,14 +122,14 @@ pub(crate) enum Store {
     Memory(Mapping),
     Null,
     /// A modelled disk, and what it keeps.
-    Emulated(Box<DeviceSpec>, Kept),
+    Emulated(Box<DeviceSpec>, OpenContent),
 }
 
 impl Store {
     /// The file or device behind it.
     fn file(&self) -> Option<&File> {
         match self {
-            Store::Fd(file) | Store::Emulated(_, Kept::File(file)) => Some(file),
+            Store::Fd(file) | Store::Emulated(_, OpenContent::File(file)) => Some(file),
             Store::Memory(_) | Store::Null | Store::Emulated(..) => None,
         }
     }
@@ -148,7 +147,7 @@ pub(crate) struct Target {
     /// It was made by raidlab and does not yet hold random bytes.
     pub needs_fill: bool,
     /// What raidlab knows of what it holds.
-    pub stamped: Option<Stamped>,
+    pub stamped: Option<StampedSectors>,
 }
 
 /// Opens the target that `spec` describes; `key` is where that stands in the cell.
@@ -205,6 +204,11 @@ pub(crate) fn open_all(
     Ok(targets)
 }
 
+/// What these are; nothing of those that are missing.
+pub(crate) fn facts_of(targets: &[Option<Target>]) -> Vec<Option<TargetFacts>> {
+    targets.iter().map(|target| target.as_ref().map(|target| target.facts.clone())).collect()
+}
+
 /// The sector of all together: the largest that one of them needs, or what was asked for if that is larger.
 pub(crate) fn sector(asked: Option<u32>, targets: &[Option<Target>]) -> Result<u32, LiveError> {
     let largest = targets.iter().flatten().map(|t| t.facts.sector_bytes).max();
@@ -227,6 +231,17 @@ pub(crate) fn sector_at_least(asked: Option<u32>, targets: &[Option<Target>]) ->
 }
 
 impl Target {
+    /// One that needs no fill, and of whose content nothing is known.
+    fn new(key: &str, facts: TargetFacts, store: Store) -> Target {
+        let least_sector_bytes = facts.sector_bytes;
+        Target { key: key.to_string(), facts, least_sector_bytes, store, needs_fill: false, stamped: None }
+    }
+
+    /// Whether what is written to it is kept on something that may lie.
+    pub(crate) fn keeps_content(&self) -> bool {
+        matches!(self.store, Store::Fd(_) | Store::Memory(_))
+    }
+
     /// How a sentence names it.
     pub(crate) fn name(&self) -> String {
         self.facts.path.clone().unwrap_or_else(|| format!("{} ({})", self.key, self.facts.kind))
@@ -237,8 +252,7 @@ impl Drop for Target {
     fn drop(&mut self) {
         if let Some(file) = self.store.file() {
             // A process that was being started meanwhile may hold a copy of the descriptor for a moment longer.
-            // SAFETY: no memory is involved.
-            unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+            let _ = file.unlock();
         }
     }
 }

@@ -12,6 +12,5 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
         return Err(LiveError::bad(format!("{key}.size_bytes"), message));
     }
     let facts = TargetFacts { kind: "null", io: "null", ..TargetFacts::of_memory(size_bytes, SECTOR_BYTES) };
-    let key = key.to_string();
-    Ok(Target { key, facts, least_sector_bytes: SECTOR_BYTES, store: Store::Null, needs_fill: false, stamped: None })
+    Ok(Target::new(key, facts, Store::Null))
 }

@@ -23,12 +23,12 @@ pub(super) struct Trailer {
     /// Whether they have been filled.
     pub filled: bool,
     /// What is known of every sector, if anything is.
-    pub stamped: Option<Stamped>,
+    pub stamped: Option<StampedSectors>,
 }
 
 /// All sectors of a target bear stamps of raidlab's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamped {
+pub(crate) struct StampedSectors {
     /// A stamp begins every so many bytes.
     pub sector_bytes: u32,
     /// Each names the very place where it lies, not that of an array over it.
@@ -56,7 +56,7 @@ impl Trailer {
         let data_bytes = u64::from_le_bytes(page[32..40].try_into().ok()?);
         let sector_bytes = u32::from_le_bytes(page[44..48].try_into().ok()?);
         // Files of versions that knew nothing of this have zeroes there.
-        let stamped = (sector_bytes > 0).then_some(Stamped { sector_bytes, placed: page[41] == 1 });
+        let stamped = (sector_bytes > 0).then_some(StampedSectors { sector_bytes, placed: page[41] == 1 });
         let trailer = Trailer { data_bytes, filled: page[40] == 1, stamped };
         (data_bytes.checked_add(TRAILER_BYTES)? == file_bytes).then_some(trailer)
     }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn only_a_whole_and_fitting_trailer_is_known() {
-        let stamped = Some(Stamped { sector_bytes: 4096, placed: true });
+        let stamped = Some(StampedSectors { sector_bytes: 4096, placed: true });
         let trailer = Trailer { data_bytes: 8192, filled: true, stamped };
         let mut page = trailer.encode();
         assert_eq!(Trailer::decode(&page, 12288), Some(trailer));

@@ -1,13 +1,16 @@
 //! Cells to run and places to run them in.
 #![allow(dead_code)] // Each test binary uses its own part.
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
 pub(crate) mod loops;
+pub(crate) mod streaming;
+pub(crate) mod whole;
 
 use raidlab_array::{Policy, Rotation, Tree};
-use raidlab_live::direct::{DirectConfig, DirectResult, Interface};
-use raidlab_live::{Content, LiveConfig, LiveResult, TargetSpec};
+use raidlab_live::direct::{DirectConfig, DirectResult};
+use raidlab_live::{Content, LiveConfig, LiveError, LiveResult, TargetSpec};
 use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
-use raidlab_types::{Duration, KIB, MIB};
+use raidlab_types::{Duration, LeafId, KIB, MIB};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -78,13 +81,54 @@ pub(crate) fn workload(read_fraction: f64, size: SizeSpec) -> WorkloadSpec {
     }
 }
 
+pub(crate) fn count(n: u64) -> Limit {
+    Limit { requests: Some(n), duration_s: None }
+}
+
+pub(crate) fn seconds(duration_s: f64) -> Limit {
+    Limit { requests: None, duration_s: Some(duration_s) }
+}
+
+pub(crate) fn until(measure: Limit) -> Limits {
+    Limits { warmup: Limit::default(), measure }
+}
+
 pub(crate) fn requests(n: u64) -> Limits {
-    Limits { warmup: Limit::default(), measure: Limit { requests: Some(n), duration_s: None } }
+    until(count(n))
+}
+
+/// Runs without watching, if it may.
+pub(crate) fn try_run(config: &LiveConfig) -> Result<LiveResult, LiveError> {
+    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(()))
 }
 
 /// Runs without watching.
 pub(crate) fn run(config: &LiveConfig) -> LiveResult {
-    raidlab_live::run(config, None, &mut |_| ControlFlow::Continue(())).unwrap_or_else(|e| panic!("{e}"))
+    try_run(config).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Why it does not run.
+pub(crate) fn error(config: &LiveConfig) -> LiveError {
+    try_run(config).expect_err("must not run")
+}
+
+/// Depth 16, 60 % writes, sizes from a sector to several stripes, unaligned to chunks; every byte checked.
+pub(crate) fn mixed(tree: Tree, targets: Vec<TargetSpec>) -> LiveConfig {
+    let bytes = [1, 2, 3, 5, 8, 13, 33, 61].map(|sectors| sectors * 4 * KIB).to_vec();
+    let weights = vec![8.0, 4.0, 4.0, 4.0, 2.0, 2.0, 1.0, 1.0];
+    LiveConfig {
+        targets,
+        content: Content::Verify,
+        workload: workload(0.4, SizeSpec::Table { bytes, weights }),
+        sector_bytes: Some(4096),
+        ..config(tree)
+    }
+}
+
+/// As many members as the level bears whichever they are, spread out.
+pub(crate) fn bearable(tree: &Tree) -> Vec<LeafId> {
+    let leaves = tree.leaves() as LeafId;
+    (0..tree.tolerance() as LeafId).map(|i| (1 + i * 2) % leaves).collect()
 }
 
 /// Every level, with a name; parity in all six rotations.
@@ -117,28 +161,19 @@ pub(crate) fn assert_verified(name: &str, result: &LiveResult) {
 
 /// 4 KiB random requests, half of them reads, at depth 16 straight to these targets, briefly.
 pub(crate) fn direct(targets: Vec<TargetSpec>) -> DirectConfig {
-    DirectConfig {
-        spans: Vec::new(),
-        targets,
-        workers: 1,
-        cpus: Vec::new(),
-        interface: Interface::Auto,
-        buffered: false,
-        busy: false,
-        poll_completions: false,
-        batch: None,
-        compressible_percent: 0,
-        sector_bytes: None,
-        destroy: Vec::new(),
-        load: LoadSpec::Closed { depth: 16 },
-        workload: workload(0.5, SizeSpec::Fixed { bytes: 4 * KIB }),
-        limits: requests(2000),
-        seed: 1,
-        verify: Default::default(),
-    }
+    let text = r#"{"engine": "direct", "seed": 1, "targets": [], "load": {"kind": "closed", "depth": 16},
+        "workload": {"size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}},
+        "measure": {"requests": 2000}}"#;
+    let workload = workload(0.5, SizeSpec::Fixed { bytes: 4 * KIB });
+    DirectConfig { targets, workload, ..serde_json::from_str(text).expect("a cell") }
+}
+
+/// Runs it without watching, if it may.
+pub(crate) fn try_direct(config: &DirectConfig) -> Result<DirectResult, LiveError> {
+    raidlab_live::direct::run(config, &mut |_| ControlFlow::Continue(()))
 }
 
 /// Runs it; it must start.
 pub(crate) fn run_direct(config: &DirectConfig) -> DirectResult {
-    raidlab_live::direct::run(config, &mut |_| ControlFlow::Continue(())).expect("the cell runs")
+    try_direct(config).expect("the cell runs")
 }

@@ -3,21 +3,19 @@
 //! Purpose: the load of an array whose clients copy. A program takes a block from one end and gives it to the other; how many
 //! blocks are under way between them says whether it does one after the other or both at once.
 //!
-//! The driver's order at each event: [`StreamLoad::handle_done`] and [`StreamLoad::handle_work_done`] for what has ended,
-//! then [`StreamLoad::poll_request`], [`StreamLoad::poll_work`] and [`StreamLoad::poll_carry`] until they give none, then
-//! wait for the next of these or for [`StreamLoad::poll_timeout`], until [`StreamLoad::is_finished`].
+//! The driver's order at each event: [`Generator::handle_done`] and [`Generator::handle_work_done`] for what has ended, then
+//! [`Generator::poll_request`], [`Generator::poll_work`] and [`Generator::poll_carry`] until they give none, then wait for
+//! the next of these or for [`Generator::poll_timeout`], until [`Generator::is_finished`].
 //!
 //! Invariants:
 //! - All streams start together; the run ends when the last of them has.
 //! - A stream has ended when its sink has everything for good.
 
-use super::check::check;
 use super::record::StreamRecord;
-use super::side::{drive, End, FileEnd, Side, Stage};
-use super::spec::{EndSpec, StreamSpec};
-use super::tape::{Playing, Recording};
+use super::side::{End, Side, Stage};
+use super::spec::{check, StreamSpec};
 use crate::recorder::{Done, Recorder};
-use crate::{Limits, SpecError, Volume};
+use crate::{Generator, Limits, SpecError, Volume};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag};
 use slab::Slab;
@@ -26,7 +24,7 @@ use std::collections::VecDeque;
 /// A block that goes along one of the path's ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carry {
-    /// Whose, as in [`StreamLoad::poll_work`].
+    /// Whose, as in [`Generator::poll_work`].
     pub who: u32,
     /// Which way.
     pub way: u32,
@@ -48,13 +46,8 @@ struct Pending {
 
 #[derive(Debug, Clone)]
 struct Running {
-    name: String,
-    from: &'static str,
-    to: &'static str,
-    bytes: u64,
-    block_bytes: u64,
+    spec: StreamSpec,
     blocks: u64,
-    buffers: u64,
     /// Blocks that the source has handed over, and the sink has taken.
     taken: u64,
     given: u64,
@@ -69,7 +62,7 @@ const SINK: usize = 1;
 
 impl Running {
     fn block(&self, index: u64) -> u64 {
-        self.block_bytes.min(self.bytes - index * self.block_bytes)
+        self.spec.block_bytes.min(self.spec.bytes - index * self.spec.block_bytes)
     }
 }
 
@@ -108,16 +101,11 @@ impl StreamLoad {
             check(&format!("streams[{i}]"), spec, volumes, sector, ways)?;
         }
         let running = |spec: &StreamSpec| Running {
-            name: spec.name.clone(),
-            from: spec.source.kind(),
-            to: spec.sink.kind(),
-            bytes: spec.bytes,
-            block_bytes: spec.block_bytes,
+            spec: spec.clone(),
             blocks: spec.bytes.div_ceil(spec.block_bytes),
-            buffers: u64::from(spec.buffers),
             taken: 0,
             given: 0,
-            sides: [Side::new(end(spec, SOURCE, sector)), Side::new(end(spec, SINK, sector))],
+            sides: [Side::new(spec, true, sector), Side::new(spec, false, sector)],
             through: None,
             ended: None,
         };
@@ -135,108 +123,6 @@ impl StreamLoad {
         })
     }
 
-    /// The next request to issue at `now`, if there is one. To be called until it gives none.
-    pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        self.observe(now);
-        if self.recorder.is_over() {
-            return None;
-        }
-        if !self.begun {
-            self.begun = true;
-            (0..self.streams.len()).for_each(|stream| self.proceed(stream));
-        }
-        for stream in 0..self.streams.len() {
-            for side in [SOURCE, SINK] {
-                if matches!(self.streams[stream].sides[side].stage, Stage::Until(at) if at <= now) {
-                    self.block_done(stream, side);
-                }
-            }
-        }
-        self.requests.pop_front()
-    }
-
-    /// The next work that a side has for the host: whose, and how long. To be called until it gives none.
-    pub fn poll_work(&mut self) -> Option<(u32, Duration)> {
-        self.work.pop_front()
-    }
-
-    /// The next block to go along a way. To be called until it gives none.
-    pub fn poll_carry(&mut self) -> Option<Carry> {
-        self.carries.pop_front()
-    }
-
-    /// When to poll again if nothing ends before: when a tape is ready, or the measurement ends.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let until = |side: &Side| if let Stage::Until(at) = side.stage { at } else { Instant::MAX };
-        let tapes = self.streams.iter().flat_map(|stream| &stream.sides).map(until).min();
-        Some(tapes.unwrap_or(Instant::MAX).min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
-    }
-
-    /// A request completed at `now`.
-    pub fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
-        self.observe(now);
-        let Pending { who, number, kind, bytes, asked } = self.pending.remove(usize_from(tag));
-        self.recorder.left(now);
-        self.recorder.request_done(now, &Done { kind, bytes, intended: asked, issued: asked, ok });
-        self.recorder.advance(now, true);
-        let (stream, side) = (who as usize / 2, who as usize % 2);
-        if let End::File(file) = &mut self.streams[stream].sides[side].end {
-            file.done(number);
-        }
-        self.array_moved(stream, side);
-    }
-
-    /// The host has done a side's work, or a block has gone its way, at `now`.
-    pub fn handle_work_done(&mut self, now: Instant, who: u32) {
-        self.observe(now);
-        let (stream, side) = (who as usize / 2, who as usize % 2);
-        let is_written = side == SINK && self.streams[stream].sides[side].stage == Stage::Host;
-        if is_written {
-            let bytes = self.streams[stream].block(self.streams[stream].given);
-            if let End::File(file) = &mut self.streams[stream].sides[side].end {
-                file.give(bytes);
-            }
-            self.streams[stream].sides[side].stage = Stage::Array;
-            self.ask(stream, side);
-            self.array_moved(stream, side);
-        } else {
-            self.block_done(stream, side);
-        }
-    }
-
-    /// Ends the run at `now`: nothing more is asked for.
-    pub fn interrupt(&mut self, now: Instant) {
-        self.observe(now);
-        self.recorder.interrupt(now);
-    }
-
-    /// The times of the file system's requests.
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
-    }
-
-    pub(crate) fn recorder_mut(&mut self) -> &mut Recorder {
-        &mut self.recorder
-    }
-
-    /// What each stream did.
-    pub fn record(&self) -> Vec<StreamRecord> {
-        let one = |stream: &Running| {
-            let end = stream.ended.unwrap_or(self.now);
-            StreamRecord {
-                name: stream.name.clone(),
-                from: stream.from,
-                to: stream.to,
-                bytes: (stream.given * stream.block_bytes).min(stream.bytes),
-                elapsed_ns: end.as_ns(),
-                sync_ns: stream.through.map_or(0, |through| end.since(through).as_ns()),
-                source: stream.sides[SOURCE].record,
-                sink: stream.sides[SINK].record,
-            }
-        };
-        self.streams.iter().map(one).collect()
-    }
-
     fn observe(&mut self, now: Instant) {
         self.now = now;
         self.recorder.observe(now);
@@ -245,10 +131,10 @@ impl StreamLoad {
     /// Begins whatever either side may begin.
     fn proceed(&mut self, stream: usize) {
         loop {
-            let Running { taken, given, blocks, buffers, sides, .. } = &self.streams[stream];
+            let Running { spec, taken, given, blocks, sides, .. } = &self.streams[stream];
             let is_idle = |side: usize| sides[side].stage == Stage::Idle;
             // What is being given still fills its buffer.
-            if is_idle(SOURCE) && taken < blocks && taken - given < *buffers {
+            if is_idle(SOURCE) && taken < blocks && taken - given < u64::from(spec.buffers) {
                 self.begin(stream, SOURCE);
             } else if is_idle(SINK) && given < taken {
                 self.begin(stream, SINK);
@@ -303,10 +189,10 @@ impl StreamLoad {
     /// Issues what the file system of a side is to ask for by now.
     fn ask(&mut self, stream: usize, side: usize) {
         let running = &mut self.streams[stream];
-        let end = running.taken * running.block_bytes + running.block_bytes;
+        let end = (running.taken + 1) * running.spec.block_bytes;
         loop {
             let End::File(file) = &mut self.streams[stream].sides[side].end else { return };
-            let next = if side == SOURCE { file.ask_before(file.reach(end)) } else { file.ask_whole() };
+            let next = if side == SOURCE { file.ask_before(end) } else { file.ask_whole() };
             let Some((number, extent)) = next else { return };
             let (volume, kind) = (file.volume, file.kind);
             let bytes = extent.sectors * self.sector_bytes;
@@ -320,10 +206,9 @@ impl StreamLoad {
     /// Whether what a side waits for at the array has come.
     fn array_moved(&mut self, stream: usize, side: usize) {
         let running = &mut self.streams[stream];
-        let (end, bytes) = {
-            let index = running.taken.min(running.blocks - 1);
-            (index * running.block_bytes + running.block(index), running.block(index))
-        };
+        let index = running.taken.min(running.blocks - 1);
+        let bytes = running.block(index);
+        let end = index * running.spec.block_bytes + bytes;
         let End::File(file) = &running.sides[side].end else { return };
         match running.sides[side].stage {
             Stage::Array if side == SOURCE && file.has(end) => {
@@ -345,12 +230,11 @@ impl StreamLoad {
     fn count_block(&mut self, stream: usize, side: usize) {
         let now = self.now;
         let running = &mut self.streams[stream];
+        running.sides[side].end(now);
         if running.through.is_some() {
             // It was the tape that ran to its end.
-            running.sides[side].end(now);
             return self.end_if_through(stream);
         }
-        running.sides[side].end(now);
         match side {
             SOURCE => running.taken += 1,
             _ => running.given += 1,
@@ -385,21 +269,103 @@ impl StreamLoad {
     }
 }
 
-fn end(spec: &StreamSpec, side: usize, sector_bytes: u64) -> End {
-    let (end, kind) = if side == SOURCE { (&spec.source, RequestKind::Read) } else { (&spec.sink, RequestKind::Write) };
-    match *end {
-        EndSpec::Memory => End::Memory,
-        EndSpec::Way { way } => End::Way(way),
-        EndSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
-            let drive = drive(mb_s, buffer_bytes, start_stop_ms);
-            if side == SOURCE {
-                End::Player(Playing::new(drive))
-            } else {
-                End::Recorder(Recording::new(drive))
+impl Generator for StreamLoad {
+    const WORKS: bool = true;
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request> {
+        self.observe(now);
+        if self.is_finished() {
+            return None;
+        }
+        if !self.begun {
+            self.begun = true;
+            (0..self.streams.len()).for_each(|stream| self.proceed(stream));
+        }
+        for stream in 0..self.streams.len() {
+            for side in [SOURCE, SINK] {
+                if matches!(self.streams[stream].sides[side].stage, Stage::Until(at) if at <= now) {
+                    self.block_done(stream, side);
+                }
             }
         }
-        EndSpec::Array { .. } => {
-            FileEnd::new(end, kind, spec.bytes, spec.block_bytes, sector_bytes).map_or(End::Memory, End::File)
+        self.requests.pop_front()
+    }
+
+    fn poll_work(&mut self) -> Option<(u32, Duration)> {
+        self.work.pop_front()
+    }
+
+    fn poll_carry(&mut self) -> Option<Carry> {
+        self.carries.pop_front()
+    }
+
+    /// When a tape is ready, or the measurement ends.
+    fn poll_timeout(&self) -> Option<Instant> {
+        let until = |side: &Side| if let Stage::Until(at) = side.stage { at } else { Instant::MAX };
+        let tapes = self.streams.iter().flat_map(|stream| &stream.sides).map(until).min();
+        Some(tapes.unwrap_or(Instant::MAX).min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
+        self.observe(now);
+        let Pending { who, number, kind, bytes, asked } = self.pending.remove(usize_from(tag));
+        self.recorder.left(now);
+        self.recorder.request_done(now, &Done { kind, bytes, intended: asked, issued: asked, ok });
+        self.recorder.advance(now, true);
+        let (stream, side) = (who as usize / 2, who as usize % 2);
+        if let End::File(file) = &mut self.streams[stream].sides[side].end {
+            file.done(number);
         }
+        self.array_moved(stream, side);
+    }
+
+    fn handle_work_done(&mut self, now: Instant, who: u32) {
+        self.observe(now);
+        let (stream, side) = (who as usize / 2, who as usize % 2);
+        let is_written = side == SINK && self.streams[stream].sides[side].stage == Stage::Host;
+        if is_written {
+            let bytes = self.streams[stream].block(self.streams[stream].given);
+            if let End::File(file) = &mut self.streams[stream].sides[side].end {
+                file.written += bytes;
+            }
+            self.streams[stream].sides[side].stage = Stage::Array;
+            self.ask(stream, side);
+            self.array_moved(stream, side);
+        } else {
+            self.block_done(stream, side);
+        }
+    }
+
+    fn interrupt(&mut self, now: Instant) {
+        self.observe(now);
+        self.recorder.interrupt(now);
+    }
+
+    /// The times of the file system's requests.
+    fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    fn recorder_mut(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    fn streams(&self) -> Vec<StreamRecord> {
+        let one = |stream: &Running| {
+            let end = stream.ended.unwrap_or(self.now);
+            let [source, sink] = [stream.sides[SOURCE].record, stream.sides[SINK].record];
+            StreamRecord {
+                name: stream.spec.name.clone(),
+                from: stream.spec.source.kind(),
+                to: stream.spec.sink.kind(),
+                bytes: (stream.given * stream.spec.block_bytes).min(stream.spec.bytes),
+                elapsed_ns: end.as_ns(),
+                sync_ns: stream.through.map_or(0, |through| end.since(through).as_ns()),
+                source,
+                sink,
+                bound_by: if sink.busy_ns > source.busy_ns { "sink" } else { "source" },
+            }
+        };
+        self.streams.iter().map(one).collect()
     }
 }

@@ -4,7 +4,7 @@
 //! somebody's disk, several at once. The question is how fast each goes, alone and among the others, and which of its ends
 //! it waits for. On the virtual clock [`StreamLoad`] stands for the copying programs and the file system that they use.
 //!
-//! Code map: `spec` the words of a cell, `check` whether they make sense, `side` one end of a stream, `load` all streams,
+//! Code map: `spec` the words of a cell and whether they make sense, `side` one end of a stream, `load` all streams,
 //! `record` what came of each, [`tape`] a drive that both clocks use.
 //!
 //! Invariants:
@@ -13,7 +13,6 @@
 //!
 //! Reference: I. Bird et al., *Evaluating RAID in the Real World*, Jefferson Lab, 1998 (tests of streams to and from a tape).
 
-mod check;
 mod load;
 mod record;
 mod side;

@@ -1,7 +1,9 @@
 //! What one stream did.
 
+use serde::Serialize;
+
 /// One end of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SideRecord {
     /// Time in which it handed over, or took.
     pub busy_ns: u64,
@@ -12,7 +14,7 @@ pub struct SideRecord {
 }
 
 /// One stream.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct StreamRecord {
     /// What it is called.
     pub name: String,
@@ -30,15 +32,6 @@ pub struct StreamRecord {
     pub source: SideRecord,
     /// The end that they go to.
     pub sink: SideRecord,
-}
-
-impl StreamRecord {
-    /// The end that took most of the time.
-    pub fn bound_by(&self) -> &'static str {
-        if self.sink.busy_ns > self.source.busy_ns {
-            "sink"
-        } else {
-            "source"
-        }
-    }
+    /// The end that took most of the time: `source` or `sink`.
+    pub bound_by: &'static str,
 }

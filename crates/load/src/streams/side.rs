@@ -9,9 +9,9 @@
 //! - At most `ahead_bytes` beyond the program's block are asked for, and at most as many are written and not yet done.
 
 use super::record::SideRecord;
-use super::spec::EndSpec;
+use super::spec::{EndSpec, StreamSpec};
 use super::tape::{Drive, Playing, Recording};
-use raidlab_types::number::{f64_from, saturating_u64};
+use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Extent, Instant, RequestKind};
 use std::collections::BTreeSet;
 
@@ -41,49 +41,19 @@ pub(super) struct FileEnd {
     landed: u64,
     beyond: BTreeSet<u64>,
     /// Bytes that the program has given.
-    written: u64,
+    pub written: u64,
 }
 
 impl FileEnd {
-    pub(super) fn new(
-        end: &EndSpec,
-        kind: RequestKind,
-        bytes: u64,
-        block_bytes: u64,
-        sector_bytes: u64,
-    ) -> Option<FileEnd> {
-        let &EndSpec::Array { volume, offset_bytes, request_bytes, ahead_bytes, file_us_per_kib } = end else {
-            return None;
-        };
-        Some(FileEnd {
-            volume,
-            kind,
-            first_sector: offset_bytes / sector_bytes,
-            sector_bytes,
-            bytes,
-            request_bytes: request_bytes.unwrap_or(block_bytes),
-            ahead_bytes,
-            us_per_kib: file_us_per_kib,
-            issued: 0,
-            landed: 0,
-            beyond: BTreeSet::new(),
-            written: 0,
-        })
-    }
-
     /// The host's work for so many bytes.
     pub(super) fn work(&self, bytes: u64) -> Duration {
         Duration::from_s_f64(f64_from(bytes) / 1024.0 * self.us_per_kib / 1e6)
     }
 
-    /// The next request to issue so that all before `end` has been asked for.
+    /// The next request to issue so that all up to `end`, and what is read ahead of it, has been asked for.
     pub(super) fn ask_before(&mut self, end: u64) -> Option<(u64, Extent)> {
-        (self.issued * self.request_bytes < end.min(self.bytes)).then(|| self.next())
-    }
-
-    /// The program has given so many bytes more.
-    pub(super) fn give(&mut self, bytes: u64) {
-        self.written += bytes;
+        let until = (end + self.ahead_bytes).min(self.bytes);
+        (self.issued * self.request_bytes < until).then(|| self.next())
     }
 
     /// The next request that is whole, or the last of the file.
@@ -114,11 +84,6 @@ impl FileEnd {
     /// Whether all before `end` is there.
     pub(super) fn has(&self, end: u64) -> bool {
         self.landed * self.request_bytes >= end
-    }
-
-    /// How far to ask, for a block that ends here.
-    pub(super) fn reach(&self, end: u64) -> u64 {
-        end + self.ahead_bytes
     }
 
     /// Whether what is on its way is little enough for the program to go on.
@@ -158,7 +123,35 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn new(end: End) -> Side {
+    /// The source of a stream, or its sink, at rest.
+    pub(super) fn new(stream: &StreamSpec, is_source: bool, sector_bytes: u64) -> Side {
+        let end = match *(if is_source { &stream.source } else { &stream.sink }) {
+            EndSpec::Memory => End::Memory,
+            EndSpec::Way { way } => End::Way(way),
+            EndSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
+                let drive = Drive::new(mb_s, buffer_bytes, start_stop_ms);
+                match is_source {
+                    true => End::Player(Playing::new(drive)),
+                    false => End::Recorder(Recording::new(drive)),
+                }
+            }
+            EndSpec::Array { volume, offset_bytes, request_bytes, ahead_bytes, file_us_per_kib } => {
+                End::File(FileEnd {
+                    volume,
+                    kind: if is_source { RequestKind::Read } else { RequestKind::Write },
+                    first_sector: offset_bytes / sector_bytes,
+                    sector_bytes,
+                    bytes: stream.bytes,
+                    request_bytes: request_bytes.unwrap_or(stream.block_bytes),
+                    ahead_bytes,
+                    us_per_kib: file_us_per_kib,
+                    issued: 0,
+                    landed: 0,
+                    beyond: BTreeSet::new(),
+                    written: 0,
+                })
+            }
+        };
         Side { end, stage: Stage::Idle, since: Instant::ZERO, record: SideRecord::default() }
     }
 
@@ -187,9 +180,4 @@ impl Side {
             _ => now,
         }
     }
-}
-
-/// A drive from its words.
-pub(super) fn drive(mb_s: f64, buffer_bytes: u64, start_stop_ms: f64) -> Drive {
-    Drive { ns_per_byte: 1000.0 / mb_s, buffer_bytes, start_stop_ns: saturating_u64(start_stop_ms * 1e6) }
 }

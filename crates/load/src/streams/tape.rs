@@ -2,8 +2,8 @@
 //!
 //! Purpose: what a real drive does to a stream, without one, on either clock. A drive runs at one rate only. It has a
 //! buffer; when the host is too slow and the buffer runs dry (recording) or full (playing), the tape stops, and must be
-//! positioned before it runs again; recording, it also waits until half of its buffer is full. So a stream slightly too slow loses far more
-//! than the difference.
+//! positioned before it runs again; recording, it also waits until half of its buffer is full. So a stream slightly too
+//! slow loses far more than the difference.
 //!
 //! Invariants: pure state machines, times are arguments in nanoseconds. Bytes never pass the head faster than the rate.
 //! The first start is no stop.
@@ -22,6 +22,11 @@ pub struct Drive {
 }
 
 impl Drive {
+    /// From the words of a cell.
+    pub fn new(mb_s: f64, buffer_bytes: u64, start_stop_ms: f64) -> Drive {
+        Drive { ns_per_byte: 1000.0 / mb_s, buffer_bytes, start_stop_ns: saturating_u64(start_stop_ms * 1e6) }
+    }
+
     fn time_of(&self, bytes: u64) -> u64 {
         // Rounded up: never faster than the rate.
         saturating_u64((f64_from(bytes) * self.ns_per_byte).ceil())

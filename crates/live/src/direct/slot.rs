@@ -1,7 +1,7 @@
-//! The requests on their way: where each stands, and the memory it moves.
+//! A request on its way: where it stands, and the memory it moves.
 //!
-//! Purpose: found by its tag, which the load gives out again, the last freed first; so memory that was just used is used
-//! next. A slot keeps its memory between requests: one block for what is read, one of random bytes for what is written.
+//! Purpose: it is found by its tag, which the load gives out again, the last freed first; so memory that was just used is
+//! used next. A slot keeps its memory between requests: one block for what is read, one of random bytes for what is written.
 //!
 //! Invariants:
 //! - A slot's block is not given away or taken back while its request is in flight.
@@ -25,8 +25,8 @@ pub(super) struct Slot {
     pub issued: Instant,
     /// Index of the registered buffer that holds its memory.
     pub registered: Option<u16>,
-    /// Index of its site.
-    pub site: u16,
+    /// Index of its volume.
+    pub volume: u16,
     pub writes: bool,
     /// First sector of the whole request on its target.
     pub lba: u64,
@@ -39,14 +39,14 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    const EMPTY: Slot = Slot {
+    pub(super) const EMPTY: Slot = Slot {
         start: std::ptr::null_mut(),
         offset: 0,
         left: 0,
         bytes: 0,
         issued: Instant::ZERO,
         registered: None,
-        site: 0,
+        volume: 0,
         writes: false,
         lba: 0,
         sequence: 0,
@@ -86,60 +86,22 @@ impl Slot {
     }
 }
 
-/// All of them, by tag.
-#[derive(Debug, Default)]
-pub(super) struct Slots(Vec<Slot>);
-
-impl Slots {
-    /// Room for `count` without growing.
-    pub(super) fn with_room(count: usize) -> Slots {
-        Slots(vec![Slot::EMPTY; count])
-    }
-
-    /// The slot of this tag, made if it is not there yet.
-    #[inline]
-    pub(super) fn begin(&mut self, tag: u32) -> &mut Slot {
-        if tag as usize >= self.0.len() {
-            self.grow(tag);
-        }
-        &mut self.0[tag as usize]
-    }
-
-    #[cold]
-    fn grow(&mut self, tag: u32) {
-        self.0.resize(tag as usize + 1, Slot::EMPTY);
-    }
-
-    #[inline]
-    pub(super) fn get(&mut self, tag: u32) -> &mut Slot {
-        &mut self.0[tag as usize]
-    }
-
-    /// Every slot there is.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.0.iter_mut()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_short_transfer_goes_on_where_it_ended() {
-        let mut slots = Slots::default();
-        let slot = slots.begin(3);
+        let mut slot = Slot::EMPTY;
         (slot.start, slot.offset, slot.left) = (0x1000 as *mut u8, 8192, 4096);
         assert!(!slot.advance(1024));
         assert_eq!((slot.start as usize, slot.offset, slot.left), (0x1400, 9216, 3072));
-        assert!(slots.get(3).advance(3072));
+        assert!(slot.advance(3072));
     }
 
     #[test]
     #[should_panic(expected = "the kernel has moved 513 bytes of 512")]
     fn no_more_can_have_moved_than_was_asked() {
-        let mut slots = Slots::default();
-        slots.begin(0).left = 512;
-        slots.get(0).advance(513);
+        Slot { left: 512, ..Slot::EMPTY }.advance(513);
     }
 }

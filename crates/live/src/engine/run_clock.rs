@@ -2,7 +2,7 @@
 //!
 //! Purpose: at `speed` 5 an emulated disk does in a second what it would do in five. The engine knows only this clock, so
 //! arrivals, warm-up, durations and all times reported are the disk's, directly comparable with the simulator; only what
-//! concerns people and the system (reports of progress, the longest wait) is in real time, by [`Pace::real`].
+//! concerns people and the system (reports of progress, the longest wait) is in real time, by [`RunClock::real`].
 //!
 //! Invariant: a double tells nanoseconds apart for a hundred days of the run's time. Like the clock beneath, it may go back
 //! by some ticks from one processor to another; the engine's time does not (`Engine::tick`).
@@ -13,15 +13,15 @@ use raidlab_types::{Duration, Instant};
 
 /// A clock and how fast it goes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct RunClock {
     clock: Clock,
     speed: f64,
 }
 
-impl Pace {
+impl RunClock {
     /// Starts at zero.
-    pub(super) fn start(speed: f64) -> Pace {
-        Pace { clock: Clock::start(), speed }
+    pub(super) fn start(speed: f64) -> RunClock {
+        RunClock { clock: Clock::start(), speed }
     }
 
     /// Starts anew, as fast as before.
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn it_goes_so_many_times_faster() {
-        let (slow, fast) = (Pace::start(1.0), Pace::start(1000.0));
+        let (slow, fast) = (RunClock::start(1.0), RunClock::start(1000.0));
         let before = slow.now();
         fast.watch(fast.now() + Duration::from_ms(1000));
         let real = slow.now().since(before);

@@ -8,31 +8,33 @@ use super::config::{DirectConfig, Interface};
 use super::deal::{Part, Share};
 use super::most_in_flight;
 use super::read_back;
-use super::result::{DirectFacts, DirectResult, RequestCounts, Warning};
+use super::result::{DirectFacts, DirectResult, RequestCounts};
 use super::shared::Shared;
 use super::span::Sectors;
-use super::start::Start;
 use super::threads::{Threads, MOST_THREADS};
 use super::transport::Transport;
-use super::worker::{Manner, Outcome, Reach, Site, Worker};
-use crate::config::{fraction, Progress, Stage, PULSE};
+use super::worker::{Backend, LoopOptions, Outcome, Volume, Worker};
+use crate::config::{fraction, Observer, Progress, Stage, PULSE};
 use crate::content::{not_compared, ContentCheck, ContentReport, Stamper, Verify, Writers};
 use crate::error::LiveError;
 use crate::io::{Clock, Ring};
 use crate::memory::{available_bytes, Pool, Use};
-use crate::result::MemberCounts;
+use crate::result::{Check, MemberCounts};
 use crate::run::writes;
 use crate::target::{Store, Target};
 use crate::usage::{Accounting, Devices};
 use raidlab_load::{Backlog, Generator, Load, Recorder, SizeSpec};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Seed};
-use std::ops::ControlFlow;
+use rustix::thread::{sched_setaffinity, CpuSet};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{channel, Sender};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
 
 type Handle<'scope> = ScopedJoinHandle<'scope, Option<Outcome>>;
+/// Whether a worker could be set up.
+type Ready = Result<(), LiveError>;
 
 /// Name of the warning that there is no ring.
 const THREADS: &str = "threads_instead_of_io_uring";
@@ -48,7 +50,7 @@ const FEW_AT_ONCE: usize = 4;
 const MANY_AT_ONCE: usize = 128;
 
 /// What workers are made from.
-pub(super) struct Crew<'a> {
+pub(super) struct WorkerPool<'a> {
     config: &'a DirectConfig,
     targets: &'a [Target],
     /// The part of each target that is its volume.
@@ -57,20 +59,20 @@ pub(super) struct Crew<'a> {
     shares: Vec<Share>,
     stamper: Stamper,
     shared: Shared,
-    warnings: Mutex<Vec<Warning>>,
+    warnings: Mutex<Vec<Check>>,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> WorkerPool<'a> {
     pub(super) fn new(
         config: &'a DirectConfig,
         targets: &'a [Target],
         parts: &'a [Sectors],
         sector_bytes: u32,
         shares: Vec<Share>,
-    ) -> Crew<'a> {
-        let shared = Shared::new(shares.len(), &config.limits, std::thread::current());
+    ) -> WorkerPool<'a> {
+        let shared = Shared::new(shares.len(), &config.limits(), std::thread::current());
         let stamper = Stamper::of_this_run(config.seed, sector_bytes);
-        Crew { config, targets, parts, sector_bytes, shares, stamper, shared, warnings: Mutex::new(Vec::new()) }
+        WorkerPool { config, targets, parts, sector_bytes, shares, stamper, shared, warnings: Mutex::new(Vec::new()) }
     }
 
     /// Runs the loads, one a worker, to their end. `stopped`: that was already asked for.
@@ -78,29 +80,34 @@ impl<'a> Crew<'a> {
         self,
         loads: Vec<Load>,
         stopped: bool,
-        observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+        observer: Observer<'_>,
     ) -> Result<DirectResult, LiveError> {
         if stopped {
             self.shared.stop();
         }
-        let sites: Vec<Vec<Site<'_>>> = self.shares.iter().map(|share| self.sites(share)).collect();
-        let start = Start::new(loads.len());
+        let volumes: Vec<Vec<Volume<'_>>> = self.shares.iter().map(|share| self.volumes(share)).collect();
+        let (workers, clock) = (loads.len(), OnceLock::new());
         let mut devices = Devices::below(self.targets.iter().map(|t| &t.facts).enumerate());
         let run = std::thread::scope(|scope| -> Result<_, LiveError> {
-            let mut handles = Vec::with_capacity(loads.len());
-            for (number, (load, sites)) in loads.into_iter().zip(&sites).enumerate() {
-                let (crew, start) = (&self, &start);
-                let work = move || crew.work(number, load, sites, start);
+            let (ready, all_ready) = channel();
+            let mut handles = Vec::with_capacity(workers);
+            for (number, (load, volumes)) in loads.into_iter().zip(&volumes).enumerate() {
+                let (pool, of_worker, clock) = (&self, ready.clone(), &clock);
+                let work = move || pool.work(number, load, volumes, of_worker, clock);
                 match Builder::new().name(format!("raidlab-{number}")).spawn_scoped(scope, work) {
                     Ok(handle) => handles.push(handle),
-                    Err(e) => start.cancel(LiveError::io("workers", "threads", "starting one", &e)),
+                    Err(e) => drop(ready.send(Err(LiveError::io("workers", "threads", "starting one", &e)))),
                 }
             }
-            let clock = start.give_the_sign()?;
-            let interrupted = self.watch(clock, &mut devices, observer);
+            drop(ready);
+            let set_up = all_ready.iter().take(workers).collect::<Result<Vec<()>, LiveError>>();
+            // A worker that panicked has said nothing; joining it passes that on.
+            let is_complete = set_up.as_ref().is_ok_and(|all| all.len() == workers);
+            let clock = *clock.get_or_init(|| is_complete.then(Clock::start));
+            let interrupted = clock.is_some_and(|clock| self.watch(clock, &mut devices, observer));
             let join = |handle: Handle<'_>| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let outcomes: Vec<Outcome> = handles.into_iter().filter_map(join).collect();
-            Ok((outcomes, interrupted))
+            set_up.map(|_| (outcomes, interrupted))
         });
         let (mut outcomes, interrupted) = run?;
         if !interrupted && !stopped && outcomes.iter().all(|o| o.failure.is_none()) {
@@ -118,57 +125,73 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// The life of a worker.
-    fn work(&self, number: usize, load: Load, sites: &[Site<'_>], start: &Start) -> Option<Outcome> {
-        let (worker, failed) = match self.set_up(number, load, sites) {
-            Ok(worker) => (Some(worker), None),
-            Err(error) => (None, Some(error)),
+    /// The life of a worker: it says whether it is set up, and waits for the clock that all go by, or for none.
+    fn work(
+        &self,
+        number: usize,
+        load: Load,
+        volumes: &[Volume<'_>],
+        ready: Sender<Ready>,
+        clock: &OnceLock<Option<Clock>>,
+    ) -> Option<Outcome> {
+        let (worker, is_ready) = match self.set_up(number, load, volumes) {
+            Ok(worker) => (Some(worker), Ok(())),
+            Err(error) => (None, Err(error)),
         };
-        let clock = start.meet(failed);
-        let outcome = worker.zip(clock).map(|(worker, clock)| worker.drive(clock));
+        // Whoever listens does so until all have spoken, or one could not.
+        let _ = ready.send(is_ready);
+        drop(ready);
+        let outcome = worker.zip(*clock.wait()).map(|(worker, clock)| worker.drive(clock));
         self.shared.worker_ended();
         outcome
     }
 
-    fn sites(&self, share: &Share) -> Vec<Site<'a>> {
-        let site = |(i, part): (usize, &Part)| {
+    /// The volumes of a worker's load, in order.
+    fn volumes(&self, share: &Share) -> Vec<Volume<'a>> {
+        let volume = |(i, part): (usize, &Part)| {
             let target = &self.targets[part.target];
             let sectors = part.of_span(self.parts[part.target], &self.config.workload, self.sector_bytes);
-            let reach = match &target.store {
+            let backend = match &target.store {
                 // Emulated ones are refused before anything is opened.
-                Store::Null | Store::Emulated(..) => Reach::Null,
-                Store::Memory(mapping) => Reach::Memory(mapping),
-                Store::Fd(file) => Reach::File(u32_from(i), file.as_fd()),
+                Store::Null | Store::Emulated(..) => Backend::Null,
+                Store::Memory(mapping) => Backend::Memory(mapping),
+                Store::Fd(file) => Backend::File(u32_from(i), file.as_fd()),
             };
-            let (target, key, name) = (u32_from(part.target), target.key.clone(), target.name());
-            let known = (!matches!(reach, Reach::Null)).then(|| self.targets[part.target].known(self.sector_bytes));
-            Site { target, first_lba: sectors.first, sectors: sectors.count, reach, known, key, name }
+            Volume {
+                target: u32_from(part.target),
+                first_lba: sectors.first,
+                sectors: sectors.count,
+                backend,
+                known: target.keeps_content().then(|| target.known(self.sector_bytes)),
+                key: target.key.clone(),
+                name: target.name(),
+            }
         };
-        share.parts.iter().enumerate().map(site).collect()
+        share.parts.iter().enumerate().map(volume).collect()
     }
 
     /// A worker with all it needs. To be called in the thread that will drive it: a ring belongs to its thread.
-    fn set_up<'w>(&'w self, number: usize, load: Load, sites: &'w [Site<'w>]) -> Result<Worker<'w>, LiveError> {
+    fn set_up<'w>(&'w self, number: usize, load: Load, volumes: &'w [Volume<'w>]) -> Result<Worker<'w>, LiveError> {
         let config = self.config;
         if !config.cpus.is_empty() {
             bind(config.cpus[number % config.cpus.len()])?;
         }
-        let transport = self.transport(sites, load.depth())?;
+        let transport = self.transport(volumes, load.depth())?;
         // Some is left for the rest of the system: running it out of memory would cost more than this run.
         let most = available_bytes().map_or(u64::MAX, |bytes| bytes / 10 * 9) / self.shares.len() as u64;
         let pool = Pool::new(Seed::new(config.seed).named("content").child(number as u64), most)
             .of_sectors(self.sector_bytes, config.compressible_percent);
         let writers = if self.shares.len() > 1 && writes(&config.workload) { Writers::Several } else { Writers::Alone };
-        let keeps = sites.iter().any(|site| site.known.is_some());
+        let keeps = volumes.iter().any(|volume| volume.known.is_some());
         let check = ContentCheck::new(self.stamper, config.verify, writers, load.depth()).filter(|_| keeps);
-        let manner = Manner {
+        let options = LoopOptions {
             batch: config.batch.map_or(if transport.is_some() { FEW_AT_ONCE } else { MANY_AT_ONCE }, |n| n as usize),
             busy: config.busy,
             sector_bytes: self.sector_bytes,
             number: u32_from(number),
             shares_window: self.shares.len() > 1,
         };
-        let mut worker = Worker::new(load, sites, transport, (pool, self.stamper, check), manner, &self.shared);
+        let mut worker = Worker::new(load, volumes, transport, (pool, self.stamper, check), options, &self.shared);
         if let (SizeSpec::Fixed { bytes }, Some(_)) = (&config.workload.size, most_in_flight(&config.load)) {
             let mut uses = Vec::new();
             if config.workload.read_fraction > 0.0 || config.workload.task.is_some() {
@@ -183,9 +206,9 @@ impl<'a> Crew<'a> {
     }
 
     /// The way to files and devices; none where there are none.
-    fn transport(&self, sites: &[Site<'_>], depth: u32) -> Result<Option<Transport>, LiveError> {
-        let fd_of = |site: &Site<'_>| if let Reach::File(_, fd) = site.reach { fd.as_raw_fd() } else { -1 };
-        let fds: Vec<RawFd> = sites.iter().map(fd_of).collect();
+    fn transport(&self, volumes: &[Volume<'_>], depth: u32) -> Result<Option<Transport>, LiveError> {
+        let fd_of = |volume: &Volume<'_>| if let Backend::File(_, fd) = volume.backend { fd.as_raw_fd() } else { -1 };
+        let fds: Vec<RawFd> = volumes.iter().map(fd_of).collect();
         if fds.iter().all(|&fd| fd < 0) {
             return Ok(None);
         }
@@ -194,7 +217,7 @@ impl<'a> Crew<'a> {
             interface => match Ring::new(&fds, self.config.poll_completions) {
                 Ok(mut ring) => {
                     if self.config.poll_completions {
-                        self.try_polling(&mut ring, sites)?;
+                        self.try_polling(&mut ring, volumes)?;
                     }
                     return Ok(Some(Transport::ring(ring)));
                 }
@@ -206,35 +229,33 @@ impl<'a> Crew<'a> {
         let count = depth.min(most);
         tracing::debug!(why, threads = count, "falling back to threads");
         let threads = Threads::new(count).map_err(|e| LiveError::io("interface", "threads", "starting them", &e))?;
-        self.warn(Warning {
-            name: THREADS,
-            evidence: format!("{why}; {count} threads serve a depth of {depth}, at a higher cost a request"),
-            mend: "allow io_uring (kernel.io_uring_disabled, the container's seccomp profile)",
-        });
+        let evidence = format!("{why}; {count} threads serve a depth of {depth}, at a higher cost a request");
+        let remedy = "allow io_uring (kernel.io_uring_disabled, the container's seccomp profile)";
+        self.warn(Check::warning(THREADS, evidence, remedy));
         Ok(Some(Transport::threads(threads)))
     }
 
     /// Reads a sector of each file and device by polling, so that one that cannot is found before the load begins.
-    fn try_polling(&self, ring: &mut Ring, sites: &[Site<'_>]) -> Result<(), LiveError> {
-        for site in sites {
-            let Reach::File(index, _) = site.reach else { continue };
-            let offset = site.first_lba * u64::from(self.sector_bytes);
+    fn try_polling(&self, ring: &mut Ring, volumes: &[Volume<'_>]) -> Result<(), LiveError> {
+        for volume in volumes {
+            let Backend::File(index, _) = volume.backend else { continue };
+            let offset = volume.first_lba * u64::from(self.sector_bytes);
             ring.try_read(index, offset, self.sector_bytes).map_err(|e| match e.raw_os_error() {
                 Some(libc::EOPNOTSUPP | libc::EINVAL) => LiveError::Unsupported {
                     key: "poll_completions".into(),
                     message: format!(
                         "{} cannot be asked for completions: that needs O_DIRECT and a driver with queues for it, such as \
                          NVMe with nvme.poll_queues set",
-                        site.name
+                        volume.name
                     ),
                 },
-                _ => LiveError::io(site.key.clone(), site.name.clone(), "reading its first sector", &e),
+                _ => LiveError::io(&volume.key, &volume.name, "reading its first sector", &e),
             })?;
         }
         Ok(())
     }
 
-    fn warn(&self, warning: Warning) {
+    fn warn(&self, warning: Check) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         // Of several workers with the same to say, one does.
         if warnings.iter().all(|other| other.name != warning.name) {
@@ -244,12 +265,7 @@ impl<'a> Crew<'a> {
 
     /// Tells the observer how far it is until all workers have ended, and reads the devices' counters when their windows
     /// open and close. True if the observer stopped it.
-    fn watch(
-        &self,
-        clock: Clock,
-        devices: &mut Devices,
-        observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> bool {
+    fn watch(&self, clock: Clock, devices: &mut Devices, observer: Observer<'_>) -> bool {
         let (mut interrupted, mut next) = (false, Instant::ZERO + PULSE);
         let (mut opened, mut closed) = (false, false);
         loop {
@@ -269,7 +285,7 @@ impl<'a> Crew<'a> {
             if now >= next {
                 next = now + PULSE;
                 let requests = self.shared.completed();
-                let fraction = fraction(&self.config.limits, now, requests);
+                let fraction = fraction(&self.config.limits(), now, requests);
                 let elapsed = now.since(Instant::ZERO);
                 let progress = Progress { stage: Stage::Running, fraction, requests, elapsed };
                 if observer(progress).is_break() && !interrupted {
@@ -283,16 +299,13 @@ impl<'a> Crew<'a> {
 
     fn result(self, mut outcomes: Vec<Outcome>, devices: &Devices, interrupted: bool) -> DirectResult {
         let config = self.config;
-        let mut warnings = self.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut checks = self.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
         let uses_files = self.targets.iter().any(|t| matches!(t.store, Store::Fd(_)));
-        let threads = warnings.iter().any(|w| w.name == THREADS);
+        let threads = checks.iter().any(|w| w.name == THREADS);
         let all_registered = outcomes.iter().all(|o| o.all_registered);
         if uses_files && !threads && !all_registered {
-            warnings.push(Warning {
-                name: "buffers_not_registered",
-                evidence: "the limit on locked memory refused them: the kernel looks every request's memory up".into(),
-                mend: "raise the limit (ulimit -l)",
-            });
+            let evidence = "the limit on locked memory refused them: the kernel looks every request's memory up";
+            checks.push(Check::warning("buffers_not_registered", evidence.into(), "raise the limit (ulimit -l)"));
         }
         let interface = match (uses_files, threads) {
             (false, _) => "none",
@@ -324,12 +337,12 @@ impl<'a> Crew<'a> {
             requests.add(&outcome.counts);
         }
         let content = content(&outcomes);
-        let keeps = self.targets.iter().any(|t| !matches!(t.store, Store::Null | Store::Emulated(..)));
-        let is_off = config.verify == Verify::Off && keeps;
-        let switched_off = is_off.then(|| not_compared("it was switched off", "Leave --verify off away."));
-        let name = |target: u32| self.targets[target as usize].name();
         let open_ns = outcomes.iter().map(|o| o.load.recorder().elapsed().as_ns()).sum();
-        warnings.extend(kept_from_processor(accounting.total.waited_ns, open_ns));
+        checks.extend(kept_from_processor(accounting.total.waited_ns, open_ns));
+        checks.extend(content.as_ref().map(|report| report.check(&|target| self.targets[target as usize].name())));
+        if config.verify == Verify::Off && self.targets.iter().any(Target::keeps_content) {
+            checks.push(not_compared("it was switched off", "Leave --verify off away."));
+        }
         let backlog = outcomes.iter().fold(Backlog::default(), |sum, o| sum.merge(&o.load.backlog()));
         DirectResult {
             backlog,
@@ -341,8 +354,7 @@ impl<'a> Crew<'a> {
             engine,
             requests,
             accounting,
-            warnings,
-            checks: content.iter().map(|report| report.check(&name)).chain(switched_off).collect(),
+            checks,
             content,
             interrupted,
         }
@@ -358,12 +370,12 @@ fn content(outcomes: &[Outcome]) -> Option<ContentReport> {
 }
 
 /// The warning that workers waited long for a processor; `open_ns` is the time of all their windows.
-fn kept_from_processor(waited_ns: u64, open_ns: u64) -> Option<Warning> {
+fn kept_from_processor(waited_ns: u64, open_ns: u64) -> Option<Check> {
     let percent = 100 * waited_ns / open_ns.max(1);
-    (percent >= MOST_WAITED_PERCENT).then(|| Warning {
-        name: "kept_from_processor",
-        evidence: format!("threads that offer requests waited {percent} % of the time for a processor others had"),
-        mend: "Stop what else runs on this machine, or give raidlab processors of its own.",
+    (percent >= MOST_WAITED_PERCENT).then(|| {
+        let evidence = format!("threads that offer requests waited {percent} % of the time for a processor others had");
+        let remedy = "Stop what else runs on this machine, or give raidlab processors of its own.";
+        Check::warning("kept_from_processor", evidence, remedy)
     })
 }
 
@@ -389,20 +401,13 @@ fn together(outcomes: &[Outcome]) -> Recorder {
 
 /// Binds this thread to a processor.
 fn bind(cpu: u32) -> Result<(), LiveError> {
-    let fail = |message: String| Err(LiveError::bad("cpus", message));
-    if cpu as usize >= libc::CPU_SETSIZE as usize {
-        return fail(format!("{cpu}: processors are numbered from 0 to {}", libc::CPU_SETSIZE - 1));
+    let fail = |message: String| LiveError::bad("cpus", message);
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err(fail(format!("{cpu}: processors are numbered from 0 to {}", CpuSet::MAX_CPU - 1)));
     }
-    // SAFETY: all zeroes is an empty set; the index was checked; the call reads the set.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu as usize, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
-    };
-    match result {
-        0 => Ok(()),
-        _ => fail(format!("{cpu}: {}", crate::error::plain(&std::io::Error::last_os_error()))),
-    }
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).map_err(|e| fail(format!("{cpu}: {}", crate::error::plain(&e.into()))))
 }
 
 #[cfg(test)]
