@@ -13,6 +13,7 @@
 //! - Nothing is allocated for a command once the queues have grown.
 
 use super::ftl::Orders;
+use super::meter::Meter;
 use super::timeline::Timeline;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -71,7 +72,7 @@ pub(crate) struct Medium {
     timings: Timings,
     dies: Vec<Die>,
     /// By die, when it worked.
-    meters: Vec<Timeline>,
+    meters: Vec<Meter>,
     /// By die: when the next work of its backlog would begin; never where there is none.
     starts: Vec<u64>,
     /// The least of them, and whose it is.
@@ -103,10 +104,10 @@ impl Medium {
         Medium {
             timings,
             dies: vec![Die::default(); dies as usize],
-            meters: (0..dies).map(|_| Timeline::default()).collect(),
+            meters: vec![Meter::default(); dies as usize],
             starts: vec![u64::MAX; dies as usize],
             next: NEVER,
-            channels: (0..channels).map(|_| Timeline::default()).collect(),
+            channels: vec![Timeline::default(); channels as usize],
             floor: 0,
             ready: 0,
             cache: Cache { capacity: cache_units.unwrap_or(u32::MAX), taken: 0, releases: BinaryHeap::new() },
@@ -190,8 +191,8 @@ impl Medium {
         let Timings { read, unit_transfer, .. } = self.timings;
         let length = u64::from(units) * unit_transfer;
         let sent = self.send(at, start + read, length);
-        self.meters[at].book(self.floor, start, read);
-        self.meters[at].book(self.floor, sent - length, length);
+        self.meters[at].works(start, start + read);
+        self.meters[at].works(sent - length, sent);
         sent
     }
 
@@ -211,10 +212,14 @@ impl Medium {
             Kind::Program(_) => {
                 let Timings { page_transfer, program, .. } = self.timings;
                 let sent = self.send(at, start, page_transfer);
-                self.meters[at].book(self.floor, sent - page_transfer, page_transfer + program);
+                self.meters[at].works(sent - page_transfer, sent + program);
                 sent + program
             }
-            Kind::Erase => self.meters[at].book(self.floor, start, self.timings.erase),
+            Kind::Erase => {
+                let end = start + self.timings.erase;
+                self.meters[at].works(start, end);
+                end
+            }
         };
         let die = &mut self.dies[at];
         die.free_at = end;

@@ -6,7 +6,7 @@
 //!
 //! - `spec`: the parameters; `geometry`: numbers of everything
 //! - `ftl` with `blocks`: where units lie, and cleaning; knows no time
-//! - `medium` with `timeline`: dies, channels, cache, and how busy they were; knows no addresses
+//! - `medium` with `timeline` and `meter`: dies, channels, cache, and how busy they were; knows no addresses
 //! - `precondition`: what a drive has behind it at the start
 //!
 //! Invariants:
@@ -28,6 +28,7 @@ mod blocks;
 mod ftl;
 mod geometry;
 mod medium;
+mod meter;
 mod precondition;
 mod spec;
 mod timeline;

@@ -10,19 +10,12 @@
 use std::collections::VecDeque;
 
 /// The bookings of one channel or link.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Timeline {
     taken: VecDeque<(u64, u64)>,
     /// All that was ever booked, and how much of it was over when the totals were started.
     booked: u64,
     before: u64,
-}
-
-/// With room for all that a busy die or channel has ahead of it.
-impl Default for Timeline {
-    fn default() -> Self {
-        Timeline { taken: VecDeque::with_capacity(64), booked: 0, before: 0 }
-    }
 }
 
 impl Timeline {
