@@ -24,7 +24,7 @@ from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.disksim import device_toml, import_disk, read_trace
 from raidlab.formats.fio.cells import Settings, import_jobs
 from raidlab.formats.fio.options import load_job_file
-from raidlab.formats.fio.places import FILE, Found
+from raidlab.formats.fio.places import FILE, FileStatus
 from raidlab.formats.fio.result import parse_result
 from raidlab.formats.traces import convert_trace, trace_facts
 from raidlab.network import agent, protocol
@@ -146,7 +146,7 @@ def _fio(data: bytes, folder: Path) -> None:
     file.write_bytes(data)
     (folder / "other.inc").write_text("norandommap=1\n")
     jobs = load_job_file(file, environment={"SIZE": "1m"})
-    import_jobs(jobs, Settings(), lambda _path: Found(FILE, _MEMBER_BYTES))
+    import_jobs(jobs, Settings(), lambda _path: FileStatus(FILE, _MEMBER_BYTES))
 
 
 def _fio_result(data: bytes, _folder: Path) -> None:
