@@ -250,7 +250,7 @@ def _frames(data: bytes, _folder: Path) -> None:
     key = b"0123456789abcdef" if data[:1] == b"\1" else None
     wire: Any = _Wire(key, data[1:])
     with suppress(protocol.NotTrustedError, protocol.GoneError):
-        agent._serve_one(agent._Current(protocol.Channel(wire, b"0123456789abcdef", "agent")), _SmallStore())
+        agent._serve_one(protocol.Channel(wire, b"0123456789abcdef", "agent"), _SmallStore())
 
 
 _FIXTURE = ROOT / "tests" / "python" / "fixtures" / "run-schema-7"
