@@ -22,7 +22,7 @@ from typing import Any
 from raidlab import _core, load_run
 from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.disksim import device_toml, import_disk, read_trace
-from raidlab.formats.fio.cells import Settings, import_jobs
+from raidlab.formats.fio.cells import ImportSettings, import_jobs
 from raidlab.formats.fio.options import load_job_file
 from raidlab.formats.fio.places import FILE, FileStatus
 from raidlab.formats.fio.result import parse_result
@@ -146,7 +146,7 @@ def _fio(data: bytes, folder: Path) -> None:
     file.write_bytes(data)
     (folder / "other.inc").write_text("norandommap=1\n")
     jobs = load_job_file(file, environment={"SIZE": "1m"})
-    import_jobs(jobs, Settings(), lambda _path: FileStatus(FILE, _MEMBER_BYTES))
+    import_jobs(jobs, ImportSettings(), lambda _path: FileStatus(FILE, _MEMBER_BYTES))
 
 
 def _fio_result(data: bytes, _folder: Path) -> None:

@@ -18,7 +18,7 @@ from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs
 from raidlab.errors import InputError, OutputError, RefusedError
-from raidlab.published.compare import Comparison, compare_run, write_csv
+from raidlab.published.compare import PublishedComparison, compare_run, write_csv
 from raidlab.published.rules import (
     Choice,
     ChoicePlan,
@@ -34,8 +34,8 @@ from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinis
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
 from raidlab.run import (
+    CopySink,
     Execution,
-    FarMachine,
     Progress,
     Silent,
     StopFlag,
@@ -65,7 +65,7 @@ def run_study(
     progress: Progress | None = None,
     argv: Sequence[str] = (),
     stop: StopFlag | None = None,
-    machine: FarMachine | None = None,
+    machine: CopySink | None = None,
 ) -> Run:
     """Run a study and keep the result in a new folder.
 
@@ -89,7 +89,7 @@ def run_study(
         The command to write into the provenance.
     stop : StopFlag, optional
         Ends the run when it is raised; signals raise one of the run's own by default.
-    machine : FarMachine, optional
+    machine : CopySink, optional
         Another machine, for streams that go to one; without it they are left out.
 
     Returns
@@ -133,7 +133,7 @@ def resume_run(
     destroy: Sequence[str] = (),
     progress: Progress | None = None,
     stop: StopFlag | None = None,
-    machine: FarMachine | None = None,
+    machine: CopySink | None = None,
 ) -> Run:
     """Go on with a run that was killed, interrupted or failed, in its own folder; what is done is not run again.
 
@@ -149,7 +149,7 @@ def resume_run(
         Block devices that may be overwritten; named anew, because names of devices change.
     progress, stop
         As for `run_study`.
-    machine : FarMachine, optional
+    machine : CopySink, optional
         Named anew too, if the run had one.
 
     Returns
@@ -294,7 +294,7 @@ def compare(
     return compare_runs(*sides, kinds=metrics, per=per, unequal_capacity=unequal_capacity)
 
 
-def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStudy) -> Comparison:
+def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStudy) -> PublishedComparison:
     """Set what a study published beside what a run of it gives.
 
     Parameters
@@ -321,7 +321,7 @@ def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStud
     return compare_run(analysis, load_mapping(loaded.file))
 
 
-def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = True) -> Comparison | None:
+def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = True) -> PublishedComparison | None:
     """What a study published beside a run on its own hardware, or on members on the clock, and its conclusions on any.
 
     None where there is neither.
@@ -435,7 +435,7 @@ def write_report(
     return write_page(analyse(opened), published_beside(opened, loaded), choice_of(opened, loaded))
 
 
-def published_again(run: Run, *, keep: bool = True) -> Comparison | None:
+def published_again(run: Run, *, keep: bool = True) -> PublishedComparison | None:
     """What its study published beside a run, where that study is still at hand as it was.
 
     Parameters

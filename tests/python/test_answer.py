@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from raidlab.analysis.checks import INVALID, PASS, WARN, Finding
-from raidlab.analysis.metrics import Analysis, Comparison, Held, Row
+from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Held
 from raidlab.analysis.metrics.comparison import NEVER_EXCEEDED
 from raidlab.analysis.metrics.point import Point
 from raidlab.api import analyse
 from raidlab.report import answers
-from raidlab.report.answer import Answer
+from raidlab.report.answer import TableAnswer
 from raidlab.report.cards import cards_of
 from raidlab.results import Run
 
@@ -24,17 +24,19 @@ RATES = {"raid0": (100.0, 101.0, 99.0)}
 
 def row(
     array: str, rates: tuple[float, ...], reference: tuple[float, ...], held: Held | None = None, requests: float = 1000
-) -> Row:
+) -> ComparedArray:
     percent = 100 * sum(rates) / sum(reference)
     place = cast(Point, SimpleNamespace(load="closed", keeps_up=True, total=lambda _: requests))
-    return Row(array, place, {"relative_throughput_percent": percent, "response_time_ms_p90": None}, held, rates, None)
+    return ComparedArray(
+        array, place, {"relative_throughput_percent": percent, "response_time_ms_p90": None}, held, rates, None
+    )
 
 
 def held(percent: float, bound: str = "between") -> Held:
     return Held(90, 20.0, percent, 4.0, percent, bound, (percent, percent * 1.001))
 
 
-def answer(*tables: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> Answer:
+def answer(*tables: list[ComparedArray], target: str = "live", findings: tuple[Finding, ...] = ()) -> TableAnswer:
     compare = SimpleNamespace(group="all", reference="raid0", per="disk")
     comparisons = [
         Comparison(cast(Any, compare), target, f"small writes{' again' * index}", "queue depth 8", tuple(rows))
@@ -45,11 +47,11 @@ def answer(*tables: list[Row], target: str = "live", findings: tuple[Finding, ..
     return answers(cast(Analysis, analysis), findings)[0]
 
 
-def sentence(rows: list[Row], target: str = "live", findings: tuple[Finding, ...] = ()) -> str:
+def sentence(rows: list[ComparedArray], target: str = "live", findings: tuple[Finding, ...] = ()) -> str:
     return answer(rows, target=target, findings=findings).sentence
 
 
-def closed(**arrays: tuple[float, ...]) -> list[Row]:
+def closed(**arrays: tuple[float, ...]) -> list[ComparedArray]:
     reference = arrays["raid0"]
     return [row(array, rates, reference) for array, rates in arrays.items()]
 
@@ -160,7 +162,7 @@ def test_equal_response_time_is_claimed_only_where_it_was_met(bound: str, basis:
 def test_overload_is_no_response_time() -> None:
     point = {"load": "open", "keeps_up": False}
     place = cast(Point, SimpleNamespace(**point))
-    rows = [Row(name, place, {"response_time_ms_p90": 900.0}, None, (), None) for name in ("raid0", "raid5")]
+    rows = [ComparedArray(name, place, {"response_time_ms_p90": 900.0}, None, (), None) for name in ("raid0", "raid5")]
     text = sentence(rows)
     assert "raid0 and raid5 cannot keep up" in text
     assert "900" not in text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from raidlab.errors import RaidlabError
-from raidlab.formats.fio.cells import Settings, import_jobs
+from raidlab.formats.fio.cells import ImportSettings, import_jobs
 from raidlab.formats.fio.options import load_job_file
 from raidlab.run.from_fio import JobFileRun, by_job
 
@@ -29,7 +29,7 @@ def test_fios_own_examples_run_or_name_the_line(tmp_path: Path) -> None:
         folder = tmp_path / file.stem
         folder.mkdir()
         try:
-            settings = Settings(directory=str(folder), most_bytes=4 * MIB, most_ns=100_000_000)
+            settings = ImportSettings(directory=str(folder), most_bytes=4 * MIB, most_ns=100_000_000)
             job_run = JobFileRun(import_jobs(load_job_file(file), settings))
             jobs = by_job(list(job_run.results()))
         except RaidlabError as error:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from raidlab.errors import InputError
-from raidlab.formats.fio.cells import Settings, import_jobs
+from raidlab.formats.fio.cells import ImportSettings, import_jobs
 from raidlab.formats.fio.export import CannotExportError, export_cell, split_of
 from raidlab.formats.fio.options import load_job_file
 from raidlab.formats.fio.places import MISSING, FileStatus
@@ -56,7 +56,7 @@ def cell(**changes: Any) -> DirectCell:
 def read_back(folder: Path, text: str) -> DirectCell:
     file = folder / "job.fio"
     file.write_text(text, encoding="utf-8")
-    (group,) = import_jobs(load_job_file(file), Settings(), lambda _path: FileStatus(MISSING)).groups
+    (group,) = import_jobs(load_job_file(file), ImportSettings(), lambda _path: FileStatus(MISSING)).groups
     (lane,) = group
     return lane.cell
 
@@ -235,7 +235,7 @@ def test_a_studys_files(tmp_path: Path, small_study: Path) -> None:
     file.write_text(files[0].text, encoding="utf-8")
     target = str(tmp_path / "target")
     jobs = load_job_file(file, environment={"TARGET": target})
-    groups = import_jobs(jobs, Settings()).groups
+    groups = import_jobs(jobs, ImportSettings()).groups
     assert [lane.job.title for (lane,) in groups] == [
         f"{workload}, depth {depth}" for workload in ("reads", "writes") for depth in (1, 8, 64)
     ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.formats.fio import values
-from raidlab.formats.fio.cells import Import, Lane, Settings, import_jobs
+from raidlab.formats.fio.cells import Import, ImportSettings, Lane, import_jobs
 from raidlab.formats.fio.options import ALIASES, HONOURED, QUIET, load_job_file
 from raidlab.formats.fio.places import BLOCK, FILE, MISSING, FileStatus
 from raidlab.study.cell import DirectCell
@@ -34,7 +34,7 @@ def look(path: str) -> FileStatus:
 def imported(tmp_path: Path, text: str, **settings: Any) -> Import:
     file = tmp_path / "job.fio"
     file.write_text(text, encoding="utf-8")
-    return import_jobs(load_job_file(file, environment={"SIZE": "1m"}), Settings(**settings), look)
+    return import_jobs(load_job_file(file, environment={"SIZE": "1m"}), ImportSettings(**settings), look)
 
 
 def lane(tmp_path: Path, options: str, **settings: Any) -> Lane:
@@ -357,7 +357,7 @@ def test_no_text_whatever_ends_in_a_traceback(
     file = tmp_path_factory.getbasetemp() / "any.fio"
     file.write_text(text, encoding="utf-8")
     try:
-        result = import_jobs(load_job_file(file), Settings())
+        result = import_jobs(load_job_file(file), ImportSettings())
     except (InputError, RefusedError) as error:
         assert str(error)
     else:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raidlab.formats.fio.cells import Settings, import_jobs
+from raidlab.formats.fio.cells import ImportSettings, import_jobs
 from raidlab.formats.fio.options import load_job_file
 from raidlab.run.from_fio import JobFileRun, JobResult, by_job
 
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 def run(file: Path, **settings: Any) -> tuple[JobFileRun, list[JobResult]]:
-    job_run = JobFileRun(import_jobs(load_job_file(file), Settings(**settings)))
+    job_run = JobFileRun(import_jobs(load_job_file(file), ImportSettings(**settings)))
     return job_run, by_job(list(job_run.results()))
 
 
@@ -132,7 +132,7 @@ def test_a_line_that_cannot_be_honoured_ends_with_code_2_before_anything_is_made
 
 def test_what_fails_keeps_what_was_measured_before(tmp_path: Path) -> None:
     text = "[a]\nioengine=null\nsize=1m\n[b]\nstonewall\nioengine=null\nsize=1m\n"
-    imported = import_jobs(load_job_file(written(tmp_path, text)), Settings())
+    imported = import_jobs(load_job_file(written(tmp_path, text)), ImportSettings())
     first, (lane,) = imported.groups
     wrong = replace(lane, cell=lane.cell.model_copy(update={"batch": 0}))
     job_run = JobFileRun(replace(imported, groups=(first, (wrong,))))

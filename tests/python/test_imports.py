@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections import defaultdict
 from graphlib import CycleError
 from pathlib import Path
 
@@ -48,3 +50,13 @@ def test_every_arrow_of_the_picture_points_down() -> None:
     for arrow in arrows:
         heights = [float(number) for number in re.findall(r"[\d.]+(?=[CV]|$)", arrow)]
         assert len(heights) > 1 and heights == sorted(set(heights)), arrow
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    rooms_of: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(rooms.PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                rooms_of[node.name].add(path.relative_to(rooms.PACKAGE).parts[0])
+    assert len(rooms_of) > 300
+    assert not {name: sorted(found) for name, found in rooms_of.items() if len(found) > 1}

@@ -11,7 +11,7 @@ import pytest
 
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse
-from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, measure, request_of_flags
+from raidlab.measure import BudgetFlags, Drive, LoadFlags, RequestedTimes, WorkloadFlags, measure, request_of_flags
 from raidlab.measure.warm_up import found_by_pilot
 
 SECOND_NS = 10**9
@@ -55,10 +55,14 @@ def answer_of(rates: list[int], engine: str = "direct") -> dict[str, Any]:
 
 
 def test_without_a_pilot_a_tenth_of_the_time_and_half_a_second_at_least() -> None:
-    assert Budget("auto", "3s").fixed_warmup_ns == SECOND_NS // 2
-    assert Budget("auto", "10s").fixed_warmup_ns == SECOND_NS
-    assert Budget("2s", "10s").fixed_warmup_ns == 2 * SECOND_NS
-    pilots = [Budget("auto", "10s").wants_pilot, Budget("auto", "11s").wants_pilot, Budget("2s", "60s").wants_pilot]
+    assert RequestedTimes("auto", "3s").fixed_warmup_ns == SECOND_NS // 2
+    assert RequestedTimes("auto", "10s").fixed_warmup_ns == SECOND_NS
+    assert RequestedTimes("2s", "10s").fixed_warmup_ns == 2 * SECOND_NS
+    pilots = [
+        RequestedTimes("auto", "10s").wants_pilot,
+        RequestedTimes("auto", "11s").wants_pilot,
+        RequestedTimes("2s", "60s").wants_pilot,
+    ]
     assert pilots == [False, True, False]
 
 
@@ -122,4 +126,4 @@ def test_short_runs_have_no_pilot(engine: list[dict[str, Any]], tmp_path: Path) 
     run = measure(asked_of_null(runtime="3s", repeats=1), tmp_path)
     assert [cell["warmup"] for cell in engine[1:]] == [{"duration": 500_000_000}] * 2
     assert run.facts["measure"]["warmups"] == []
-    assert Budget().warmup == "auto"
+    assert RequestedTimes().warmup == "auto"

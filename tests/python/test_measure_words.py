@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from raidlab.errors import InputError, RefusedError
-from raidlab.measure import Budget, BudgetFlags, Drive, LoadFlags, WorkloadFlags, request_of_flags
+from raidlab.measure import BudgetFlags, Drive, LoadFlags, RequestedTimes, WorkloadFlags, request_of_flags
 from raidlab.measure.places import NULL_BYTES, short_name, wanted_targets
 from raidlab.measure.plan import TOTAL, check_depths, check_drive, study_of, subjects_of, toml_text
 from raidlab.measure.words import load_document, parse_kind, validated, workload_document
@@ -263,7 +263,7 @@ def test_what_does_not_fit_is_refused(word: str, size: str, pattern: str) -> Non
             seed=1,
             workload=workload,
             load={"depths": [1]},
-            budget=Budget(),
+            budget=RequestedTimes(),
         )
 
 

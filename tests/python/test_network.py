@@ -18,9 +18,9 @@ import pytest
 from raidlab.errors import CellFailedError, InputError
 from raidlab.network import agent as agent_module
 from raidlab.network.agent import listen, serve
-from raidlab.network.controller import Machine, run_step
+from raidlab.network.controller import AgentMachine, run_step
 from raidlab.network.lab import lab_folder, network_lab
-from raidlab.network.limits import Watched, name_limit
+from raidlab.network.limits import WatchedResource, name_limit
 from raidlab.network.protocol import Channel, GoneError, NotTrustedError, _mac, load_key
 from raidlab.network.store import StoreError, own_name, store_at
 from raidlab.network.tests import NetworkAsked, run_tests
@@ -64,7 +64,7 @@ def agents(tmp_path: Path) -> Iterator[list[_Agent]]:
 
 
 def test_machines_write_and_read_together_and_leave_nothing(agents: list[_Agent], tmp_path: Path) -> None:
-    machines = [Machine(agent.address, KEY) for agent in agents]
+    machines = [AgentMachine(agent.address, KEY) for agent in agents]
     rows = list(run_tests(machines, NetworkAsked(1 << 20, 65_536, 2, directory=tmp_path / "place"), lambda _text: None))
     assert [row.test for row in rows] == [
         *(f"{count} {work}" for work in ("write", "read") for count in (1, 2, 3, 4)),
@@ -80,7 +80,7 @@ def test_machines_write_and_read_together_and_leave_nothing(agents: list[_Agent]
 
 
 def test_what_was_written_is_what_was_asked(agents: list[_Agent], tmp_path: Path) -> None:
-    machine = Machine(agents[0].address, KEY)
+    machine = AgentMachine(agents[0].address, KEY)
     step = run_step([(machine, "write")], 300_000, 65_536)
     file = tmp_path / "place" / machine.file
     assert step.machines[0].bytes == file.stat().st_size == 300_000
@@ -90,20 +90,20 @@ def test_what_was_written_is_what_was_asked(agents: list[_Agent], tmp_path: Path
 
 
 def test_a_controller_that_goes_in_the_midst_leaves_nothing(agents: list[_Agent], tmp_path: Path) -> None:
-    machine = Machine(agents[0].address, KEY)
+    machine = AgentMachine(agents[0].address, KEY)
     run_step([(machine, "write")], 300_000, 65_536)
     machine.ready("write", 300_000, 65_536)
     machine.abandon()
     # The next controller is served once the agent has done with the one before.
-    Machine(agents[0].address, KEY).close()
+    AgentMachine(agents[0].address, KEY).close()
     assert list((tmp_path / "place").iterdir()) == []
 
 
 def test_who_has_another_key_is_turned_away(agents: list[_Agent]) -> None:
     with pytest.raises(InputError, match="is not trusted"):
-        Machine(agents[0].address, OTHER_KEY)
+        AgentMachine(agents[0].address, OTHER_KEY)
     # The agent goes on with those that have it.
-    Machine(agents[0].address, KEY).close()
+    AgentMachine(agents[0].address, KEY).close()
     assert any("turned away" in line for line in agents[0].said)
 
 
@@ -120,7 +120,7 @@ def test_an_impostor_is_not_driven(tmp_path: Path) -> None:
 
     threading.Thread(target=impersonate, daemon=True).start()
     with listener, pytest.raises(InputError, match="is not trusted"):
-        Machine(f"unix:{path}", KEY)
+        AgentMachine(f"unix:{path}", KEY)
 
 
 def _pair() -> tuple[Channel, Channel, socket.socket]:
@@ -178,13 +178,13 @@ def test_an_agent_opens_nothing_but_files_of_raidlabs_own(agents: list[_Agent], 
     for name in ("../secret", "/etc/passwd", "raidlab-net-../x.dat", "raidlab-net-a/b.dat", "other.dat"):
         with pytest.raises(StoreError, match="no file of raidlab's"):
             own_name(name)
-        machine = Machine(agents[0].address, KEY)
+        machine = AgentMachine(agents[0].address, KEY)
         machine.file = name
         with pytest.raises(CellFailedError, match="no file of raidlab's"):
             machine.ready("read", 10, 512)
         machine.file = "raidlab-net-none.dat"
         machine.close()
-    machine = Machine(agents[0].address, KEY)
+    machine = AgentMachine(agents[0].address, KEY)
     machine.file = "raidlab-net-link.dat"
     with pytest.raises(CellFailedError):
         machine.ready("write", 10, 512)
@@ -194,7 +194,7 @@ def test_an_agent_opens_nothing_but_files_of_raidlabs_own(agents: list[_Agent], 
 
 
 def test_an_agent_does_five_things_and_no_other(agents: list[_Agent]) -> None:
-    machine = Machine(agents[0].address, KEY)
+    machine = AgentMachine(agents[0].address, KEY)
     channel = machine._channel
     for message in (
         {"do": "run", "command": "true"},
@@ -219,7 +219,7 @@ def test_who_has_not_shown_the_key_holds_up_nobody(agents: list[_Agent], monkeyp
     for one in slow:
         one.connect(path)
         one.sendall(b"r")
-    machine = Machine(agents[0].address, KEY)
+    machine = AgentMachine(agents[0].address, KEY)
     machine.ready("write", 10, 512)
     assert machine.go("write").bytes == 10
     machine.close()
@@ -244,9 +244,9 @@ def test_who_has_not_shown_the_key_holds_up_nobody(agents: list[_Agent], monkeyp
 def test_a_silent_controller_makes_room_for_another(tmp_path: Path) -> None:
     (tmp_path / "place").mkdir()
     agent = _Agent(tmp_path / "agent", tmp_path / "place", silence_s=0)
-    silent = Machine(agent.address, KEY)
+    silent = AgentMachine(agent.address, KEY)
     silent.ready("write", 10, 512)
-    machine = Machine(agent.address, KEY)
+    machine = AgentMachine(agent.address, KEY)
     machine.ready("write", 10, 512)
     assert machine.go("write").bytes == 10
     with pytest.raises(CellFailedError):
@@ -259,9 +259,9 @@ def test_a_silent_controller_makes_room_for_another(tmp_path: Path) -> None:
 
 def test_a_controller_that_works_is_not_driven_out(agents: list[_Agent], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_module, "_PATIENCE_S", 0.2)
-    first = Machine(agents[0].address, KEY)
+    first = AgentMachine(agents[0].address, KEY)
     first.ready("write", 10, 512)
-    second = Machine(agents[0].address, KEY)
+    second = AgentMachine(agents[0].address, KEY)
     with pytest.raises(CellFailedError, match="another controller drives this machine"):
         second.ready("write", 10, 512)
     second.abandon()
@@ -271,14 +271,14 @@ def test_a_controller_that_works_is_not_driven_out(agents: list[_Agent], monkeyp
 
 @pytest.mark.parametrize("body", [b"[" * 30_000, b'{"do": ' * 5_000, b"nonsense", b'"text"', b"\xff"])
 def test_frames_that_are_no_messages_end_the_connection_and_not_the_agent(agents: list[_Agent], body: bytes) -> None:
-    machine = Machine(agents[0].address, KEY)
+    machine = AgentMachine(agents[0].address, KEY)
     channel = machine._channel
     mac = _mac(channel._session, channel._sent.to_bytes(8, "big"), "controller", body)
     channel._connection.sendall(len(body).to_bytes(4, "big") + mac + body)
     with pytest.raises(GoneError):
         channel.receive()
     machine.abandon()
-    Machine(agents[0].address, KEY).close()
+    AgentMachine(agents[0].address, KEY).close()
     assert any("was let go: a frame is no message" in line for line in agents[0].said)
 
 
@@ -299,7 +299,7 @@ def test_only_regular_files_are_opened_and_others_are_neither_waited_for_nor_wri
 
 
 def test_a_place_is_not_filled_nor_strewn_with_files(agents: list[_Agent]) -> None:
-    machine = Machine(agents[0].address, KEY)
+    machine = AgentMachine(agents[0].address, KEY)
     with pytest.raises(CellFailedError, match="would leave less than 5% of the place free"):
         machine.ready("write", 1 << 44, 65_536)
     # One more was refused above, whose name counts until the end.
@@ -327,9 +327,12 @@ def test_a_key_is_kept_from_others_and_long_enough(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_what_was_busy_and_nothing_else() -> None:
-    server, own = Watched("the server's link", 0.95, "95 of 100 Mbit/s"), Watched("the machines' own links", 0.3, "")
+    server, own = (
+        WatchedResource("the server's link", 0.95, "95 of 100 Mbit/s"),
+        WatchedResource("the machines' own links", 0.3, ""),
+    )
     assert name_limit([server, own]).name == "the server's link"
-    assert "none" in name_limit([own, Watched("the processors of this machine", 0.5, "50 %")]).name
+    assert "none" in name_limit([own, WatchedResource("the processors of this machine", 0.5, "50 %")]).name
     assert "none" in name_limit([]).name
 
 

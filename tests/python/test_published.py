@@ -14,7 +14,16 @@ import pytest
 from raidlab.api import analyse, compare_with_published
 from raidlab.directory import Directory
 from raidlab.errors import InputError
-from raidlab.published.compare import HEADER, Comparison, Published, Row, compare_run, error_of, errors_of, write_csv
+from raidlab.published.compare import (
+    HEADER,
+    Published,
+    PublishedComparison,
+    PublishedRow,
+    compare_run,
+    error_of,
+    errors_of,
+    write_csv,
+)
 from raidlab.published.quantities import KINDS
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.own import own_key
@@ -94,7 +103,7 @@ def small_folder(small_run: Run, tmp_path: Path) -> Path:
     return folder
 
 
-def _rows(run: Run, folder: Path) -> dict[str, Row]:
+def _rows(run: Run, folder: Path) -> dict[str, PublishedRow]:
     return {row.id: row for row in compare_with_published(run, folder / "study.toml").rows}
 
 
@@ -159,8 +168,8 @@ def test_errors_count_beyond_half_a_printed_unit() -> None:
 
 
 def test_summaries_keep_kinds_and_units_apart() -> None:
-    def row(name: str, error: float, kind: str, unit: str) -> Row:
-        return Row("f", name, "", Published("1", unit=unit), "compared", kind, 1.0, error=error, table="t")  # type: ignore[arg-type]
+    def row(name: str, error: float, kind: str, unit: str) -> PublishedRow:
+        return PublishedRow("f", name, "", Published("1", unit=unit), "compared", kind, 1.0, error=error, table="t")  # type: ignore[arg-type]
 
     rows = [row("a", 3, "predicted", "ms"), row("b", -5, "predicted", "ms"), row("c", 9, "fitted", "ms")]
     rows += [row("d", 1, "predicted", "percent")]
@@ -183,7 +192,7 @@ def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: P
 
 
 def test_what_follows_from_a_fit_is_no_prediction_and_a_bound_is_no_figure(small_run: Run, small_folder: Path) -> None:
-    def comparison_of(quantities: str) -> Comparison:
+    def comparison_of(quantities: str) -> PublishedComparison:
         (small_folder / "quantities.toml").write_text(quantities, encoding="utf-8")
         claims = CLAIMS.replace("s-writes,throughput,range,,percent,15,35", "s-writes,throughput,range,,percent,15,")
         (small_folder / "published" / "claims.csv").write_text(claims, encoding="utf-8")

@@ -24,7 +24,7 @@ from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
 from raidlab.results import Run, RunWriter, load_run, new_folder, open_unfinished
 from raidlab.results import resume as results_resume
-from raidlab.results.parts import Parts, read_parts, whole_lines
+from raidlab.results.parts import PartsFile, read_parts, whole_lines
 from raidlab.results.tables import TABLES
 from raidlab.run import StopFlag
 from raidlab.run.progress import Silent
@@ -348,7 +348,7 @@ def test_a_run_is_listed_while_it_goes_on_and_when_it_was_killed(small_study: Pa
 
 def test_a_torn_end_is_no_line(tmp_path: Path) -> None:
     file = tmp_path / "parts.jsonl"
-    parts = Parts(file)
+    parts = PartsFile(file)
     parts.append({"facts": {"study": 1}})
     parts.append({"rank": [1], "row": {}})
     parts.close()
@@ -356,7 +356,7 @@ def test_a_torn_end_is_no_line(tmp_path: Path) -> None:
     for torn in (b'{"rank": [2], "ro', b"\0\0\0\0\n", b'{"rank": [2], "row"\n'):
         file.write_bytes(whole + torn)
         assert [record["rank"] for record in read_parts(tmp_path)[2]] == [[1]]
-        again = Parts(file, resumed=True)
+        again = PartsFile(file, resumed=True)
         assert file.read_bytes() == whole
         again.append({"rank": [3], "row": {}})
         again.close()
@@ -367,7 +367,7 @@ def test_a_torn_end_is_no_line(tmp_path: Path) -> None:
 
 
 def test_parts_that_cannot_be_written_end_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = Parts(tmp_path / "parts.jsonl")
+    parts = PartsFile(tmp_path / "parts.jsonl")
     parts.append({"facts": {}})
     before = (tmp_path / "parts.jsonl").read_bytes()
 

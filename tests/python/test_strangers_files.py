@@ -32,7 +32,7 @@ from raidlab.published.scorecard.facts import load_facts, load_network
 from raidlab.report.export import EXPORTS
 from raidlab.results import Run, load_run
 from raidlab.results.foreign import read_foreign
-from raidlab.results.parts import Parts, whole_lines
+from raidlab.results.parts import PartsFile, whole_lines
 from raidlab.results.resume import open_unfinished
 from raidlab.results.spreadsheet import spreadsheet_text
 from raidlab.run.progress import PlainLines
@@ -343,7 +343,7 @@ def test_cells_of_csv_are_no_formulas(tmp_path: Path, small_run: Run) -> None:
 
 def test_a_digit_changed_in_the_parts_is_found(tmp_path: Path) -> None:
     file = tmp_path / "parts.jsonl"
-    parts = Parts(file)
+    parts = PartsFile(file)
     for number in (1111, 2222, 3333):
         parts.append({"row": {"depth": number}, "rank": [number]})
     parts.close()

@@ -11,7 +11,7 @@ import pytest
 from raidlab.measure.trials.read_again import read_bytes
 from raidlab.measure.trials.watched import watch
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import Layer, counters, layer_facts, stack_below
+from raidlab.run.kernel_facts.stack import StackedDevice, counters, layer_facts, stack_below
 from raidlab.run.machine_facts import MachineWatch, machine_facts
 from raidlab.run.placement import unwritten_bytes
 from raidlab.run.target_facts import allocation, content, limits, settings, signature, target_facts
@@ -63,21 +63,21 @@ def test_a_loop_device_tells_of_its_file_and_a_zram_of_its_compressor(tmp_path: 
     node = disk(tmp_path, "loop3", "7:3")
     written(node / "loop" / "backing_file", "/a [b]/disk.img (deleted)\n")
     written(node / "loop" / "dio", "0\n")
-    facts = layer_facts(Layer(node, "7:3", Path("/a [b]/disk.img")))
+    facts = layer_facts(StackedDevice(node, "7:3", Path("/a [b]/disk.img")))
     assert facts["backing"] == "/a [b]/disk.img" and facts["through_page_cache"] is True
     other = disk(tmp_path, "zram1", "253:1")
     written(other / "comp_algorithm", "lzo [zstd] lz4\n")
-    assert layer_facts(Layer(other, "253:1"))["compresses"] == "zstd"
+    assert layer_facts(StackedDevice(other, "253:1"))["compresses"] == "zstd"
 
 
 def test_settings_that_are_not_the_kernels(tmp_path: Path) -> None:
     plain = {"scheduler": "[none] mq-deadline", "rq_affinity": "1", "iostats": "1", "max_hw_sectors_kb": "4096"}
     node = disk(tmp_path, "sda", "8:0", **plain, nomerges="2", max_sectors_kb="64")
     written(tmp_path / "proc" / "self" / "mountinfo", "")
-    found = settings.fact(tmp_path / "data", [Layer(node, "8:0")], sources(tmp_path))["changed"]
+    found = settings.fact(tmp_path / "data", [StackedDevice(node, "8:0")], sources(tmp_path))["changed"]
     assert [(one["name"], one["value"]) for one in found] == [("nomerges", "2"), ("max_sectors_kb", "64")]
     usual = disk(tmp_path, "sdb", "8:16", **plain, nomerges="0", max_sectors_kb="1280")
-    assert settings.fact(tmp_path / "data", [Layer(usual, "8:16")], sources(tmp_path)) == {"changed": []}
+    assert settings.fact(tmp_path / "data", [StackedDevice(usual, "8:16")], sources(tmp_path)) == {"changed": []}
 
 
 def test_mount_options_that_trade_safety_for_speed(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_limits_of_both_kinds_of_control_groups(tmp_path: Path) -> None:
     written(groups / "blkio" / "a" / "blkio.throttle.read_iops_device", "8:0 2000\n")
     written(groups / "unified" / "cgroup.controllers", "io\n")
     written(groups / "unified" / "c" / "io.max", "8:0 rbps=max wbps=1048576 riops=max wiops=max\n8:16 rbps=5\n")
-    stack = [Layer(disk(tmp_path, "sda", "8:0"), "8:0")]
+    stack = [StackedDevice(disk(tmp_path, "sda", "8:0"), "8:0")]
     found = limits.fact(tmp_path, stack, sources(tmp_path))["found"]
     assert [(one["device"], one["what"], one["value"]) for one in found] == [
         ("sda", "read_requests_per_s", 2000),
@@ -153,12 +153,12 @@ def test_what_stands_on_a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_counters_count_bytes_where_they_are_kept(tmp_path: Path) -> None:
     node = disk(tmp_path, "sda", "8:0", iostats="1")
     written(node / "stat", "1 0 8 0 1 0 16 0 0 0 0\n")
-    assert counters(Layer(node, "8:0")) == (4096, 8192)
+    assert counters(StackedDevice(node, "8:0")) == (4096, 8192)
     other = disk(tmp_path, "sdb", "8:16", iostats="0")
     written(other / "stat", "1 0 8 0 1 0 16 0 0 0 0\n")
-    assert counters(Layer(other, "8:16")) is None
-    assert read_bytes([Layer(node, "8:0")]) == 4096
-    assert read_bytes([Layer(node, "8:0"), Layer(other, "8:16")]) is None and read_bytes([]) is None
+    assert counters(StackedDevice(other, "8:16")) is None
+    assert read_bytes([StackedDevice(node, "8:0")]) == 4096
+    assert read_bytes([StackedDevice(node, "8:0"), StackedDevice(other, "8:16")]) is None and read_bytes([]) is None
 
 
 def test_watching_what_has_no_device_finds_none(tmp_path: Path) -> None:

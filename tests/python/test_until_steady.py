@@ -9,11 +9,11 @@ import pytest
 
 from raidlab.errors import InputError
 from raidlab.measure import (
-    Budget,
     BudgetFlags,
     Drive,
     LoadFlags,
     MeasureRequest,
+    RequestedTimes,
     WorkloadFlags,
     execute,
     measure,
@@ -38,7 +38,7 @@ def test_rounds_go_on_until_five_are_steady_and_are_not_counted(
         targets=[str(file)],
         workload={"name": "measure", "read": 1.0, "size": "4KiB"},
         load={"depths": [2]},
-        budget=Budget(warmup="5ms", runtime="20ms", repeats=2),
+        budget=RequestedTimes(warmup="5ms", runtime="20ms", repeats=2),
         until_steady=True,
     )
     run = measure(asked, tmp_path / "runs")

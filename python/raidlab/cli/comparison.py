@@ -13,17 +13,17 @@ from rich.text import Text
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.fit import Fitted
-from raidlab.published.compare import Comparison, Row, errors_of
+from raidlab.published.compare import PublishedComparison, PublishedRow, errors_of
 from raidlab.study.parameters import Parameter
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
 _QUIET = ("not evaluated",)
 
 
-def print_comparison(comparison: Comparison, *, all_rows: bool) -> None:
+def print_comparison(comparison: PublishedComparison, *, all_rows: bool) -> None:
     """Print every figure, then the errors of each table, then parameters against data points."""
     out = console()
-    by_table: dict[str, list[Row]] = {}
+    by_table: dict[str, list[PublishedRow]] = {}
     for row in comparison.rows:
         if all_rows or row.verdict not in _QUIET:
             by_table.setdefault(row.table, []).append(row)
@@ -35,7 +35,7 @@ def print_comparison(comparison: Comparison, *, all_rows: bool) -> None:
     out.print(Text(_counts(comparison)))
 
 
-def _line(row: Row) -> Text:
+def _line(row: PublishedRow) -> Text:
     text = Text(f"  {row.id:<42} ")
     if row.verdict == "compared" and row.value is not None and row.error is not None:
         text.append(f"{row.published.text:>12} {row.published.unit[:14]:<14} {row.value:>9.4g} ")
@@ -49,7 +49,7 @@ def _line(row: Row) -> Text:
     return text.append(f": {row.note}" if row.note else "", style="dim")
 
 
-def _errors(title: str, rows: Sequence[Row]) -> Table:
+def _errors(title: str, rows: Sequence[PublishedRow]) -> Table:
     found = (
         (
             *(one.table, one.kind, str(one.count)),
@@ -62,7 +62,7 @@ def _errors(title: str, rows: Sequence[Row]) -> Table:
     return plain_table(title, headings, found, right=("figures", "median", "largest"))
 
 
-def _counts(comparison: Comparison) -> str:
+def _counts(comparison: PublishedComparison) -> str:
     verdicts = [row.verdict for row in comparison.rows]
     parts = [f"{verdicts.count('compared')} figures compared"]
     parts += [

@@ -133,14 +133,14 @@ def import_(
     from pathlib import Path
 
     from raidlab.cli import fio_output
-    from raidlab.formats.fio.cells import Settings, import_jobs
+    from raidlab.formats.fio.cells import ImportSettings, import_jobs
     from raidlab.formats.fio.options import load_job_file
     from raidlab.measure.words import parse_with
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
     most_bytes = None if size is None else parse_with(parse_bytes, "--size", size, BYTES_ACCEPTED)
     most_ns = None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED)
-    settings = Settings(seed, tuple(destroy or ()), directory, most_bytes, most_ns)
+    settings = ImportSettings(seed, tuple(destroy or ()), directory, most_bytes, most_ns)
     imported = import_jobs(load_job_file(Path(job_file), sections=tuple(section or ())), settings)
     if run:
         raise typer.Exit(_run(imported, as_json=as_json))

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raidlab.analysis.checks import PASS, Finding
-from raidlab.analysis.metrics import Analysis, Comparison, Point, Row
+from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Point
 from raidlab.cli.terminal import console
 from raidlab.report.answer import PER_WORDS, answers
 from raidlab.report.sections import space_words, stream_rows, target_title
@@ -131,7 +131,7 @@ def _times(values: dict[str, float | None], unit: tuple[str, float]) -> list[str
     return [short(None if time is None else time * unit[1]) for time in found]
 
 
-def _cells(row: Row, unit: tuple[str, float], with_held: bool) -> list[str]:
+def _cells(row: ComparedArray, unit: tuple[str, float], with_held: bool) -> list[str]:
     values = row.values
     cells = [
         str(row.point.disks),

@@ -22,7 +22,7 @@ from raidlab.errors import (
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
     from raidlab.results import Run
-    from raidlab.run import FarMachine, Progress, StopFlag
+    from raidlab.run import CopySink, Progress, StopFlag
     from raidlab.study import LoadedStudy
 
 EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
@@ -178,7 +178,7 @@ class _Asked(NamedTuple):
     destroy: list[str]
     progress: Progress
     stop: StopFlag
-    machine: FarMachine | None
+    machine: CopySink | None
 
 
 def _begun(study: str | None, out: str, asked: _Asked) -> Run:

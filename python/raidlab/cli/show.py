@@ -24,7 +24,7 @@ from raidlab.analysis.metrics.relative_throughput_percent import share_basis
 from raidlab.cli.blocks import Blocks
 from raidlab.cli.output import VERDICT_STYLE, print_findings, print_tables, short
 from raidlab.cli.terminal import console
-from raidlab.published.compare import Comparison as Published
+from raidlab.published.compare import PublishedComparison
 from raidlab.report.answer import PER_WORDS, Clause
 from raidlab.report.cards import Card, cards_of
 from raidlab.report.page import verdict_counts
@@ -38,7 +38,7 @@ _MARKS = {"ahead": "+", "level": "=", "behind": "-"}
 _WORK = 28
 
 
-def print_report(analysis: Analysis, findings: list[Finding], published: Published | None) -> None:
+def print_report(analysis: Analysis, findings: list[Finding], published: PublishedComparison | None) -> None:
     """Print a run as a report, beside what its study published if that is given."""
     out = console()
     worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from raidlab.devices.catalogue import load
 from raidlab.errors import InputError, Problem
-from raidlab.formats.disksim import Trace, read_trace
+from raidlab.formats.disksim import TraceColumns, read_trace
 from raidlab.stats.demerit import demerit
 
 TRACE_SECTOR_BYTES = 512
@@ -109,7 +109,7 @@ def validate(device: str, trace: str, angles: int = 21, seed: int = 0) -> Valida
     )
 
 
-def _replay(device: str, trace: Trace, file: str, seed: int) -> npt.NDArray[np.float64]:
+def _replay(device: str, trace: TraceColumns, file: str, seed: int) -> npt.NDArray[np.float64]:
     from raidlab import _core
 
     try:

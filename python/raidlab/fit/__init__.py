@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from raidlab.errors import InputError
 from raidlab.fit.search import Solution, Vector, least_squares
-from raidlab.fit.trial import DEVICE, Trials
+from raidlab.fit.trial import DEVICE, TrialRunner
 from raidlab.fit.write import write_values
-from raidlab.published.compare import Row
+from raidlab.published.compare import PublishedRow
 from raidlab.run import StopFlag
 from raidlab.run.pool import PoolRunner
 from raidlab.study import LoadedStudy
@@ -73,7 +73,7 @@ class Fitted:
     ----------
     before, values : dict
         Every parameter it may move, as it stood and as it was found.
-    rows : list of Row
+    rows : list of PublishedRow
         The figures it was held to, at the values found.
     left_out : list of LeftOut
     trials : int
@@ -82,21 +82,21 @@ class Fitted:
 
     before: dict[str, float]
     values: dict[str, float]
-    rows: list[Row]
+    rows: list[PublishedRow]
     left_out: list[LeftOut]
     trials: int
 
 
 @dataclass
 class _Fit:
-    trials: Trials
+    trials: TrialRunner
     names: list[str]
     bounds: list[tuple[float, float]]
-    group_of: Callable[[Row], str]
+    group_of: Callable[[PublishedRow], str]
     count: int = 0
     groups: list[str] = field(default_factory=list)
 
-    def rows(self, points: Sequence[Vector]) -> list[list[Row]]:
+    def rows(self, points: Sequence[Vector]) -> list[list[PublishedRow]]:
         self.count += len(points)
         return self.trials.rows([dict(zip(self.names, map(float, point), strict=True)) for point in points])
 
@@ -123,7 +123,7 @@ def fit_study(
     runner = PoolRunner(StopFlag())
     try:
         fit = _Fit(
-            Trials(loaded, mapping, runner),
+            TrialRunner(loaded, mapping, runner),
             list(spec.parameters),
             [(low, high) for low, high in spec.parameters.values()],
             {"table": lambda row: row.table, "claim": lambda row: row.id, "row": _row_of}[spec.leave_out],
@@ -138,7 +138,7 @@ def fit_study(
         runner.close()
 
 
-def residual_of(row: Row) -> float:
+def residual_of(row: PublishedRow) -> float:
     """How far a figure is off, in units of what is tolerated."""
     ends, value = row.published.ends(), row.value
     assert ends is not None and value is not None, "only figures that were compared are fitted to"
@@ -169,17 +169,17 @@ def start_of(loaded: LoadedStudy, target: str, name: str) -> float:
     return float(found)
 
 
-def _row_of(row: Row) -> str:
+def _row_of(row: PublishedRow) -> str:
     """The row of a table: its label without the column."""
     return row.id.rpartition(":")[0] or row.id
 
 
-def _groups(fit: _Fit, rows: list[Row]) -> list[str]:
+def _groups(fit: _Fit, rows: list[PublishedRow]) -> list[str]:
     found = list(dict.fromkeys(fit.group_of(row) for row in rows))
     return found if len(found) > 1 else []
 
 
-def _left_out(fit: _Fit, whole: Solution, rows: list[Row], group: str, note: Note) -> LeftOut:
+def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, note: Note) -> LeftOut:
     kept = np.array([fit.group_of(row) != group for row in rows])
     jacobian = whole.jacobian[kept]
     step = np.linalg.lstsq(jacobian, -whole.residuals[kept], rcond=_RCOND)[0]

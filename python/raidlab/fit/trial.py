@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.errors import InputError
-from raidlab.published.compare import Evaluation, Row
+from raidlab.published.compare import Evaluation, PublishedRow
 from raidlab.published.quantities import Need, Source, checked_measure
 from raidlab.results.memory import run_in_memory
 from raidlab.results.outcome import CellOutcome
@@ -31,7 +31,7 @@ DEVICE = "device."
 
 
 @dataclass
-class Trials:
+class TrialRunner:
     """Runs trials of one study by a runner, which is kept open."""
 
     loaded: LoadedStudy
@@ -51,7 +51,7 @@ class Trials:
         """Where trials run."""
         return self.mapping.quantities.target
 
-    def rows(self, points: Sequence[Mapping[str, float]]) -> list[list[Row]]:
+    def rows(self, points: Sequence[Mapping[str, float]]) -> list[list[PublishedRow]]:
         """The fitted figures for each set of values, run side by side."""
         studies = [self._moved(point) for point in points]
         waiting: dict[Hashable, tuple[int, Cell]] = {}
@@ -69,7 +69,7 @@ class Trials:
             outcomes[index].append(CellOutcome(cell, 0, done[1]))
         return [self._rows(study, found) for study, found in zip(studies, outcomes, strict=True)]
 
-    def _rows(self, study: LoadedStudy, outcomes: list[CellOutcome]) -> list[Row]:
+    def _rows(self, study: LoadedStudy, outcomes: list[CellOutcome]) -> list[PublishedRow]:
         source = Source(Analysis(run_in_memory(study, outcomes)), self.target, self.mapping.published)
         evaluation = Evaluation(self.mapping, source, self._to)
         return [row for row in evaluation.rows(self._to) if row.verdict == "compared" and row.value is not None]

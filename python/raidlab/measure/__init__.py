@@ -19,7 +19,7 @@ from raidlab.directory import Directory
 from raidlab.errors import OutputError, RaidlabError
 from raidlab.measure.execute import Measurement
 from raidlab.measure.plan import plan_of
-from raidlab.measure.request import Budget, BudgetFlags, MeasureRequest, request_of_flags
+from raidlab.measure.request import BudgetFlags, MeasureRequest, RequestedTimes, request_of_flags
 from raidlab.measure.words import LoadFlags, WorkloadFlags
 from raidlab.results import Run, RunWriter, load_run, new_folder
 from raidlab.results.facts import MoreFacts
@@ -107,11 +107,11 @@ def _moved(writer: RunWriter, elsewhere: Path) -> bool:
 
 
 __all__ = [
-    "Budget",
     "BudgetFlags",
     "Drive",
     "LoadFlags",
     "MeasureRequest",
+    "RequestedTimes",
     "WorkloadFlags",
     "measure",
     "request_of_flags",

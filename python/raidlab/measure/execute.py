@@ -18,9 +18,9 @@ from typing import TypeGuard, cast
 
 from raidlab.errors import CellFailedError, EngineError, InputError, RefusedError
 from raidlab.measure.places import WHOLE, Place
-from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, DIRECT, Subject
+from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, DIRECT, ResultLine
 from raidlab.measure.request import MeasureRequest
-from raidlab.measure.warm_up import WarmUp, found_by_pilot
+from raidlab.measure.warm_up import PilotWarmUp, found_by_pilot
 from raidlab.results.facts import BudgetTold, DriveTold, MeasureFacts, MoreFacts, Pilot, Steadied
 from raidlab.results.outcome import CellOutcome, Outcome
 from raidlab.run.members import Members, device_bytes, member_files
@@ -63,10 +63,10 @@ class Measurement(Session):
         What the rounds before measuring came to.
     """
 
-    subjects: list[Subject]
+    subjects: list[ResultLine]
     asked: MeasureRequest
     members_of: dict[str, list[int]] = field(default_factory=dict)
-    warmups: dict[tuple[str, LoadPoint], WarmUp] = field(default_factory=dict)
+    warmups: dict[tuple[str, LoadPoint], PilotWarmUp] = field(default_factory=dict)
     steadied: list[Steadied] = field(default_factory=list)
     _members: dict[str, Members] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ class Measurement(Session):
         }
         return {"members_of": self.members_of, "measure": measure}
 
-    def _subject(self, cell: Cell) -> Subject:
+    def _subject(self, cell: Cell) -> ResultLine:
         return next(subject for subject in self.subjects if subject.name == cell.array.name)
 
     def _request(self, cell: Cell, hold_target_ns: int | None, amounts: Amounts | None = None) -> str:
@@ -150,7 +150,7 @@ class Measurement(Session):
                 return
             self._note_targets(subject, answer["facts"]["targets"])
 
-    def _note_targets(self, subject: Subject, targets: list[Opaque | None]) -> None:
+    def _note_targets(self, subject: ResultLine, targets: list[Opaque | None]) -> None:
         first = len(self.live_members)
         self.members_of[subject.name] = list(range(first, first + len(targets)))
         for number, facts in enumerate(targets):
@@ -280,7 +280,7 @@ class Measurement(Session):
 def measure_request(
     loaded: LoadedStudy,
     cell: Cell,
-    subject: Subject,
+    subject: ResultLine,
     members: Members,
     drive: Drive,
     *,
@@ -345,7 +345,7 @@ def identity_of(path: Path) -> str | None:
         return None
 
 
-def in_words_of(subject: Subject, error: EngineError) -> str:
+def in_words_of(subject: ResultLine, error: EngineError) -> str:
     """An error of the engine with the user's own name of the target in place of the cell's key.
 
     Examples
@@ -378,7 +378,7 @@ def _without_path(message: str, place: Place) -> str:
 
 
 @contextmanager
-def made_members(subjects: Sequence[Subject], trees: Mapping[str, Tree]) -> Iterator[dict[str, Members]]:
+def made_members(subjects: Sequence[ResultLine], trees: Mapping[str, Tree]) -> Iterator[dict[str, Members]]:
     """The targets of each subject as the engine takes them; files stand for directories while the context lasts.
 
     Plain targets have a place each; the members of an array are dealt over what is given.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from raidlab.errors import InputError
 from raidlab.measure.places import Place, TargetSpec, short_name, wanted_targets
-from raidlab.measure.request import Budget, MeasureRequest
+from raidlab.measure.request import MeasureRequest, RequestedTimes
 from raidlab.measure.words import Document
 from raidlab.study import LoadedStudy
 from raidlab.study.cell import Drive
@@ -42,7 +42,7 @@ ARRAY_SECTOR_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Subject:
+class ResultLine:
     """What one line of the result is about.
 
     Attributes
@@ -73,7 +73,7 @@ class TargetGeometry(Geometry):
         return {"leaves": len(sizes), "user_bytes": sum(sizes), "storage_efficiency": 1.0}
 
 
-def plan_of(asked: MeasureRequest) -> tuple[LoadedStudy, list[Subject]]:
+def plan_of(asked: MeasureRequest) -> tuple[LoadedStudy, list[ResultLine]]:
     """The study of all that is asked, and its subjects; nothing is opened.
 
     Raises
@@ -98,7 +98,7 @@ def plan_of(asked: MeasureRequest) -> tuple[LoadedStudy, list[Subject]]:
     return loaded, subjects
 
 
-def subjects_of(wanted: Sequence[TargetSpec], *, each: bool) -> list[Subject]:
+def subjects_of(wanted: Sequence[TargetSpec], *, each: bool) -> list[ResultLine]:
     """What is measured by itself: all targets at once, or one after the other (``each``)."""
     arrays = [target for target in wanted if target.tree is not None]
     if arrays and len(wanted) > 1 and not each:
@@ -109,13 +109,13 @@ def subjects_of(wanted: Sequence[TargetSpec], *, each: bool) -> list[Subject]:
         names = _unique([short_name(target.word) for target in wanted])
         return [_subject(name, target) for name, target in zip(names, wanted, strict=True)]
     places = tuple(place for target in wanted for place in target.places)
-    return [Subject(TOTAL, DIRECT, f"independent({len(places)})", places)]
+    return [ResultLine(TOTAL, DIRECT, f"independent({len(places)})", places)]
 
 
-def _subject(name: str, target: TargetSpec) -> Subject:
+def _subject(name: str, target: TargetSpec) -> ResultLine:
     if target.tree is None:
-        return Subject(name, DIRECT, "independent(1)", target.places)
-    return Subject(name, ARRAY, target.tree, target.places)
+        return ResultLine(name, DIRECT, "independent(1)", target.places)
+    return ResultLine(name, ARRAY, target.tree, target.places)
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -128,7 +128,13 @@ def _unique(names: list[str]) -> list[str]:
 
 
 def study_of(
-    subjects: Sequence[Subject], *, words: Sequence[str], seed: int, workload: Document, load: Document, budget: Budget
+    subjects: Sequence[ResultLine],
+    *,
+    words: Sequence[str],
+    seed: int,
+    workload: Document,
+    load: Document,
+    budget: RequestedTimes,
 ) -> LoadedStudy:
     """The study that measures these subjects; ``words`` are the targets in the user's words."""
     document: Document = {
@@ -156,7 +162,7 @@ def study_of(
     return LoadedStudy(study=study, file=Path("measure"), text=text, geometry=geometry)
 
 
-def check_depths(subjects: Sequence[Subject], load: Document, workers: int) -> None:
+def check_depths(subjects: Sequence[ResultLine], load: Document, workers: int) -> None:
     """Targets that are measured at once, and workers, share the depth; each must get something of it."""
     most = max((len(subject.places) for subject in subjects if subject.engine == DIRECT), default=1)
     for depth in load.get("depths", []):
@@ -170,7 +176,7 @@ def check_depths(subjects: Sequence[Subject], load: Document, workers: int) -> N
                 )
 
 
-def check_drive(subjects: Sequence[Subject], drive: Drive) -> None:
+def check_drive(subjects: Sequence[ResultLine], drive: Drive) -> None:
     """The array engine is one thread with a ring of its own; it takes none of the flags that drive plain targets."""
     array = next((subject for subject in subjects if subject.engine == ARRAY), None)
     plain = Drive(verify=drive.verify)
@@ -194,7 +200,7 @@ def _parsed(tree: str) -> Tree:
         raise InputError.one("TARGET", str(error).removeprefix(f"'{tree}': "), value=f"'{tree}'") from None
 
 
-def _check_fit(subject: Subject, tree: Tree, workload: Workload) -> None:
+def _check_fit(subject: ResultLine, tree: Tree, workload: Workload) -> None:
     """A request must fit into the smallest target, a chunk into sectors, members onto what is given."""
     largest = workload.size.typical_bytes
     for place in subject.places:

@@ -32,7 +32,7 @@ _DEFAULT_SEED = 1
 
 
 @dataclass(frozen=True)
-class Budget:
+class RequestedTimes:
     """How long and how often; times as text with a unit, or ``auto`` for the warm-up."""
 
     warmup: str = AUTO
@@ -92,7 +92,7 @@ class MeasureRequest:
     targets: Sequence[str]
     workload: Document
     load: Document
-    budget: Budget = field(default_factory=Budget)
+    budget: RequestedTimes = field(default_factory=RequestedTimes)
     drive: Drive = field(default_factory=Drive)
     destroy: Sequence[str] = ()
     file_bytes: int = 512 * 1024**2
@@ -132,7 +132,7 @@ def request_of_flags(
             raise InputError.one("--workload", "names a workload of no study", accepted="it beside --study")
         several = len(targets) if not each else 1
         asked, load = workload_document(workload_flags, volumes=several), load_document(load_flags)
-        budget, study_seed = Budget(), _DEFAULT_SEED
+        budget, study_seed = RequestedTimes(), _DEFAULT_SEED
     else:
         for flag in (*workload_flags.given, *load_flags.given):
             raise InputError.one(flag, "says what --study says too", accepted=f"either --study or {flag}")
@@ -186,22 +186,24 @@ def _without_reference(load: Document) -> tuple[Document, tuple[str, ...]]:
     return left, ("the study's 'hold' is left out: it is a multiple of another array's idle response",)
 
 
-def _budget(loaded: LoadedStudy) -> Budget:
+def _budget(loaded: LoadedStudy) -> RequestedTimes:
     """The study's own times where it has a live section that says any."""
     live = loaded.study.live
-    plain = Budget()
+    plain = RequestedTimes()
     if live is None:
         return plain
     warmup = plain.warmup if live.warmup.duration is None else f"{live.warmup.duration}ns"
     runtime = plain.runtime if live.measure.duration is None else f"{live.measure.duration}ns"
-    return Budget(warmup, runtime, live.repeats)
+    return RequestedTimes(warmup, runtime, live.repeats)
 
 
-def _with_flags(budget: Budget, flags: BudgetFlags) -> Budget:
+def _with_flags(budget: RequestedTimes, flags: BudgetFlags) -> RequestedTimes:
     for flag, text in (("--runtime", flags.runtime), ("--warmup", flags.warmup)):
         if text is not None and (flag, text) != ("--warmup", AUTO):
             parse_with(parse_time_ns, flag, text, f"{TIME_ACCEPTED}{', or auto' if flag == '--warmup' else ''}")
-    return Budget(flags.warmup or budget.warmup, flags.runtime or budget.runtime, flags.repeats or budget.repeats)
+    return RequestedTimes(
+        flags.warmup or budget.warmup, flags.runtime or budget.runtime, flags.repeats or budget.repeats
+    )
 
 
 def _until_steady(load: Document, flags: BudgetFlags) -> bool:

@@ -28,7 +28,7 @@ LEAST_PILOT_NS = 11 * _SECOND_NS
 
 
 @dataclass(frozen=True)
-class WarmUp:
+class PilotWarmUp:
     """What a pilot showed.
 
     Attributes
@@ -46,7 +46,7 @@ class WarmUp:
     settled: bool
 
 
-def found_by_pilot(answer: CellAnswer) -> WarmUp:
+def found_by_pilot(answer: CellAnswer) -> PilotWarmUp:
     """Where the beginning of a pilot ends.
 
     Parameters
@@ -63,8 +63,8 @@ def found_by_pilot(answer: CellAnswer) -> WarmUp:
     if cut.cut is None:
         if cut.reason is not Reason.TOO_FEW_SAMPLES:
             words = f"a pilot of {format_time_ns(elapsed_ns)} had not settled at its end: {cut.sentence.rstrip('.')}"
-            return WarmUp(elapsed_ns, words, settled=False)
-        return WarmUp(least_ns, f"a pilot gave too few seconds to look at: {cut.sentence}", settled=True)
+            return PilotWarmUp(elapsed_ns, words, settled=False)
+        return PilotWarmUp(least_ns, f"a pilot gave too few seconds to look at: {cut.sentence}", settled=True)
     warmup_ns = max(least_ns, cut.cut * _SECOND_NS)
     words = f"MSER-5 cuts {cut.cut} of the {cut.n} seconds of a pilot"
-    return WarmUp(warmup_ns, words, settled=True)
+    return PilotWarmUp(warmup_ns, words, settled=True)

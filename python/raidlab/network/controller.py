@@ -64,7 +64,7 @@ class StepResult:
         return sum(one.bytes for one in mine) / longest * 1000 if longest else 0.0
 
 
-class Machine:
+class AgentMachine:
     """A machine whose agent this controller drives, at ``HOST:PORT``.
 
     Raises
@@ -127,7 +127,7 @@ class Machine:
 
 
 def run_step(
-    jobs: Sequence[tuple[Machine, Work]], total: int, block_bytes: int, *, evict: Callable[[], None] = lambda: None
+    jobs: Sequence[tuple[AgentMachine, Work]], total: int, block_bytes: int, *, evict: Callable[[], None] = lambda: None
 ) -> StepResult:
     """Have machines move ``total`` bytes each at once; those that read have written their file before.
 

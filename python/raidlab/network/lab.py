@@ -34,7 +34,7 @@ from pathlib import Path
 
 from raidlab.directory import Directory
 from raidlab.errors import CellFailedError, InputError
-from raidlab.network.limits import Watched
+from raidlab.network.limits import WatchedResource
 
 _PREFIX = "raidlab-"
 _FOLDERS = "raidlab-lab-"
@@ -116,11 +116,11 @@ class LinkCounter:
         sent, received = _ip("netns", "exec", self.namespace, "cat", *files).split()
         return int(sent), int(received)
 
-    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
+    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> WatchedResource:
         """What was used of it, in the direction that was used more."""
         moved = max(after[0] - before[0], after[1] - before[1])
         used = moved * 8 / (elapsed_ns / 1e3) if elapsed_ns else 0.0
-        return Watched(self.name, used / self.mbit_s, f"{used:.1f} of {self.mbit_s:g} Mbit/s")
+        return WatchedResource(self.name, used / self.mbit_s, f"{used:.1f} of {self.mbit_s:g} Mbit/s")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ _ALIKE = 0.02
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedResource:
     """A resource that was watched."""
 
     name: str
@@ -33,14 +33,16 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Limit:
+class StepLimit:
     """What limited a step: the busiest resource, if it was busy enough."""
 
     name: str
     detail: str
 
 
-def name_limit(watched: Sequence[Watched], left: str = "none of the links or processors that were watched") -> Limit:
+def name_limit(
+    watched: Sequence[WatchedResource], left: str = "none of the links or processors that were watched"
+) -> StepLimit:
     """Name the limit; resources used alike (each machine's own link) are told together.
 
     Examples
@@ -51,10 +53,10 @@ def name_limit(watched: Sequence[Watched], left: str = "none of the links or pro
     busiest = max(watched, key=lambda one: one.share, default=None)
     if busiest is None or busiest.share < _BUSY:
         most = "" if busiest is None else f"the busiest was {busiest.name}: {busiest.detail}"
-        return Limit(left, most)
+        return StepLimit(left, most)
     # Two links of one rate in a row are as busy as each other: then either limits.
     alike = [one for one in watched if one.share >= busiest.share - _ALIKE]
-    return Limit(" and ".join(one.name for one in alike), busiest.detail)
+    return StepLimit(" and ".join(one.name for one in alike), busiest.detail)
 
 
 class Watch(Protocol):
@@ -63,7 +65,7 @@ class Watch(Protocol):
     def read(self) -> tuple[int, int]:
         """What has been counted so far."""
 
-    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
+    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> WatchedResource:
         """What was used of it between two readings."""
 
 
@@ -79,8 +81,8 @@ class ProcessCounter:
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return int(fields[11]), int(fields[12])
 
-    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> Watched:
+    def watched(self, before: tuple[int, int], after: tuple[int, int], elapsed_ns: int) -> WatchedResource:
         """What it used of all processors."""
         spent_s = (sum(after) - sum(before)) / os.sysconf("SC_CLK_TCK")
         share = spent_s / (elapsed_ns / 1e9) / (os.cpu_count() or 1) if elapsed_ns else 0.0
-        return Watched(self.name, share, f"{100 * share:.0f} % of {os.cpu_count()} processors")
+        return WatchedResource(self.name, share, f"{100 * share:.0f} % of {os.cpu_count()} processors")

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raidlab.directory import Directory
-from raidlab.network.controller import Machine, StepResult, Work, run_step
-from raidlab.network.limits import Limit, Watch, Watched, name_limit
+from raidlab.network.controller import AgentMachine, StepResult, Work, run_step
+from raidlab.network.limits import StepLimit, Watch, WatchedResource, name_limit
 from raidlab.network.store import OWN_NAME
 from raidlab.stats import mean_interval
 
@@ -56,7 +56,7 @@ class NetworkRow:
         All together, and the 95 % interval over repeats (None for one).
     slowest_mb_s, fastest_mb_s : float
         Among the machines.
-    limit : Limit
+    limit : StepLimit
     """
 
     test: str
@@ -67,11 +67,11 @@ class NetworkRow:
     high: float | None
     slowest_mb_s: float
     fastest_mb_s: float
-    limit: Limit
+    limit: StepLimit
 
 
 def run_tests(
-    machines: Sequence[Machine], asked: NetworkAsked, note: Note = lambda _text: None
+    machines: Sequence[AgentMachine], asked: NetworkAsked, note: Note = lambda _text: None
 ) -> Iterator[NetworkRow]:
     """All tests on so many machines; a row as soon as it is there."""
     for work in ("write", "read"):
@@ -81,14 +81,14 @@ def run_tests(
     if len(machines) >= 2 * _HALF:
         readers, writers = machines[:_HALF], machines[_HALF : 2 * _HALF]
         note(f"{_HALF} read while {_HALF} write")
-        jobs: list[tuple[Machine, Work]] = [(one, "read") for one in readers]
+        jobs: list[tuple[AgentMachine, Work]] = [(one, "read") for one in readers]
         jobs += [(one, "write") for one in writers]
         yield from _rows(f"{_HALF} read while {_HALF} write", jobs, asked)
 
 
-def _rows(test: str, jobs: Sequence[tuple[Machine, Work]], asked: NetworkAsked) -> Iterator[NetworkRow]:
+def _rows(test: str, jobs: Sequence[tuple[AgentMachine, Work]], asked: NetworkAsked) -> Iterator[NetworkRow]:
     steps: list[StepResult] = []
-    used: list[list[Watched]] = []
+    used: list[list[WatchedResource]] = []
     for _repeat in range(asked.repeats):
         before = [watch.read() for watch in asked.watches]
         steps.append(run_step(jobs, asked.total, asked.block_bytes, evict=lambda: _evict(asked.directory)))
@@ -115,13 +115,13 @@ def _rows(test: str, jobs: Sequence[tuple[Machine, Work]], asked: NetworkAsked) 
         )
 
 
-def _merged(used: Sequence[Sequence[Watched]]) -> list[Watched]:
+def _merged(used: Sequence[Sequence[WatchedResource]]) -> list[WatchedResource]:
     """What was watched, the mean of the repeats; the links of machines as one, the busiest of those that worked."""
     found = []
     for each in zip(*used, strict=True):
         share = sum(one.share for one in each) / len(each)
         nearest = min(each, key=lambda one: abs(one.share - share))
-        found.append(Watched(each[0].name, share, nearest.detail))
+        found.append(WatchedResource(each[0].name, share, nearest.detail))
     machines = [one for one in found if one.name.startswith("the link of machine")]
     busy = [one for one in machines if one.share > 0.5 * max(other.share for other in machines)]
     rest = [one for one in found if one not in machines]
@@ -129,7 +129,10 @@ def _merged(used: Sequence[Sequence[Watched]]) -> list[Watched]:
         return rest
     mean = sum(one.share for one in busy) / len(busy)
     name = "the machine's own link" if len(busy) == 1 else "the machines' own links"
-    return [*rest, Watched(name, mean, f"{busy[0].detail}, each of {len(busy)}" if len(busy) > 1 else busy[0].detail)]
+    return [
+        *rest,
+        WatchedResource(name, mean, f"{busy[0].detail}, each of {len(busy)}" if len(busy) > 1 else busy[0].detail),
+    ]
 
 
 def _evict(directory: Path | None) -> None:
@@ -143,7 +146,7 @@ def _evict(directory: Path | None) -> None:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _agents_watched(step: StepResult) -> Watched:
+def _agents_watched(step: StepResult) -> WatchedResource:
     """What the busiest agent worked; one of them has one processor at most."""
     busiest = max(step.machines, key=lambda one: one.cpu_share)
-    return Watched("a machine's own work", busiest.cpu_share, f"{100 * busiest.cpu_share:.0f} % of a processor")
+    return WatchedResource("a machine's own work", busiest.cpu_share, f"{100 * busiest.cpu_share:.0f} % of a processor")

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from raidlab.analysis.checks import INVALID, WARN, Finding, shared_device
-from raidlab.analysis.metrics import Analysis, Comparison, Row
+from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison
 from raidlab.analysis.metrics.point import OPEN_LOADS
 from raidlab.stats import differs, ratio_interval
 from raidlab.study.words import ON_THE_CLOCK
@@ -65,7 +65,7 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TableAnswer:
     """The answer for one table on one target.
 
     Attributes
@@ -115,7 +115,7 @@ class _Place:
         return f"{self.names} {_VERBS[self.standing][len(self.level) > 1]}"
 
 
-def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[Answer]:
+def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[TableAnswer]:
     """One answer for each target, from the first table of the study.
 
     Parameters
@@ -131,7 +131,7 @@ def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[Answer]:
     for target, comparisons in found.items():
         broken = no_answer(findings, target)
         if broken:
-            answered.append(Answer(target, TARGET_WORDS[target], f"{broken}."))
+            answered.append(TableAnswer(target, TARGET_WORDS[target], f"{broken}."))
         else:
             answer = _answer(target, comparisons)
             answered.append(replace(answer, caution=SHARED) if _shares_devices(findings, target) else answer)
@@ -148,7 +148,7 @@ def _shares_devices(findings: Sequence[Finding], target: str) -> bool:
     return any((one.check, one.verdict, one.target) == (shared_device.NAME, WARN, target) for one in findings)
 
 
-def _answer(target: str, comparisons: list[Comparison]) -> Answer:
+def _answer(target: str, comparisons: list[Comparison]) -> TableAnswer:
     closed = [comparison for comparison in comparisons if comparison.rows[0].point.load not in OPEN_LOADS]
     opened = [comparison for comparison in comparisons if comparison.rows[0].point.load in OPEN_LOADS]
     others = " ".join(_by_response(comparison) for comparison in opened)
@@ -158,13 +158,13 @@ def _answer(target: str, comparisons: list[Comparison]) -> Answer:
         and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows)
     ):
         once = "Each cell was run once, so no difference can be shown."
-        return Answer(target, TARGET_WORDS[target], f"{once} {others}".strip())
+        return TableAnswer(target, TARGET_WORDS[target], f"{once} {others}".strip())
     if not closed:
-        return Answer(target, TARGET_WORDS[target], others)
+        return TableAnswer(target, TARGET_WORDS[target], others)
     return _by_throughput(target, closed, others)
 
 
-def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> Answer:
+def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> TableAnswer:
     """Closed loop: who gives the most, workload by workload, against the reference."""
     reference = comparisons[0].compare.reference
     held = all(_is_held(comparison) for comparison in comparisons)
@@ -185,7 +185,7 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> A
     basis = f"Throughput {per} {_basis(comparisons, held=held)}, as a share of {reference}"
     sentence = f"{basis}: {_joined(clauses)}. {others}".strip()
     summary = _summary(leaders, len(clauses), reference)
-    return Answer(target, TARGET_WORDS[target], sentence, summary, basis, tuple(clauses), others)
+    return TableAnswer(target, TARGET_WORDS[target], sentence, summary, basis, tuple(clauses), others)
 
 
 def _joined(clauses: list[Clause]) -> str:
@@ -255,7 +255,7 @@ def _place(comparison: Comparison, *, held: bool) -> _Place | str | None:
     return _Place(tuple(level), standing, top, _figure(top, best, reference, held=held), following)
 
 
-def _figure(percent: float, row: Row, reference: Row, *, held: bool) -> str:
+def _figure(percent: float, row: ComparedArray, reference: ComparedArray, *, held: bool) -> str:
     """The best array's share, with its interval where there are repeats."""
     interval = ratio_interval(_rates(row, held=held), _rates(reference, held=held))
     if interval is None:
@@ -287,14 +287,14 @@ def _by_response(comparison: Comparison) -> str:
     )
 
 
-def relative_percent(row: Row, *, held: bool) -> float | None:
+def relative_percent(row: ComparedArray, *, held: bool) -> float | None:
     """An array's figure against the reference: at equal response time, or at the heaviest load."""
     if held:
         return row.held.relative_percent if row.held is not None else None
     return row.values["relative_throughput_percent"]
 
 
-def _is_behind(pair: tuple[float, Row], best: tuple[float, Row], *, held: bool) -> bool:
+def _is_behind(pair: tuple[float, ComparedArray], best: tuple[float, ComparedArray], *, held: bool) -> bool:
     """Whether one is shown to be behind the other: by a margin and, where there are repeats, beyond their noise."""
     if best[0] - pair[0] < NOTHING_SHOWN_PERCENT:
         return False
@@ -305,7 +305,7 @@ def _is_short(comparison: Comparison) -> bool:
     return any(row.point.total("all_requests") < LEAST_REQUESTS for row in comparison.rows)
 
 
-def _rates(row: Row, *, held: bool) -> tuple[float, ...]:
+def _rates(row: ComparedArray, *, held: bool) -> tuple[float, ...]:
     return row.held.rates if held and row.held is not None else row.rates
 
 

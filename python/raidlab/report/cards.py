@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Answer, Clause, answers, listed
+from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Clause, TableAnswer, answers, listed
 from raidlab.report.measured import measured
 from raidlab.report.sections import target_title
 
@@ -49,7 +49,7 @@ def cards_of(analysis: Analysis, findings: list[Finding], *, has_published: bool
     return [_card(analysis, answer, findings) for answer in found]
 
 
-def _card(analysis: Analysis, answer: Answer, findings: list[Finding]) -> Card:
+def _card(analysis: Analysis, answer: TableAnswer, findings: list[Finding]) -> Card:
     has_many = len(answer.clauses) > 1 or bool(answer.caution and answer.clauses)
     bare = _without_redundancy(analysis, answer.target)
     reference = analysis.run.study.compare[0].reference if analysis.run.study.compare else ""
@@ -94,7 +94,7 @@ def _unprotected(names: list[str]) -> str:
     return f"{listed(names)} {'has' if len(names) == 1 else 'have'} no redundancy." if names else ""
 
 
-def _sureness(analysis: Analysis, answer: Answer) -> str:
+def _sureness(analysis: Analysis, answer: TableAnswer) -> str:
     """How often it was run, which says how far to trust an interval, or a figure without one."""
     repeats = {len(point.rows) for point in analysis.points if point.target == answer.target and point.is_swept}
     if answer.clauses and analysis.run.study.compare and repeats == {1}:

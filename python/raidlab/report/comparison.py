@@ -28,7 +28,7 @@ from raidlab.report.sections import shown
 
 
 @dataclass(frozen=True)
-class Line:
+class DifferenceLine:
     """One line of a table of differences."""
 
     load: str
@@ -40,11 +40,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class DifferenceTable:
     """All lines of one figure, by where they come from; with the geometric mean of their ratios."""
 
     title: str
-    subjects: list[tuple[str, list[Line]]]
+    subjects: list[tuple[str, list[DifferenceLine]]]
     mean: str
 
 
@@ -98,18 +98,18 @@ def _side(side: Side, findings: list[Finding], letter: str) -> dict[str, Any]:
     }
 
 
-def _table(found: RunComparison, kind: str) -> Table:
+def _table(found: RunComparison, kind: str) -> DifferenceTable:
     rows = [row for row in found.rows if row.figure.kind == kind]
     subjects = [
         (subject, [_line(row) for row in rows if subject_of(row, found.rows) == subject])
         for subject in dict.fromkeys(subject_of(row, found.rows) for row in rows)
     ]
     mean = found.geometric_means().get(kind)
-    return Table(rows[0].figure.title, subjects, "" if mean is None else mean_words(mean))
+    return DifferenceTable(rows[0].figure.title, subjects, "" if mean is None else mean_words(mean))
 
 
-def _line(row: Compared) -> Line:
+def _line(row: Compared) -> DifferenceLine:
     finds = row.difference.found_percent()
     a, b = (four_digits(value) for value in row.values)
     tail = "-" if finds is None else f"{percent(finds)} %"
-    return Line(load_words(row.level), a, b, answer_words(row.difference), bool(row.difference.shown), tail)
+    return DifferenceLine(load_words(row.level), a, b, answer_words(row.difference), bool(row.difference.shown), tail)

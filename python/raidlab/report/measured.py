@@ -6,7 +6,7 @@ Invariant: in an open loop what is served is what was offered; there the respons
 from __future__ import annotations
 
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.answer import TARGET_WORDS, Answer, Clause
+from raidlab.report.answer import TARGET_WORDS, Clause, TableAnswer
 from raidlab.report.figures.words import number
 from raidlab.stats import mean_interval
 
@@ -15,7 +15,7 @@ _MOST = 12
 NS_PER_MS = 1e6
 
 
-def measured(analysis: Analysis) -> list[Answer]:
+def measured(analysis: Analysis) -> list[TableAnswer]:
     """One answer for each target, of the points that the study lists."""
     found = []
     for target in analysis.targets:
@@ -31,7 +31,9 @@ def measured(analysis: Analysis) -> list[Answer]:
         summary = f"{len(best)} pairs of array and workload were run, and nothing was asked to be compared.{more}"
         first = clauses[0]
         sentence = f"{first.workload}: {first.figure}." if len(best) == 1 else summary
-        found.append(Answer(target, TARGET_WORDS[target], sentence, summary, "The most that each gave", tuple(clauses)))
+        found.append(
+            TableAnswer(target, TARGET_WORDS[target], sentence, summary, "The most that each gave", tuple(clauses))
+        )
     return found
 
 

@@ -25,7 +25,7 @@ from raidlab.analysis.checks.incomplete import ended_words
 from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.accesses import accesses_by_file
 from raidlab.errors import OutputError
-from raidlab.published.compare import Comparison as Published
+from raidlab.published.compare import PublishedComparison
 from raidlab.published.compare.conclude import NOISE
 from raidlab.published.rules import Choice
 from raidlab.report.cards import cards_of
@@ -46,12 +46,12 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:[um]?s|µs|min|h|[KMGT]i?B(?:/s)?|[KMG]bit/s|
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_page(analysis: Analysis, published: Published | None = None, choice: Choice | None = None) -> Path:
+def write_page(analysis: Analysis, published: PublishedComparison | None = None, choice: Choice | None = None) -> Path:
     """Write the page and the figures into the run's folder; returns the page's path.
 
     Parameters
     ----------
-    published : Comparison, optional
+    published : PublishedComparison, optional
         The run beside what its study published.
     choice : Choice, optional
         The study's rules of choice, answered.
@@ -76,7 +76,7 @@ def render(
     analysis: Analysis,
     figures: list[Figure],
     findings: list[Finding],
-    published: Published | None = None,
+    published: PublishedComparison | None = None,
     choice: Choice | None = None,
 ) -> str:
     """The page's text."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from raidlab.analysis.metrics import Point
-from raidlab.analysis.metrics.utilisation import FLASH_PARTS, LIMIT_SHARE, MEMBERS, SLOTS, Part, limit_of, parts_of
+from raidlab.analysis.metrics.utilisation import FLASH_PARTS, LIMIT_SHARE, MEMBERS, SLOTS, PathPart, limit_of, parts_of
 
 # Of so many parts at most a column each; what is busy least is left out first.
 _MOST_PARTS = 8
@@ -32,8 +32,8 @@ class PathRow:
     workload: str
     array: str
     load: str
-    parts: dict[str, Part]
-    limit: Part | None
+    parts: dict[str, PathPart]
+    limit: PathPart | None
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class ParameterRow:
 
 
 @dataclass(frozen=True)
-class Hardware:
+class ModelledHardware:
     """The modelled hardware of a target, or a device that one array has of its own."""
 
     title: str
@@ -48,7 +48,7 @@ class Hardware:
         return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
 
 
-def hardware_of(analysis: Analysis) -> list[Hardware]:
+def hardware_of(analysis: Analysis) -> list[ModelledHardware]:
     """The modelled hardware of a run: of each target its parameters and its device, then devices of single arrays."""
     facts = analysis.run.facts
     found = []
@@ -59,7 +59,7 @@ def hardware_of(analysis: Analysis) -> list[Hardware]:
                 ParameterRow(name, _with_unit(one), one.status, ", ".join(one.to), one.why)
                 for name, one in parameters.items()
             ]
-            found.append(Hardware(f"The path ({target})", "", rows))
+            found.append(ModelledHardware(f"The path ({target})", "", rows))
         device = facts["devices"].get(target)
         if device:
             found.append(_device(device, f"{device.get('name') or device['kind']} ({target})"))
@@ -72,7 +72,7 @@ def _with_unit(parameter: Parameter) -> str:
     return f"{parameter.value:.5g}" + ("" if parameter.unit == "1" else f" {parameter.unit}")
 
 
-def _device(device: Device, title: str) -> Hardware:
+def _device(device: Device, title: str) -> ModelledHardware:
     said = device.get("provenance", {})
     rows = []
     for name, value in _flat({key: value for key, value in device.items() if key not in _NO_PARAMETERS}):
@@ -80,7 +80,7 @@ def _device(device: Device, title: str) -> Hardware:
         whole = name.split(".", maxsplit=1)[0]
         known: Origin = said.get(name) or said.get(whole) or {}
         rows.append(ParameterRow(name, value, known.get("status", ""), "", known.get("why", "")))
-    return Hardware(title, str(device.get("description") or ""), rows)
+    return ModelledHardware(title, str(device.get("description") or ""), rows)
 
 
 def _flat(device: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:

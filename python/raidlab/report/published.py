@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from raidlab.analysis.checks import Finding
-from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, Comparison, Errors, Row, errors_of
+from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, Errors, PublishedComparison, PublishedRow, errors_of
 from raidlab.published.compare.conclude import NOISE
 from raidlab.published.compare.evaluate import DERIVED
 from raidlab.published.compare.row import ARITHMETIC, FITTED
@@ -38,7 +38,7 @@ class Standing:
         The answer; that there is none, where a check says INVALID.
     details : str
         How large the errors are, and what parameters were fitted to.
-    misses : list of Row
+    misses : list of PublishedRow
         Claims that fail, then figures beyond `NEAR`, the largest error first.
     errors : list of Errors
         Of each table and kind.
@@ -46,16 +46,16 @@ class Standing:
 
     headline: str
     details: str
-    misses: list[Row]
+    misses: list[PublishedRow]
     errors: list[Errors]
 
     @property
-    def named(self) -> list[Row]:
+    def named(self) -> list[PublishedRow]:
         """The misses that the answer names; none where there is no answer."""
         return self.misses[:NAMED] if self.details else []
 
 
-def standing_of(published: Comparison, broken: str = "") -> Standing | None:
+def standing_of(published: PublishedComparison, broken: str = "") -> Standing | None:
     """Sum up a comparison; None where nothing that was run could be set beside what was printed.
 
     Parameters
@@ -102,7 +102,7 @@ def standing_of(published: Comparison, broken: str = "") -> Standing | None:
     return Standing(f"{'; '.join(said)}.", " ".join(details), misses, errors)
 
 
-def standing_in(published: Comparison | None, findings: Iterable[Finding]) -> Standing | None:
+def standing_in(published: PublishedComparison | None, findings: Iterable[Finding]) -> Standing | None:
     """Where a run stands, given what the checks say of it.
 
     Parameters
@@ -121,10 +121,10 @@ class TargetConclusions:
 
     target: str
     sentence: str
-    rows: list[Row]
+    rows: list[PublishedRow]
 
 
-def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list[TargetConclusions]:
+def concluded(published: PublishedComparison | None, findings: Sequence[Finding]) -> list[TargetConclusions]:
     """The study's conclusions, target by target: how many hold, and which do not.
 
     Parameters
@@ -154,11 +154,11 @@ def concluded(published: Comparison | None, findings: Sequence[Finding]) -> list
     return found
 
 
-def _near(rows: list[Row]) -> int:
+def _near(rows: list[PublishedRow]) -> int:
     return sum(not row.is_miss for row in rows)
 
 
-def _medians(rows: list[Row]) -> str:
+def _medians(rows: list[PublishedRow]) -> str:
     """The median errors, percent and points apart."""
     medians = []
     for unit, word in (("%", " %"), ("pt", " points")):
@@ -168,7 +168,7 @@ def _medians(rows: list[Row]) -> str:
     return " and ".join(medians)
 
 
-def both(row: Row) -> str:
+def both(row: PublishedRow) -> str:
     """A miss with its two figures."""
     if row.value is None:
         printed = f"{row.published.text} {row.published.unit}".strip()

@@ -12,8 +12,7 @@ import polars as pl
 from markupsafe import Markup
 
 from raidlab.analysis.metrics import Analysis, Comparison, Point
-from raidlab.published.compare import Comparison as Published
-from raidlab.published.compare import Row as PublishedRow
+from raidlab.published.compare import PublishedComparison, PublishedRow
 from raidlab.report.answer import PER_WORDS, TARGET_WORDS
 from raidlab.report.figures import Figure
 from raidlab.report.figures.figure import key_of, length
@@ -79,7 +78,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetSections:
     """A target with its sections."""
 
     key: str
@@ -109,17 +108,21 @@ def space_words(comparisons: list[Comparison]) -> str:
     return ", ".join(f"{array} {space:.3g}" for array, space in spaces.items())
 
 
-def targets_of(analysis: Analysis, figures: list[Figure], published: Published | None) -> list[Target]:
+def targets_of(
+    analysis: Analysis, figures: list[Figure], published: PublishedComparison | None
+) -> list[TargetSections]:
     """All targets of a run, each with its sections: the study's own figures, its tables, what is in no table."""
     found = []
     for target in analysis.targets:
         sections = [*_own(analysis, figures, target, published), *_tables(analysis, figures, target)]
         sections += _rest(analysis, target)
-        found.append(Target(target, target_title(analysis, target), sections))
+        found.append(TargetSections(target, target_title(analysis, target), sections))
     return found
 
 
-def _own(analysis: Analysis, figures: list[Figure], target: str, published: Published | None) -> Iterator[Section]:
+def _own(
+    analysis: Analysis, figures: list[Figure], target: str, published: PublishedComparison | None
+) -> Iterator[Section]:
     """The figures under the study's own names, each with the claims that are tested on it."""
     rows: dict[str, PublishedRow] = {}
     if published is not None:

@@ -64,18 +64,18 @@ class Version(TypedDict):
     git_dirty: bool | None
 
 
-class Session(TypedDict):
+class RunPeriod(TypedDict):
     """A time in which a run went on; one that was resumed has several."""
 
     started: Moment
     ended: NotRequired[Moment]
 
 
-class Times(TypedDict):
+class RunTimes(TypedDict):
     """When a run was made; its end is not known while it goes on."""
 
     started: Moment
-    sessions: Annotated[list[Session], Field(min_length=1)]
+    sessions: Annotated[list[RunPeriod], Field(min_length=1)]
     finished: NotRequired[Moment]
     elapsed_s: NotRequired[float]
 
@@ -212,7 +212,7 @@ class Settings(TypedDict):
     changed: list[Setting]
 
 
-class Limit(TypedDict):
+class ControlGroupLimit(TypedDict):
     """A limit of a control group on a device."""
 
     device: str
@@ -225,7 +225,7 @@ class Limit(TypedDict):
 class Limits(TypedDict):
     """Limits of control groups on the devices below."""
 
-    found: list[Limit]
+    found: list[ControlGroupLimit]
 
 
 class StoredPlace(TypedDict):
@@ -376,7 +376,7 @@ class MovedAt(Moved):
     name: str
 
 
-class Watched(TypedDict):
+class UnaskedTraffic(TypedDict):
     """What moved at devices of which raidlab asked nothing."""
 
     seconds: Annotated[float, Field(gt=0)]
@@ -401,7 +401,7 @@ class Trials(TypedDict, total=False):
     """What was tried on a target, and why the rest was not (`raidlab.measure.trials`)."""
 
     striped_by: str | None
-    watched: Watched
+    watched: UnaskedTraffic
     read_again: ReadAgain
     read_twice: ReadTwice
     compressible_pair: SpeedRatio
@@ -641,7 +641,7 @@ class BegunNow(TypedDict):
     argv: list[str]
     raidlab: Version
     host: Host
-    times: Times
+    times: RunTimes
     far_machine: NotRequired[str]
 
 

@@ -26,7 +26,7 @@ from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
 from raidlab.results.answer import CellRecord, HoldRecord
 from raidlab.results.damage import first_line
-from raidlab.results.facts import Facts, Session, Times, UnfinishedFacts, checked_unfinished
+from raidlab.results.facts import Facts, RunPeriod, RunTimes, UnfinishedFacts, checked_unfinished
 from raidlab.results.parts import PARTS, json_text, opened, read_parts, try_lock
 from raidlab.results.tables import SCHEMA_VERSION, frames
 
@@ -75,15 +75,15 @@ def parquet_of(frame: pl.DataFrame) -> bytes:
     return table.getvalue()
 
 
-def begun(times: Times | None, now: datetime.datetime) -> Times:
+def begun(times: RunTimes | None, now: datetime.datetime) -> RunTimes:
     """The times of a run that begins, or goes on, now."""
-    session: Session = {"started": now.isoformat(timespec="milliseconds")}
+    session: RunPeriod = {"started": now.isoformat(timespec="milliseconds")}
     if times is None:
         return {"started": now.isoformat(timespec="seconds"), "sessions": [session]}
     return {"started": times["started"], "sessions": [*times["sessions"], session]}
 
 
-def ended(times: Times, at: datetime.datetime) -> Times:
+def ended(times: RunTimes, at: datetime.datetime) -> RunTimes:
     """The times of a run whose last session ended at a moment.
 
     Examples
@@ -93,7 +93,7 @@ def ended(times: Times, at: datetime.datetime) -> Times:
     3.0
     """
     *before, last = times["sessions"]
-    sessions: list[Session] = [*before, {"ended": at.isoformat(timespec="milliseconds"), **last}]
+    sessions: list[RunPeriod] = [*before, {"ended": at.isoformat(timespec="milliseconds"), **last}]
     lengths = [_moment(session["ended"]) - _moment(session["started"]) for session in sessions]
     return {
         "started": times["started"],

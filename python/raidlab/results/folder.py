@@ -36,7 +36,7 @@ from raidlab.results.facts import (
 )
 from raidlab.results.finish import RUN, begun, ended, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
-from raidlab.results.parts import PARTS, Parts, read_parts
+from raidlab.results.parts import PARTS, PartsFile, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
 from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.study import Cell, HoldTask, LoadedStudy
@@ -138,7 +138,7 @@ class RunWriter:
         facts = cast(Beginning, {**begun_now, **study_facts(loaded)})
         self._set_up(folder, loaded, facts)
         try:
-            self._parts = Parts(folder / PARTS)
+            self._parts = PartsFile(folder / PARTS)
             self._parts.append({"facts": facts})
         except OSError as error:
             self._take_away()

@@ -4,7 +4,7 @@ Invariants:
 
 - A line is there as a whole or not at all: half a line at the end, as a crash or a full disk leaves it, is no line, and
   is cut off before anything is appended.
-- When `Parts.append` has returned, the line survives a machine that loses its power.
+- When `PartsFile.append` has returned, the line survives a machine that loses its power.
 - The file is locked by whoever may append to it. What is appended is never changed: a line ends with a checksum of the
   rest of it (``crc32``), and one that does not fit is refused. Lines of raidlab 0.1.0 have none.
 """
@@ -41,7 +41,7 @@ MOST_FACTS_BYTES = 64 << 20
 _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"}\n$')
 
 
-class Parts:
+class PartsFile:
     """The file of parts of one run, open for appending and locked.
 
     Parameters

@@ -20,11 +20,11 @@ from typing import Any, Literal
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
 from raidlab.results.answer import CellAnswer, CellIdentity
-from raidlab.results.facts import Facts, Member, Times, UnfinishedFacts
+from raidlab.results.facts import Facts, Member, RunTimes, UnfinishedFacts
 from raidlab.results.finish import RUN, WRONG_PARTS, ended, known_parts, last_written, wrong_folder
 from raidlab.results.folder import devices_of, study_facts
 from raidlab.results.load import facts_in
-from raidlab.results.parts import PARTS, Parts
+from raidlab.results.parts import PARTS, PartsFile
 from raidlab.results.provenance import host_facts, version_facts
 from raidlab.study import LoadedStudy, LoadPoint
 from raidlab.study.expand import cell_name
@@ -52,7 +52,7 @@ class Unfinished:
 
     Attributes
     ----------
-    parts : Parts
+    parts : PartsFile
         Locked, and open for appending.
     facts : UnfinishedFacts
         What the run wrote when it began, and of its members.
@@ -60,16 +60,16 @@ class Unfinished:
         What the engine answered to each cell that ran to its end, by the cell's name.
     holds : tuple
         The ranks of the response-time targets that are done.
-    times_before : Times
+    times_before : RunTimes
         Its times, the last session ended when its last part was written.
     """
 
     folder: Path
-    parts: Parts
+    parts: PartsFile
     facts: UnfinishedFacts
     answers: dict[str, CellAnswer]
     holds: tuple[tuple[float, ...], ...]
-    times_before: Times
+    times_before: RunTimes
 
     @property
     def study(self) -> str:
@@ -193,7 +193,7 @@ def open_unfinished(folder: Path) -> Unfinished | None:
     try:
         # Before it is opened: cutting half a line off is writing.
         written = last_written(folder)
-        parts = Parts(folder / PARTS, resumed=True)
+        parts = PartsFile(folder / PARTS, resumed=True)
     except BlockingIOError:
         raise wrong_folder(folder, "is still being written by its run", "a run that has ended") from None
     except OSError as error:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from raidlab.run.progress import Progress as Progress
     from raidlab.run.progress import Silent as Silent
     from raidlab.run.progress import progress_on as progress_on
-    from raidlab.run.stream_cells import FarMachine as FarMachine
+    from raidlab.run.stream_cells import CopySink as CopySink
     from raidlab.run.targets import Target as Target
     from raidlab.run.targets import refuse_empty as refuse_empty
     from raidlab.run.targets import resolve_targets as resolve_targets
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "raidlab.results.outcome": ("CellOutcome", "HoldOutcome", "Outcome"),
     "raidlab.run.execute": ("Execution", "check_study"),
-    "raidlab.run.stream_cells": ("FarMachine",),
+    "raidlab.run.stream_cells": ("CopySink",),
     "raidlab.run.interrupt": ("StopFlag", "catching_signals"),
     "raidlab.run.progress": ("Progress", "Silent", "progress_on"),
     "raidlab.run.targets": ("Target", "refuse_empty", "resolve_targets"),

@@ -32,7 +32,7 @@ from raidlab.run.pool import PoolRunner
 from raidlab.run.request import cell_request
 from raidlab.run.runner import InlineRunner
 from raidlab.run.session import Session
-from raidlab.run.stream_cells import FarMachine, needs_machine
+from raidlab.run.stream_cells import CopySink, needs_machine
 from raidlab.run.target_facts import note_state_after, opened_member
 from raidlab.run.targets import LivePlace, Target, groups_of, laid_over, place_names
 from raidlab.run.witness import second_tool
@@ -57,7 +57,7 @@ class Execution(Session):
     ----------
     quick : bool
         Use the study's quick budget.
-    machine : FarMachine, optional
+    machine : CopySink, optional
         Another machine, for streams that go to one; without it cells that need it are left out, which is said.
     check_members : callable, optional
         Told the facts of the live members before anything is measured on them; raises where they will not do.
@@ -70,7 +70,7 @@ class Execution(Session):
 
     targets: list[Target]
     quick: bool = False
-    machine: FarMachine | None = None
+    machine: CopySink | None = None
     check_members: Callable[[Sequence[Member]], None] | None = None
     second_tool: list[SecondTool] = field(default_factory=list)
     _live_member_bytes: int = 0

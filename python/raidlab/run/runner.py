@@ -24,7 +24,7 @@ from raidlab.errors import CellFailedError, RefusedError
 if TYPE_CHECKING:
     from raidlab.results.answer import CellAnswer
     from raidlab.run.interrupt import StopFlag
-    from raidlab.run.stream_cells import FarMachine
+    from raidlab.run.stream_cells import CopySink
 
 LATENESS = "lateness"
 # Of the disks' mean service time: what the engine accepts of the 99th percentile.
@@ -103,7 +103,7 @@ class InlineRunner:
 
     Parameters
     ----------
-    machine : FarMachine, optional
+    machine : CopySink, optional
         Where streams to another machine go.
     tries : int
         How often a cell is run at most, where emulated disks were for a moment too late for it to say anything.
@@ -114,7 +114,7 @@ class InlineRunner:
         How many cells were run more than once.
     """
 
-    def __init__(self, stop: StopFlag, machine: FarMachine | None = None, tries: int = 1) -> None:
+    def __init__(self, stop: StopFlag, machine: CopySink | None = None, tries: int = 1) -> None:
         self._queue: deque[tuple[Hashable, str]] = deque()
         self._stop, self._machine, self._tries = stop, machine, tries
         self._cut: list[Done] = []

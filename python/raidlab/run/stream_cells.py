@@ -51,7 +51,7 @@ _LONGEST_NS = 2 * 10**15
 NOT_YET = ConnectionEnd(descriptor=-1)
 
 
-class FarMachine(Protocol):
+class CopySink(Protocol):
     """A machine that takes copies."""
 
     @property
@@ -148,7 +148,7 @@ def needs_machine(loaded: LoadedStudy, cell: Cell) -> bool:
 
 
 @contextmanager
-def connected(request: str, machine: FarMachine | None) -> Iterator[str]:
+def connected(request: str, machine: CopySink | None) -> Iterator[str]:
     """The request with a connection for each stream that goes to the machine.
 
     Raises

@@ -62,7 +62,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedArray:
     """One array of a comparison.
 
     Attributes
@@ -95,7 +95,7 @@ class Comparison:
     target: str
     workload: str
     load: str
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedArray, ...]
 
 
 def comparisons_of(run: Run, points: list[Point], values: dict[int, dict[str, float | None]]) -> list[Comparison]:
@@ -148,7 +148,7 @@ def _compare(
         for point, _ in chosen
     }
     rows = tuple(
-        Row(
+        ComparedArray(
             point.array,
             point,
             values,

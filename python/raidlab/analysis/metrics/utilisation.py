@@ -34,7 +34,7 @@ LIMIT_SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class Part:
+class PathPart:
     """A part of the data path.
 
     Attributes
@@ -52,7 +52,7 @@ class Part:
     wait_ns: float | None
 
 
-def parts_of(point: Point) -> list[Part]:
+def parts_of(point: Point) -> list[PathPart]:
     """The parts of the data path of a simulated point, the busiest first; empty where nothing tells."""
     run, elapsed_ns = point.run, point.total("elapsed_ns")
     if not elapsed_ns:
@@ -61,24 +61,24 @@ def parts_of(point: Point) -> list[Part]:
     found = []
     for name, rows in _grouped(run.stations.filter(mine), "station"):
         share = _sum(rows, "busy_ns") / ((rows[0]["servers"] or 1) * elapsed_ns)
-        found.append(Part(str(name), share, _wait(rows, ("visits",))))
+        found.append(PathPart(str(name), share, _wait(rows, ("visits",))))
     members = _grouped(run.members.filter(mine & pl.col("busy_ns").is_not_null()), "leaf")
     found += _of_members([rows for _, rows in members], elapsed_ns)
     return sorted(found, key=lambda part: -part.share)
 
 
-def _of_members(members: list[list[Counts]], elapsed_ns: float) -> Iterator[Part]:
+def _of_members(members: list[list[Counts]], elapsed_ns: float) -> Iterator[PathPart]:
     """The parts that members are made of, of each kind the busiest; a member is its rows, one a repeat."""
     flash = [rows for rows in members if rows[0]["flash_host_bytes"] is not None]
     # A folder of before schema 7 does not say what was busy within a flash drive: then nothing is known.
     drives = [rows for rows in flash if rows[0]["servers"] is not None]
     for column, name in FLASH_PARTS.items() if drives else ():
-        yield Part(name, _busiest(drives, column, elapsed_ns), None)
+        yield PathPart(name, _busiest(drives, column, elapsed_ns), None)
     others = [rows for rows in members if rows[0]["flash_host_bytes"] is None]
     for name, mine in ((SLOTS, drives), (MEMBERS, others)):
         if mine:
             wait_ns = _wait([row for rows in mine for row in rows], ("reads", "writes"))
-            yield Part(name, _busiest(mine, "busy_ns", elapsed_ns), wait_ns)
+            yield PathPart(name, _busiest(mine, "busy_ns", elapsed_ns), wait_ns)
 
 
 def _busiest(members: list[list[Counts]], column: str, elapsed_ns: float) -> float:
@@ -105,7 +105,7 @@ def _wait(rows: list[Counts], visits: tuple[str, ...]) -> float | None:
     return _sum(rows, "wait_ns") / count if count else None
 
 
-def limit_of(parts: list[Part]) -> Part | None:
+def limit_of(parts: list[PathPart]) -> PathPart | None:
     """The part that limited a point; None where none was busy enough to."""
     busy = [part for part in parts if part.share >= LIMIT_SHARE]
     return min(busy, key=lambda part: (part.name == SLOTS, -part.share), default=None)

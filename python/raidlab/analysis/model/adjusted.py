@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from raidlab.analysis.model import cells
-from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.analysis.model.form import Argument, Case, Form
 from raidlab.results.answer import CellAnswer
 from raidlab.study.tree import Tree
 
@@ -133,14 +133,14 @@ FORMS = (
         "Chen, Gibson, Katz and Patterson 1990, section 7.2 (turnaround in whole revolutions: ours)",
         "Small requests at random places, all disks always busy, in order of arrival, a write right after its read.",
         (
-            Parameter("seek_ms", "mean seek"),
-            Parameter("revolution_ms", "time of a revolution"),
-            Parameter("transfer_ms", "transfer of a request"),
-            Parameter("read_share", "from 0 to 1", 0.0),
-            Parameter("copies", "of a mirror", 1.0),
-            Parameter("parities", "of a parity group", 0.0),
-            Parameter("seek_saved_ms", "by reading the nearer copy", 0.0),
-            Parameter("turnaround_ms", "from a read's end to when its write could begin", 0.0),
+            Argument("seek_ms", "mean seek"),
+            Argument("revolution_ms", "time of a revolution"),
+            Argument("transfer_ms", "transfer of a request"),
+            Argument("read_share", "from 0 to 1", 0.0),
+            Argument("copies", "of a mirror", 1.0),
+            Argument("parities", "of a parity group", 0.0),
+            Argument("seek_saved_ms", "by reading the nearer copy", 0.0),
+            Argument("turnaround_ms", "from a read's end to when its write could begin", 0.0),
         ),
         percent,
         _cases,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.model import cells
-from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.analysis.model.form import Argument, Case, Form
 from raidlab.analysis.model.queues import harmonic
 
 _CHUNK_BYTES = 4096
@@ -63,9 +63,9 @@ FORMS = (
         "Lee and Katz 1993 (form); gamma exact for one request outstanding, ours",
         "Closed loop over equal disks, requests spread evenly; exact for one disk a request and exponential service.",
         (
-            Parameter("disks", "disks of the array"),
-            Parameter("outstanding", "requests in flight"),
-            Parameter("disks_a_request", "disks that each request needs at once", 1.0),
+            Argument("disks", "disks of the array"),
+            Argument("outstanding", "requests in flight"),
+            Argument("disks_a_request", "disks that each request needs at once", 1.0),
         ),
         utilisation,
         _cases,

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from raidlab.analysis.model import cells
-from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.analysis.model.form import Argument, Case, Form
 
 _BLOCKS = 400
 
@@ -81,7 +81,7 @@ def _cases(victim: str) -> Iterator[Case]:
             yield Case(f"{pages} pages a block, {spare_percent} % spare", parameters, cell, cells.write_amplification)
 
 
-_SPARE = Parameter("spare_factor", "flash over user data, 1.1 for 10 % of spare")
+_SPARE = Argument("spare_factor", "flash over user data, 1.1 for 10 % of spare")
 
 FORMS = (
     Form(
@@ -100,7 +100,7 @@ FORMS = (
         "1",
         "Desnoyers 2012",
         "Uniform random writes of single mapping units in the steady state, many blocks.",
-        (_SPARE, Parameter("units_per_block", "mapping units (pages, where those are not smaller) of a block")),
+        (_SPARE, Argument("units_per_block", "mapping units (pages, where those are not smaller) of a block")),
         greedy,
         lambda: _cases("greedy"),
     ),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.model import cells
-from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.analysis.model.form import Argument, Case, Form
 from raidlab.analysis.model.queues import harmonic, utilisation
 
 _CHUNK_BYTES = 4096
@@ -61,9 +61,9 @@ FORMS = (
         "Nelson and Tantawi 1988, equation for K servers",
         "Poisson arrivals, independent exponential service times, 2 to 32 disks; stated error below 5 %.",
         (
-            Parameter("disks", "how many each request needs"),
-            Parameter("rate_per_s", "requests a second"),
-            Parameter("service_us", "mean service time of a disk"),
+            Argument("disks", "how many each request needs"),
+            Argument("rate_per_s", "requests a second"),
+            Argument("service_us", "mean service time of a disk"),
         ),
         response_us,
         _cases,

@@ -17,7 +17,7 @@ from raidlab.study.cell import Opaque
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Argument:
     """One argument of a form.
 
     Attributes
@@ -80,7 +80,7 @@ class Form:
     unit: str
     source: str
     applies: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Argument, ...]
     compute: Callable[..., float]
     cases: Callable[[], Iterable[Case]] = tuple
 

@@ -13,11 +13,11 @@ import math
 from collections.abc import Iterator
 
 from raidlab.analysis.model import cells
-from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.analysis.model.form import Argument, Case, Form
 from raidlab.study.cell import Opaque
 
-_RATE = Parameter("rate_per_s", "arrivals a second")
-_SERVICE = Parameter("service_us", "mean service time")
+_RATE = Argument("rate_per_s", "arrivals a second")
+_SERVICE = Argument("service_us", "mean service time")
 _LOADS = (0.1, 0.5, 0.8, 0.95)
 
 
@@ -131,7 +131,7 @@ FORMS = (
         "us",
         "Pollaczek 1930, Khinchine 1932; Kleinrock 1975, chapter 5",
         "Poisson arrivals, independent service times of any distribution, first come first served.",
-        (_RATE, _SERVICE, Parameter("cv2", "squared coefficient of variation of service times")),
+        (_RATE, _SERVICE, Argument("cv2", "squared coefficient of variation of service times")),
         m_g_1_response_us,
         lambda: _single("m_g_1", cells.hyperexponential(1000.0, 4.0), 1000.0, 4.0),
     ),
@@ -141,7 +141,7 @@ FORMS = (
         "us",
         "Erlang 1917; Kleinrock 1975, chapter 3",
         "Poisson arrivals, exponential service times, one queue, first come first served.",
-        (_RATE, _SERVICE, Parameter("servers", "how many")),
+        (_RATE, _SERVICE, Argument("servers", "how many")),
         m_m_c_response_us,
         _many,
     ),

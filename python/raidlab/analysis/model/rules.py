@@ -9,11 +9,11 @@ import math
 
 from raidlab.analysis.model import cells
 from raidlab.analysis.model.access_count import accesses
-from raidlab.analysis.model.form import Case, Form, Parameter
+from raidlab.analysis.model.form import Argument, Case, Form
 from raidlab.study.tree import Tree
 
-_POSITIONING = Parameter("positioning_ms", "mean seek and rotation of a disk")
-_TRANSFER = Parameter("transfer_mb_s", "transfer rate of a disk")
+_POSITIONING = Argument("positioning_ms", "mean seek and rotation of a disk")
+_TRANSFER = Argument("transfer_mb_s", "transfer rate of a disk")
 SECTOR_BYTES = 512
 
 
@@ -90,8 +90,8 @@ FORMS = (
         (
             _POSITIONING,
             _TRANSFER,
-            Parameter("concurrency", "requests outstanding"),
-            Parameter("slope", "the paper's S", 0.25),
+            Argument("concurrency", "requests outstanding"),
+            Argument("slope", "the paper's S", 0.25),
         ),
         chunk_raid0_bytes,
     ),
@@ -122,9 +122,9 @@ FORMS = (
         (
             _POSITIONING,
             _TRANSFER,
-            Parameter("outstanding", "requests in flight"),
-            Parameter("request_bytes", "size of a request"),
-            Parameter("disks", "disks of the array"),
+            Argument("outstanding", "requests in flight"),
+            Argument("request_bytes", "size of a request"),
+            Argument("disks", "disks of the array"),
         ),
         chunk_lee_katz_bytes,
     ),
@@ -135,10 +135,10 @@ FORMS = (
         "common practice: N x IOPS / (reads + writes x penalty)",
         "Small requests, all disks always busy, every access costs the same wherever it goes.",
         (
-            Parameter("disks", "how many"),
-            Parameter("disk_iops", "accesses a second of one disk"),
-            Parameter("read_share", "from 0 to 1"),
-            Parameter("write_penalty", "accesses that a write needs: RAID 0 1, RAID 10 2, RAID 5 4, RAID 6 6"),
+            Argument("disks", "how many"),
+            Argument("disk_iops", "accesses a second of one disk"),
+            Argument("read_share", "from 0 to 1"),
+            Argument("write_penalty", "accesses that a write needs: RAID 0 1, RAID 10 2, RAID 5 4, RAID 6 6"),
         ),
         calculator_iops,
         _calculator_cases,

@@ -97,14 +97,14 @@ def _run(agents: list[str], key: bytes, asked: NetworkAsked) -> list[NetworkRow]
     from contextlib import ExitStack
 
     from raidlab.cli.terminal import say
-    from raidlab.network.controller import Machine
+    from raidlab.network.controller import AgentMachine
     from raidlab.network.tests import run_tests
 
     rows: list[NetworkRow] = []
     with ExitStack() as open_machines:
         driven = []
         for address in agents:
-            machine = Machine(address, key)
+            machine = AgentMachine(address, key)
             open_machines.callback(machine.close)
             driven.append(machine)
         try:

@@ -17,6 +17,6 @@ Reference: G. Ganger, B. Worthington, Y. Patt, *The DiskSim simulation environme
 
 from raidlab.formats.disksim.device_file import device_toml
 from raidlab.formats.disksim.importer import Imported, import_disk
-from raidlab.formats.disksim.trace import Trace, read_trace
+from raidlab.formats.disksim.trace import TraceColumns, read_trace
 
-__all__ = ["Imported", "Trace", "device_toml", "import_disk", "read_trace"]
+__all__ = ["Imported", "TraceColumns", "device_toml", "import_disk", "read_trace"]

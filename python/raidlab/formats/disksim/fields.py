@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from raidlab.errors import InputError
-from raidlab.formats.disksim.grammar import Block, Document, Entry, Place
+from raidlab.formats.disksim.grammar import Block, Document, Entry, SourcePlace
 from raidlab.reading import read_text
 from raidlab.study.find import did_you_mean
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class Note:
     """Something in the file that the model does not have."""
 
-    place: Place
+    place: SourcePlace
     key: str
     value: str
     why: str

@@ -35,7 +35,7 @@ _MOST_FILES = 32
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """Where something was read."""
 
     file: Path
@@ -51,7 +51,7 @@ class Entry:
     """A value and where it was read."""
 
     value: int | float | str | list[Entry] | Block
-    place: Place
+    place: SourcePlace
 
     def shown(self) -> str:
         """The value in one line."""
@@ -68,7 +68,7 @@ class Block:
 
     kind: str
     name: str
-    place: Place
+    place: SourcePlace
     parameters: dict[str, Entry] = field(default_factory=dict)
 
 
@@ -108,7 +108,7 @@ class Document:
 @dataclass(frozen=True)
 class _Token:
     text: str
-    place: Place
+    place: SourcePlace
 
 
 def parse_file(file: Path) -> Document:
@@ -130,7 +130,7 @@ def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
     line, sourcing = 1, False
     end = 0
     for match in _TOKEN.finditer(text):
-        word, place = match.group(), Place(file, line)
+        word, place = match.group(), SourcePlace(file, line)
         if match.start() != end:
             raise place.error("", "cannot be understood", value=text[end : match.start()])
         end = match.end()
@@ -145,10 +145,10 @@ def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
         else:
             yield _Token(word, place)
     if sourcing:
-        raise Place(file, line).error("source", "the file ends before it names one")
+        raise SourcePlace(file, line).error("source", "the file ends before it names one")
 
 
-def _source(name: str, place: Place, within: tuple[Path, ...]) -> Iterator[_Token]:
+def _source(name: str, place: SourcePlace, within: tuple[Path, ...]) -> Iterator[_Token]:
     file = place.file.parent / name
     # A name too long for a file is that of none, where a path's own method raises.
     if not os.path.isfile(file):  # noqa: PTH113
@@ -184,7 +184,7 @@ class _Parser:
 
     def _next(self, expected: str) -> _Token:
         if self.at >= len(self.tokens):
-            place = self.tokens[-1].place if self.tokens else Place(Path(), 0)
+            place = self.tokens[-1].place if self.tokens else SourcePlace(Path(), 0)
             raise place.error("", f"the file ends where {expected} should follow")
         self.at += 1
         return self.tokens[self.at - 1]
@@ -201,7 +201,7 @@ class _Parser:
             raise token.place.error(context, f"'{token.text}' stands where '{text}' should", accepted=f"'{text}'")
         return token
 
-    def _block(self, kind: str, name: str, place: Place) -> Block:
+    def _block(self, kind: str, name: str, place: SourcePlace) -> Block:
         block = Block(kind, name, place)
         self._expect("{", kind)
         while self._peek() != "}":
@@ -248,7 +248,7 @@ class _Parser:
         self._expect("[", "list")
         entries: list[Entry] = []
         while self._peek() != "]":
-            place = self.tokens[self.at].place if self.at < len(self.tokens) else Place(Path(), 0)
+            place = self.tokens[self.at].place if self.at < len(self.tokens) else SourcePlace(Path(), 0)
             if self._peek() == ",":
                 self.at += 1
                 continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from raidlab.formats.disksim.fields import Fields, number_of, whole_of
-from raidlab.formats.disksim.grammar import Entry, Place
+from raidlab.formats.disksim.grammar import Entry, SourcePlace
 from raidlab.reading import Plain
 
 _MAPPINGS = {0: "normal", 1: "serpentine_by_zone", 2: "serpentine"}
@@ -149,7 +149,7 @@ def _read_map(layout: Fields) -> list[list[int]]:
             extents.append([int(match[1]), int(match[2]), int(match[3]), int(match[4]), count])
         elif line.strip() and not _DEFECT.fullmatch(line):
             accepted = "lbn 0 --> cyl 0, head 0, sect 0, seqcnt 9"
-            raise Place(file, number).error("", "is no extent", value=line.strip(), accepted=accepted)
+            raise SourcePlace(file, number).error("", "is no extent", value=line.strip(), accepted=accepted)
     if not extents:
         raise layout.refuse("Layout Map File", "holds no extent")
     return extents

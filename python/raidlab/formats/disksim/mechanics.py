@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from raidlab.formats.disksim.fields import Fields, whole_of
-from raidlab.formats.disksim.grammar import Place
+from raidlab.formats.disksim.grammar import SourcePlace
 from raidlab.reading import Plain
 
 _SEEK_TYPES = ("constant", "linear", "curve", "hpl", "hplplus10", "extracted")
@@ -94,7 +94,7 @@ def _seek_file(mech: Fields) -> list[list[float]]:
     points: list[list[float]] = []
     counted = None
     for number, line in enumerate(lines, start=1):
-        place = Place(file, number)
+        place = SourcePlace(file, number)
         header = _HEADER.fullmatch(line)
         point = _POINT.fullmatch(line)
         if header and number == 1:

@@ -20,7 +20,7 @@ SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceColumns:
     """The requests of a trace, a column each.
 
     Attributes
@@ -42,7 +42,7 @@ class Trace:
     line: npt.NDArray[np.uint64]
 
 
-def read_trace(file: Path) -> Trace:
+def read_trace(file: Path) -> TraceColumns:
     """Read a validation trace.
 
     Raises
@@ -61,7 +61,7 @@ def read_trace(file: Path) -> Trace:
     issued, measured = columns["time_ns"], columns["response_ns"]
     gaps = np.zeros_like(issued)
     gaps[:-1] = issued[1:] - issued[:-1] - measured[:-1]
-    return Trace(
+    return TraceColumns(
         columns["is_write"].astype(np.uint8),
         columns["offset_bytes"] // SECTOR_BYTES,
         columns["bytes"] // SECTOR_BYTES,

@@ -20,7 +20,7 @@ from raidlab.formats.fio import places
 from raidlab.formats.fio.load import amounts, load_of
 from raidlab.formats.fio.notes import notes_of
 from raidlab.formats.fio.options import Job, JobFile
-from raidlab.formats.fio.places import Look, Part
+from raidlab.formats.fio.places import FilePart, Look
 from raidlab.formats.fio.values import NULL_ENGINE, WAITING_ENGINES, ByDirection
 from raidlab.study.cell import DirectCell, Span
 from raidlab.study.expand import derive_seed
@@ -40,7 +40,7 @@ SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True)
-class Settings:
+class ImportSettings:
     """What the user asks of an import beside the file."""
 
     seed: int = 1
@@ -61,7 +61,7 @@ class Lane:
 
     job: Job
     cell: DirectCell
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
 
     @property
     def writes(self) -> bool:
@@ -79,7 +79,7 @@ class Import:
 
 @dataclass
 class _Importer:
-    settings: Settings
+    settings: ImportSettings
     look: Look
     problems: list[Problem] = field(default_factory=list)
     notes: dict[str, list[str]] = field(default_factory=dict)
@@ -136,10 +136,10 @@ class _Importer:
             for lane in range(lanes)
         ]
 
-    def _parts(self, job: Job, block_bytes: int) -> tuple[list[Part], bool]:
+    def _parts(self, job: Job, block_bytes: int) -> tuple[list[FilePart], bool]:
         most = self.settings.most_bytes
         if job.ioengine == NULL_ENGINE:
-            found: list[Part | Problem] = [places.null_part(job, most)]
+            found: list[FilePart | Problem] = [places.null_part(job, most)]
             shared = True
         else:
             names, shared = places.names_of(job, self.look, self.settings.directory)
@@ -169,7 +169,7 @@ class _Importer:
             return None
         return found[0]
 
-    def _workload(self, job: Job, sizes: TableSize, parts: list[Part], *, shared: bool) -> DrawnRequests | None:
+    def _workload(self, job: Job, sizes: TableSize, parts: list[FilePart], *, shared: bool) -> DrawnRequests | None:
         address = self._address(job, sizes)
         if address is None:
             return None
@@ -207,16 +207,16 @@ class _Importer:
         root = self.settings.seed if job.randseed is None else job.randseed
         return derive_seed(root, "fio", job.title, str(number), str(lane))
 
-    def _given_up(self, parts: Iterable[Part]) -> list[str]:
+    def _given_up(self, parts: Iterable[FilePart]) -> list[str]:
         return [part.path for part in parts if part.kind == places.BLOCK and part.path in self.settings.destroy]
 
-    def _note(self, job: Job, parts: list[Part], *, shared: bool) -> None:
+    def _note(self, job: Job, parts: list[FilePart], *, shared: bool) -> None:
         """What fio does otherwise, told once a job."""
         for note in notes_of(job, [part.kind for part in parts], shared=shared):
             self.notes.setdefault(note, []).append(job.title)
 
 
-def import_jobs(file: JobFile, settings: Settings, look: Look = places.look_at) -> Import:
+def import_jobs(file: JobFile, settings: ImportSettings, look: Look = places.look_at) -> Import:
     """Turn a job file into groups of cells.
 
     Raises
@@ -242,7 +242,7 @@ def import_jobs(file: JobFile, settings: Settings, look: Look = places.look_at) 
     return Import(tuple(tuple(group) for group in groups), tuple(notes))
 
 
-def target_of(part: Part) -> dict[str, Any]:
+def target_of(part: FilePart) -> dict[str, Any]:
     """The file of a part as a target of the direct engine; what of it is used is in the cell's ``spans``."""
     if part.kind == "null":
         return {"kind": "null", "size_bytes": part.size_bytes}
@@ -251,7 +251,7 @@ def target_of(part: Part) -> dict[str, Any]:
     return {"kind": "file", "path": part.path, "size_bytes": part.offset_bytes + part.size_bytes}
 
 
-def _spans(parts: list[Part]) -> list[Span]:
+def _spans(parts: list[FilePart]) -> list[Span]:
     """``spans`` of a cell where its targets are not used whole."""
     if all(part.kind != places.BLOCK and not part.offset_bytes for part in parts):
         return []
@@ -272,7 +272,7 @@ def _each_goes_through(job: Job) -> bool:
     return not job.rw.random and not job.rw.writes and job.ioengine != NULL_ENGINE and job.adjoining == 1
 
 
-def _adjoining_problem(job: Job, parts: list[Part], *, shared: bool) -> Problem | None:
+def _adjoining_problem(job: Job, parts: list[FilePart], *, shared: bool) -> Problem | None:
     """What keeps the clones' parts of a file from being one part that workers divide."""
     same = job.size is not None and job.size.bytes == job.offset_increment
     if shared and len(parts) == 1 and same and job.random_distribution.kind == "random":

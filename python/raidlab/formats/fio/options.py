@@ -17,7 +17,7 @@ from typing import Any
 
 from raidlab.errors import InputError, Problem
 from raidlab.formats.fio import values
-from raidlab.formats.fio.reader import Line, Section, read_job_file
+from raidlab.formats.fio.reader import JobSection, OptionLine, read_job_file
 from raidlab.formats.fio.values import ByDirection, Distribution, Extent, Pattern, Splits
 
 # Reads a value, given the base of units of its line.
@@ -130,7 +130,7 @@ class Job:
     ``lines`` has the line that set each option, for whatever has to be said of it later.
     """
 
-    section: Section
+    section: JobSection
     rw: Pattern = _option(
         Pattern(reads=True, writes=False, random=False),
         values.pattern,
@@ -187,7 +187,7 @@ class Job:
     buffer_compress_percentage: int = _option(0, _share, _PERCENT_ACCEPTED)
     randseed: int | None = _option(None, values.size, values.COUNT_ACCEPTED)
     quiet: tuple[str, ...] = ()
-    lines: Mapping[str, Line] = field(default_factory=dict)
+    lines: Mapping[str, OptionLine] = field(default_factory=dict)
 
     @property
     def adjoining(self) -> int:
@@ -300,10 +300,10 @@ def load_job_file(
     return JobFile(file, tuple(jobs))
 
 
-def job_of(section: Section, problems: list[Problem]) -> Job:
+def job_of(section: JobSection, problems: list[Problem]) -> Job:
     """The job of a section; lines that cannot be honoured are added to ``problems`` and left out."""
     found: dict[str, Any] = {}
-    lines: dict[str, Line] = {}
+    lines: dict[str, OptionLine] = {}
     quiet: list[str] = []
     for line in section.lines:
         name = ALIASES.get(line.name, line.name)
@@ -322,7 +322,7 @@ def job_of(section: Section, problems: list[Problem]) -> Job:
     return Job(section, **found, quiet=tuple(dict.fromkeys(quiet)), lines=lines)
 
 
-def _value(line: Line, option: Option, problems: list[Problem]) -> object:
+def _value(line: OptionLine, option: Option, problems: list[Problem]) -> object:
     if line.value is None:
         if option.is_bare:
             return True
@@ -338,7 +338,7 @@ def _value(line: Line, option: Option, problems: list[Problem]) -> object:
         return None
 
 
-def _refusal(line: Line) -> Problem:
+def _refusal(line: OptionLine) -> Problem:
     reason = _WHY_REFUSED.get(line.name)
     if reason is None and line.name.startswith("verify"):
         reason = _WHY_REFUSED["verify"]

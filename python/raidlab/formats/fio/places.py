@@ -32,7 +32,7 @@ class FileStatus:
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """The part of a file that a job uses."""
 
     path: str
@@ -78,7 +78,9 @@ def names_of(job: Job, look: Look, directory: str | None) -> tuple[list[str], bo
     return [_below(directories[clone % len(directories)], name) for clone, name in enumerate(titled)], False
 
 
-def part_of(job: Job, path: str, files: int, block_bytes: int, look: Look, most_bytes: int | None) -> Part | Problem:
+def part_of(
+    job: Job, path: str, files: int, block_bytes: int, look: Look, most_bytes: int | None
+) -> FilePart | Problem:
     """The part of one of a job's ``files`` files that it uses, cut short at ``most_bytes``.
 
     An offset in per cent is rounded up to a multiple of ``block_bytes``, the job's least request.
@@ -100,15 +102,15 @@ def part_of(job: Job, path: str, files: int, block_bytes: int, look: Look, most_
         return job.problem("size", f"{path} has only {found.bytes} bytes", "a size within the device")
     if most_bytes is not None:
         size = min(size, most_bytes)
-    return Part(path, BLOCK if found.kind == BLOCK else FILE, offset, size)
+    return FilePart(path, BLOCK if found.kind == BLOCK else FILE, offset, size)
 
 
-def null_part(job: Job, most_bytes: int | None) -> Part | Problem:
+def null_part(job: Job, most_bytes: int | None) -> FilePart | Problem:
     """The part of nothing that ``ioengine=null`` uses."""
     if job.size is None or job.size.bytes is None:
         return job.problem("size", "ioengine=null has no size of its own", "size=...")
     size = job.size.bytes if most_bytes is None else min(job.size.bytes, most_bytes)
-    return Part("null", "null", 0, size)
+    return FilePart("null", "null", 0, size)
 
 
 def _size(job: Job, whole_bytes: int, offset_bytes: int, files: int) -> int:

@@ -31,7 +31,7 @@ _INCLUDE = "include"
 
 
 @dataclass(frozen=True)
-class Line:
+class OptionLine:
     """One option as it was written."""
 
     file: str
@@ -51,13 +51,13 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Section:
+class JobSection:
     """One job of a file: its name, where it begins, and its lines after those of the global sections above it."""
 
     name: str
     file: str
     number: int
-    lines: tuple[Line, ...]
+    lines: tuple[OptionLine, ...]
 
     def problem(self, message: str, accepted: str | None = None) -> Problem:
         """A mistake that is no single line's."""
@@ -69,11 +69,11 @@ class _Reader:
     environment: Mapping[str, str]
     problems: list[Problem] = field(default_factory=list)
 
-    def sections(self, file: Path) -> list[Section]:
-        found: list[Section] = []
-        shared: list[Line] = []
+    def sections(self, file: Path) -> list[JobSection]:
+        found: list[JobSection] = []
+        shared: list[OptionLine] = []
         head: tuple[str, int] | None = None
-        own: list[Line] = []
+        own: list[OptionLine] = []
 
         def close() -> None:
             if head is None:
@@ -83,7 +83,7 @@ class _Reader:
             if name.startswith("global"):
                 shared.extend(lines)
             else:
-                found.append(Section(name, str(file), number, (*shared, *lines)))
+                found.append(JobSection(name, str(file), number, (*shared, *lines)))
 
         for number, text in self._texts(file):
             if text.startswith("["):
@@ -110,16 +110,16 @@ class _Reader:
         stripped = ((number, _said(line)) for number, line in enumerate(text.split("\n"), start=1))
         return [(number, line) for number, line in stripped if line]
 
-    def _lines(self, file: Path, number: int, text: str, depth: int) -> list[Line]:
+    def _lines(self, file: Path, number: int, text: str, depth: int) -> list[OptionLine]:
         """An option, or all that an ``include`` brings."""
         if text.startswith(_INCLUDE):
             return self._included(file, number, text, depth)
         name, equals, value = text.partition("=")
         name = name.strip()
         filled = self._filled(file, number, text, value.strip()) if equals else None
-        return [Line(str(file), number, name, filled, text)]
+        return [OptionLine(str(file), number, name, filled, text)]
 
-    def _included(self, file: Path, number: int, text: str, depth: int) -> list[Line]:
+    def _included(self, file: Path, number: int, text: str, depth: int) -> list[OptionLine]:
         wanted = text[len(_INCLUDE) + 1 :].strip()
         # As fio does: from where we are, else from beside the file that includes it.
         # A name that can be no file's, such as one too long, is that of none, where a path's own methods raise.
@@ -130,7 +130,7 @@ class _Reader:
         if depth == DEEPEST_INCLUDE:
             self.problems.append(_problem(file, number, text, f"is the {depth + 1}th include in one another", None))
             return []
-        lines: list[Line] = []
+        lines: list[OptionLine] = []
         for inner_number, inner in self._texts(other):
             if inner.startswith("["):
                 message = "an included file has no sections of its own"
@@ -160,7 +160,7 @@ class _Reader:
         return filled
 
 
-def read_job_file(file: Path, environment: Mapping[str, str] | None = None) -> tuple[list[Section], list[Problem]]:
+def read_job_file(file: Path, environment: Mapping[str, str] | None = None) -> tuple[list[JobSection], list[Problem]]:
     """Read the jobs of a fio job file, in their order, and what of its form is wrong.
 
     ``environment`` is what ``${NAME}`` stands for; the process's own by default.
@@ -185,7 +185,7 @@ def _said(line: str) -> str:
     return re.split("[;#]", line, maxsplit=1)[0].strip()
 
 
-def _with_base(lines: list[Line], base: int, problems: list[Problem]) -> list[Line]:
+def _with_base(lines: list[OptionLine], base: int, problems: list[Problem]) -> list[OptionLine]:
     """The lines of one section with the ``kb_base`` that holds in all of it, wherever in it that stands."""
     for line in lines:
         if line.name == "kb_base":

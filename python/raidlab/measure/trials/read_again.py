@@ -9,7 +9,7 @@ from __future__ import annotations
 from raidlab.measure.trials.target import TrialTarget, compared, scan
 from raidlab.results.facts import Trials
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import Layer, counters, stack_below
+from raidlab.run.kernel_facts.stack import StackedDevice, counters, stack_below
 
 KEY = "read_again"
 
@@ -48,7 +48,7 @@ def tried(target: TrialTarget) -> Trials:
     }
 
 
-def read_bytes(layers: list[Layer]) -> int | None:
+def read_bytes(layers: list[StackedDevice]) -> int | None:
     """What some devices have read so far, together; None where one of them does not count, or there is none."""
     found = [counters(layer) for layer in layers]
     counted = [pair[0] for pair in found if pair is not None]

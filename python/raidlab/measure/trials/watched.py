@@ -9,14 +9,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from raidlab.results.facts import MovedAt, Watched
+from raidlab.results.facts import MovedAt, UnaskedTraffic
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import Layer, counters, stack_below
+from raidlab.run.kernel_facts.stack import StackedDevice, counters, stack_below
 
 SECONDS = 1.0
 
 
-def watch(paths: Sequence[Path | None], seconds: float = SECONDS, sources: Sources | None = None) -> list[Watched]:
+def watch(
+    paths: Sequence[Path | None], seconds: float = SECONDS, sources: Sources | None = None
+) -> list[UnaskedTraffic]:
     """``seconds`` and ``devices`` (``name``, ``read_bytes``, ``write_bytes``) of each path, the uppermost first."""
     asked = sources or Sources()
     stacks = [stack_below(path, asked) if path is not None else [] for path in paths]
@@ -34,6 +36,6 @@ def moved(name: str, before: tuple[int, int], after: tuple[int, int]) -> MovedAt
     return {"name": name, "read_bytes": after[0] - before[0], "write_bytes": after[1] - before[1]}
 
 
-def _counted(stack: list[Layer]) -> dict[str, tuple[int, int]]:
+def _counted(stack: list[StackedDevice]) -> dict[str, tuple[int, int]]:
     found = ((layer.name, counters(layer)) for layer in stack)
     return {name: value for name, value in found if value is not None}

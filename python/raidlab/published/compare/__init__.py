@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
 from raidlab.published.compare.evaluate import CLAIMS, Evaluation
-from raidlab.published.compare.row import MISS_PERCENT, MISS_POINTS, Published, Row, error_of
+from raidlab.published.compare.row import MISS_PERCENT, MISS_POINTS, Published, PublishedRow, error_of
 from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
 from raidlab.published.quantities import Source
 from raidlab.study.mapping import Mapping
@@ -21,12 +21,12 @@ from raidlab.study.parameters import Parameter
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PublishedComparison:
     """A run beside what its study published.
 
     Attributes
     ----------
-    rows : list of Row
+    rows : list of PublishedRow
         Claims, tables, and the study's conclusions on every target of the run.
     parameters : dict
         Of the hardware, each with its provenance; empty on real members.
@@ -38,7 +38,7 @@ class Comparison:
         What the target's device says of itself that was fitted.
     """
 
-    rows: list[Row]
+    rows: list[PublishedRow]
     parameters: dict[str, Parameter]
     target: str
     follows: frozenset[str] = frozenset()
@@ -50,17 +50,17 @@ class Comparison:
         return [*(name for name, parameter in self.parameters.items() if parameter.status == "fitted"), *self.of_device]
 
     @property
-    def errors(self) -> list[Row]:
+    def errors(self) -> list[PublishedRow]:
         """Rows that are mistakes of the mapping."""
         return [row for row in self.rows if row.verdict == "error"]
 
     @property
-    def conclusions(self) -> list[Row]:
+    def conclusions(self) -> list[PublishedRow]:
         """The study's conclusions, target by target."""
         return [row for row in self.rows if row.table.startswith(CONCLUSIONS)]
 
     @property
-    def published(self) -> list[Row]:
+    def published(self) -> list[PublishedRow]:
         """The rest: what was published, and what is derived."""
         return [row for row in self.rows if not row.table.startswith(CONCLUSIONS)]
 
@@ -71,7 +71,7 @@ class Comparison:
         return sum(1 for row in fitted if not {row.id, row.table} & self.follows)
 
 
-def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = True) -> Comparison:
+def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = True) -> PublishedComparison:
     """Set every published figure beside what a run gives, and test the study's conclusions on each of its targets.
 
     Parameters
@@ -97,7 +97,7 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
     rows = list(evaluation.rows()) if is_published else []
     for name in analysis.targets:
         rows += conclusions_on(mapping, Source(analysis, name, mapping.published))
-    return Comparison(rows, parameters, target, frozenset(follows), _fitted_of_device(analysis, target))
+    return PublishedComparison(rows, parameters, target, frozenset(follows), _fitted_of_device(analysis, target))
 
 
 def _fitted_of_device(analysis: Analysis, target: str) -> tuple[str, ...]:
@@ -129,11 +129,11 @@ __all__ = [
     "HEADER",
     "MISS_PERCENT",
     "MISS_POINTS",
-    "Comparison",
     "Errors",
     "Evaluation",
     "Published",
-    "Row",
+    "PublishedComparison",
+    "PublishedRow",
     "compare_run",
     "error_of",
     "errors_of",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from raidlab.published.compare.evaluate import Evaluation, Known, NoReadingError
-from raidlab.published.compare.row import Published, Row, Verdict
+from raidlab.published.compare.row import Published, PublishedRow, Verdict
 from raidlab.published.quantities import Source
 from raidlab.stats import mean_interval
 from raidlab.study.expression import Margin, read
@@ -23,15 +23,17 @@ CONCLUSIONS = "conclusions"
 NOISE: Verdict = "within the noise"
 
 
-def conclusions_on(mapping: Mapping, source: Source) -> list[Row]:
+def conclusions_on(mapping: Mapping, source: Source) -> list[PublishedRow]:
     """Every conclusion of a study on one target."""
     evaluation = Evaluation(mapping, source, set())
     return [_row(evaluation, name, one) for name, one in mapping.quantities.conclusion.items()]
 
 
-def _row(evaluation: Evaluation, name: str, conclusion: Conclusion) -> Row:
+def _row(evaluation: Evaluation, name: str, conclusion: Conclusion) -> PublishedRow:
     target = evaluation.source.target
-    row = Row(target, name, conclusion.holds, Published(""), "not evaluated", table=f"{CONCLUSIONS} on {target}")
+    row = PublishedRow(
+        target, name, conclusion.holds, Published(""), "not evaluated", table=f"{CONCLUSIONS} on {target}"
+    )
     known = Known(evaluation, evaluation.mapping.quantities.measure, {})
     expression = read(conclusion.holds)
     try:

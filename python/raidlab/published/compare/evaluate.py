@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, Row, Verdict, error_of
+from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, PublishedRow, Verdict, error_of
 from raidlab.published.quantities import KINDS, Reading, Source, read_measure
 from raidlab.published.quantities.kind import repeats_of
 from raidlab.stats import mean_interval
@@ -40,7 +40,7 @@ class Evaluation:
     source: Source
     fitted_to: set[str]
 
-    def rows(self, only: set[str] | None = None) -> Iterator[Row]:
+    def rows(self, only: set[str] | None = None) -> Iterator[PublishedRow]:
         """All rows: claims, what is derived, tables; ``only`` those of some ids and tables."""
         for claim in read_claims(self.mapping.published):
             if only is None or claim.id in only:
@@ -55,7 +55,7 @@ class Evaluation:
         if only is None:
             yield from self._undeclared()
 
-    def _undeclared(self) -> Iterator[Row]:
+    def _undeclared(self) -> Iterator[PublishedRow]:
         """Tables that nobody declared."""
         declared = {
             table.name for one in self.mapping.columns.table for table in read_tables(self.mapping.published, one.file)
@@ -63,16 +63,16 @@ class Evaluation:
         for table in read_tables(self.mapping.published, "*.csv"):
             if table.name not in declared:
                 note = "columns.toml does not say what its columns are"
-                yield Row(table.name, table.name, "", Published(""), "error", table=table.name, note=note)
+                yield PublishedRow(table.name, table.name, "", Published(""), "error", table=table.name, note=note)
 
-    def _claim(self, claim: Claim) -> Row:
+    def _claim(self, claim: Claim) -> PublishedRow:
         mapped = self.mapping.quantities.claim.get(claim.id)
         note = mapped.note if mapped else ""
 
-        def ended(verdict: Verdict, why: str) -> Row:
+        def ended(verdict: Verdict, why: str) -> PublishedRow:
             unit = mapped.unit if mapped and mapped.unit else claim.unit
             published = Published(claim.value, claim.low, claim.high, unit)
-            return Row(claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why)
+            return PublishedRow(claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why)
 
         if mapped is None:
             if claim.checkable_by == _NOT_CHECKABLE:
@@ -82,20 +82,20 @@ class Evaluation:
             return ended("not evaluated", mapped.not_evaluated)
         published = _published(claim, mapped)
         text = mapped.value or mapped.holds or ""
-        row = Row(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note)
+        row = PublishedRow(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note)
         return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=mapped.holds is not None)
 
-    def _derived(self, name: str, derived: Derived) -> Row:
+    def _derived(self, name: str, derived: Derived) -> PublishedRow:
         """A figure beyond what was published."""
         text = derived.value or derived.holds or ""
         printed = Published(derived.printed, unit=derived.unit)
-        row = Row(derived.where, name, text, printed, "compared", table=DERIVED, note=derived.note)
+        row = PublishedRow(derived.where, name, text, printed, "compared", table=DERIVED, note=derived.note)
         return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=derived.holds is not None)
 
-    def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[Row]:
+    def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[PublishedRow]:
         if columns.not_evaluated is not None:
             note = columns.not_evaluated
-            yield Row(table.name, table.name, "", Published(""), "not evaluated", table=table.name, note=note)
+            yield PublishedRow(table.name, table.name, "", Published(""), "not evaluated", table=table.name, note=note)
         for line in table.rows:
             keys = columns.keys_of(line)
             why = columns.skipped(keys)
@@ -107,7 +107,9 @@ class Evaluation:
                 printed = Published("", line[name], upper, column.unit) if column.up_to else Published(line[name])
                 printed = replace(printed, unit=column.unit)
                 label = f"{table.name}:{','.join(text for text in keys.values() if text)}:{name}"
-                row = Row(table.name, label, column.value, printed, "compared", table=table.name, note=column.note)
+                row = PublishedRow(
+                    table.name, label, column.value, printed, "compared", table=table.name, note=column.note
+                )
                 if why is not None:
                     yield replace(row, verdict="not evaluated", note=why)
                 else:
@@ -118,11 +120,11 @@ class Evaluation:
 
     def _ordered(
         self, table: str, column: str, order: Order, keys: dict[str, str], measures: Measures, printed: str
-    ) -> Row:
+    ) -> PublishedRow:
         """Whether a printed order holds."""
         text = keys[order.by]
         note = order.note.get(text, "")
-        row = Row(text, f"{table}:{text}", order.holds.get(text, ""), Published(printed), "error", table=table)
+        row = PublishedRow(text, f"{table}:{text}", order.holds.get(text, ""), Published(printed), "error", table=table)
         if (why := order.not_evaluated.get(text)) is not None:
             return replace(row, verdict="not evaluated", note=why)
         if text not in order.holds:
@@ -130,8 +132,14 @@ class Evaluation:
         return self._worked_out(replace(row, note=note), read(row.quantity), measures, operands_of(keys), holds=True)
 
     def _worked_out(
-        self, row: Row, expression: Expression, measures: Measures, operands: Mapping[str, Operand], *, holds: bool
-    ) -> Row:
+        self,
+        row: PublishedRow,
+        expression: Expression,
+        measures: Measures,
+        operands: Mapping[str, Operand],
+        *,
+        holds: bool,
+    ) -> PublishedRow:
         """The row with the expression's value in it."""
         known = Known(self, measures, operands)
         try:
@@ -158,7 +166,7 @@ class Evaluation:
             error=distance,
         )
 
-    def kind_of(self, row: Row, measures: Iterable[Mapping[str, object]]) -> Kind:
+    def kind_of(self, row: PublishedRow, measures: Iterable[Mapping[str, object]]) -> Kind:
         """Whether a row was computed, fitted, predicted or measured."""
         if not any(KINDS[str(measure["kind"])].is_run for measure in measures):
             return ARITHMETIC

@@ -72,7 +72,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Row:
+class PublishedRow:
     """One line.
 
     Attributes

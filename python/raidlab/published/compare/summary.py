@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from raidlab.directory import Directory
-from raidlab.published.compare.row import Row
+from raidlab.published.compare.row import PublishedRow
 from raidlab.results.spreadsheet import spreadsheet_text
 
 FILE = "comparison.csv"
@@ -56,22 +56,22 @@ class Errors:
     worst: str
 
 
-def errors_of(rows: Iterable[Row]) -> list[Errors]:
+def errors_of(rows: Iterable[PublishedRow]) -> list[Errors]:
     """Median and largest error of each table, kind and unit, in the order of the rows."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
+    groups: dict[tuple[str, str, str], list[PublishedRow]] = {}
     for row in rows:
         if row.verdict == "compared" and row.error is not None:
             groups.setdefault((row.table, row.kind, row.error_unit), []).append(row)
     return [_errors(key, mine) for key, mine in groups.items()]
 
 
-def _errors(key: tuple[str, str, str], rows: list[Row]) -> Errors:
+def _errors(key: tuple[str, str, str], rows: list[PublishedRow]) -> Errors:
     sizes = [abs(row.error or 0.0) for row in rows]
     largest = max(sizes)
     return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].id)
 
 
-def write_csv(rows: Iterable[Row], folder: Directory) -> Path:
+def write_csv(rows: Iterable[PublishedRow], folder: Directory) -> Path:
     """Write ``comparison.csv``; an error in points says so in its note."""
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
@@ -80,7 +80,7 @@ def write_csv(rows: Iterable[Row], folder: Directory) -> Path:
     return folder.replace(FILE, lines.getvalue().encode())
 
 
-def _fields(row: Row) -> list[str]:
+def _fields(row: PublishedRow) -> list[str]:
     shown = row.verdict if row.value is None else _number(row.value)
     note = row.note
     if row.error is not None and row.published.is_percent:

@@ -31,7 +31,7 @@ _MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
-class Row:
+class CandidateFigures:
     """A candidate with its figures; those that are not there are left out."""
 
     name: str
@@ -75,7 +75,7 @@ class Choice:
 
     Attributes
     ----------
-    rows : list of Row
+    rows : list of CandidateFigures
         Those that were run.
     missing : list of str
         The arrays that were not.
@@ -89,7 +89,7 @@ class Choice:
 
     plan: ChoicePlan
     target: str
-    rows: list[Row]
+    rows: list[CandidateFigures]
     missing: list[str]
     judged: list[RuleAnswer]
     prices: dict[str, float]
@@ -166,7 +166,9 @@ def _measured(plan: ChoicePlan, stand: Stand) -> dict[str, Reading]:
     return found
 
 
-def _rows(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], prices: Mapping[str, float]) -> list[Row]:
+def _rows(
+    plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], prices: Mapping[str, float]
+) -> list[CandidateFigures]:
     """Every candidate with all figures that follow from what was measured of it."""
     rows = []
     for name, candidate in plan.candidate.items():
@@ -174,7 +176,7 @@ def _rows(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], price
         for key, figure in plan.figure.items() if values else ():
             if figure.value is not None and (reading := _worked_out(figure, values, prices, candidate.numbers)):
                 values[key] = reading
-        rows.append(Row(name, candidate.array, values))
+        rows.append(CandidateFigures(name, candidate.array, values))
     return rows
 
 
@@ -193,7 +195,7 @@ def _worked_out(
         return None
 
 
-def _first(rows: list[Row], figure: str, want: str) -> str | None:
+def _first(rows: list[CandidateFigures], figure: str, want: str) -> str | None:
     if want == "neither":
         return None
     known = [(value, row.name) for row in rows if (value := row.value(figure)) is not None]
@@ -202,7 +204,7 @@ def _first(rows: list[Row], figure: str, want: str) -> str | None:
     return (min if want == "least" else max)(known, key=lambda pair: pair[0])[1]
 
 
-def _judged(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, float]) -> RuleAnswer:
+def _judged(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: Mapping[str, float]) -> RuleAnswer:
     if rule.holds is not None:
         return _by_expression(rule, plan, rows, prices)
     assert rule.by is not None, "checked when the plan was loaded"
@@ -233,7 +235,9 @@ def _judged(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, 
     return RuleAnswer(rule, "not borne out", f"{said}.")
 
 
-def _by_expression(rule: Rule, plan: ChoicePlan, rows: list[Row], prices: Mapping[str, float]) -> RuleAnswer:
+def _by_expression(
+    rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: Mapping[str, float]
+) -> RuleAnswer:
     expression = read(rule.holds or "")
     known = dict(prices) | {
         f"{figure}_{row.name}": value
@@ -263,7 +267,7 @@ def _worked(expression: Expression, known: Mapping[str, float]) -> str:
     return f"{said}, with {figures}." if len(expression.names) <= _MOST_NAMED else f"{said}."
 
 
-def _told(row: Row, by: str, figure: ChoiceFigure) -> str:
+def _told(row: CandidateFigures, by: str, figure: ChoiceFigure) -> str:
     return f"{row.array} ({row.value(by):.4g} {figure.unit})".replace(" )", ")")
 
 
@@ -316,7 +320,7 @@ def _turn_of(leader: Callable[[float], str | None], first: str, farthest: float)
     return None
 
 
-def _totals(plan: ChoicePlan, rows: list[Row]) -> dict[str, list[tuple[float, float]]]:
+def _totals(plan: ChoicePlan, rows: list[CandidateFigures]) -> dict[str, list[tuple[float, float]]]:
     asked = plan.total_time
     if asked is None:
         return {}

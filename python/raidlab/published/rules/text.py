@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from raidlab.published.rules.make import Choice, Row
+from raidlab.published.rules.make import CandidateFigures, Choice
 
 NOTHING = "-"
 _WIDTH = 9
@@ -44,7 +44,7 @@ def _table(choice: Choice) -> list[str]:
     return [*lines, "'*' is the best of a column."] if choice.rows else ["No candidate was run."]
 
 
-def mark(choice: Choice, row: Row, figure: str) -> str:
+def mark(choice: Choice, row: CandidateFigures, figure: str) -> str:
     """A figure with a star where it is the best of its column."""
     value = row.value(figure)
     if value is None:
@@ -96,7 +96,7 @@ def _totals(choice: Choice) -> list[str]:
 def choice_json(choice: Choice) -> str:
     """The same for programs."""
 
-    def row(one: Row) -> dict[str, Any]:
+    def row(one: CandidateFigures) -> dict[str, Any]:
         intervals = {name: one.interval(name) for name in one.values}
         return {
             "candidate": one.name,

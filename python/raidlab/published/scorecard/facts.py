@@ -75,7 +75,7 @@ def load_facts(file: Path) -> dict[str, BoxFacts]:
 
 
 @with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
-class NetworkRow(TypedDict):
+class NetworkFacts(TypedDict):
     """A row of ``raidlab measure network --json``, as far as a sheet reads it."""
 
     test: str
@@ -85,7 +85,7 @@ class NetworkRow(TypedDict):
     high: float | None
 
 
-def load_network(text: str) -> tuple[str, list[NetworkRow]]:
+def load_network(text: str) -> tuple[str, list[NetworkFacts]]:
     """A box and the rows of ``raidlab measure network --json``, from ``BOX=FILE``.
 
     Raises
@@ -98,7 +98,7 @@ def load_network(text: str) -> tuple[str, list[NetworkRow]]:
     if not equals or not box:
         raise InputError.one("--network", "names no box", value=f"'{text}'", accepted=accepted)
     try:
-        return box, TypeAdapter(list[NetworkRow]).validate_python(json_value(read_text(Path(name)))["results"])
+        return box, TypeAdapter(list[NetworkFacts]).validate_python(json_value(read_text(Path(name)))["results"])
     except OSError as error:
         raise InputError.one("--network", f"cannot be read: {error.strerror}", value=f"'{name}'") from None
     except (KeyError, TypeError, ValueError):

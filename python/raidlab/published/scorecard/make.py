@@ -18,7 +18,7 @@ from raidlab.analysis.checks import Finding, run_checks
 from raidlab.errors import InputError
 from raidlab.published.quantities import Source, read_planned
 from raidlab.published.scorecard.boxes import Box, not_alike, refuse_twins
-from raidlab.published.scorecard.facts import BoxFacts, NetworkRow
+from raidlab.published.scorecard.facts import BoxFacts, NetworkFacts
 from raidlab.published.scorecard.plan import SHEET, PlannedTest, SheetPlan
 from raidlab.stats import mean_interval
 
@@ -105,7 +105,7 @@ def make_sheet(
     plan: SheetPlan,
     boxes: Sequence[Box],
     facts: Mapping[str, BoxFacts] | None = None,
-    network: Mapping[str, Sequence[NetworkRow]] | None = None,
+    network: Mapping[str, Sequence[NetworkFacts]] | None = None,
 ) -> Sheet:
     """The sheet of every box that a run measured.
 
@@ -159,7 +159,7 @@ def _known_boxes(option: str, given: Iterable[str], names: list[str]) -> None:
         raise InputError.one(option, message, value=f"'{unknown[0]}'", accepted=", ".join(names))
 
 
-def _of_network(row: SheetRow, steps: Sequence[NetworkRow]) -> SheetRow:
+def _of_network(row: SheetRow, steps: Sequence[NetworkFacts]) -> SheetRow:
     """The row with what machines on a network measured, where the run itself has nothing."""
     wanted = row.test.network
     if row.value is not None or wanted is None:

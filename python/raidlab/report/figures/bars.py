@@ -15,7 +15,7 @@ from raidlab.analysis.metrics import Analysis, Point
 from raidlab.published.quantities.metric import AtDepth, chosen
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, labels_at_right, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
+from raidlab.report.figures.own import BY_KIND, ArrayLine, axis_title, interval_of, lines_of, own_figures
 from raidlab.report.figures.style import INK, PANEL_WIDTH
 from raidlab.report.figures.words import alike, interval_words, number, of_bars
 from raidlab.study.figure import StudyFigure
@@ -68,7 +68,7 @@ def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
     }
 
 
-def _parts(spec: StudyFigure, line: Line, point: Point) -> list[Mark]:
+def _parts(spec: StudyFigure, line: ArrayLine, point: Point) -> list[Mark]:
     metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
     values = [value for metric in metrics if (value := metric.compute(point, None)) is not None]
     if len(values) < len(metrics):

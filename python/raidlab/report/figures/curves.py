@@ -26,7 +26,7 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures
+from raidlab.report.figures.own import BY_KIND, ArrayLine, axis_title, interval_of, lines_of, own_figures
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import interval_words, number, of_lines
 from raidlab.study.figure import StudyFigure
@@ -59,7 +59,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
             yield Panel(workload, _chart(marks, foreign, [line.name for line in lines], spec, metric, workload), said)
 
 
-def _marks(analysis: Analysis, spec: StudyFigure, target: str, line: Line, metric: Metric) -> Iterator[Mark]:
+def _marks(analysis: Analysis, spec: StudyFigure, target: str, line: ArrayLine, metric: Metric) -> Iterator[Mark]:
     for point in analysis.swept(target, line.workload, array=line.array):
         value = metric.compute(point, None)
         if value is None or (point.load == "open") != (spec.x == "rate_per_s"):

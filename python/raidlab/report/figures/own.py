@@ -26,7 +26,7 @@ Panels = Callable[[Analysis, StudyFigure, str], Iterable[Panel]]
 
 
 @dataclass(frozen=True)
-class Line:
+class ArrayLine:
     """A line or bar: an array under a workload, and how it is called."""
 
     array: str
@@ -34,10 +34,10 @@ class Line:
     name: str
 
 
-def lines_of(spec: StudyFigure, workload: str) -> list[Line]:
+def lines_of(spec: StudyFigure, workload: str) -> list[ArrayLine]:
     """The lines of a panel, in their order."""
-    listed = [Line(array, workload, array) for array in spec.arrays]
-    return listed + [Line(one.array, one.workload or workload, one.name or one.array) for one in spec.also]
+    listed = [ArrayLine(array, workload, array) for array in spec.arrays]
+    return listed + [ArrayLine(one.array, one.workload or workload, one.name or one.array) for one in spec.also]
 
 
 def own_key(spec: StudyFigure, target: str) -> str:

@@ -13,7 +13,7 @@ from statistics import median
 
 import altair as alt
 
-from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, Comparison, Row
+from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, PublishedComparison, PublishedRow
 from raidlab.published.compare.row import ARITHMETIC, FITTED
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
@@ -35,7 +35,7 @@ _PRINTED = 100.0
 _OUTWARDS = {-1: "triangle-left", 1: "triangle-right"}
 
 
-def figures_of(comparison: Comparison) -> Iterator[Figure]:
+def figures_of(comparison: PublishedComparison) -> Iterator[Figure]:
     """The figure of a comparison; none where no printed figure could be worked out."""
     rows = [
         row
@@ -53,7 +53,7 @@ def figures_of(comparison: Comparison) -> Iterator[Figure]:
     yield Figure(KIND, KIND, "Printed beside what comes out here", _caption(rows, missed[:_MOST]), tuple(panels))
 
 
-def _caption(rows: list[Row], missed: list[Row]) -> str:
+def _caption(rows: list[PublishedRow], missed: list[PublishedRow]) -> str:
     said = [
         "One mark a figure, by table: how far it lies beyond half of its last printed digit. Near is within"
         f" {MISS_PERCENT:g} %, of percentages within {MISS_POINTS:g} points; hollow marks were fitted to."
@@ -70,15 +70,15 @@ def _beyond(value: float, low: float, high: float) -> int:
     return (value > high) - (value < low)
 
 
-def _share_beyond(row: Row) -> int:
+def _share_beyond(row: PublishedRow) -> int:
     return _beyond(_share(row) or 0.0, 0.0, 2 * _PRINTED)
 
 
-def _size(row: Row) -> float:
+def _size(row: PublishedRow) -> float:
     return abs(row.error or 0.0)
 
 
-def _share(row: Row) -> float | None:
+def _share(row: PublishedRow) -> float | None:
     """What comes out here in percent of what was printed, of a range in percent of its nearer end."""
     ends = [printed_number(text) for text in (row.published.value, row.published.low, row.published.high) if text]
     known = [end for end in ends if end]
@@ -88,16 +88,16 @@ def _share(row: Row) -> float | None:
     return 100 * value / min(known, key=lambda end: abs(end - value))
 
 
-def _both(row: Row) -> str:
+def _both(row: PublishedRow) -> str:
     return f"{row.id} {number(row.value)} against {row.published.text} {row.published.unit}".strip()
 
 
-def _tip(row: Row) -> str:
+def _tip(row: PublishedRow) -> str:
     how = f", {row.kind}" if row.kind else ""
     return f"{_both(row)}: {row.error or 0.0:+.2g} {row.error_unit}{how}"
 
 
-def _alt_text(rows: list[Row]) -> str:
+def _alt_text(rows: list[PublishedRow]) -> str:
     said = []
     for table in dict.fromkeys(row.table for row in rows):
         mine = [row for row in rows if row.table == table]
@@ -107,7 +107,7 @@ def _alt_text(rows: list[Row]) -> str:
     return f"Errors by table, in percent, of percentages in points. {'; '.join(said)}."
 
 
-def _errors(rows: list[Row]) -> Chart:
+def _errors(rows: list[PublishedRow]) -> Chart:
     """Errors, a line of marks for each table."""
     tables = list(dict.fromkeys(row.table for row in rows))
     counts = dict.fromkeys(tables, 0)
@@ -152,7 +152,7 @@ def _errors(rows: list[Row]) -> Chart:
     return layered_bars(layers, "Every printed figure", tables, _ROW_STEP, _WIDTH)
 
 
-def _misses(rows: list[Row], title: str) -> Chart:
+def _misses(rows: list[PublishedRow], title: str) -> Chart:
     """Each miss as a pair of marks: printed, and here."""
     marks = [
         Mark(

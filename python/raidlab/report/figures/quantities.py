@@ -14,7 +14,7 @@ from raidlab.analysis.metrics import Analysis
 from raidlab.published.quantities import NotThereError, Reading, Source, read_measure
 from raidlab.report.figures.chart import Mark, data_of, labels_at_right, layered_bars, level_strokes, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import Line, lines_of, own_figures, source_of, span_of
+from raidlab.report.figures.own import ArrayLine, lines_of, own_figures, source_of, span_of
 from raidlab.report.figures.style import COLOURS
 from raidlab.report.figures.words import alike, number, of_bars
 from raidlab.study.figure import StudyFigure
@@ -38,14 +38,14 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
             yield Panel(workload, _chart(marks, spec, workload), of_bars(values, spec.axis))
 
 
-def _reading(spec: StudyFigure, line: Line, source: Source) -> Reading | None:
+def _reading(spec: StudyFigure, line: ArrayLine, source: Source) -> Reading | None:
     try:
         return read_measure({"workload": line.workload, **(spec.measure or {}), "array": line.array}, source)
     except NotThereError:
         return None
 
 
-def _mark(spec: StudyFigure, line: Line, reading: Reading) -> Mark:
+def _mark(spec: StudyFigure, line: ArrayLine, reading: Reading) -> Mark:
     value, span = spec.times * reading.value, span_of(reading)
     interval = None if span is None else (spec.times * span[0], spec.times * span[1])
     sure = "" if interval is None else f" ({number(interval[0])} to {number(interval[1])} at 95 %)"

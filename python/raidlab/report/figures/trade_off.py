@@ -15,7 +15,7 @@ from raidlab.analysis.metrics import Analysis, Metric
 from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, shown_of, upright_strokes, upward
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.held_points import by_level, held_point, in_words, layers_of, with_target
-from raidlab.report.figures.own import BY_KIND, Line, axis_title, interval_of, lines_of, own_figures, source_of
+from raidlab.report.figures.own import BY_KIND, ArrayLine, axis_title, interval_of, lines_of, own_figures, source_of
 from raidlab.report.figures.throughput_against_p90 import target_ms, ticks_between
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.figure import StudyFigure
@@ -61,7 +61,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
             yield Panel(workload, layered(layers, workload), said)
 
 
-def _marks(analysis: Analysis, target: str, line: Line, upright: Metric, along: Metric) -> Iterator[Mark]:
+def _marks(analysis: Analysis, target: str, line: ArrayLine, upright: Metric, along: Metric) -> Iterator[Mark]:
     for point in analysis.swept(target, line.workload, array=line.array):
         value, x = upright.compute(point, None), along.compute(point, None)
         # A time of 0 has no place on a logarithmic axis.
@@ -80,7 +80,7 @@ def _of_most(mark: Mark, most: float) -> Mark:
     return replace(mark, value=share, interval=span, tip=f"{mark.tip}, {share:.0f} % of its maximum")
 
 
-def _held(analysis: Analysis, target: str, line: Line, upright: Metric, along: Metric) -> Iterator[Mark]:
+def _held(analysis: Analysis, target: str, line: ArrayLine, upright: Metric, along: Metric) -> Iterator[Mark]:
     """What the line's array holds; none where something else is held or drawn."""
     held = held_point(analysis, target, line.array, line.workload) if upright.kind in _THROUGHPUTS else None
     if held is not None and along.kind == f"response_time_ms_p{held.percentile:g}":

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from raidlab.results.facts import Volume, VolumeMember
-from raidlab.run.kernel_facts.sources import Reading, Sources
+from raidlab.run.kernel_facts.sources import FactReader, Sources
 
 KIND = "btrfs"
 
@@ -53,7 +53,7 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
     mount_point : str
         Where it is mounted, for the tool.
     """
-    reading = Reading()
+    reading = FactReader()
     profiles = {what: _profiles(folder / "allocation" / what) for what in ("data", "metadata")}
     level = " and ".join(profiles["data"]) or None
     if level is None:
@@ -98,7 +98,7 @@ def _device_infos(folder: Path) -> dict[str, VolumeMember]:
     found: dict[str, VolumeMember] = {}
     entries = (folder / "devinfo").iterdir() if (folder / "devinfo").is_dir() else []
     for entry in sorted(entries, key=lambda entry: int(entry.name) if entry.name.isdigit() else 0):
-        reading = Reading()
+        reading = FactReader()
         missing = reading.text("missing", entry / "missing") == "1"
         replaced = reading.text("replace_target", entry / "replace_target") == "1"
         errors = reading.text("errors", entry / "error_stats")
@@ -116,14 +116,14 @@ def _error_counts(text: str) -> dict[str, int]:
     return {words[0]: int(words[1]) for words in pairs if len(words) == 2 and words[1].isdigit()}
 
 
-def _names_by_id(reading: Reading, mount_point: str, sources: Sources) -> dict[str, str]:
+def _names_by_id(reading: FactReader, mount_point: str, sources: Sources) -> dict[str, str]:
     """Which device has which number: ``btrfs filesystem show`` ends its lines with the path."""
     text = reading.tool(("member names",), sources, ["btrfs", "filesystem", "show", "--raw", mount_point])
     found = re.findall(r"devid\s+(\d+)\s.*?path\s+(\S+)", text or "")
     return {number: Path(path).name for number, path in found if path != "missing"}
 
 
-def _usage(reading: Reading, mount_point: str, sources: Sources) -> dict[str, int | float]:
+def _usage(reading: FactReader, mount_point: str, sources: Sources) -> dict[str, int | float]:
     words = ["btrfs", "filesystem", "usage", "-b", mount_point]
     text = reading.tool(("usage",), sources, words)
     return parse_usage(text) if text is not None else {}

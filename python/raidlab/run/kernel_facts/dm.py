@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from raidlab.results.facts import Volume, VolumeMember
-from raidlab.run.kernel_facts.sources import Reading, Sources, new_volume, slaves
+from raidlab.run.kernel_facts.sources import FactReader, Sources, new_volume, slaves
 
 KIND = "dm"
 
@@ -35,7 +35,7 @@ def facts(node: Path, sources: Sources) -> Volume:
     node : pathlib.Path
         Its directory in sysfs.
     """
-    here, reading = node / "dm", Reading()
+    here, reading = node / "dm", FactReader()
     name = reading.text("name", here / "name") or node.name
     uuid = reading.text("uuid", here / "uuid") or ""
     suspended = reading.number("suspended", here / "suspended")
@@ -56,7 +56,7 @@ def facts(node: Path, sources: Sources) -> Volume:
     return volume
 
 
-def _read_table(volume: Volume, reading: Reading, table: str) -> None:
+def _read_table(volume: Volume, reading: FactReader, table: str) -> None:
     """The level and the chunk: a line a segment, ``start length target arguments``."""
     segments = [line.split() for line in table.splitlines() if len(line.split()) >= 3]
     targets = list(dict.fromkeys(words[2] for words in segments))
@@ -75,7 +75,7 @@ def _read_table(volume: Volume, reading: Reading, table: str) -> None:
         volume["chunk_bytes"] = int(chunk) * _SECTOR_BYTES or None
 
 
-def _read_status(volume: Volume, reading: Reading, status: str) -> None:
+def _read_status(volume: Volume, reading: FactReader, status: str) -> None:
     """The state: only a raid target tells of health; those without redundancy are optimal while they are there."""
     segments = [line.split() for line in status.splitlines() if len(line.split()) >= 3]
     targets = {words[2] for words in segments}

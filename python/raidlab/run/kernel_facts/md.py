@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from raidlab.results.facts import Volume, VolumeMember
-from raidlab.run.kernel_facts.sources import Reading, Sources
+from raidlab.run.kernel_facts.sources import FactReader, Sources
 
 KIND = "md"
 
@@ -41,7 +41,7 @@ def facts(node: Path, sources: Sources) -> Volume:
     node : pathlib.Path
         Its directory in sysfs.
     """
-    here, reading = node / "md", Reading()
+    here, reading = node / "md", FactReader()
     level = reading.text("level", here / "level")
     raid_disks = reading.number("raid_disks", here / "raid_disks")
     kernel_state = reading.text("kernel_state", here / "array_state")
@@ -70,7 +70,7 @@ def facts(node: Path, sources: Sources) -> Volume:
     return volume
 
 
-def _chunk(reading: Reading, here: Path, level: str | None) -> int | None:
+def _chunk(reading: FactReader, here: Path, level: str | None) -> int | None:
     # A mirror has no chunk: md says 0.
     if level in ("raid1", "linear", "multipath"):
         return None
@@ -78,7 +78,7 @@ def _chunk(reading: Reading, here: Path, level: str | None) -> int | None:
 
 
 def _member(entry: Path) -> VolumeMember:
-    reading = Reading()
+    reading = FactReader()
     words = reading.text("state", entry / "state")
     slot = reading.text("slot", entry / "slot")
     errors = reading.number("read_errors", entry / "errors")
@@ -114,7 +114,7 @@ def _share(file: Path) -> float | None:
 
 def _details(here: Path, level: str | None) -> dict[str, str | int | float | None]:
     """What else decides how fast it is; a file that this level does not have is left out."""
-    reading = Reading()
+    reading = FactReader()
     files = ("metadata_version", "consistency_policy", "mismatch_cnt", "stripe_cache_size", "group_thread_count")
     found = {name: reading.text(name, here / name) for name in files}
     found["bitmap"] = reading.text("bitmap", here / "bitmap" / "location")

@@ -3,7 +3,7 @@
 Invariants:
 
 - Everything is read and nothing is changed; a tool is only ever asked, never told.
-- A fact that cannot be read is None, and `Reading.unknown` says why: "could not be determined, because ..." is an
+- A fact that cannot be read is None, and `FactReader.unknown` says why: "could not be determined, because ..." is an
   answer, a guess is not.
 - The roots are arguments, so that a kernel that is not at hand can be stood in for by a tree of files.
 """
@@ -65,7 +65,7 @@ class Sources:
 
 
 @dataclass
-class Reading:
+class FactReader:
     """Reads the facts of one volume and keeps the reasons for those that could not be had."""
 
     unknown: dict[str, str] = field(default_factory=dict)

@@ -37,7 +37,7 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Layer:
+class StackedDevice:
     """One block device.
 
     Attributes
@@ -107,14 +107,14 @@ def nodes_at(path: Path, sources: Sources) -> list[Path]:
     return [] if folder is None else btrfs.devices(folder)
 
 
-def stack_below(path: Path, sources: Sources) -> list[Layer]:
+def stack_below(path: Path, sources: Sources) -> list[StackedDevice]:
     """The block devices below a file, a directory or a block device; empty where there is none (tmpfs)."""
-    found: dict[Path, Layer] = {}
+    found: dict[Path, StackedDevice] = {}
     _add_below(path, sources, found, 0)
     return list(found.values())
 
 
-def _add_below(path: Path, sources: Sources, found: dict[Path, Layer], depth: int) -> None:
+def _add_below(path: Path, sources: Sources, found: dict[Path, StackedDevice], depth: int) -> None:
     try:
         nodes = nodes_at(path, sources)
     except OSError:
@@ -123,11 +123,11 @@ def _add_below(path: Path, sources: Sources, found: dict[Path, Layer], depth: in
         _add(node, sources, found, depth)
 
 
-def _add(node: Path, sources: Sources, found: dict[Path, Layer], depth: int) -> None:
+def _add(node: Path, sources: Sources, found: dict[Path, StackedDevice], depth: int) -> None:
     if node in found or depth >= _DEEPEST:
         return
     backing = _backing(_whole(node))
-    found[node] = Layer(node, read_word(node / "dev") or "", backing)
+    found[node] = StackedDevice(node, read_word(node / "dev") or "", backing)
     for slave in slaves(_whole(node)):
         if slave.exists():
             _add(slave, sources, found, depth + 1)
@@ -187,7 +187,7 @@ def read_word(file: Path) -> str | None:
     return text[begin + 1 : end] if 0 <= begin < end else text
 
 
-def counters(layer: Layer) -> tuple[int, int] | None:
+def counters(layer: StackedDevice) -> tuple[int, int] | None:
     """Bytes a device has read and written; None where it keeps no counters."""
     try:
         fields = (layer.node / "stat").read_text(encoding="utf-8").split()
@@ -198,7 +198,7 @@ def counters(layer: Layer) -> tuple[int, int] | None:
         return None
 
 
-def layer_facts(layer: Layer) -> kept.Layer:
+def layer_facts(layer: StackedDevice) -> kept.Layer:
     """A layer as it stands in a result."""
     facts: kept.Layer = {"name": layer.name, "numbers": layer.numbers}
     if layer.backing is not None:

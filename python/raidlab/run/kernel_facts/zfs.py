@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from raidlab.results.facts import Volume, VolumeMember
-from raidlab.run.kernel_facts.sources import Reading, Sources, new_volume
+from raidlab.run.kernel_facts.sources import FactReader, Sources, new_volume
 
 KIND = "zfs"
 
@@ -47,7 +47,7 @@ def facts_of_dataset(dataset: str, sources: Sources, device: str | None = None) 
     device : str, optional
         The kernel's name of it, for a volume.
     """
-    reading = Reading()
+    reading = FactReader()
     volume = new_volume(KIND, dataset, reading.unknown)
     words = ["zfs", "get", "-Hp", "-o", "property,value", ",".join(_PROPERTIES), dataset]
     properties = reading.tool(("properties",), sources, words)

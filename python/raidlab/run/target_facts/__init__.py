@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 from raidlab.results.facts import Member, TargetFacts, Unknown
 from raidlab.run.kernel_facts import Sources, volumes_below
-from raidlab.run.kernel_facts.stack import Layer, disks_below, layer_facts, stack_below
+from raidlab.run.kernel_facts.stack import StackedDevice, disks_below, layer_facts, stack_below
 from raidlab.run.target_facts import allocation, content, limits, settings, signature, traffic
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ def note_state_after(members: list[Member]) -> None:
 
 
 def _fact_or_reason(
-    fact: Callable[[Path, list[Layer], Sources], T], path: Path, stack: list[Layer], sources: Sources
+    fact: Callable[[Path, list[StackedDevice], Sources], T], path: Path, stack: list[StackedDevice], sources: Sources
 ) -> T | Unknown:
     """A fact, or why it could not be had."""
     try:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from raidlab.results.facts import Allocation, StoredPlace
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import Layer
+from raidlab.run.kernel_facts.stack import StackedDevice
 from raidlab.run.placement import unwritten_bytes
 
 _COUNTED_BYTES = 512
 
 
-def fact(path: Path, stack: list[Layer], _sources: Sources) -> Allocation:
+def fact(path: Path, stack: list[StackedDevice], _sources: Sources) -> Allocation:
     """``places``: ``name``, ``size_bytes`` and ``stored_bytes`` of the file or zram that holds all of the target.
 
     ``stored_bytes`` is None where a file system does not count; ``unwritten_bytes`` says how much of a file is reserved
@@ -61,7 +61,7 @@ def _has_data(file: Path) -> bool:
         os.close(opened)
 
 
-def _of_zram(layer: Layer) -> StoredPlace | None:
+def _of_zram(layer: StackedDevice) -> StoredPlace | None:
     """The original size of what is kept; pages of one repeated word are counted in it, though they take no memory."""
     try:
         size = int((layer.disk / "disksize").read_text())

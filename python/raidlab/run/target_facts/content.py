@@ -18,7 +18,7 @@ from pathlib import Path
 
 from raidlab.results.facts import Content, Unknown
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import Layer
+from raidlab.run.kernel_facts.stack import StackedDevice
 
 BLOCK_BYTES = 4096
 _BLOCKS = 64
@@ -30,7 +30,7 @@ _SEED = 20
 _COMPRESSED_SHARE = 0.75
 
 
-def fact(path: Path, _stack: list[Layer], _sources: Sources) -> Content | Unknown:
+def fact(path: Path, _stack: list[StackedDevice], _sources: Sources) -> Content | Unknown:
     """``blocks`` sampled, and how many of them are ``zero``, ``compressible`` (zeros included) and ``repeated``."""
     if not (path.is_file() or path.is_block_device()):
         return {"unknown": "it is neither a file nor a block device"}

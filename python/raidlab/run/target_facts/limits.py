@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from raidlab.results.facts import Limit, Limits
+from raidlab.results.facts import ControlGroupLimit, Limits
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import Layer
+from raidlab.run.kernel_facts.stack import StackedDevice
 
 _V1 = {
     "blkio.throttle.read_bps_device": "read_bytes_per_s",
@@ -29,9 +29,9 @@ _V2 = {
 }
 
 
-def fact(path: Path, stack: list[Layer], sources: Sources) -> Limits:
+def fact(path: Path, stack: list[StackedDevice], sources: Sources) -> Limits:
     """``found``: a list of ``device``, ``what``, ``value`` and ``group``."""
-    found: list[Limit] = []
+    found: list[ControlGroupLimit] = []
     for folder in groups_of(sources, ("blkio", "io")):
         for numbers, what, value in _limits_in(folder):
             names = [layer.name for layer in stack if numbers in (layer.numbers, _numbers(layer.disk))]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from raidlab.results.facts import Setting, Settings
 from raidlab.run.kernel_facts import Sources, mount_of
-from raidlab.run.kernel_facts.stack import Layer, read_word
+from raidlab.run.kernel_facts.stack import StackedDevice, read_word
 
 _DEFAULTS = {"nomerges": "0", "rq_affinity": "1", "iostats": "1"}
 # A kernel without hints takes one of these by itself.
@@ -34,7 +34,7 @@ _MOUNT_OPTIONS = {
 }
 
 
-def fact(path: Path, stack: list[Layer], sources: Sources) -> Settings:
+def fact(path: Path, stack: list[StackedDevice], sources: Sources) -> Settings:
     """``changed``: a list of ``place``, ``name``, ``value`` and ``default``."""
     changed = [found for layer in stack for found in _of_layer(layer)]
     mount = None if path.is_block_device() else mount_of(path, sources)
@@ -47,7 +47,7 @@ def fact(path: Path, stack: list[Layer], sources: Sources) -> Settings:
     return {"changed": changed}
 
 
-def _of_layer(layer: Layer) -> list[Setting]:
+def _of_layer(layer: StackedDevice) -> list[Setting]:
     found: list[Setting] = []
 
     def differs(name: str, value: str | None, default: str) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from raidlab.results.facts import Signature
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import Layer
+from raidlab.run.kernel_facts.stack import StackedDevice
 
 # What `blkid` answers when it has found nothing; the sentence is that of `kernel_facts.sources.ask_tool`.
 _NOTHING = "ended with code 2"
 
 
-def fact(path: Path, _stack: list[Layer], sources: Sources) -> Signature:
+def fact(path: Path, _stack: list[StackedDevice], sources: Sources) -> Signature:
     """``kind``: its name, such as ``ext4``; None for a blank device. Files have no such fact."""
     if not path.is_block_device():
         return {"kind": None}

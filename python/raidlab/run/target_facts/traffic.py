@@ -7,10 +7,10 @@ from pathlib import Path
 
 from raidlab.results.facts import Traffic
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import Layer, counters
+from raidlab.run.kernel_facts.stack import StackedDevice, counters
 
 
-def fact(_path: Path, stack: list[Layer], _sources: Sources) -> Traffic:
+def fact(_path: Path, stack: list[StackedDevice], _sources: Sources) -> Traffic:
     """``at_s`` of a steady clock, and ``devices``: ``read_bytes`` and ``write_bytes`` by name of those that count."""
     found = {layer.name: counters(layer) for layer in stack}
     return {
