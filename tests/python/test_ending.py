@@ -179,3 +179,14 @@ def test_a_full_disk_keeps_what_was_measured(small_run: Run, tmp_path: Path) -> 
         assert 0 < run.cells.height < small_run.cells.height
     finally:
         subprocess.run(["umount", str(out)], check=True)
+
+
+def test_no_request_in_the_idle_cell_ends_the_run_with_the_reason(tmp_path: Path) -> None:
+    text = SMALL_STUDY.replace("requests = 1500", 'duration = "1us"')
+    assert "times_idle" in text
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    command = [*CLI, "run", "./study.toml", "--on", "sim"]
+    done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1, done.stderr
+    assert "no request at depth 1 ended while it was measured" in done.stderr
+    assert "Traceback" not in done.stderr

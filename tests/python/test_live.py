@@ -28,7 +28,7 @@ def live_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     from conftest import SMALL_STUDY
 
     folder = tmp_path_factory.mktemp("live")
-    (folder / "study.toml").write_text(SMALL_STUDY, encoding="utf-8")
+    (folder / "study.toml").write_text(SMALL_STUDY.replace('duration = "30ms"', "requests = 400"), encoding="utf-8")
     (folder / "work").mkdir()
     run = run_study(folder / "study.toml", on=[f"{folder}/work/"], out=folder / "runs")
     if run.facts["status"] == "failed" and "io_uring" in str(run.facts["failure"]):

@@ -45,7 +45,7 @@ what, left = sys.argv.pop(1), int(sys.argv.pop(1))
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
-def append(self, record, whole=parts.Parts.append):
+def append(self, record, whole=parts.PartsFile.append):
     global left
     if "facts" not in record:
         if left == 0:
@@ -69,7 +69,7 @@ def remove(self, name, whole=Directory.remove):
     whole(self, name)
 
 if what == "append":
-    parts.Parts.append = append
+    parts.PartsFile.append = append
 elif what == "write":
     Directory.replace = replace
 else:

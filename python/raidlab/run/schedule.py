@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from raidlab.errors import CellFailedError
 from raidlab.histogram import Histogram
 from raidlab.results.answer import CellAnswer
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
@@ -175,7 +176,11 @@ class Schedule:
             if self._is_idle(self._cells[name], target.of, task.workload.name)
         ]
         percentile_ns = Histogram.merged(idle).percentile_ns(task.hold.percentile)
-        assert percentile_ns is not None, "the expansion has the idle cell of every relative target"
+        if percentile_ns is None:
+            raise CellFailedError(
+                f"{target.of}, {task.workload.name}: no request at depth {IDLE_DEPTH} ended while it was measured, so "
+                f"{target.times_idle:g} times its idle response time is not known; measure for longer"
+            )
         return round(percentile_ns * target.times_idle)
 
     @staticmethod
