@@ -27,8 +27,9 @@ from raidlab.directory import Directory
 from raidlab.errors import InputError
 
 OWN_NAME = re.compile(r"raidlab-net-[0-9a-z-]{1,60}\.dat")
-# So much of a place stays free, whoever asks.
-_KEPT_FREE = 0.05
+# So much of a place stays free, whoever asks: a twentieth of a small one, and enough of a large one for its other users.
+_KEPT_FREE_SHARE = 0.05
+_KEPT_FREE_BYTES = 1 << 30
 
 
 class StoreError(Exception):
@@ -147,9 +148,9 @@ class DirectoryStore:
         """Make sure that so many bytes may be written."""
         status = os.statvfs(self._directory.path)
         free = status.f_bavail * status.f_frsize
-        if total > free - _KEPT_FREE * status.f_blocks * status.f_frsize:
-            share = f"{_KEPT_FREE:.0%}"
-            raise StoreError(f"{total} bytes would leave less than {share} of the place free ({free} bytes are free)")
+        kept = min(_KEPT_FREE_BYTES, int(_KEPT_FREE_SHARE * status.f_blocks * status.f_frsize))
+        if total > free - kept:
+            raise StoreError(f"{total} bytes would leave less than {kept} bytes of the place free ({free} are free)")
 
     @contextmanager
     def _opened(self, name: str, opening: Callable[[str], int]) -> Iterator[int]:

@@ -14,6 +14,8 @@ use raidlab_types::number::usize_from;
 
 /// A line is never as long as this; what is has no line ends.
 const LONGEST_LINE: usize = 1 << 16;
+/// No system sends a device more in one request: Linux counts its bytes in 32 bits (`struct bvec_iter`, `bi_size`).
+const LONGEST_REQUEST_BYTES: u64 = 1 << 32;
 /// Lines that a guess is based on.
 const GUESSED_BY: u64 = 32;
 
@@ -103,6 +105,9 @@ impl Parser {
         }
         match self.format.parse(line, &mut self.state) {
             Ok(Line::Request(raw)) if raw.bytes == 0 => self.skipped.empty_requests += 1,
+            Ok(Line::Request(raw)) if raw.bytes > LONGEST_REQUEST_BYTES => {
+                return Err(self.fault(line, "it asks for more than 4 GiB at once"));
+            }
             Ok(Line::Request(raw)) if raw.offset_bytes.checked_add(raw.bytes).is_none() => {
                 return Err(self.fault(line, "it ends beyond 2^64 bytes"));
             }
@@ -215,6 +220,15 @@ mod tests {
         let block = [0u8; 4096];
         let found = (0..1000).find_map(|_| parser.feed(&block, &mut Vec::new()).err()).expect("an error before 4 MB");
         assert!(found.message.contains("no line ends"), "{found}");
+    }
+
+    #[test]
+    fn a_request_longer_than_any_device_is_sent_is_refused() {
+        for (bytes, refused) in [(1u64 << 32, false), ((1 << 32) + 512, true), (3 << 60, true)] {
+            let mut parser = Parser::new(Format::Alibaba, "a.csv");
+            let read = parser.feed(format!("1,R,0,{bytes},10\n").as_bytes(), &mut Vec::new());
+            assert_eq!(read.is_err_and(|error| error.message.contains("more than 4 GiB")), refused, "{bytes} bytes");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct Record {
     pub kind: RequestKind,
     /// Where it begins.
     pub offset_bytes: u64,
-    /// How long it is; never 0, and its end is within 64 bits.
+    /// How long it is; never 0, at most 4 GiB, and its end is within 64 bits.
     pub bytes: u64,
     /// How long it took where it was recorded, if the trace says so.
     pub response_ns: Option<u64>,

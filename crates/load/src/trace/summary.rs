@@ -31,12 +31,14 @@ impl Pages {
         while page <= last {
             let piece = self.pieces.entry(page / PIECE_PAGES).or_insert_with(|| Box::new([0; PIECE_WORDS]));
             let end = last.min(page - page % PIECE_PAGES + PIECE_PAGES - 1);
-            for at in page..=end {
-                let (word, bit) = ((at % PIECE_PAGES / 64) as usize, 1u64 << (at % 64));
-                self.count += u64::from(piece[word] & bit == 0);
-                piece[word] |= bit;
+            while page <= end {
+                let until = end.min(page | 63);
+                let bits = u64::MAX >> (63 - (until - page)) << (page % 64);
+                let word = &mut piece[(page % PIECE_PAGES / 64) as usize];
+                self.count += u64::from((bits & !*word).count_ones());
+                *word |= bits;
+                page = until + 1;
             }
-            page = end + 1;
         }
     }
 }
