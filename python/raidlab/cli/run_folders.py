@@ -63,13 +63,7 @@ def _told(folder: Path) -> tuple[Facts | UnfinishedFacts | None, str]:
 
 
 def folder_of(run: str, out: Path, option: str = "RUN") -> Path:
-    """The folder that is meant.
-
-    Raises
-    ------
-    InputError
-        For ``last`` where there is none, or while it is being written; for nothing.
-    """
+    """The folder that is meant; ``last`` is an error where there is none, or while it is being written."""
     if run == "last":
         rows = [row for row in runs_in(out) if row["status"] != UNREADABLE]
         if not rows:

@@ -49,13 +49,7 @@ class DifferenceTable:
 
 
 def render_comparison(found: RunComparison, findings: list[list[Finding]]) -> str:
-    """The page's text.
-
-    Parameters
-    ----------
-    findings : list of list of Finding
-        What the checks say of A, and of B.
-    """
+    """The page's text, with what the checks say of A and of B."""
     worst = [sorted(own, key=lambda finding: -SEVERITY[finding.verdict]) for own in findings]
     return fill(
         "comparison.html.j2",

@@ -190,13 +190,7 @@ Rows = dict[str, list[Row]]
 
 
 def rows_of_cell(cell: int, record: CellRecord) -> Rows:
-    """The rows of every table that one recorded cell gives.
-
-    Parameters
-    ----------
-    cell : int
-        Its number in this run.
-    """
+    """The rows of every table that one recorded cell gives, by its number in this run."""
     identity, answer = record["identity"], record["answer"]
     hold: Mapping[str, object] = answer.get("hold") or {}
     stages: Mapping[str, object] = answer.get("stages") or {}

@@ -30,25 +30,17 @@ _TREND_P = 0.02
 
 @dataclass(frozen=True)
 class WarmUp:
-    """The end of a warm-up, or the reason why there is none.
-
-    Attributes
-    ----------
-    cut : int or None
-        How many values from the beginning belong to the warm-up; None where a reason is given.
-    n : int
-        How many values there are.
-    reason : Reason or None
-        `NOT_STEADY` where the rule would cut more than half, `WARM_UP_NOT_ENDED` where what it keeps still rises or
-        falls (as independent values do once in a hundred times), `TOO_FEW_SAMPLES` below ten batches.
-    sentence : str
-        What stands behind a reason, with figures; empty otherwise.
-    """
+    """The end of a warm-up, or the reason why there is none."""
 
     cut: int | None
+    """How many values from the beginning belong to the warm-up; None where a reason is given."""
     n: int
+    """How many values there are."""
     reason: Reason | None = None
+    """`NOT_STEADY` where the rule would cut more than half, `WARM_UP_NOT_ENDED` where what it keeps still rises or
+    falls (as independent values do once in a hundred times), `TOO_FEW_SAMPLES` below ten batches."""
     sentence: str = ""
+    """What stands behind a reason, with figures; empty otherwise."""
 
 
 def mser5(values: Sequence[float] | NDArray[np.float64], batch: int = _BATCH) -> WarmUp:

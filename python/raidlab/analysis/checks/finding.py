@@ -51,15 +51,7 @@ def frame_of(findings: Iterable[Finding]) -> pl.DataFrame:
 
 
 def that_concern(findings: Iterable[Finding], targets: set[str], *, among: Iterable[str]) -> list[Finding]:
-    """Findings about some of a run's targets, or about the run as a whole.
-
-    Parameters
-    ----------
-    targets : set of str
-        Those that matter.
-    among : iterable of str
-        All targets of the run; whatever else a finding is about concerns all of them.
-    """
+    """Findings about some targets of a run, or about what is none of ``among``, all its targets: the run as a whole."""
     others = set(among) - targets
     return [finding for finding in findings if finding.target not in others]
 

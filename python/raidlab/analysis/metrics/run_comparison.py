@@ -43,31 +43,22 @@ class Side:
 
 @dataclass(frozen=True)
 class Compared:
-    """One figure of both sides.
-
-    Attributes
-    ----------
-    level : str
-        The load, in words.
-    operation : str
-        ``read`` or ``write``, or ``all`` where the two are not told apart.
-    merged : tuple of float
-        A's and B's with all repeats added up to one, as a run's own tables have them, on the basis asked for.
-    each : tuple of dict
-        A's and B's, by repeat.
-    difference : Difference
-        B against A.
-    """
+    """One figure of both sides."""
 
     a: Point
     b: Point
     level: str
+    """The load, in words."""
     operation: str
+    """``read`` or ``write``, or ``all`` where the two are not told apart."""
     figure: RepeatFigure
     merged: tuple[float, float]
+    """A's and B's with all repeats added up to one, as a run's own tables have them, on the basis asked for."""
     each: tuple[dict[int, float], dict[int, float]]
+    """A's and B's, by repeat."""
     is_paired: bool
     difference: Difference
+    """B against A."""
 
     @property
     def values(self) -> tuple[float, float]:
@@ -139,23 +130,10 @@ def compare_runs(
     per: str = "array",
     unequal_capacity: bool = False,
 ) -> RunComparison:
-    """Compare B with A.
+    """Compare B with A, by some of `REPEAT_FIGURES`, a rate per ``array``, ``disk`` or ``user_capacity``.
 
-    Parameters
-    ----------
-    a, b : Side
-        Where both name an array, these two are compared; else the arrays of the same name. So with targets.
-    kinds : sequence of str
-        Of `REPEAT_FIGURES`.
-    per : str
-        ``array``, ``disk`` or ``user_capacity``.
-    unequal_capacity : bool
-        Compare arrays of different user capacity too.
-
-    Raises
-    ------
-    InputError
-        When nothing can be compared, with all reasons.
+    Where both name an array, these two are compared; else the arrays of the same name. So with targets. Nothing in
+    common is an `InputError` with all reasons.
     """
     if a.run.folder.resolve() == b.run.folder.resolve() and (a.array, a.target) == (b.array, b.target):
         accepted = "another run, another array as RUN:ARRAY, or another target as RUN@TARGET"

@@ -259,15 +259,7 @@ def requests(
 
 
 def measure_and_print(asked: MeasureRequest, *, out: str | None, as_json: bool, argv: Sequence[str]) -> int:
-    """Measure, print, and return the exit code.
-
-    Parameters
-    ----------
-    out : str or None
-        Where a run folder is kept; nowhere if None.
-    argv : sequence of str
-        The command, for the record.
-    """
+    """Measure, print, and return the exit code; ``out``, if any, is where a run folder is kept."""
     from raidlab.measure import measure
     from raidlab.run import StopFlag, catching_signals, progress_on
 

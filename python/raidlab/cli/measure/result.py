@@ -47,13 +47,7 @@ COSTS = (
 
 
 def measurement_json(analysis: Analysis, findings: list[Finding], *, kept: bool) -> str:
-    """The document.
-
-    Parameters
-    ----------
-    kept : bool
-        Whether the run's folder outlives the command.
-    """
+    """The document; it names the run's folder where that is kept."""
     run = analysis.run
     facts = run.facts
     document = {
