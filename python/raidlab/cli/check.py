@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raidlab.cli.measure.requests import TARGET_HELP, complete_target
-from raidlab.cli.options import Json
+from raidlab.cli.options import Json, argument, option
 from raidlab.cli.terminal import console, printing
 from raidlab.errors import EXIT_INVALID_RESULT, EXIT_OK
 
@@ -27,15 +27,10 @@ Examples:
 
 
 def check(
-    targets: Annotated[
-        list[str], typer.Argument(metavar="TARGET...", help=TARGET_HELP, autocompletion=complete_target)
-    ],
-    file_size: Annotated[
-        str, typer.Option("--file-size", metavar="SIZE", help="The size of the file made in each directory.")
-    ] = "128MiB",
+    targets: Annotated[list[str], argument("TARGET...", TARGET_HELP, autocompletion=complete_target)],
+    file_size: Annotated[str, option("SIZE", "The size of the file made in each directory.")] = "128MiB",
     destroy: Annotated[
-        list[str] | None,
-        typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
+        list[str] | None, option("DEVICE", "A block device among the targets that may be overwritten.")
     ] = None,
     as_json: Json = False,
 ) -> None:

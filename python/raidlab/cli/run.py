@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from raidlab.cli.options import argument, complete_study, flag, number, option
 from raidlab.errors import (
     EXIT_FAILED,
     EXIT_HUNG_UP,
@@ -36,13 +37,6 @@ Examples:
   raidlab run --resume last"""
 
 
-def complete_study(incomplete: str) -> list[str]:
-    """Names of studies, for the shell."""
-    from raidlab.study.find import study_names
-
-    return [name for name in study_names() if name.startswith(incomplete)]
-
-
 def complete_target(incomplete: str) -> list[str]:
     """Words that ``--on`` knows, for the shell."""
     from raidlab.study.check import TARGET_WORDS
@@ -53,60 +47,50 @@ def complete_target(incomplete: str) -> list[str]:
 def run(
     study: Annotated[
         str | None,
-        typer.Argument(
-            metavar="STUDY",
-            help="A study's name, or the path of its file. With --resume that of the run by default.",
+        argument(
+            "STUDY",
+            "A study's name, or the path of its file. With --resume that of the run by default.",
             autocompletion=complete_study,
             show_default=False,
         ),
     ] = None,
     on: Annotated[
         list[str] | None,
-        typer.Option(
-            "--on",
-            metavar="TARGET",
-            help="sim, original (the hardware the study describes), emulated (modelled disks on the real clock), "
+        option(
+            "TARGET",
+            "sim, original (the hardware the study describes), emulated (modelled disks on the real clock), "
             "memory, a directory to make member files in, "
             "a block device, or a group of these (NAME/NAME=PLACE,PLACE,...); may be repeated. "
             "The study's own choice by default.",
             autocompletion=complete_target,
         ),
     ] = None,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where the run folder is made.")] = "runs",
-    seed: Annotated[int | None, typer.Option("--seed", help="The root seed; the study's by default.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A short run: for a first look, not for a decision.")] = False,
-    destroy: Annotated[
-        list[str] | None,
-        typer.Option("--destroy", metavar="DEVICE", help="A block device of --on that may be overwritten."),
-    ] = None,
+    out: Annotated[str, option("DIR", "Where the run folder is made.")] = "runs",
+    seed: Annotated[int | None, number("The root seed; the study's by default.")] = None,
+    quick: Annotated[bool, flag("--quick", "A short run: for a first look, not for a decision.")] = False,
+    destroy: Annotated[list[str] | None, option("DEVICE", "A block device of --on that may be overwritten.")] = None,
     resume: Annotated[
         str | None,
-        typer.Option(
-            "--resume",
-            metavar="RUN",
-            help="Go on with a run that was killed, interrupted or failed: its folder, its name in --out, or 'last'. "
+        option(
+            "RUN",
+            "Go on with a run that was killed, interrupted or failed: its folder, its name in --out, or 'last'. "
             "Its targets, seed and --quick are kept; --destroy and --machine are named anew.",
         ),
     ] = None,
     machine: Annotated[
         str | None,
-        typer.Option(
-            "--machine",
-            metavar="MACHINE",
-            help="Where streams to another machine go: HOST:PORT of its `raidlab agent`, or lab:DIR, a machine in a "
+        option(
+            "MACHINE",
+            "Where streams to another machine go: HOST:PORT of its `raidlab agent`, or lab:DIR, a machine in a "
             "network namespace of this one whose disk is DIR (root). Without it they are left out.",
         ),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The key that the agent has too.")] = None,
+    key: Annotated[str | None, option("FILE", "The key that the agent has too.")] = None,
     prices: Annotated[
         str | None,
-        typer.Option(
-            "--prices",
-            metavar="FILE",
-            help="Your prices (TOML) for a study with rules of choice; its own by default. Kept with the run.",
-        ),
+        option("FILE", "Your prices (TOML) for a study with rules of choice; its own by default. Kept with the run."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
+    as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Run a study and print the comparison.
 
