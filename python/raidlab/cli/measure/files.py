@@ -134,10 +134,8 @@ def _table(outcome: FilesOutcome, rows: list[Row], found: list[CheckAnswer]) -> 
         if row["in_flight_mean"] < 0.9 * row["readers"]:
             lines.append(f"  only {row['in_flight_mean']:.1f} were reading on average: some had nothing left to do")
     for check in found:
-        lines += [
-            "",
-            *textwrap.wrap(f"{check['verdict']} {check['name']}: {check['evidence']}", 80, break_long_words=False),
-        ]
+        said = f"{check['verdict']} {check['name']}: {check['evidence']} {check['mend']}"
+        lines += ["", *textwrap.wrap(said, 80, break_long_words=False)]
     return "\n".join(lines)
 
 
