@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from raidlab.analysis.checks.judged import load_run
+from raidlab.analysis.checks.run_with_findings import load_run
 from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs

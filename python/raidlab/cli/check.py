@@ -50,7 +50,7 @@ def check(
     findings = check_targets(members, machine)
     with printing():
         if as_json:
-            document = {"targets": members, "machine": machine, "checks": [vars(finding) for finding in findings]}
+            document = {"targets": members, "machine": machine, "checks": [finding.row() for finding in findings]}
             print(json.dumps(document, indent=2, default=str))
         else:
             _print(findings, members)
@@ -71,7 +71,7 @@ def _print(findings: list[Finding], members: list[Member]) -> None:
         for finding in findings:
             if finding.target == target:
                 text = Text(f"{finding.verdict} {finding.check}: ", style=VERDICT_STYLE[finding.verdict])
-                out.print(text.append(Text(f"{finding.evidence} {finding.mend}".strip(), style="default")))
+                out.print(text.append(Text(f"{finding.evidence} {finding.remedy}".strip(), style="default")))
     for member in members:
         for trial, reason in member.get("untried", {}).items():
             out.print(Text(f"{member.get('name')}: {trial} could not be tried: {reason}", style="dim"))

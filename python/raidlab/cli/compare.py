@@ -18,7 +18,7 @@ from raidlab.errors import InputError
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
-    from raidlab.analysis.metrics.run_comparison import Compared, RunComparison, Side
+    from raidlab.analysis.metrics.run_comparison import ComparisonRow, RunComparison, Side
 
 EXAMPLES = """\b
 Examples:
@@ -170,11 +170,11 @@ def _side_document(side: Side, findings: list[Finding]) -> dict[str, object]:
         "array": side.array,
         "target": side.target,
         "seed": side.run.facts["seed"],
-        "checks": [vars(finding) for finding in findings],
+        "checks": [finding.row() for finding in findings],
     }
 
 
-def _row_document(row: Compared) -> dict[str, object]:
+def _row_document(row: ComparisonRow) -> dict[str, object]:
     difference = row.difference
     ends = difference.interval or (None, None)
     return {
@@ -246,7 +246,7 @@ def _print_figure(found: RunComparison, kind: str) -> None:
         print(f"{'geometric mean of the ratios':<{_NAME + 2 * (_VALUE + 1)}}  {mean_words(mean)}")
 
 
-def _print_row(row: Compared) -> None:
+def _print_row(row: ComparisonRow) -> None:
     from raidlab.report.differences import answer_words, four_digits, load_words, percent
 
     finds = row.difference.found_percent()

@@ -76,7 +76,7 @@ def query(
     """
     import duckdb
 
-    from raidlab.analysis.checks.judged import load_run
+    from raidlab.analysis.checks.run_with_findings import load_run
 
     try:
         frame = load_run(folder_of(run, out)).sql(sql)

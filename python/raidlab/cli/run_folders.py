@@ -19,7 +19,7 @@ RUNS = Path("runs")
 RUNNING, CUT_SHORT, UNREADABLE = "running", "cut short", "unreadable"
 
 
-class ListedRun(TypedDict):
+class RunListing(TypedDict):
     """A run in a list: its folder's name, when it began, how it stands, where it ran."""
 
     run: str
@@ -28,7 +28,7 @@ class ListedRun(TypedDict):
     targets: str
 
 
-def runs_in(out: Path) -> Iterator[ListedRun]:
+def runs_in(out: Path) -> Iterator[RunListing]:
     """What runs there are, the oldest first."""
     found = []
     for folder in out.iterdir() if out.is_dir() else ():

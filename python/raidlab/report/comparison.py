@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raidlab.analysis.checks import SEVERITY, Finding
-from raidlab.analysis.metrics.run_comparison import Compared, RunComparison, Side
+from raidlab.analysis.metrics.run_comparison import ComparisonRow, RunComparison, Side
 from raidlab.report.differences import (
     answer_words,
     footnotes,
@@ -102,7 +102,7 @@ def _table(found: RunComparison, kind: str) -> DifferenceTable:
     return DifferenceTable(rows[0].figure.title, subjects, "" if mean is None else mean_words(mean))
 
 
-def _line(row: Compared) -> DifferenceLine:
+def _line(row: ComparisonRow) -> DifferenceLine:
     finds = row.difference.found_percent()
     a, b = (four_digits(value) for value in row.values)
     tail = "-" if finds is None else f"{percent(finds)} %"

@@ -241,7 +241,7 @@ class Run:
     def _worked_out(self, query: str) -> Mapping[str, pl.DataFrame]:
         """Tables of words that are not in the folder but follow from it, as far as a query may ask for them; here none.
 
-        Whoever knows more of a run than its tables (`checks.judged`) adds them.
+        Whoever knows more of a run than its tables (`checks.run_with_findings`) adds them.
         """
         return {}
 

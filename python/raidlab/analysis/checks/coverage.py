@@ -46,14 +46,14 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"{few} of {len(touched)} points touched less than {_LEAST_PARTS} tenths of the span; {point.workload} "
             f"({point.array}, {point.level}) moved {_percent(share)} of it a run and touched {told}."
         )
-        mend = knob(
+        remedy = knob(
             analysis,
             f"Raise measure of [{target}], or scan in several streams (address = {{ kind = 'sequential', "
             "streams = 10 }), which begin all over the span.",
             f"Raise quick.measure of [{target}], leave out --quick, or scan in several streams.",
             "Raise --runtime, measure several --span, or scan in several streams (--address sequential:streams=10).",
         )
-        yield Finding(NAME, target, WARN, evidence, mend)
+        yield Finding(NAME, target, WARN, evidence, remedy)
 
 
 def _has_places(analysis: Analysis, target: str) -> bool:

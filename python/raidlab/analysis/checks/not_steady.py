@@ -51,13 +51,13 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 f"{state.range_percent:.0f} % of their mean (at most {MOST_RANGE_PERCENT:g}), their line climbs or "
                 f"falls by {state.slope_percent:.0f} % (at most {MOST_SLOPE_PERCENT:g})."
             )
-            mend = knob(
+            remedy = knob(
                 analysis,
                 f"Raise warmup of [{target}] in the study.",
                 f"Raise quick.warmup of [{target}] in the study, or leave out --quick.",
                 "Raise --warmup, or --runtime until the rate settles.",
             )
-            yield Finding(NAME, target, WARN, evidence, mend)
+            yield Finding(NAME, target, WARN, evidence, remedy)
             continue
         widest = max(state.range_percent or 0.0 for _, state, _ in judged)
         evidence = (

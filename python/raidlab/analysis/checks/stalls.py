@@ -28,7 +28,7 @@ PERCENTILE = 99
 
 
 @dataclass(frozen=True)
-class Stalled:
+class StallSummary:
     """Stalls of a point: how many, how much of the time, and the 99th percentiles with and without them."""
 
     count: int
@@ -49,7 +49,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         why = "it was not recorded how long nothing completed"
         yield Finding(NAME, "live", UNKNOWN, f"Could not be determined, because {why}.", "Measure again.")
         return
-    found = [(stalled, point) for point in known if (stalled := stalled_of(point)) is not None]
+    found = [(stalled, point) for point in known if (stalled := stalls_of(point)) is not None]
     if not found:
         longest = max(int(point.gaps.value_ns.max()) for point in known)
         told = f"for {format_time_ns(longest)} at most" if longest else "for less than 1 ms at any time"
@@ -63,16 +63,16 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         f"{format_time_ns(worst.closed_ns)}; one in a hundred arrivals at any moment would have waited "
         f"{format_time_ns(round(worst.reckoned_ns))} or more (reckoned from the stalls, without a queue behind them)."
     )
-    mend = knob(
+    remedy = knob(
         analysis,
         "Measure with an open loop (open of [load] in the study): its percentiles count stalls as they are met.",
         "Measure with an open loop (open of [load] in the study): its percentiles count stalls as they are met.",
         "Measure with an open loop (--rate): its percentiles count stalls as they are met.",
     )
-    yield Finding(NAME, "live", WARN, evidence, mend)
+    yield Finding(NAME, "live", WARN, evidence, remedy)
 
 
-def stalled_of(point: Point) -> Stalled | None:
+def stalls_of(point: Point) -> StallSummary | None:
     """The stalls that a point's closed loop hides; None where there are none, or its percentiles show them."""
     gaps, requests = point.gaps, point.total("all_requests")
     median, closed = point.response.percentile_ns(50), point.response.percentile_ns(PERCENTILE)
@@ -85,4 +85,4 @@ def stalled_of(point: Point) -> Stalled | None:
     reckoned = point.wait_ns(PERCENTILE) or 0.0
     if count < _LEAST_COUNT or share < _LEAST_SHARE or reckoned < _HIDDEN_TIMES * closed:
         return None
-    return Stalled(count, share, int(gaps.value_ns.max()), closed, reckoned)
+    return StallSummary(count, share, int(gaps.value_ns.max()), closed, reckoned)

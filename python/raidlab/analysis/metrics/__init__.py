@@ -35,7 +35,7 @@ from raidlab.analysis.metrics import (
     throughput_per_disk_mb_s,
     write_amplification,
 )
-from raidlab.analysis.metrics.comparison import ComparedArray, Comparison, Held, comparisons_of
+from raidlab.analysis.metrics.comparison import ComparedArray, Comparison, HoldResult, comparisons_of
 from raidlab.analysis.metrics.metric import Metric
 from raidlab.analysis.metrics.point import KEYS, Point, points_of
 from raidlab.results import Run
@@ -140,4 +140,4 @@ class Analysis:
         return point.target, array, point.workload, point.load, point.depth, point.rate_per_s
 
 
-__all__ = ["METRICS", "Analysis", "ComparedArray", "Comparison", "Held", "Metric", "Point"]
+__all__ = ["METRICS", "Analysis", "ComparedArray", "Comparison", "HoldResult", "Metric", "Point"]

@@ -28,7 +28,7 @@ ALWAYS_EXCEEDED, NEVER_EXCEEDED = "always_exceeded", "never_exceeded"
 
 
 @dataclass(frozen=True)
-class Held:
+class HoldResult:
     """Throughput at an equal percentile of response time."""
 
     percentile: float
@@ -61,7 +61,7 @@ class ComparedArray:
     """Its point at the load of the comparison."""
     values: dict[str, float | None]
     """Its metrics there, by kind."""
-    held: Held | None
+    held: HoldResult | None
     """What it does at the response-time target."""
     rates: tuple[float, ...]
     """The throughput of each repeat, on the basis the study names."""
@@ -140,7 +140,9 @@ def _compare(
     return Comparison(compare, target, workload, label, rows)
 
 
-def held_rows(run: Run, compare: Compare, target: str, workload: str, points: dict[str, Point]) -> dict[str, Held]:
+def held_rows(
+    run: Run, compare: Compare, target: str, workload: str, points: dict[str, Point]
+) -> dict[str, HoldResult]:
     """What each array does at the response-time target, by array."""
     by_array: dict[str, list[HoldRow]] = {}
     for row in run.hold_rows(target, workload):
@@ -162,7 +164,7 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
     for array, rows in by_array.items():
         rate, own = mean_rate(rows), per_basis.get(array)
         has_interval = bool(reference) and bounds[array] != NEVER_EXCEEDED
-        held[array] = Held(
+        held[array] = HoldResult(
             percentile=rows[0]["percentile"],
             target_ms=rows[0]["target_ns"] / 1e6,
             throughput_mb_s=None if rate is None else rate / 1e6,

@@ -37,7 +37,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Imported:
+class DiskImport:
     """A disk from a parameter file."""
 
     name: str
@@ -48,7 +48,7 @@ class Imported:
     """What the file says that the model does not have."""
 
 
-def import_disk(file: Path, disk: str | None = None) -> Imported:
+def import_disk(file: Path, disk: str | None = None) -> DiskImport:
     """Read a disk from a DiskSim parameter file; ``disk`` says which, where there are several."""
     document = parse_file(file)
     _check_kinds(document)
@@ -79,7 +79,7 @@ def import_disk(file: Path, disk: str | None = None) -> Imported:
         device["sectors"] = count
         provenance["sectors"] = published
         _sectors(device, file)
-    return Imported(name, device, tuple(notes))
+    return DiskImport(name, device, tuple(notes))
 
 
 def _check_kinds(document: Document) -> None:

@@ -28,7 +28,7 @@ _CAPTION = "Dashed: the response-time target; diamonds on it: what the search he
 
 
 @dataclass(frozen=True)
-class HeldPoint:
+class HoldPoint:
     """What an array holds at a target, the mean over repeats."""
 
     target_ms: float
@@ -49,13 +49,13 @@ def with_target(caption: str, analysis: Analysis) -> str:
     return caption if analysis.run.holds.is_empty() else f"{caption} {_CAPTION}"
 
 
-def held_point(analysis: Analysis, target: str, array: str, workload: str) -> HeldPoint | None:
+def held_point(analysis: Analysis, target: str, array: str, workload: str) -> HoldPoint | None:
     """What an array holds; None where it was not searched, or the target was missed or never reached."""
     rows = [row for row in analysis.run.hold_rows(target, workload) if row["array"] == array]
     rate = mean_rate(rows)
     if rate is None or bound_of(rows) == NEVER_EXCEEDED:
         return None
-    return HeldPoint(
+    return HoldPoint(
         target_ms=rows[0]["target_ns"] / 1e6,
         percentile=rows[0]["percentile"],
         mb_s=rate / 1e6,
