@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raidlab.analysis.metrics.point import Point
-from raidlab.analysis.metrics.relative_throughput_percent import share_basis
+from raidlab.analysis.metrics.relative_throughput import share_basis
 from raidlab.results import Run
 from raidlab.results.answer import HoldRow
 from raidlab.stats import ratio_interval

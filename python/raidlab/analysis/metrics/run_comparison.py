@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from raidlab.analysis.metrics.comparable import notes_of, refusals
 from raidlab.analysis.metrics.point import Point, points_of
-from raidlab.analysis.metrics.relative_throughput_percent import share_basis
+from raidlab.analysis.metrics.relative_throughput import share_basis
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS, NS_PER_MS, REPEAT_FIGURES, RepeatFigure
 from raidlab.errors import InputError
 from raidlab.results import Run
