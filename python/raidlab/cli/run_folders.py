@@ -29,10 +29,10 @@ class RunListing(TypedDict):
 
 
 def runs_in(out: Path) -> Iterator[RunListing]:
-    """What runs there are, the oldest first."""
+    """The runs in a directory, the oldest first; folders of something else are left out."""
     found = []
     for folder in out.iterdir() if out.is_dir() else ():
-        facts, status = _told(folder)
+        facts, status = _facts_and_status(folder)
         if facts is not None:
             found.append((facts["times"]["started"], folder.name, status, " ".join(facts["targets"])))
         elif _is_run(folder):
@@ -48,7 +48,7 @@ def _is_run(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("run.json", PARTS))
 
 
-def _told(folder: Path) -> tuple[Facts | UnfinishedFacts | None, str]:
+def _facts_and_status(folder: Path) -> tuple[Facts | UnfinishedFacts | None, str]:
     """The facts of a run, if they can be read, and how it stands; while it has no ``run.json``, whether it goes on."""
     from raidlab.directory import Directory
     from raidlab.results.load import facts_in

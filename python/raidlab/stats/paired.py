@@ -101,7 +101,7 @@ class Difference:
 
 
 def compare(own: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
-    """Compare two things measured in the same repeats.
+    """Compare one thing with another, by the ratio of their values in the same repeats.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     for target in analysis.targets:
         # The depth of a held percentile is meant to move.
         points = [point for point in analysis.points if point.target == target and point.load != "hold"]
-        judged = [found for point in points for found in _judged(point, seconds_of)]
+        judged = [found for point in points for found in _long_repeats(point, seconds_of)]
         if not judged:
             continue
         chances = holm([chance for *_, chance in judged])
@@ -67,10 +67,10 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(NAME, target, PASS, evidence)
 
 
-def _judged(
+def _long_repeats(
     point: Point, seconds_of: Mapping[tuple[object, ...], pl.DataFrame]
 ) -> Iterator[tuple[Point, SteadyState, float]]:
-    """Each repeat that is long enough, with its state and the probability of such parts by chance."""
+    """Of each repeat that is long enough: whether it is steady, and how probable so much change is by chance."""
     for row in point.rows:
         seconds = _measured_seconds(seconds_of.get((row["cell"],)), int(row["elapsed_ns"]))
         if seconds.size < _LEAST_SECONDS:
