@@ -251,13 +251,7 @@ def has_mapping(study_file: Path) -> bool:
 
 
 def load_mapping(study_file: Path) -> Mapping:
-    """Read both files beside a study file.
-
-    Raises
-    ------
-    InputError
-        With every mistake found.
-    """
+    """Read both files beside a study file."""
     folder = study_file.parent
     if not has_mapping(study_file):
         message = f"has no {QUANTITIES}, which says what its published figures speak of"
