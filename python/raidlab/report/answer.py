@@ -100,11 +100,12 @@ class _Place:
 
 def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[TableAnswer]:
     """One answer for each target, from the first table of the study; none where a check says INVALID."""
+    found: dict[str, list[Comparison]] = {}
+    for comparison in analysis.comparisons:
+        if comparison.compare.group == analysis.run.study.compare[0].group:
+            found.setdefault(comparison.target, []).append(comparison)
     answered = []
-    for target in analysis.targets:
-        comparisons = analysis.compared(target, analysis.run.study.compare[0].group)
-        if not comparisons:
-            continue
+    for target, comparisons in found.items():
         broken = no_answer(findings, target)
         if broken:
             answered.append(TableAnswer(target, TARGET_WORDS[target], f"{broken}."))
