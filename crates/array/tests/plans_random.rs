@@ -32,10 +32,6 @@ fn random_bench(tree: &Tree, rng: &mut CounterRng) -> Option<(Bench, Vec<u64>)> 
     Some((bench, sizes))
 }
 
-fn alive(bench: &Bench) -> bool {
-    bench.layout.volumes().iter().all(|v| !bench.views.is_lost(v.node))
-}
-
 fn random_extent(bench: &Bench, rng: &mut CounterRng) -> Extent {
     let capacity = bench.whole(0).sectors;
     let lba = rng.below(capacity);
@@ -49,7 +45,7 @@ fn lose_some(bench: &mut Bench, rng: &mut CounterRng) -> Vec<usize> {
     for _ in 0..rng.below(4) {
         let leaf = rng.below(bench.members.len() as u64) as usize;
         bench.set_missing(leaf, true);
-        if alive(bench) {
+        if bench.has_all_volumes() {
             missing.push(leaf);
         } else {
             bench.set_missing(leaf, missing.contains(&leaf));
@@ -116,7 +112,7 @@ fn check(tree: &Tree, sizes: &[u64], bench: &mut Bench, rng: &mut CounterRng) {
     for more in 0..bench.members.len() {
         if bench.views.leaf(more as u32).usable() {
             bench.set_missing(more, true);
-            if alive(bench) {
+            if bench.has_all_volumes() {
                 readable_sectors(bench, rng);
             }
             bench.set_missing(more, false);

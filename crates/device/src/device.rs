@@ -48,14 +48,14 @@ impl Model {
 ///
 /// ```
 /// use raidlab_device::{Device, DeviceSpec, PairPricing};
-/// use raidlab_types::{Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};
+/// use raidlab_types::{Extent, Instant, OpId, OpKind, Operation, Seed};
 ///
 /// let text = r#"{"kind": "fixed", "capacity_bytes": 1048576, "read_us": 100, "write_us": 50}"#;
 /// let spec: DeviceSpec = serde_json::from_str(text).unwrap();
 /// let mut device = Device::new(&spec, 512, PairPricing::Queued, Seed::new(1)).unwrap();
 /// let read = Operation {
 ///     id: OpId(7), tag: 0, leaf: 0, kind: OpKind::Read, extent: Extent::new(0, 8),
-///     class: OpClass::Foreground, priority: 0, force_unit_access: false, pair_with: None,
+///     force_unit_access: false, pair_with: None,
 /// };
 /// device.handle_op(Instant::ZERO, read);
 /// while let Some(now) = device.poll_timeout() {

@@ -29,7 +29,7 @@ use crate::recorder::{Done, Recorder};
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{Drawn, Workload};
 use raidlab_types::number::{u32_from, usize_from};
-use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed};
+use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed, Volume};
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -42,13 +42,6 @@ const MOST_COUNTED: u32 = 1 << 16;
 /// Those that may be counted for each poll in the long run. More arrive where an open loop asks for many times what is
 /// served; if they were all looked at, looking would take longer than they took to come, and nothing else were done.
 const COUNTED_A_POLL: u32 = 16;
-
-/// A volume that requests may name: the whole array, or a child of an `independent` root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Volume {
-    /// Its length.
-    pub capacity_sectors: u64,
-}
 
 /// How far an open loop is behind its schedule, and how many tasks it has piled up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

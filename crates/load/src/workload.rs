@@ -15,11 +15,10 @@
 use crate::address::{Address, Site};
 use crate::draw::Weighted;
 use crate::error::{at_least_one, join, weighted, SpecError};
-use crate::load::Volume;
 use crate::size::{Room, Size};
 use crate::spec::{AddressSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
-use raidlab_types::{CounterRng, Extent, RequestKind, Seed};
+use raidlab_types::{CounterRng, Extent, RequestKind, Seed, Volume};
 
 /// The longest request there is, whatever the volume: half of what Linux moves in one call.
 const MOST_REQUEST_BYTES: u64 = 1 << 30;

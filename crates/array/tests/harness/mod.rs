@@ -10,7 +10,7 @@ pub(crate) mod model;
 pub(crate) mod trees;
 
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
-use raidlab_array::{Layout, LayoutError, MemberState, Piece, Plan, Policy, Space, Tree};
+use raidlab_array::{Layout, MemberState, Piece, Plan, Policy, Space, Tree};
 use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
 use std::ops::Range;
 
@@ -43,7 +43,8 @@ impl Bench {
     pub(crate) fn with_sizes(tree: &Tree, member_sectors: &[u64], policy: Policy, sector: usize) -> Option<Bench> {
         let layout = match Layout::new(tree, member_sectors, sector as u32) {
             Ok(layout) if layout.user_sectors() > 0 => layout,
-            Ok(_) | Err(LayoutError::TooSmall { .. }) => return None,
+            Ok(_) => return None,
+            Err(error) if error.message.contains("less than one chunk") => return None,
             Err(error) => panic!("{error}"),
         };
         let bytes = |sectors: u64| vec![0; sectors as usize * sector];
@@ -60,6 +61,11 @@ impl Bench {
         })
     }
 
+    /// Whether every volume can still be read.
+    pub(crate) fn has_all_volumes(&self) -> bool {
+        (0..self.flat.len()).all(|volume| !self.views.is_lost(self.layout.volume_node(volume)))
+    }
+
     pub(crate) fn set_missing(&mut self, leaf: usize, missing: bool) {
         let state = if missing { MemberState::Missing } else { MemberState::Online };
         self.views.set_state(&self.layout, leaf as u32, state);
@@ -74,7 +80,7 @@ impl Bench {
         user: &mut [u8],
         rng: &mut CounterRng,
     ) -> Result<(), RequestError> {
-        let node = self.layout.volumes()[volume].node;
+        let node = self.layout.volume_node(volume);
         Planner {
             layout: &self.layout,
             views: &self.views,

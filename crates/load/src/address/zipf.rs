@@ -15,7 +15,7 @@
 
 use super::Site;
 use crate::error::{positive, SpecError};
-use raidlab_types::number::{f64_from, saturating_u64, u64_from};
+use raidlab_types::number::{f64_from, gcd, saturating_u64, u64_from};
 use raidlab_types::{CounterRng, Lba};
 
 /// Zipf-distributed starts.
@@ -59,13 +59,6 @@ impl Zipf {
 fn scatter(places: u64) -> u64 {
     let golden = saturating_u64(f64_from(places) * 0.618_033_988_749_894_9);
     (golden.max(1)..).find(|&k| gcd(k, places) == 1).unwrap_or(1)
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// Ranks 1 to n with chances proportional to `r^-theta`.

@@ -14,12 +14,12 @@ use super::place::{Misplaced, Places, Target};
 use super::{Only, Record, Records, TraceError, TraceSpec};
 use crate::error::{depth, positive};
 use crate::generator::Generator;
-use crate::load::{check_array, in_flight, Backlog, Task, Volume, MOST_IN_FLIGHT};
+use crate::load::{check_array, in_flight, Backlog, Task, MOST_IN_FLIGHT};
 use crate::recorder::{Done, Recorder};
 use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
 use crate::SpecError;
 use raidlab_types::number::{f64_from, saturating_u64, usize_from};
-use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
+use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag, Volume};
 use slab::Slab;
 
 /// Slots taken in advance.

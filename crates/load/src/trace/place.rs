@@ -7,9 +7,8 @@
 //! - Nothing is moved or widened without being counted.
 
 use super::{Beyond, Names, Others, Record, Replayed, TraceSpec};
-use crate::load::Volume;
 use raidlab_types::number::u32_from;
-use raidlab_types::Extent;
+use raidlab_types::{Extent, Volume};
 
 /// The longest request there is, as in every load.
 const MOST_REQUEST_BYTES: u64 = 1 << 30;
