@@ -1,41 +1,16 @@
 //! Traces as a load: times, order, places, and how a replay ends.
 
-use raidlab_load::trace::{
-    Beyond, Format, Names, Only, Others, Parser, Record, Records, Replay, TraceError, TraceLoad, TraceSpec,
-};
+use raidlab_load::trace::{Beyond, Format, Only, Others, Parser, Replay, Text, TraceLoad, TraceSpec};
 use raidlab_load::{ArrivalSpec, Generator, Limit, Limits, LoadSpec, SpecError, Volume};
-use raidlab_types::{Instant, Request, RequestKind};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use raidlab_types::{Request, RequestKind};
+use std::collections::BTreeMap;
+
+mod common;
 
 /// A text in blocks of a few bytes.
-struct Text {
-    parser: Parser,
-    blocks: Vec<Vec<u8>>,
-}
-
-impl Records for Text {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        let Some(block) = self.blocks.pop() else {
-            self.parser.finish(out)?;
-            return Ok(false);
-        };
-        self.parser.feed(&block, out)?;
-        Ok(true)
-    }
-
-    fn names(&self) -> &Names {
-        self.parser.names()
-    }
-
-    fn file(&self) -> &str {
-        self.parser.file()
-    }
-}
-
-fn text(lines: &str) -> Box<Text> {
-    let blocks = lines.as_bytes().chunks(7).rev().map(<[u8]>::to_vec).collect();
-    Box::new(Text { parser: Parser::new(Format::Alibaba, "t.csv"), blocks })
+fn text(lines: &str) -> Box<Text<impl Iterator<Item = Vec<u8>>>> {
+    let blocks: Vec<Vec<u8>> = lines.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
+    Box::new(Text { parser: Parser::new(Format::Alibaba, "t.csv"), blocks: blocks.into_iter() })
 }
 
 fn spec() -> TraceSpec {
@@ -61,23 +36,8 @@ fn replay(spec: &TraceSpec, load: &LoadSpec, limits: &Limits, lines: &str) -> Re
 
 /// What was issued, and when, if every request takes `service_ns`.
 fn drive(load: &mut TraceLoad, service_ns: u64) -> Vec<(u64, Request)> {
-    let (mut completions, mut issued, mut now) = (BinaryHeap::new(), Vec::new(), 0);
-    loop {
-        while let Some(request) = load.poll_request(Instant::from_ns(now)) {
-            completions.push(Reverse((now + service_ns, issued.len(), request.tag)));
-            issued.push((now, request));
-        }
-        if load.is_finished() {
-            return issued;
-        }
-        let timeout = load.poll_timeout().map(Instant::as_ns);
-        let next = completions.peek().map(|Reverse((at, ..))| *at);
-        now = timeout.into_iter().chain(next).min().expect("a replay that is not finished waits for something");
-        while let Some(Reverse((_, _, tag))) = completions.peek().copied().filter(|Reverse((at, ..))| *at <= now) {
-            completions.pop();
-            load.handle_done(Instant::from_ns(now), tag, true);
-        }
-    }
+    let driven = common::drive(load, &mut |now: u64, _: &Request| now + service_ns, |_, _| {});
+    driven.into_iter().map(|d| (d.issued_ns, d.request)).collect()
 }
 
 /// Times in microseconds, from 100 on: reads and writes of both volumes.

@@ -74,7 +74,7 @@ fn libm_log(x: f64) -> f64 {
 }
 
 /// Drives `load` to its end, calling `watch` after every round of polling; what was issued.
-pub(crate) fn drive(load: &mut Load, array: &mut impl Array, mut watch: impl FnMut(&Load, u64)) -> Vec<Driven> {
+pub(crate) fn drive<L: Generator>(load: &mut L, array: &mut impl Array, mut watch: impl FnMut(&L, u64)) -> Vec<Driven> {
     let mut completions = BinaryHeap::new();
     let (mut now, mut driven) = (0u64, Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! Configurations the simulator's tests share.
+//! Configurations the simulator's tests and benches share.
 
 #![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
 #![allow(dead_code)] // Each test binary uses its own part.
@@ -20,6 +20,16 @@ pub(crate) fn device(name: &str) -> DeviceSpec {
 pub(crate) fn fixed(us: f64) -> DeviceSpec {
     let text = format!(r#"{{"kind": "fixed", "capacity_bytes": 1073741824, "read_us": {us}, "write_us": {us}}}"#);
     serde_json::from_str(&text).expect("a device")
+}
+
+/// A disk of four zones whose seeks are given by three times.
+pub(crate) fn zoned_disk() -> DeviceSpec {
+    let text = r#"{"kind": "hdd", "revolution_ms": 8.333, "heads": 4, "sector_bytes": 512,
+        "zones": [{"cylinders": 20000, "sectors_per_track": 1600}, {"cylinders": 20000, "sectors_per_track": 1400},
+                  {"cylinders": 20000, "sectors_per_track": 1200}, {"cylinders": 20000, "sectors_per_track": 900}],
+        "seek": {"kind": "lee", "min_ms": 0.8, "avg_ms": 8.5, "max_ms": 18.0}, "read_overhead_ms": 0.1,
+        "write_overhead_ms": 0.1}"#;
+    serde_json::from_str(text).expect("a disk")
 }
 
 /// A workload from its JSON text.
