@@ -6,7 +6,7 @@
 
 mod harness;
 
-use harness::machine::{Machine, Trouble};
+use harness::machine::{FaultRates, Machine};
 use harness::trees::{random_tree, text, Replay};
 use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Seed};
@@ -43,7 +43,7 @@ fn random_policy(rng: &mut CounterRng) -> Policy {
 }
 
 /// One run; says how many requests succeeded and failed.
-fn run(seed: u64, trouble: Trouble) -> (u64, u64) {
+fn run(seed: u64, trouble: FaultRates) -> (u64, u64) {
     let mut rng = Seed::new(seed).draws();
     let tree = common_tree(&mut rng);
     let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
@@ -58,7 +58,7 @@ fn run(seed: u64, trouble: Trouble) -> (u64, u64) {
     (machine.succeeded, machine.failed)
 }
 
-fn runs(name: u64, count: u64, trouble: Trouble) -> (u64, u64) {
+fn runs(name: u64, count: u64, trouble: FaultRates) -> (u64, u64) {
     let mut sum = (0, 0);
     for i in 0..count {
         let (succeeded, failed) = run(name << 32 | i, trouble);
@@ -69,41 +69,41 @@ fn runs(name: u64, count: u64, trouble: Trouble) -> (u64, u64) {
 
 #[test]
 fn overlapping_requests_in_any_order() {
-    let (succeeded, failed) = runs(1, 1500, Trouble::default());
+    let (succeeded, failed) = runs(1, 1500, FaultRates::default());
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
 fn members_die_within_tolerance() {
-    let trouble = Trouble { deaths: 30, write_errors: 10, ..Trouble::default() };
+    let trouble = FaultRates { deaths: 30, write_errors: 10, ..FaultRates::default() };
     let (succeeded, failed) = runs(2, 1500, trouble);
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
 fn sectors_go_bad_within_tolerance() {
-    let trouble = Trouble { bad_sectors: 100, ..Trouble::default() };
+    let trouble = FaultRates { bad_sectors: 100, ..FaultRates::default() };
     let (succeeded, failed) = runs(3, 1500, trouble);
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
 fn everything_goes_wrong_within_tolerance() {
-    let trouble = Trouble { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false };
+    let trouble = FaultRates { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false };
     let (succeeded, failed) = runs(4, 1500, trouble);
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
 fn beyond_tolerance_is_an_error_and_never_a_hang_or_a_wrong_answer() {
-    let trouble = Trouble { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true };
+    let trouble = FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true };
     let (succeeded, failed) = runs(5, 1500, trouble);
     assert!(succeeded > 10_000 && failed > 10_000, "{succeeded} succeeded, {failed} failed");
 }
 
 #[test]
 fn bad_sectors_beyond_tolerance_harm_nothing_else() {
-    let trouble = Trouble { bad_sectors: 200, beyond: true, ..Trouble::default() };
+    let trouble = FaultRates { bad_sectors: 200, beyond: true, ..FaultRates::default() };
     let (succeeded, failed) = runs(6, 1500, trouble);
     assert!(succeeded > 30_000 && failed > 1_000, "{succeeded} succeeded, {failed} failed");
 }
@@ -112,12 +112,12 @@ fn bad_sectors_beyond_tolerance_harm_nothing_else() {
 #[ignore = "slow"]
 fn everything_for_long() {
     for (name, trouble) in [
-        (11, Trouble::default()),
-        (12, Trouble { deaths: 30, write_errors: 10, ..Trouble::default() }),
-        (13, Trouble { bad_sectors: 100, ..Trouble::default() }),
-        (14, Trouble { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false }),
-        (15, Trouble { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true }),
-        (16, Trouble { bad_sectors: 200, beyond: true, ..Trouble::default() }),
+        (11, FaultRates::default()),
+        (12, FaultRates { deaths: 30, write_errors: 10, ..FaultRates::default() }),
+        (13, FaultRates { bad_sectors: 100, ..FaultRates::default() }),
+        (14, FaultRates { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false }),
+        (15, FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true }),
+        (16, FaultRates { bad_sectors: 200, beyond: true, ..FaultRates::default() }),
     ] {
         runs(name, 50_000, trouble);
     }

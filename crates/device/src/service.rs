@@ -50,7 +50,7 @@ pub(crate) struct Service {
 
 /// A service with its place in time, for models that do several things at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Visit {
+pub(crate) struct TimedService {
     /// When the device turned to the operation: later than when it was given, where it had its own work to finish first.
     pub begun: u64,
     pub service: Service,
@@ -58,11 +58,11 @@ pub(crate) struct Visit {
     pub release: u64,
 }
 
-impl Visit {
+impl TimedService {
     /// One that begins at once and holds the device until it is over.
     #[inline]
     pub(crate) fn at(begun: u64, service: Service) -> Self {
-        Visit { begun, service, release: begun + service.total() }
+        TimedService { begun, service, release: begun + service.total() }
     }
 }
 

@@ -15,7 +15,7 @@ use raidlab_array::plan::MemberViews;
 use raidlab_array::{Array, Layout, MemberState, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
-use raidlab_load::trace::{Only, Replay, TraceLoad};
+use raidlab_load::trace::{KindFilter, Replay, TraceLoad};
 use raidlab_load::{Generator, Load, StepOp, Volume, WorkloadSpec};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
@@ -42,7 +42,7 @@ const READ_BACK_DEPTH: usize = 16;
 pub fn run(config: &LiveConfig, trace: Option<Replay>, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
     match (trace, &config.files) {
         (Some(trace), _) => {
-            let writes = trace.spec.only != Only::Reads;
+            let writes = trace.spec.only != KindFilter::Reads;
             run_load(config, writes, observer, |layout| replaying(config, trace, layout))
         }
         (None, None) => run_load(config, writes(&config.workload), observer, |layout| requests(config, layout)),

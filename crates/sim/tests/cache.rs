@@ -7,7 +7,9 @@ mod common;
 use common::{closed, fixed, rate, requests, workload};
 use raidlab_array::{Rotation, Tree};
 use raidlab_load::{Limit, Limits};
-use raidlab_sim::{run, CacheSpec, On, PathSpec, Phase, SimConfig, SimResult, StationSpec, Times, VisitSpec};
+use raidlab_sim::{
+    run, CacheSpec, Distribution, PathSpec, Phase, SimConfig, SimResult, StationSpec, VisitKind, VisitSpec,
+};
 
 const KIB: u64 = 1 << 10;
 
@@ -35,7 +37,15 @@ fn cache(read_ahead_bytes: u64, write_back_up_to_bytes: u64) -> CacheSpec {
 }
 
 fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
-    VisitSpec { station: station.into(), phase, cost_us: us, mb_s, on: On::Both, only: None, times: Times::Constant }
+    VisitSpec {
+        station: station.into(),
+        phase,
+        cost_us: us,
+        mb_s,
+        on: VisitKind::Both,
+        only: None,
+        times: Distribution::Constant,
+    }
 }
 
 /// One sequential stream over four data disks of 500 us, behind a controller of 100 us an I/O and 100 MB/s.
@@ -171,7 +181,7 @@ fn exponential_visits_keep_their_mean() {
     };
     config.path = PathSpec {
         stations: vec![StationSpec { name: "bus".into(), servers: 1 }],
-        request_path: vec![VisitSpec { times: Times::Exponential, ..visit("bus", Phase::Command, 300.0, None) }],
+        request_path: vec![VisitSpec { times: Distribution::Exponential, ..visit("bus", Phase::Command, 300.0, None) }],
         ..PathSpec::default()
     };
     let result = run(&config).unwrap();

@@ -13,7 +13,7 @@ use common::{closed, fixed, random, rate, requests};
 use raidlab_array::{Rotation, Tree};
 use raidlab_load::{ArrivalSpec, LoadSpec};
 use raidlab_sim::{
-    run, HostSpec, On, ParitySpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, Times, VisitSpec,
+    run, Distribution, HostSpec, ParitySpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, VisitKind, VisitSpec,
 };
 
 const KIB: u64 = 1 << 10;
@@ -23,7 +23,15 @@ fn station(name: &str, servers: u32) -> StationSpec {
 }
 
 fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
-    VisitSpec { station: station.into(), phase, cost_us: us, mb_s, on: On::Both, only: None, times: Times::Constant }
+    VisitSpec {
+        station: station.into(),
+        phase,
+        cost_us: us,
+        mb_s,
+        on: VisitKind::Both,
+        only: None,
+        times: Distribution::Constant,
+    }
 }
 
 /// One fixed disk of 100 us, one request of `bytes` at a time.
@@ -50,7 +58,7 @@ fn a_lone_request_pays_each_visit_once() {
         member_path: vec![
             visit("bus", Phase::Command, 10.0, None),
             visit("bus", Phase::Data, 0.0, Some(100.0)),
-            VisitSpec { on: On::Write, ..visit("bus", Phase::Status, 7.0, None) },
+            VisitSpec { on: VisitKind::Write, ..visit("bus", Phase::Status, 7.0, None) },
         ],
         ..PathSpec::default()
     };

@@ -8,7 +8,7 @@ mod map;
 
 pub use map::{LayoutMap, MapCell};
 
-use crate::level::{for_level, Compiled, Level, Member, Personality, Surroundings};
+use crate::level::{for_level, Level, Member, NodeLayout, Personality, Surroundings};
 use crate::spec::Tree;
 use raidlab_types::number::lcm;
 use raidlab_types::{LeafId, SpecError, Volume};
@@ -119,7 +119,7 @@ impl Layout {
             let message = format!("a member of node {id} holds {sectors} sectors, less than one chunk of {chunk}");
             return Err(SpecError::new("tree", message));
         }
-        let Compiled { level, capacity, alignment } = Level::compile(tree, &around);
+        let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
         self.nodes[id as usize] = Node { id, level, capacity, children, bears, stripe_locks_below, alignment };
         Ok(id)
     }

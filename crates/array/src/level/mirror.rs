@@ -1,6 +1,6 @@
 //! RAID 1: a read goes to one copy, a write to all.
 
-use super::{Compiled, Content, Level, Member, Personality, Surroundings};
+use super::{Content, Level, Member, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{place, PlanResult, Planner, Transfer};
@@ -17,9 +17,13 @@ pub(crate) struct Mirror {
     lock_sectors: u64,
 }
 
-pub(super) fn compile(around: &Surroundings<'_>) -> Compiled {
+pub(super) fn compile(around: &Surroundings<'_>) -> NodeLayout {
     let lock_sectors = if around.outer_chunk > 0 { around.outer_chunk } else { LOCK_SECTORS };
-    Compiled { level: Level::Mirror(Mirror { lock_sectors }), capacity: around.smallest(), alignment: around.alignment }
+    NodeLayout {
+        level: Level::Mirror(Mirror { lock_sectors }),
+        capacity: around.smallest(),
+        alignment: around.alignment,
+    }
 }
 
 impl Personality for Mirror {

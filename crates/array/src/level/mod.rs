@@ -121,14 +121,14 @@ impl Surroundings<'_> {
     }
 
     /// A level that deals chunks, `data` of them a stripe: whole chunks of the smallest child are used.
-    fn striping(&self, level: Level, data: u64) -> Compiled {
+    fn striping(&self, level: Level, data: u64) -> NodeLayout {
         let capacity = self.smallest() / self.chunk * self.chunk * data;
-        Compiled { level, capacity, alignment: lcm(self.alignment, self.chunk).saturating_mul(data) }
+        NodeLayout { level, capacity, alignment: lcm(self.alignment, self.chunk).saturating_mul(data) }
     }
 }
 
 /// A level with what follows for its node.
-pub(crate) struct Compiled {
+pub(crate) struct NodeLayout {
     pub level: Level,
     /// Sectors of the node.
     pub capacity: u64,
@@ -138,7 +138,7 @@ pub(crate) struct Compiled {
 
 impl Level {
     /// The level of a node over children that are compiled already; its chunk is no longer than the smallest child.
-    pub(crate) fn compile(tree: &Tree, around: &Surroundings<'_>) -> Compiled {
+    pub(crate) fn compile(tree: &Tree, around: &Surroundings<'_>) -> NodeLayout {
         match tree {
             Tree::Member { .. } => unreachable!("a member has no children"),
             // Volumes side by side, as it were; a request names its volume, so that nothing is ever asked of the root.

@@ -86,7 +86,7 @@ struct RequestState {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum WindowPhase {
     /// In the list of idle windows.
     Idle,
     /// Queued for locks.
@@ -99,7 +99,7 @@ enum Phase {
 
 #[derive(Debug)]
 struct Window {
-    phase: Phase,
+    phase: WindowPhase,
     request: u32,
     extent: Extent,
     plan: Plan,
@@ -312,7 +312,7 @@ impl Array {
             (self.ready.is_empty() && self.runnable.is_empty() && self.events.is_empty(), "queued work or events"),
             (self.locks.is_empty(), "locks"),
             (self.views.leaves.iter().all(|v| v.in_flight == 0), "operations counted in flight"),
-            (self.windows.iter().all(|p| p.phase == Phase::Idle), "windows"),
+            (self.windows.iter().all(|p| p.phase == WindowPhase::Idle), "windows"),
             (self.idle_windows.len() == self.windows.len(), "windows not in the list of idle ones"),
             (self.requests.is_empty(), "requests"),
         ];

@@ -10,7 +10,7 @@
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::collect;
-use super::{Array, Event, LockMode, Phase, RequestState, Window};
+use super::{Array, Event, LockMode, RequestState, Window, WindowPhase};
 use crate::layout::Layout;
 use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
 use crate::policy::MemberState;
@@ -45,7 +45,7 @@ impl Array {
         let id = match self.idle_windows.pop() {
             None => {
                 self.windows.push(Window {
-                    phase: Phase::Idle,
+                    phase: WindowPhase::Idle,
                     request,
                     extent,
                     plan: Plan::default(),
@@ -91,7 +91,8 @@ impl Array {
                 (locks, blockers) = self.locks.acquire(id, &self.lock_list);
             }
         }
-        (window.locks, window.blockers, window.epoch, window.phase) = (locks, blockers, self.epoch, Phase::Waiting);
+        (window.locks, window.blockers, window.epoch, window.phase) =
+            (locks, blockers, self.epoch, WindowPhase::Waiting);
         window.locked_all = matches!(mode, Some(LockMode::Shared));
         if blockers == 0 {
             self.runnable.push_back(id);
@@ -194,7 +195,7 @@ impl Array {
             // A write may be done between a read's finding a bad sector and our hearing of it: count from the start.
             window.writes_seen = self.writes_done;
         }
-        window.phase = Phase::Running;
+        window.phase = WindowPhase::Running;
         window.remaining = place(window.plan.len());
         window.reads_left = window.plan.reads();
         window.outstanding = 0;
@@ -216,7 +217,7 @@ impl Array {
     #[inline]
     pub(super) fn hand_out(&mut self, id: u32, node: u32) -> Option<super::ArrayOp> {
         let window = &self.windows[id as usize];
-        if window.phase == Phase::Draining {
+        if window.phase == WindowPhase::Draining {
             self.op_done(id, node, Ok(()));
             return None;
         }
@@ -232,7 +233,10 @@ impl Array {
     #[inline]
     pub(super) fn op_done(&mut self, id: u32, node: u32, result: Result<(), OpError>) {
         let window = &mut self.windows[id as usize];
-        debug_assert!(matches!(window.phase, Phase::Running | Phase::Draining), "completion of an idle window");
+        debug_assert!(
+            matches!(window.phase, WindowPhase::Running | WindowPhase::Draining),
+            "completion of an idle window"
+        );
         window.outstanding -= 1;
         if let Body::Device { leaf, kind, extent, .. } = window.plan.nodes[node as usize].body {
             self.views.leaves[leaf as usize].in_flight -= 1;
@@ -243,8 +247,8 @@ impl Array {
         }
         let window = &self.windows[id as usize];
         match window.phase {
-            Phase::Draining if window.outstanding == 0 => self.replan(id),
-            Phase::Draining => {}
+            WindowPhase::Draining if window.outstanding == 0 => self.replan(id),
+            WindowPhase::Draining => {}
             _ => self.complete_node(id, node),
         }
     }
@@ -264,7 +268,7 @@ impl Array {
             _ => {}
         }
         if kind == OpKind::Read {
-            self.windows[id as usize].phase = Phase::Draining;
+            self.windows[id as usize].phase = WindowPhase::Draining;
         }
     }
 
@@ -287,7 +291,7 @@ impl Array {
             // What has failed decides which locks a read needs.
             self.requeue(id);
         } else {
-            window.phase = Phase::Waiting;
+            window.phase = WindowPhase::Waiting;
             self.runnable.push_back(id);
         }
     }
@@ -326,7 +330,7 @@ impl Array {
         self.unlock(id);
         let window = &mut self.windows[id as usize];
         let request = window.request;
-        window.phase = Phase::Idle;
+        window.phase = WindowPhase::Idle;
         self.idle_windows.push(id);
         let r = &mut self.requests[request as usize];
         let node = r.node;

@@ -32,6 +32,6 @@ pub use load::{Replay, Replayed, TraceLoad};
 pub use names::Names;
 pub use parser::{guess, Parser, Skipped};
 pub use record::{Record, Records, Text};
-pub use spec::{Beyond, Only, Others, TraceSpec};
+pub use spec::{BeyondEnd, KindFilter, OtherVolumes, TraceSpec};
 pub use summary::{Summary, VolumeSummary, PAGE_BYTES};
 pub use writer::Writer;

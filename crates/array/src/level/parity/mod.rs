@@ -14,7 +14,7 @@ mod small;
 
 pub(crate) use rotation::ParityLayout;
 
-use super::{chunks, whole_stripes, ChunkPart, Compiled, Content, Level, Personality, Surroundings};
+use super::{chunks, whole_stripes, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{cut, narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
@@ -23,7 +23,7 @@ use crate::spec::Rotation;
 use raidlab_types::{gf, Extent};
 use rotation::Role;
 
-pub(super) fn compile(around: &Surroundings<'_>, parities: u32, rotation: Rotation) -> Compiled {
+pub(super) fn compile(around: &Surroundings<'_>, parities: u32, rotation: Rotation) -> NodeLayout {
     let members = u32::try_from(around.count()).expect("node ids are 32 bits wide");
     let parity = ParityLayout { chunk: around.chunk, members, parities, rotation };
     around.striping(Level::Parity(parity), u64::from(parity.data()))
