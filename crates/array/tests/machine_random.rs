@@ -7,8 +7,9 @@
 mod harness;
 
 use harness::machine::{FaultRates, Machine};
+use harness::random_policy;
 use harness::trees::{random_tree, text, Replay};
-use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
+use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Seed};
 
 fn common_tree(rng: &mut CounterRng) -> Tree {
@@ -27,19 +28,10 @@ fn common_tree(rng: &mut CounterRng) -> Tree {
     }
 }
 
-fn random_policy(rng: &mut CounterRng) -> Policy {
-    use MirrorRead::{Primary, RoundRobin, RoundRobinSequential, ShortestQueue};
-    use ParityWrite::*;
-    let nearest = MirrorRead::Nearest { queue_override: Some(1) };
-    Policy {
-        parity_write: [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize],
-        parity_write_tie: [ReadModifyWrite, ReconstructWrite][rng.below(2) as usize],
-        parity_read: [ParityRead::Skip, ParityRead::ReadThrough][rng.below(2) as usize],
-        mirror_read: [Primary, RoundRobin, RoundRobinSequential, ShortestQueue, nearest][rng.below(5) as usize],
-        // Mostly windows of one stripe, so that requests have many.
-        window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize],
-        windows_in_flight: rng.below(4) as u32,
-    }
+fn random_machine_policy(rng: &mut CounterRng) -> Policy {
+    let policy = random_policy(rng);
+    // Mostly windows of one stripe, so that requests have many.
+    Policy { window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize], windows_in_flight: rng.below(4) as u32, ..policy }
 }
 
 /// One run; says how many requests succeeded and failed.
@@ -47,7 +39,7 @@ fn run(seed: u64, trouble: FaultRates) -> (u64, u64) {
     let mut rng = Seed::new(seed).draws();
     let tree = common_tree(&mut rng);
     let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
-    let policy = random_policy(&mut rng);
+    let policy = random_machine_policy(&mut rng);
     let depth = 1 + rng.below(12) as usize;
     let _replay = Replay(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
     let Some(mut machine) = Machine::new(&tree, &sizes, policy, trouble, rng) else { return (0, 0) };

@@ -11,12 +11,12 @@
 use crate::calendar::{Calendar, OperationInService};
 use crate::empirical::Empirical;
 use crate::fixed::Fixed;
-use crate::hdd::{Command, Drive, Hdd};
+use crate::hdd::{Drive, Hdd};
 use crate::pair::{PairLedger, PrepaidWrite};
 use crate::random::Random;
 use crate::scheduler::{ArmAddress, Queue, QueuedOperation, SchedulerSpec};
-use crate::service::{Completion, FlashTotals, TimedService, Totals};
-use crate::ssd::{FlashCommand, Ssd};
+use crate::service::{Command, Completion, FlashTotals, TimedService, Totals};
+use crate::ssd::Ssd;
 use crate::{DeviceSpec, PairPricing, SpecError};
 use raidlab_types::{Duration, Extent, Instant, OpKind, Operation, Seed};
 
@@ -333,15 +333,14 @@ impl Device {
         let &QueuedOperation { kind, lba, sectors, durable, .. } = op;
         self.arm = ArmAddress { lba, end: lba + sectors };
         let now = at.as_ns();
+        let command = Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now };
         let TimedService { begun, service, release } = match &mut self.model {
             Model::Hdd(hdd) => TimedService::at(now, hdd.serve(at, kind, lba, sectors)),
             Model::Fixed(fixed) => TimedService::at(now, fixed.serve(kind, sectors)),
             Model::Empirical(empirical) => TimedService::at(now, empirical.serve(kind, op.sequence)),
             Model::Random(random) => TimedService::at(now, random.serve(kind, op.sequence)),
-            Model::Drive(drive) => {
-                drive.serve(Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now })
-            }
-            Model::Ssd(ssd) => ssd.serve(FlashCommand { kind, lba, sectors, durable, now }),
+            Model::Drive(drive) => drive.serve(command),
+            Model::Ssd(ssd) => ssd.serve(command),
         };
         let started = Instant::from_ns(begun);
         let done = started + Duration::from_ns(service.total());

@@ -39,6 +39,26 @@ impl Completion {
     }
 }
 
+/// A command as a disk or flash drive sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Command {
+    pub kind: OpKind,
+    pub lba: u64,
+    pub sectors: u64,
+    /// Must be on the medium when it is complete.
+    pub durable: bool,
+    /// When it reached the device, and when the device turns to it.
+    pub entered: u64,
+    pub now: u64,
+}
+
+impl Command {
+    /// The address behind its last sector.
+    pub(crate) fn end(&self) -> u64 {
+        self.lba + self.sectors
+    }
+}
+
 /// What one visit costs, in ns; the models' answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Service {

@@ -9,30 +9,11 @@
 
 mod common;
 
-use common::{closed, fixed, random, rate, requests};
+use common::{closed, fixed, mean_us, random, rate, requests, station, visit};
 use raidlab_array::{Rotation, Tree};
 use raidlab_load::{ArrivalSpec, LoadSpec};
-use raidlab_sim::{
-    run, Distribution, HostSpec, ParitySpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, VisitKind, VisitSpec,
-};
-
-const KIB: u64 = 1 << 10;
-
-fn station(name: &str, servers: u32) -> StationSpec {
-    StationSpec { name: name.into(), servers }
-}
-
-fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
-    VisitSpec {
-        station: station.into(),
-        phase,
-        cost_us: us,
-        mb_s,
-        on: VisitKind::Both,
-        only: None,
-        times: Distribution::Constant,
-    }
-}
+use raidlab_sim::{run, HostSpec, ParitySpec, PathSpec, Phase, SimConfig, SimResult, VisitKind, VisitSpec};
+use raidlab_types::KIB;
 
 /// One fixed disk of 100 us, one request of `bytes` at a time.
 fn lone(read_fraction: f64, bytes: u64, path: PathSpec) -> SimConfig {
@@ -40,10 +21,6 @@ fn lone(read_fraction: f64, bytes: u64, path: PathSpec) -> SimConfig {
     config.limits = requests(0, 500);
     config.path = path;
     config
-}
-
-fn mean_us(result: &SimResult) -> f64 {
-    result.recorder.all().response.mean_ns() / 1e3
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Personality for Mirror {
     }
 
     fn write(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
-        node.children.iter().try_for_each(|&copy| planner.plan_node(copy, transfers, true))
+        node.children.iter().try_for_each(|&child| planner.plan_node(child, transfers, true))
     }
 
     fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
@@ -64,7 +64,7 @@ impl Personality for Mirror {
     }
 
     /// A write locks its range, so that all copies take overlapping writes in the same order. A read after a media error
-    /// does, too: a write on its way may be mending the very sector.
+    /// does, too: a write on its way may be repairing the very sector.
     fn lock(&self, node: &Node, extent: Extent, mode: LockMode<'_>, covered: bool, out: &mut Vec<LockRange>) -> bool {
         if covered || matches!(mode, LockMode::SharedIfDegraded(_)) {
             return covered;

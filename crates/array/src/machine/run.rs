@@ -204,10 +204,10 @@ impl Array {
             self.retire(id, None);
             return;
         }
-        let mut queues = Queues { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
+        let mut ready_queue = ReadyQueue { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
         for node in 0..window.remaining {
             if window.plan.nodes[node as usize].pending == 0 {
-                queues.make_ready(id, window, node);
+                ready_queue.make_ready(id, window, node);
             }
         }
     }
@@ -298,7 +298,7 @@ impl Array {
 
     fn complete_node(&mut self, id: u32, node: u32) {
         let window = &mut self.windows[id as usize];
-        let mut queues = Queues { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
+        let mut ready_queue = ReadyQueue { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
         window.remaining -= 1;
         let done = &window.plan.nodes[node as usize];
         let mut edge = done.first_edge;
@@ -306,7 +306,7 @@ impl Array {
             window.reads_left -= 1;
             if window.reads_left == 0 {
                 for i in 0..window.held.len() {
-                    queues.make_ready(id, window, window.held[i]);
+                    ready_queue.make_ready(id, window, window.held[i]);
                 }
                 window.held.clear();
             }
@@ -317,7 +317,7 @@ impl Array {
             let waiting = &mut window.plan.nodes[e.to as usize];
             waiting.pending -= 1;
             if waiting.pending == 0 {
-                queues.make_ready(id, window, e.to);
+                ready_queue.make_ready(id, window, e.to);
             }
         }
         if window.remaining == 0 {
@@ -353,13 +353,13 @@ impl Array {
 }
 
 /// Where ready nodes go: a window is borrowed beside it.
-struct Queues<'a> {
+struct ReadyQueue<'a> {
     views: &'a mut MemberViews,
     ready: &'a mut VecDeque<(u32, u32)>,
     layout: &'a Layout,
 }
 
-impl Queues<'_> {
+impl ReadyQueue<'_> {
     /// Queues a node all of whose predecessors are done, or holds a write until the last read is.
     #[inline]
     fn make_ready(&mut self, id: u32, window: &mut Window, node: u32) {

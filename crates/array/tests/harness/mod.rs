@@ -10,9 +10,21 @@ pub(crate) mod model;
 pub(crate) mod trees;
 
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
-use raidlab_array::{Layout, MemberState, Piece, Plan, Policy, Space, Tree};
+use raidlab_array::{Layout, MemberState, MirrorRead, ParityRead, ParityWrite, Piece, Plan, Policy, Space, Tree};
 use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
 use std::ops::Range;
+
+/// Any way of writing and reading.
+pub(crate) fn random_policy(rng: &mut CounterRng) -> Policy {
+    use MirrorRead::{Primary, RoundRobin, RoundRobinSequential, ShortestQueue};
+    use ParityWrite::{FewestAccesses, ReadModifyWrite, ReconstructWrite};
+    let parity_write = [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize];
+    let parity_write_tie = [ReadModifyWrite, ReconstructWrite][rng.below(2) as usize];
+    let parity_read = [ParityRead::Skip, ParityRead::ReadThrough][rng.below(2) as usize];
+    let nearest = MirrorRead::Nearest { queue_override: Some(1) };
+    let mirror_read = [Primary, RoundRobin, RoundRobinSequential, ShortestQueue, nearest][rng.below(5) as usize];
+    Policy { parity_write, parity_write_tie, parity_read, mirror_read, ..Policy::default() }
+}
 
 /// Members, the compiled tree, and what the volumes should hold.
 pub(crate) struct Bench {

@@ -58,20 +58,20 @@ pub(crate) struct Hdd {
     head: u32,
 }
 
-/// Angle at time 0 of the disk with this seed.
-fn phase(seed: Seed, revolution_ns: u64) -> u64 {
+/// How far the disk with this seed has turned at time 0.
+fn initial_angle_ns(seed: Seed, revolution_ns: u64) -> u64 {
     seed.named("angle").draws().below(revolution_ns)
 }
 
 impl Hdd {
     pub(crate) fn new(plant: Plant, seed: Seed) -> Self {
-        let phase = phase(seed, plant.geometry.revolution.divisor());
+        let phase = initial_angle_ns(seed, plant.geometry.revolution.divisor());
         Hdd { plant: Arc::new(plant), phase, cylinder: 0, head: 0 }
     }
 
     /// Another disk of the same model, its arm parked at cylinder 0; shares what is compiled.
     pub(crate) fn twin(&self, seed: Seed) -> Self {
-        let phase = phase(seed, self.plant.geometry.revolution.divisor());
+        let phase = initial_angle_ns(seed, self.plant.geometry.revolution.divisor());
         Hdd { plant: Arc::clone(&self.plant), phase, cylinder: 0, head: 0 }
     }
 

@@ -46,7 +46,7 @@ enum BlockLists {
 
 /// All blocks of a drive.
 #[derive(Debug, Clone)]
-pub(crate) struct Blocks {
+pub(crate) struct FlashBlocks {
     /// Valid units a block holds.
     valid: Vec<u32>,
     listed: BlockLists,
@@ -54,7 +54,7 @@ pub(crate) struct Blocks {
     lists: usize,
 }
 
-impl Blocks {
+impl FlashBlocks {
     pub(super) fn new(geometry: &FlashGeometry, victim: Victim) -> Self {
         let blocks = (geometry.dies * geometry.blocks_per_die) as usize;
         let (dies, lists) = (geometry.dies as usize, geometry.units_per_block as usize + 1);
@@ -66,7 +66,7 @@ impl Blocks {
             },
             Victim::Fifo => BlockLists::Fifo(vec![VecDeque::with_capacity(geometry.blocks_per_die as usize); dies]),
         };
-        Blocks { valid: vec![0; blocks], listed, lists }
+        FlashBlocks { valid: vec![0; blocks], listed, lists }
     }
 
     #[inline]
@@ -156,8 +156,8 @@ mod tests {
         FlashGeometry { dies: 2, units_per_page: 1, units_per_block: 4, blocks_per_die: 5, units_per_die: 8 };
 
     /// Blocks 5 to 7 of the second die, full, of which they lose 1, 3 and 3 units.
-    fn three(victim: Victim) -> Blocks {
-        let mut blocks = Blocks::new(&GEOMETRY, victim);
+    fn three(victim: Victim) -> FlashBlocks {
+        let mut blocks = FlashBlocks::new(&GEOMETRY, victim);
         for (block, lost) in [(5, 1), (6, 3), (7, 3)] {
             (0..4).for_each(|_| blocks.gain(block));
             blocks.list(1, block);

@@ -20,7 +20,7 @@
 //! P. Mehrvarzy, M. Arjomand, H. Sarbazi-Azad, *Performance Evaluation of Dynamic Page Allocation Strategies in SSDs*, ACM
 //! TOMPECS 1(2), 2016, and Y. Jun and others, *We Ain't Afraid of No File Fragmentation*, FAST 2024, of placing by turns.
 
-use super::blocks::{Blocks, Victim};
+use super::blocks::{FlashBlocks, Victim};
 use super::geometry::{FlashGeometry, NONE};
 use raidlab_types::number::{u32_from, usize_from};
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub(crate) struct Ftl {
     map: Vec<u32>,
     /// Logical unit of a physical one.
     back: Vec<u32>,
-    blocks: Blocks,
+    blocks: FlashBlocks,
     dies: Vec<DieBlocks>,
     placement: Placement,
     /// The die that the host's last unit went to, and whether the page it went to is full.
@@ -140,7 +140,7 @@ impl Ftl {
         Ftl {
             map: vec![NONE; geometry.logical_units() as usize],
             back: vec![NONE; usize_from(geometry.physical_units())],
-            blocks: Blocks::new(&geometry, victim),
+            blocks: FlashBlocks::new(&geometry, victim),
             dies: (0..geometry.dies).map(die).collect(),
             placement,
             turn: geometry.dies - 1,

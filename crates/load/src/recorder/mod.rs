@@ -206,7 +206,7 @@ impl Recorder {
     /// The window closes at `at`, as if a limit were reached: nothing more is issued or counted.
     pub fn close_at(&mut self, at: Instant) {
         // If it was to open before that, it has.
-        self.observe(at.max(self.window.end()));
+        self.observe(at.max(self.window.seen));
         let change = self.window.close_at(at);
         self.changed(change);
     }
@@ -239,7 +239,7 @@ impl Recorder {
 
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        self.window.deadline()
+        self.window.deadline
     }
 
     /// Reads.
@@ -276,12 +276,12 @@ impl Recorder {
 
     /// Whether it was closed by an interruption.
     pub fn is_interrupted(&self) -> bool {
-        self.window.is_interrupted()
+        self.window.interrupted
     }
 
     /// When the window opened, if it has.
     pub fn opened(&self) -> Option<Instant> {
-        self.window.opened()
+        self.window.opened
     }
 
     /// How long the window was open: to its close, or to the last event seen.
@@ -292,7 +292,7 @@ impl Recorder {
     /// Mean number of requests in flight while the window was open: to its close, or to the last event seen.
     pub fn mean_in_flight(&self) -> f64 {
         let within = if self.window.is_measuring() {
-            self.in_flight_ns(self.window.end()).saturating_sub(self.in_flight_before)
+            self.in_flight_ns(self.window.seen).saturating_sub(self.in_flight_before)
         } else {
             self.in_flight_within
         };

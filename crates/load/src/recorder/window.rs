@@ -39,17 +39,18 @@ pub(crate) struct MeasureWindow {
     /// Completions still to be counted; `u64::MAX` without a limit.
     measure_requests: u64,
     measure_for: Option<Duration>,
-    opened: Option<Instant>,
+    /// When it opened, if it has.
+    pub(super) opened: Option<Instant>,
     /// When it opens, where that is the driver's to say; `Instant::MAX` until it has.
     opens_at: Option<Instant>,
     /// When the window closes by duration; `Instant::MAX` before it opens and without a limit.
-    deadline: Instant,
+    pub(super) deadline: Instant,
     /// From when on an observation needs a closer look: the deadline; at once where there is no warm-up, and when all is
     /// over. One comparison an event.
     look_from: Instant,
     /// When it closed, or the last time seen.
-    seen: Instant,
-    interrupted: bool,
+    pub(super) seen: Instant,
+    pub(super) interrupted: bool,
 }
 
 impl MeasureWindow {
@@ -197,26 +198,6 @@ impl MeasureWindow {
         self.phase == MeasurePhase::Over
     }
 
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted
-    }
-
-    /// When the driver must look again to see the window close.
-    #[inline]
-    pub(crate) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    /// When it opened; none if it never did.
-    pub(crate) fn opened(&self) -> Option<Instant> {
-        self.opened
-    }
-
-    /// When it closed, or else the last time seen.
-    pub(crate) fn end(&self) -> Instant {
-        self.seen
-    }
-
     /// How long it has been open, up to its close or the last time seen.
     pub(crate) fn elapsed(&self) -> Duration {
         match self.opened {
@@ -282,9 +263,9 @@ mod tests {
     fn without_warm_up_it_opens_at_the_first_event() {
         let mut window = window(Limit::default(), limit(Some(1), None));
         assert_eq!(window.observe(Instant::from_ns(7)), Change::Opened(Instant::from_ns(7)));
-        assert_eq!(window.opened(), Some(Instant::from_ns(7)));
+        assert_eq!(window.opened, Some(Instant::from_ns(7)));
         assert_eq!(window.interrupt(Instant::from_ns(9)), Change::Closed(Instant::from_ns(9)));
-        assert!(window.is_interrupted() && window.is_over());
+        assert!(window.interrupted && window.is_over());
     }
 
     #[test]
@@ -317,7 +298,7 @@ mod tests {
             Change::Closed(Instant::from_ns(30)),
             "not before what was seen"
         );
-        assert!(window.is_over() && !window.is_interrupted());
+        assert!(window.is_over() && !window.interrupted);
         assert_eq!(window.close_at(Instant::from_ns(40)), Change::None);
     }
 

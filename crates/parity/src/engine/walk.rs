@@ -120,13 +120,13 @@ trait Kernel<const OUTS: usize> {
 }
 
 /// The blocks of one call.
-struct Blocks<'a, const OUTS: usize> {
+struct CallBlocks<'a, const OUTS: usize> {
     outs: [*mut u8; OUTS],
     inputs: &'a [*const u8],
     len: usize,
 }
 
-impl<const OUTS: usize> Blocks<'_, OUTS> {
+impl<const OUTS: usize> CallBlocks<'_, OUTS> {
     /// Whether streaming pays. Never for an output that is an input: its line is in the cache by the time it is stored.
     #[inline(always)]
     fn streams<V: Vector>(&self) -> bool {
@@ -274,7 +274,7 @@ impl<const OUTS: usize> Kernel<OUTS> for Products<'_, OUTS> {
 /// As [`Kernels`](super::Kernels) says, and V's instruction set is enabled in the caller.
 #[inline(always)]
 pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usize) {
-    let blocks = Blocks { outs: [out], inputs, len };
+    let blocks = CallBlocks { outs: [out], inputs, len };
     // SAFETY: passed on to the caller.
     unsafe {
         if V::BYTES < 64 {
@@ -290,7 +290,7 @@ pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usi
 #[inline(always)]
 pub(super) unsafe fn pq<V: Vector>(outs: [*mut u8; 2], inputs: &[*const u8], len: usize) {
     // SAFETY: passed on to the caller.
-    unsafe { Blocks { outs, inputs, len }.walk::<V, 2>(&Pq) }
+    unsafe { CallBlocks { outs, inputs, len }.walk::<V, 2>(&Pq) }
 }
 
 /// # Safety
@@ -302,7 +302,7 @@ pub(super) unsafe fn combine<V: Vector, const OUTS: usize>(
     coefficients: [&[u8]; OUTS],
     len: usize,
 ) {
-    let blocks = Blocks { outs, inputs, len };
+    let blocks = CallBlocks { outs, inputs, len };
     // SAFETY: passed on to the caller.
     unsafe {
         if OUTS == 1 {

@@ -6,7 +6,7 @@
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{HostSpec, PathSpec, SimConfig, SimResult};
+use raidlab_sim::{Distribution, HostSpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, VisitKind, VisitSpec};
 
 /// A device file of the project. (Tests may read files; the simulator may not.)
 #[allow(clippy::disallowed_methods)]
@@ -74,4 +74,19 @@ pub(crate) fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, dep
 /// Requests a second.
 pub(crate) fn rate(result: &SimResult) -> f64 {
     result.recorder.all().requests as f64 / result.recorder.elapsed().as_s_f64()
+}
+
+/// Mean response time.
+pub(crate) fn mean_us(result: &SimResult) -> f64 {
+    result.recorder.all().response.mean_ns() / 1e3
+}
+
+pub(crate) fn station(name: &str, servers: u32) -> StationSpec {
+    StationSpec { name: name.into(), servers }
+}
+
+/// A visit of every request, which takes `us` and what the bytes take at `mb_s`.
+pub(crate) fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
+    let (on, times) = (VisitKind::Both, Distribution::Constant);
+    VisitSpec { station: station.into(), phase, cost_us: us, mb_s, on, only: None, times }
 }

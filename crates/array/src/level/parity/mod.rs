@@ -86,7 +86,8 @@ impl Personality for ParityLayout {
     fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
         self.parts(node, extent).all(|(position, part)| {
             let readable = |position| planner.is_readable(node.child(position), part);
-            readable(position) || (0..self.members).filter(|&m| !readable(m)).count() <= self.parities as usize
+            let lost = || (0..self.members).filter(|&member| !readable(member)).count();
+            readable(position) || lost() <= self.parities as usize
         })
     }
 

@@ -27,7 +27,7 @@ mod read;
 mod write;
 
 use super::HddSpec;
-use crate::service::{Service, TimedService};
+use crate::service::{Command, Service, TimedService};
 use crate::SpecError;
 use ahead::Ahead;
 use buffer::{Buffer, Moment};
@@ -35,25 +35,6 @@ use media::{Arm, Media, Pass};
 pub(crate) use model::{Bus, CommandTimes, DiskModel, Extra};
 use raidlab_types::{OpKind, Seed};
 use std::sync::Arc;
-
-/// A command as the disk sees it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Command {
-    pub kind: OpKind,
-    pub lba: u64,
-    pub sectors: u64,
-    /// Must be on the medium when it is complete.
-    pub durable: bool,
-    /// When it reached the disk, and when the disk turns to it.
-    pub entered: u64,
-    pub now: u64,
-}
-
-impl Command {
-    fn end(&self) -> u64 {
-        self.lba + self.sectors
-    }
-}
 
 /// One disk.
 #[derive(Debug, Clone)]

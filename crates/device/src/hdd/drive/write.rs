@@ -81,7 +81,7 @@ impl Drive {
             let written = write_media(media, &mut self.arm, (command.lba, command.end()), plan.arm_from, least, &data);
             (written, bus_from + sectors * bus_sector)
         };
-        let done = self.report_write(&command, &plan, &written, taken);
+        let done = self.completion_of_write(&command, &plan, &written, taken);
         self.after_write(&command, &plan, &written);
         self.bus_free_at = done;
         self.visit_of_write(&command, &plan, &written, taken, done)
@@ -125,18 +125,18 @@ impl Drive {
         self.model.rules.write_back != WriteBack::None && !command.durable
     }
 
-    /// When the host learns that the write is complete.
-    fn report_write(&self, command: &Command, plan: &WritePlan, written: &MediaWrite, taken: u64) -> u64 {
+    /// When the host learns that the write is complete, whose last byte the disk has `received`.
+    fn completion_of_write(&self, command: &Command, plan: &WritePlan, written: &MediaWrite, received: u64) -> u64 {
         let timings = &self.model.timings;
         if self.reports_early(command) {
-            return taken + timings.write_completion;
+            return received + timings.write_completion;
         }
         let extra = timings.extra.filter(|_| plan.leaves_first);
-        let (leave, come_back) = match extra {
+        let (disconnect, reselect) = match extra {
             Some(extra) => (extra.second_disconnect, timings.other_reselect),
             None => (timings.write_disconnect, timings.first_reselect),
         };
-        (taken + leave).max(written.end) + come_back + timings.write_completion
+        (received + disconnect).max(written.end) + reselect + timings.write_completion
     }
 
     /// What the buffer holds afterwards, and where the arm is.

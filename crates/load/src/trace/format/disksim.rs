@@ -32,11 +32,11 @@ pub(super) fn parse(line: &[u8]) -> ParseResult<'_> {
 }
 
 pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
-    let (first, count) = record.sectors()?;
-    let (at, device) = (record.since_first_ns, record.number_of_volume());
-    let reads = u32::from(record.kind == RequestKind::Read);
+    let (first_sector, sectors) = record.sectors()?;
+    let (ns, device) = (record.since_first_ns, record.number_of_volume());
+    let is_read = u32::from(record.kind == RequestKind::Read);
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{}.{:06} {device} {first} {count} {reads}", at / NS_PER_MS, at % NS_PER_MS);
+    let _ = writeln!(out, "{}.{:06} {device} {first_sector} {sectors} {is_read}", ns / NS_PER_MS, ns % NS_PER_MS);
     Ok(())
 }
 
