@@ -21,11 +21,11 @@ _MOST_SENTENCES = 3
 
 @dataclass(frozen=True)
 class MemberVerdict:
-    """The answer about one target: a verdict, a sentence with the figures, and what would mend it."""
+    """The answer about one target: a verdict, a sentence with the figures, and what would remedy it."""
 
     verdict: str
     evidence: str
-    mend: str = ""
+    remedy: str = ""
 
 
 Judge = Callable[[Member], MemberVerdict | None]
@@ -42,7 +42,7 @@ def of_target(name: str, member: Member, judge: Judge) -> Iterator[Finding]:
     """The finding about one target that is looked at by itself."""
     judged = judge(member)
     if judged is not None:
-        yield Finding(name, name_of(member), judged.verdict, judged.evidence, judged.mend)
+        yield Finding(name, name_of(member), judged.verdict, judged.evidence, judged.remedy)
 
 
 def merged(name: str, target: str, found: list[MemberVerdict]) -> Finding:
@@ -52,7 +52,7 @@ def merged(name: str, target: str, found: list[MemberVerdict]) -> Finding:
     evidence = " ".join(sentences[:_MOST_SENTENCES])
     if len(sentences) > _MOST_SENTENCES:
         evidence += f" The same of {len(sentences) - _MOST_SENTENCES} more."
-    return Finding(name, target, worst.verdict, evidence, worst.mend)
+    return Finding(name, target, worst.verdict, evidence, worst.remedy)
 
 
 def name_of(member: Member) -> str:
