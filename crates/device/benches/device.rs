@@ -3,6 +3,7 @@
 //! `service` is one operation through `handle_op` and `poll_done` on an idle device; `queued` holds 32 in flight. Addresses
 //! are drawn beforehand: random 8-sector reads over the whole device, and whole tracks for the study's disk.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 #![allow(missing_docs)] // The macros of criterion make undocumented functions.
 
 use common::{op, read};

@@ -82,7 +82,7 @@ impl Layout {
 
     fn sectors(&self, what: &str, bytes: u64) -> Result<u64, SpecError> {
         let sector_bytes = u64::from(self.sector_bytes);
-        if bytes % sector_bytes != 0 {
+        if !bytes.is_multiple_of(sector_bytes) {
             let message = format!("{what} = {bytes} bytes is not a multiple of the sector ({sector_bytes} bytes)");
             return Err(SpecError::new("tree", message));
         }
