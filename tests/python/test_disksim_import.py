@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import disksim_files as files
 from raidlab import _core
 from raidlab.errors import InputError
-from raidlab.formats.disksim import Imported, device_toml, import_disk
+from raidlab.formats.disksim import DiskImport, device_toml, import_disk
 
 
-def imported(folder: Path, **texts: Any) -> Imported:
+def imported(folder: Path, **texts: Any) -> DiskImport:
     return import_disk(files.write(folder, **texts))
 
 

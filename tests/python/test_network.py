@@ -300,7 +300,7 @@ def test_only_regular_files_are_opened_and_others_are_neither_waited_for_nor_wri
 
 def test_a_place_is_not_filled_nor_strewn_with_files(agents: list[_Agent]) -> None:
     machine = AgentMachine(agents[0].address, KEY)
-    with pytest.raises(CellFailedError, match="would leave less than [0-9]+ bytes of the place free"):
+    with pytest.raises(CellFailedError, match=r"would leave less than [0-9]+ bytes of the place free"):
         machine.ready("write", 1 << 44, 65_536)
     # One more was refused above, whose name counts until the end.
     for number in range(63):

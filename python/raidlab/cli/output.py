@@ -67,7 +67,7 @@ def print_findings(out: Console, findings: list[Finding]) -> None:
     for finding in findings:
         if finding.verdict != PASS or finding.check in _ALWAYS_TOLD:
             text = Text(f"{finding.verdict} {finding.check} ({finding.target}): ", style=VERDICT_STYLE[finding.verdict])
-            out.print(text.append(Text(f"{finding.evidence} {finding.mend}", style="default")))
+            out.print(text.append(Text(f"{finding.evidence} {finding.remedy}", style="default")))
     worse = {finding.check for finding in findings if finding.verdict != PASS}
     passed = [
         f"{finding.check} ({finding.target})" if finding.check in worse else finding.check
@@ -86,7 +86,7 @@ def print_json(analysis: Analysis, findings: list[Finding]) -> None:
         "seed": analysis.run.facts["seed"],
         "points": analysis.table.to_dicts(),
         "holds": analysis.run.holds.to_dicts(),
-        "checks": [vars(finding) for finding in findings],
+        "checks": [finding.row() for finding in findings],
     }
     print(json.dumps(document, indent=2))
 

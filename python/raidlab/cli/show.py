@@ -20,7 +20,7 @@ from rich.text import Text
 from raidlab.analysis.checks import SEVERITY, Finding
 from raidlab.analysis.checks.incomplete import ended_words
 from raidlab.analysis.metrics import Analysis, Comparison, Point
-from raidlab.analysis.metrics.relative_throughput_percent import share_basis
+from raidlab.analysis.metrics.relative_throughput import share_basis
 from raidlab.cli.blocks import Blocks
 from raidlab.cli.output import VERDICT_STYLE, print_findings, print_tables, short
 from raidlab.cli.terminal import console

@@ -27,7 +27,7 @@ from raidlab.directory import Directory
 from raidlab.errors import InputError
 
 OWN_NAME = re.compile(r"raidlab-net-[0-9a-z-]{1,60}\.dat")
-# So much of a place stays free, whoever asks: a twentieth of a small one, and enough of a large one for its other users.
+# So much of a place stays free, whoever asks: a twentieth of a small one, enough of a large one for its other users.
 _KEPT_FREE_SHARE = 0.05
 _KEPT_FREE_BYTES = 1 << 30
 

@@ -27,19 +27,13 @@ class CellOutcome:
 
 @dataclass(frozen=True)
 class HoldOutcome:
-    """One response-time target and the load that meets it.
-
-    Attributes
-    ----------
-    target_ns : int
-        The target in nanoseconds, worked out from the idle response where it is relative.
-    answer : dict
-        The interpolated depth and throughput, with bounds, as the engine's search gives them.
-    """
+    """One response-time target and the load that meets it."""
 
     task: HoldTask
     target_ns: int
+    """The target in nanoseconds, worked out from the idle response where it is relative."""
     answer: dict[str, Any]
+    """The interpolated depth and throughput, with bounds, as the engine's search gives them."""
 
 
 Outcome = CellOutcome | HoldOutcome

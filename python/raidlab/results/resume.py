@@ -48,28 +48,19 @@ _DEVICE_FACTS = ("model", "rotational", "scheduler", "write_cache", "logical_blo
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run that can go on.
-
-    Attributes
-    ----------
-    parts : PartsFile
-        Locked, and open for appending.
-    facts : UnfinishedFacts
-        What the run wrote when it began, and of its members.
-    answers : dict
-        What the engine answered to each cell that ran to its end, by the cell's name.
-    holds : tuple
-        The ranks of the response-time targets that are done.
-    times_before : RunTimes
-        Its times, the last session ended when its last part was written.
-    """
+    """A run that can go on."""
 
     folder: Path
     parts: PartsFile
+    """Locked, and open for appending."""
     facts: UnfinishedFacts
+    """What the run wrote when it began, and of its members."""
     answers: dict[str, CellAnswer]
+    """What the engine answered to each cell that ran to its end, by the cell's name."""
     holds: tuple[tuple[float, ...], ...]
+    """The ranks of the response-time targets that are done."""
     times_before: RunTimes
+    """Its times, the last session ended when its last part was written."""
 
     @property
     def study(self) -> str:
@@ -83,13 +74,7 @@ class Unfinished:
         return list(self.facts.get("live_members", []))
 
     def refuse_other(self, loaded: LoadedStudy, *, seed: int, targets: Sequence[str], quick: bool) -> None:
-        """Refuse to go on as another run than it was.
-
-        Raises
-        ------
-        InputError
-            With one sentence for all that differs.
-        """
+        """Refuse, with one sentence for all that differs, to go on as another run than it was."""
         differences = [
             *self._other_order(loaded, seed=seed, targets=targets, quick=quick),
             *self._other_version(),
@@ -104,12 +89,7 @@ class Unfinished:
             )
 
     def refuse_other_machine(self, name: str | None) -> None:
-        """Refuse to go on with another machine at the far end of streams, or with none, than there was.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse to go on with another machine at the far end of streams, or with none, than there was."""
         then = self.facts.get("far_machine")
         if then != name:
             message = (
@@ -157,12 +137,7 @@ class Unfinished:
             yield f"the machine's memory was {before} KiB, and is {after} KiB"
 
     def refuse_other_members(self, members: Sequence[Member]) -> None:
-        """Refuse to go on over other live members than there were.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse to go on over other live members than there were."""
         for number, (then, now) in enumerate(zip(self.live_members, members, strict=False)):
             for key, before, after in _changes(then, _as_written(now)):
                 raise InputError.one(
@@ -178,15 +153,7 @@ class Unfinished:
 
 
 def open_unfinished(folder: Path) -> Unfinished | None:
-    """Open a run to go on with it; None if it is complete.
-
-    Raises
-    ------
-    InputError
-        When it is no run that could go on.
-    OutputError
-        When it cannot be written.
-    """
+    """Open a run to go on with it; None if it is complete."""
     if not (folder / PARTS).is_file() or _is_complete(folder):
         _refuse_incomplete(folder)
         return None

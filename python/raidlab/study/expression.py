@@ -90,12 +90,7 @@ class Expression:
     _root: ast.expr
 
     def value(self, known: Mapping[str, Operand]) -> float | bool:
-        """Its value, given what stands behind its names.
-
-        Raises
-        ------
-        ValueError
-            With a sentence, for a division by zero and the like.
+        """Its value, given what stands behind its names; a division by zero and the like is a `ValueError`.
 
         Examples
         --------
@@ -115,12 +110,8 @@ class Expression:
     def judged(self, judge: Callable[[Margin], bool | None]) -> bool | None:
         """What it says where comparisons may be undecided (None), each judged by its margin.
 
-        What is undecided stays so unless the rest decides: false and undecided is false (Kleene's logic).
-
-        Raises
-        ------
-        ValueError
-            When it is more than comparisons (``<``, ``>``, ``about``) joined by ``and``, ``or``, ``not``.
+        What is undecided stays so unless the rest decides: false and undecided is false (Kleene's logic). More than
+        comparisons (``<``, ``>``, ``about``) joined by ``and``, ``or``, ``not`` is a `ValueError`.
 
         Examples
         --------
@@ -144,13 +135,7 @@ class Expression:
 
 
 def read(text: str) -> Expression:
-    """Read an expression.
-
-    Raises
-    ------
-    ValueError
-        With a sentence that says what is not understood.
-    """
+    """Read an expression; a `ValueError` says what of it is not understood."""
     if len(text) > _LONGEST:
         raise ValueError(f"is longer than {_LONGEST} characters")
     try:

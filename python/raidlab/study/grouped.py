@@ -67,10 +67,7 @@ class _Box:
 def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) -> tuple[LoadedStudy, Arrangement]:
     """Lay the arrays of a study that run on real members of a size over groups; those that cannot be are kept off them.
 
-    Raises
-    ------
-    ValueError
-        With a sentence, for groups that no array of any study could lie on.
+    Groups that no array of any study could lie on are a `ValueError`.
     """
     levels = list(loaded.study.live.groups)
     boxes = _boxes(groups, levels)

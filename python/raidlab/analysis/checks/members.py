@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from raidlab.analysis.checks.finding import PASS, SEVERITY, UNKNOWN, Finding
+from raidlab.analysis.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Content, Member, Moved, Traffic, Unknown, Volume
 
@@ -23,11 +23,11 @@ _MOST_NAMES = 2
 
 @dataclass(frozen=True)
 class MemberVerdict:
-    """The answer about one target: a verdict, a sentence with the figures, and what would mend it."""
+    """The answer about one target: a verdict, a sentence with the figures, and what would remedy it."""
 
     verdict: str
     evidence: str
-    mend: str = ""
+    remedy: str = ""
 
 
 Judge = Callable[[Member], MemberVerdict | None]
@@ -45,7 +45,7 @@ def of_target(name: str, member: Member, judge: Judge) -> Iterator[Finding]:
     """The finding about one target that is looked at by itself."""
     judged = judge(member)
     if judged is not None:
-        yield Finding(name, name_of(member), judged.verdict, judged.evidence, judged.mend)
+        yield Finding(name, name_of(member), judged.verdict, judged.evidence, judged.remedy)
 
 
 def merged(check: str, target: str, found: list[MemberVerdict], members: Sequence[Member]) -> Finding:
@@ -59,11 +59,11 @@ def merged(check: str, target: str, found: list[MemberVerdict], members: Sequenc
         _, same = alike.setdefault(sentence.replace(name, "") if name else sentence, (sentence, []))
         if name not in same:
             same.append(name)
-    told = [sentence + _same_of(same[1:], named=worst.verdict != PASS) for sentence, same in alike.values()]
+    told = [sentence + _same_of(same[1:], named=worst.verdict in (WARN, INVALID)) for sentence, same in alike.values()]
     evidence = " ".join(told[:_MOST_SENTENCES])
     if len(told) > _MOST_SENTENCES:
         evidence += f" And so of {len(told) - _MOST_SENTENCES} more, with other figures."
-    return Finding(check, target, worst.verdict, evidence, worst.mend)
+    return Finding(check, target, worst.verdict, evidence, worst.remedy)
 
 
 def _same_of(names: list[str], *, named: bool) -> str:

@@ -34,7 +34,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     for target in analysis.targets:
         # The depth of a held percentile is meant to move.
         points = [point for point in analysis.points if point.target == target and point.load != "hold"]
-        judged = [found for point in points for found in _judged(point, seconds_of)]
+        judged = [found for point in points for found in _long_repeats(point, seconds_of)]
         if not judged:
             continue
         chances = holm([chance for *_, chance in judged])
@@ -51,13 +51,13 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 f"{state.range_percent:.0f} % of their mean (at most {MOST_RANGE_PERCENT:g}), their line climbs or "
                 f"falls by {state.slope_percent:.0f} % (at most {MOST_SLOPE_PERCENT:g})."
             )
-            mend = knob(
+            remedy = knob(
                 analysis,
                 f"Raise warmup of [{target}] in the study.",
                 f"Raise quick.warmup of [{target}] in the study, or leave out --quick.",
                 "Raise --warmup, or --runtime until the rate settles.",
             )
-            yield Finding(NAME, target, WARN, evidence, mend)
+            yield Finding(NAME, target, WARN, evidence, remedy)
             continue
         widest = max(state.range_percent or 0.0 for _, state, _ in judged)
         evidence = (
@@ -67,10 +67,10 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(NAME, target, PASS, evidence)
 
 
-def _judged(
+def _long_repeats(
     point: Point, seconds_of: Mapping[tuple[object, ...], pl.DataFrame]
 ) -> Iterator[tuple[Point, SteadyState, float]]:
-    """Each repeat that is long enough, with its state and the probability of such parts by chance."""
+    """Of each repeat that is long enough: whether it is steady, and how probable so much change is by chance."""
     for row in point.rows:
         seconds = _measured_seconds(seconds_of.get((row["cell"],)), int(row["elapsed_ns"]))
         if seconds.size < _LEAST_SECONDS:

@@ -55,8 +55,8 @@ def _judged(found: ToolMeasured, beside: list[ToolMeasured]) -> Finding:
         )
     if abs(apart) <= found["within_percent"]:
         return Finding(NAME, "live", PASS, evidence)
-    mend = "Keep other work off the machine and run again; if they still differ, find out which of them is right."
-    return Finding(NAME, "live", WARN, evidence, mend)
+    remedy = "Keep other work off the machine and run again; if they still differ, find out which of them is right."
+    return Finding(NAME, "live", WARN, evidence, remedy)
 
 
 def _rates(found: ToolMeasured, tool: Literal["raidlab", "fio"]) -> list[float]:

@@ -16,7 +16,7 @@ Reference: G. Ganger, B. Worthington, Y. Patt, *The DiskSim simulation environme
 """
 
 from raidlab.formats.disksim.device_file import device_toml
-from raidlab.formats.disksim.importer import Imported, import_disk
+from raidlab.formats.disksim.importer import DiskImport, import_disk
 from raidlab.formats.disksim.trace import TraceColumns, read_trace
 
-__all__ = ["Imported", "TraceColumns", "device_toml", "import_disk", "read_trace"]
+__all__ = ["DiskImport", "TraceColumns", "device_toml", "import_disk", "read_trace"]
