@@ -22,7 +22,9 @@ from raidlab.errors import (
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
     from raidlab.results import Run
-    from raidlab.run import CopySink, Progress, StopFlag
+    from raidlab.run.interrupt import StopFlag
+    from raidlab.run.progress import Progress
+    from raidlab.run.stream_cells import CopySink
     from raidlab.study import LoadedStudy
 
 EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
@@ -120,7 +122,8 @@ def run(
     from raidlab.cli.terminal import printing, say
     from raidlab.published.rules import choice_text
     from raidlab.report import write_page
-    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
 
     stop = StopFlag()
     if prices is not None and study is not None:
@@ -195,7 +198,7 @@ def _begun(study: str | None, out: str, asked: _Asked) -> Run:
 def _resumed(run: str, study: str | None, out: str, asked: _Asked) -> Run:
     from raidlab.api import resume_run
     from raidlab.cli.run_folders import folder_of
-    from raidlab.run import refuse_empty
+    from raidlab.run.targets import refuse_empty
 
     refuse_empty("--resume", [run])
     return resume_run(folder_of(run, Path(out), "--resume"), study, **asked._asdict())

@@ -25,10 +25,6 @@ def agents_of(lab: Lab, directory: Path, folder: Path) -> tuple[list[str], bytes
     """The addresses of agents that reach a directory through the laboratory's network, their key, what to watch.
 
     They are spoken to through sockets in ``folder``, so that no word of the controller's goes over a link.
-
-    Raises
-    ------
-    InputError, CellFailedError
     """
     key, key_file = _new_key(folder)
     place, server = start_nfs(lab, directory, folder)
@@ -47,12 +43,7 @@ def agents_of(lab: Lab, directory: Path, folder: Path) -> tuple[list[str], bytes
 
 @contextmanager
 def machine_in_lab(name: str, directory: Path, mbit_s: float) -> Iterator[CopyMachine]:
-    """A machine of a laboratory that puts copies into a directory; its link, and this machine's to it, are shaped.
-
-    Raises
-    ------
-    InputError, CellFailedError
-    """
+    """A machine of a laboratory that puts copies into a directory; its link, and this machine's to it, are shaped."""
     with lab_folder() as folder, network_lab(1, mbit_s, mbit_s) as lab:
         key, key_file = _new_key(folder)
         address, log = f"{lab.addresses[0]}:{_AGENT_PORT}", folder / "agent.log"

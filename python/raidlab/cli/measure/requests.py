@@ -269,7 +269,8 @@ def measure_and_print(asked: MeasureRequest, *, out: str | None, as_json: bool, 
         The command, for the record.
     """
     from raidlab.measure import measure
-    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
 
     stop = StopFlag()
     with ExitStack() as made:
