@@ -30,6 +30,7 @@ use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{Drawn, Workload};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed};
+use serde::Serialize;
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -51,7 +52,7 @@ pub struct Volume {
 }
 
 /// How far an open loop is behind its schedule, and how many tasks it has piled up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Backlog {
     /// Most tasks found waiting at a poll although their time had passed: kept out by the admission limit, or not polled.
     /// Counted one by one; where far more arrive than are served, some are only reckoned from the rate.
