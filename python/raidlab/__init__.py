@@ -18,7 +18,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from raidlab.analysis.checks.judged import load_run
+    from raidlab.analysis.checks.run_with_findings import load_run
     from raidlab.api import analyse, compare, resume_run, run_study, write_report
     from raidlab.results import Run
     from raidlab.study import LoadedStudy, load_study
@@ -32,7 +32,7 @@ _HOMES = {
     "run_study": "raidlab.api",
     "write_report": "raidlab.api",
     "Run": "raidlab.results",
-    "load_run": "raidlab.analysis.checks.judged",
+    "load_run": "raidlab.analysis.checks.run_with_findings",
     "LoadedStudy": "raidlab.study",
     "load_study": "raidlab.study",
 }

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from raidlab.analysis.checks.judged import load_run
+from raidlab.analysis.checks.run_with_findings import load_run
 from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs
@@ -291,17 +291,7 @@ def compare(
 def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStudy) -> PublishedComparison:
     """Set what a study published beside what a run of it gives.
 
-    Parameters
-    ----------
-    run : Run, str or pathlib.Path
-        A run or its folder.
-    study : str, pathlib.Path or LoadedStudy
-        The study, whose folder says what its published figures speak of.
-
-    Raises
-    ------
-    InputError
-        When the study has no ``quantities.toml``, or one with mistakes, or the run is that of another study.
+    A study without ``quantities.toml``, or with mistakes in it, or another than the run's is an `InputError`.
     """
     analysis = analyse(run)
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
@@ -342,18 +332,7 @@ def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = 
 
 
 def choice_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Choice | None:
-    """The study's rules of choice, answered with a run and the prices kept with it; None where there are no rules.
-
-    Parameters
-    ----------
-    run : Run, str or pathlib.Path
-        A run or its folder.
-
-    Raises
-    ------
-    InputError
-        When the study's ``choice.toml``, or the file of prices, has a mistake.
-    """
+    """The study's rules of choice, answered with a run and the prices kept with it; None where there are no rules."""
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     analysis = analyse(run)
     if not has_choice(loaded.file) or not analysis.points:
@@ -363,13 +342,7 @@ def choice_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Choice 
 
 
 def others_of(plan: ChoicePlan, words: Sequence[str]) -> dict[str, tuple[Analysis, str]]:
-    """Candidates whose figures come from other runs, as ``CANDIDATE=RUN`` or ``CANDIDATE=RUN:ARRAY``.
-
-    Raises
-    ------
-    InputError
-        When there is no such candidate, or it is not clear which array is meant.
-    """
+    """Candidates whose figures come from other runs, as ``CANDIDATE=RUN`` or ``CANDIDATE=RUN:ARRAY``."""
     found = {}
     for word in words:
         name, equals, rest = word.partition("=")
@@ -387,13 +360,7 @@ def others_of(plan: ChoicePlan, words: Sequence[str]) -> dict[str, tuple[Analysi
 
 
 def with_prices(run: Run | str | Path, study: str | Path | LoadedStudy, prices: str | Path) -> None:
-    """Keep a file of the user's prices with a run, once it is known to be one.
-
-    Raises
-    ------
-    InputError
-        When it is none, or the study has no rules of choice.
-    """
+    """Keep a file of the user's prices with a run, once it is known to be one of a study with rules of choice."""
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     load_prices(Path(prices), load_choice(loaded.file))
     keep_prices(analyse(run).run.folder, Path(prices))
@@ -432,10 +399,7 @@ def write_report(
 def published_again(run: Run, *, keep: bool = True) -> PublishedComparison | None:
     """What its study published beside a run, where that study is still at hand as it was.
 
-    Parameters
-    ----------
-    keep : bool
-        Whether its ``comparison.csv`` is written into the run's folder.
+    With ``keep`` its ``comparison.csv`` is written into the run's folder.
     """
     loaded = study_of(run)
     return None if loaded is None else published_beside(run, loaded, keep=keep)
@@ -451,12 +415,7 @@ def study_of(run: Run) -> LoadedStudy | None:
 
 
 def check_figures(loaded: LoadedStudy) -> None:
-    """Refuse a study whose figures name metrics that there are not.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a study whose figures name metrics that there are not."""
     known = {metric.kind for metric in METRICS}
     named: list[tuple[tuple[str | int, ...], str | None]] = []
     for index, figure in enumerate(loaded.study.figure):

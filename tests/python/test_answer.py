@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from raidlab.analysis.checks import INVALID, PASS, WARN, Finding
-from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Held
+from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, HoldResult
 from raidlab.analysis.metrics.comparison import NEVER_EXCEEDED
 from raidlab.analysis.metrics.point import Point
 from raidlab.api import analyse
@@ -23,7 +23,11 @@ RATES = {"raid0": (100.0, 101.0, 99.0)}
 
 
 def row(
-    array: str, rates: tuple[float, ...], reference: tuple[float, ...], held: Held | None = None, requests: float = 1000
+    array: str,
+    rates: tuple[float, ...],
+    reference: tuple[float, ...],
+    held: HoldResult | None = None,
+    requests: float = 1000,
 ) -> ComparedArray:
     percent = 100 * sum(rates) / sum(reference)
     place = cast(Point, SimpleNamespace(load="closed", keeps_up=True, total=lambda _: requests))
@@ -32,8 +36,8 @@ def row(
     )
 
 
-def held(percent: float, bound: str = "between") -> Held:
-    return Held(90, 20.0, percent, 4.0, percent, bound, (percent, percent * 1.001))
+def held(percent: float, bound: str = "between") -> HoldResult:
+    return HoldResult(90, 20.0, percent, 4.0, percent, bound, (percent, percent * 1.001))
 
 
 def answer(*tables: list[ComparedArray], target: str = "live", findings: tuple[Finding, ...] = ()) -> TableAnswer:

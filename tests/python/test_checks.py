@@ -47,7 +47,7 @@ from raidlab.analysis.checks.finding import Finding
 from raidlab.analysis.checks.members import of_target
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.cards import cards_of
-from raidlab.report.export.findings import judgements
+from raidlab.report.export.findings import verdicts_by_target
 from raidlab.results import Run, load_run
 from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS, HISTOGRAM_COLUMNS
 from raidlab.study.workload import MixedAddress
@@ -94,7 +94,7 @@ def verdict(module: Any, facts: Member) -> str:
     (finding,) = of_target(module.NAME, facts, module.judge)
     assert finding.check == module.NAME and finding.evidence.endswith(".")
     # What is unknown may come with what would tell.
-    assert finding.verdict == "UNKNOWN" or (finding.mend == "") == (finding.verdict == "PASS")
+    assert finding.verdict == "UNKNOWN" or (finding.remedy == "") == (finding.verdict == "PASS")
     return str(finding.verdict)
 
 
@@ -247,7 +247,7 @@ def test_programs_that_keep_the_processors(ticks: int, waited_us: int | None, ex
     finding = busy_processors.of_machine(facts, "machine")
     assert finding.verdict == expected, finding.evidence
     finding = busy_processors.of_machine(machine(), "machine")
-    assert finding.verdict == "UNKNOWN" and finding.mend
+    assert finding.verdict == "UNKNOWN" and finding.remedy
 
 
 def test_a_load_on_the_disk_below_a_loop_device(small_run: Run, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_what_is_unknown_is_named_wherever_warnings_are(small_run: Run, tmp_path
     findings = run_checks(analysis)
     mine = {finding.check for finding in findings if (finding.verdict, finding.target) == ("UNKNOWN", "live")}
     assert {"cache", "stalls", "sustained"} <= mine
-    assert " cache (live)" in judgements(analysis)["live"].partition("UNKNOWN")[2]
+    assert " cache (live)" in verdicts_by_target(analysis)["live"].partition("UNKNOWN")[2]
     cards = cards_of(analysis, findings, has_published=False)
     told = {finding.check for card in cards for finding in card.care if finding.verdict == "UNKNOWN"}
     assert mine <= told
@@ -327,7 +327,7 @@ def test_stalls_that_a_closed_loop_hides(small_run: Run, tmp_path: Path) -> None
     # 4 stalls of 300 ms in 3 s at a depth of 1.
     stalled = with_gaps(small_run, tmp_path / "stalled", {1: 2380, 300: 4}, {1: 2380, 300: 4})
     (found,) = stalls.check(stalled)
-    assert found.verdict == "WARN" and found.mend, found.evidence
+    assert found.verdict == "WARN" and found.remedy, found.evidence
     assert "is 1 ms;" in found.evidence and "40% of the time" in found.evidence
     index = next(index for index, point in enumerate(stalled.points) if point.load == "closed")
     # An arrival meets them 40 % of the time, and one in a hundred has more than 292.5 ms left.
@@ -351,12 +351,12 @@ def test_what_is_no_hidden_stall(
     small_run: Run, tmp_path: Path, response: dict[int, int], gaps: dict[int, int]
 ) -> None:
     (found,) = stalls.check(with_gaps(small_run, tmp_path / "run", response, gaps))
-    assert found.verdict == "PASS" and not found.mend, found.evidence
+    assert found.verdict == "PASS" and not found.remedy, found.evidence
 
 
 def test_stalls_are_not_known_where_nobody_looked(small_run: Run, tmp_path: Path) -> None:
     (found,) = stalls.check(live(small_run, tmp_path / "run", [member()]))
-    assert found.verdict == "UNKNOWN" and found.mend
+    assert found.verdict == "UNKNOWN" and found.remedy
 
 
 def test_a_clock_too_coarse_for_what_it_timed() -> None:
@@ -424,7 +424,7 @@ def test_bytes_at_the_devices_against_bytes_asked(
 
 def test_a_cache_is_not_known_where_the_kernel_does_not_count(small_run: Run, tmp_path: Path) -> None:
     finding = only(list(cache.check(live(small_run, tmp_path / "run", [member()]))))
-    assert finding.verdict == "UNKNOWN" and "no counters of sda" in finding.evidence and "iostats" in finding.mend
+    assert finding.verdict == "UNKNOWN" and "no counters of sda" in finding.evidence and "iostats" in finding.remedy
 
 
 def test_a_figure_at_its_limit_is_the_limit(small_run: Run, tmp_path: Path) -> None:

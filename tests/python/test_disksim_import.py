@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import disksim_files as files
 from raidlab import _core
 from raidlab.errors import InputError
-from raidlab.formats.disksim import Imported, import_disk
+from raidlab.formats.disksim import DiskImport, import_disk
 from raidlab.formats.toml import toml_text
 
 
-def imported(folder: Path, **texts: Any) -> Imported:
+def imported(folder: Path, **texts: Any) -> DiskImport:
     return import_disk(files.write(folder, **texts))
 
 

@@ -135,7 +135,7 @@ def judged(analysis: Analysis, tmp_path: Path, as_invalid: Callable[[Run, Path],
 def test_no_export_lets_a_verdict_get_lost(judged: Analysis, analysis: Analysis, tmp_path: Path) -> None:
     for kind in EXPORTS:
         (tmp_path / kind).mkdir()
-    findings = [vars(finding) for finding in run_checks(judged)]
+    findings = [finding.row() for finding in run_checks(judged)]
     assert findings[0]["verdict"] == "INVALID" and findings[0]["check"] == "made_up"
     _, table = _export("csv", judged, tmp_path / "csv")
     with table.open(encoding="utf-8", newline="") as lines:
@@ -156,7 +156,7 @@ def test_no_export_lets_a_verdict_get_lost(judged: Analysis, analysis: Analysis,
 
 def test_findings_are_a_table_of_a_run(judged: Analysis, analysis: Analysis) -> None:
     run = raidlab.load_run(judged.run.folder)
-    assert run.findings.to_dicts() == [vars(finding) for finding in run_checks(judged)]
+    assert run.findings.to_dicts() == [finding.row() for finding in run_checks(judged)]
     asked = run.sql("SELECT \"check\", target, evidence FROM findings WHERE verdict = 'INVALID'")
     assert asked.rows() == [("made_up", "sim", run.findings["evidence"][0])]
     assert run.sql("SELECT count(*) FROM checks").item() == 1 < run.findings.height

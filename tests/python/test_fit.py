@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from raidlab.analysis.metrics import Analysis
+from raidlab.api import run_study
 from raidlab.errors import InputError
 from raidlab.fit import fit_study, write_values
 from raidlab.fit.search import least_squares
+from raidlab.published.compare import compare_run
 from raidlab.study import load_study
+from raidlab.study.find import find_study
 from raidlab.study.mapping import load_mapping
+from raidlab.study.published import read_tables
 
 STUDY = """
 name = "known"
@@ -115,6 +121,34 @@ def test_a_known_parameter_is_found_and_written(known: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert "[parameter.command] # what an I/O costs" in text
     assert load_study(str(known)).hardware["original"].parameters["rate"].value == pytest.approx(50, rel=0.01)
+
+
+def test_what_is_held_out_moves_nothing_and_is_a_prediction(known: Path) -> None:
+    more = '[[workload]]\nname = "16 KiB"\nread = 1.0\nsize = "16KiB"\n\n[load]'
+    known.write_text(STUDY.replace("[load]", more), encoding="utf-8")
+    (known.parent / "published" / "times.csv").write_text(TIMES + "16,99\n", encoding="utf-8")
+    (known.parent / "quantities.toml").write_text(QUANTITIES + 'held_out = ["times:16:*"]\n', encoding="utf-8")
+    mapping = load_mapping(known)
+    found = fit_study(load_study(str(known)), mapping, leave_out=False)
+    assert found.values["command"] == pytest.approx(300, rel=0.01)
+    run = run_study(known, on=["original"], out=known.parent / "runs")
+    kinds = {row.id: row.kind for row in compare_run(Analysis(run), mapping).published}
+    assert kinds == {"times:4:ms": "fitted", "times:64:ms": "fitted", "times:16:ms": "predicted"}
+
+
+@pytest.mark.parametrize("name", ["hauser1996", "uselton2000"])
+def test_what_a_study_holds_out_is_there(name: str) -> None:
+    mapping = load_mapping(find_study(name))
+    assert mapping.quantities.fit is not None
+    held_out = mapping.quantities.fit.held_out
+    rows = [
+        f"{table.name}:{','.join(text for text in columns.keys_of(line).values() if text)}:{column}"
+        for columns in mapping.columns.table
+        for table in read_tables(mapping.published, columns.file)
+        for line in table.rows
+        for column in columns.column
+    ]
+    assert held_out and all(fnmatch.filter(rows, pattern) for pattern in held_out)
 
 
 def test_a_parameter_that_is_none_is_named(known: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,6 +86,18 @@ def test_files_that_are_there_are_only_read(tmp_path: Path) -> None:
     assert found["written"] is None and found["results"][0]["bytes"] == 100_000
     assert [file.read_bytes() for file in files] == before
     assert sorted(tmp_path.iterdir()) == files
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no file system in memory here")
+def test_a_verdict_on_files_comes_with_its_remedy() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        if not in_memory(Path(folder)):
+            pytest.skip("/dev/shm does not lie in memory here")
+        said = " ".join(
+            run("measure", "files", folder, "--count", "4", "--readers", "1", "--repeats", "1", code=3).stdout.split()
+        )
+    assert "INVALID page_cache: " in said
+    assert said.count("Name a directory on a disk: a file system in memory is its own page cache.") == 1
 
 
 @pytest.mark.parametrize(

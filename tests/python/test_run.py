@@ -126,7 +126,7 @@ def test_checks_answer_with_evidence(small_run: Run) -> None:
     findings = run_checks(analyse(small_run))
     assert findings
     assert all(finding.evidence.endswith(".") or finding.evidence.endswith(")") for finding in findings)
-    assert all(finding.mend for finding in findings if finding.verdict != "PASS")
+    assert all(finding.remedy for finding in findings if finding.verdict != "PASS")
     for module in CHECKS:
         assert module.__doc__
 

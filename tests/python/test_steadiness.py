@@ -63,7 +63,7 @@ def test_a_rate_that_falls_is_not_steady(small_run: Run, tmp_path: Path) -> None
     rates = np.random.default_rng(52).poisson(np.linspace(400.0, 200.0, 20), (4, 20)).astype(np.float64)
     rates[1:] = 300.0
     finding = only(list(not_steady.check(with_rates(small_run, tmp_path / "falling", rates))))
-    assert finding.verdict == "WARN" and finding.mend
+    assert finding.verdict == "WARN" and finding.remedy
     assert finding.evidence.startswith("1 of 4 cells")
 
 
@@ -117,7 +117,7 @@ def test_a_burst_is_named_with_its_credits(small_run: Run, tmp_path: Path) -> No
 def test_how_long_a_rate_lasted(small_run: Run, tmp_path: Path) -> None:
     # The warm-up of 5 s counts: it is load too.
     short = sustained_of(small_run, tmp_path / "short", np.full(9, 9999.0))
-    assert short.verdict == "UNKNOWN" and "14 s" in short.evidence and "60s" in short.mend
+    assert short.verdict == "UNKNOWN" and "14 s" in short.evidence and "60s" in short.remedy
     lasting = np.full(80, 9999.0)
     assert sustained_of(small_run, tmp_path / "lasting", lasting).verdict == "PASS"
     fallen = np.where(np.arange(80) < 40, 9999.0, 300.0)

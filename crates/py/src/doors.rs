@@ -8,7 +8,7 @@ use raidlab_array::plan::{MemberViews, NodeView, Planner, Scratch};
 use raidlab_array::{ComputeKind, Layout, MapCell, MemberState, Piece, Plan, Policy, Space, Tree};
 use raidlab_device::{Device, DeviceSpec, PairPricing};
 use raidlab_types::number::f64_from;
-use raidlab_types::{Extent, OpKind, Seed};
+use raidlab_types::{Extent, OpKind, Seed, Volume};
 use serde_json::{json, Value};
 
 /// A tree from its text, as JSON text.
@@ -22,7 +22,7 @@ fn compile(tree: &Tree, member_bytes: u64, sector_bytes: u32) -> PyResult<Layout
         return Err(cell_error("sector_bytes", "0; accepted: the bytes of a sector, such as 512 or 4096"));
     }
     let sizes = vec![member_bytes / u64::from(sector_bytes); tree.leaves()];
-    Layout::new(tree, &sizes, sector_bytes).map_err(|e| cell_error("tree", e.to_string()))
+    Layout::new(tree, &sizes, sector_bytes).map_err(spec_error)
 }
 
 /// Who uses a block device, as the end of the sentence "X is ..."; none for a free one.
@@ -89,7 +89,8 @@ pub(crate) fn layout_map<'py>(py: Python<'py>, tree: &str, rows: u64) -> PyResul
     let tree: Tree = from_json("tree", tree)?;
     // Chunks of one sector each would lose their proportions in nested trees: keep bytes as sectors, a few rows long.
     let bytes = rows.saturating_mul(1 << 40).max(1 << 40);
-    let map = compile(&tree, bytes, 1)?.map(rows);
+    let layout = Layout::new(&tree, &vec![bytes; tree.leaves()], 1).map_err(spec_error)?;
+    let map = layout.map(rows);
     let cell = |cell: &MapCell| match cell {
         MapCell::Data { volume, lba } => json!({"kind": "data", "volume": volume, "chunk": lba / map.cell_sectors}),
         MapCell::P { node, row } => json!({"kind": "p", "node": node, "row": row}),
@@ -138,15 +139,15 @@ pub(crate) fn plan_io<'py>(
             return Err(cell_error(key, message));
         }
     }
-    let Some(volume) = layout.volumes().get(volume) else {
+    let Some(&Volume { capacity_sectors }) = layout.volumes().get(volume) else {
         let message = format!("volume {volume}; accepted: 0 to {}", layout.volumes().len() - 1);
         return Err(cell_error("volume", message));
     };
     let extent = Extent::new(offset_bytes / sector, length_bytes / sector);
-    if extent.sectors == 0 || extent.end() > volume.capacity_sectors || extent.sectors > u64::from(u32::MAX) {
+    if extent.sectors == 0 || extent.end() > capacity_sectors || extent.sectors > u64::from(u32::MAX) {
         let message = format!(
             "{length_bytes} bytes at {offset_bytes}; accepted: within the volume of {} bytes",
-            volume.capacity_sectors * sector
+            capacity_sectors * sector
         );
         return Err(cell_error("length_bytes", message));
     }
@@ -161,7 +162,7 @@ pub(crate) fn plan_io<'py>(
     let (mut scratch, mut plan) = (Scratch::default(), Plan::default());
     let planned =
         Planner { layout: &layout, views: &views, policy: &policy, bad: &[], scratch: &mut scratch, plan: &mut plan }
-            .request(volume.node, kind == "write", extent, 0);
+            .request(layout.volume_node(volume), kind == "write", extent, 0);
     planned.map_err(|e| cell_error("missing", e.to_string()))?;
     dict(py, &plan_value(&plan, sector))
 }

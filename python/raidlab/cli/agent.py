@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from raidlab.cli.options import argument, flag, option
 from raidlab.cli.terminal import say
 from raidlab.errors import InputError
 
@@ -13,19 +12,13 @@ from raidlab.errors import InputError
 def agent(
     place: Annotated[
         str,
-        typer.Argument(
-            metavar="PLACE",
-            help="Where files are written and read: a directory (mounted from the storage), or nfs://SERVER/EXPORT.",
+        argument(
+            "PLACE", "Where files are written and read: a directory (mounted from the storage), or nfs://SERVER/EXPORT."
         ),
     ],
-    listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="The one address it listens at (or unix:PATH).")
-    ],
-    key: Annotated[
-        str,
-        typer.Option("--key", metavar="FILE", help="The key that the controller has too; mode 0600, 16 bytes or more."),
-    ],
-    once: Annotated[bool, typer.Option("--once", help="End when the first controller with the key has gone.")] = False,
+    listen: Annotated[str, option("HOST:PORT", "The one address it listens at (or unix:PATH).")],
+    key: Annotated[str, option("FILE", "The key that the controller has too; mode 0600, 16 bytes or more.")],
+    once: Annotated[bool, flag("--once", "End when the first controller with the key has gone.")] = False,
 ) -> None:
     """Write and read files in PLACE at the word of a controller that has the same key, and nothing else.
 

@@ -50,13 +50,14 @@ class Blocks:
 
     def curve(self, values: Sequence[float], most: float) -> str:
         """A curve from 0 to ``most``, a cell a value."""
-        return self._drawn([value / most if most > 0 else 0.0 for value in values])
+        return self._characters([value / most if most > 0 else 0.0 for value in values])
 
     def log_curve(self, values: Sequence[float], least: float, most: float) -> str:
         """A curve of the logarithms of values above 0, from ``least`` to ``most``."""
         span = math.log(most / least)
-        return self._drawn([math.log(value / least) / span if span else 0.0 for value in values])
+        return self._characters([math.log(value / least) / span if span else 0.0 for value in values])
 
-    def _drawn(self, shares: Sequence[float]) -> str:
+    def _characters(self, shares: Sequence[float]) -> str:
+        """A character for each share from 0 to 1, as high as the share; what lies beyond is cut."""
         heights = _HEIGHTS if self.are_known else _PLAIN_HEIGHTS
         return "".join(heights[math.floor(min(max(share, 0.0), 1.0) * (len(heights) - 1) + 0.5)] for share in shares)

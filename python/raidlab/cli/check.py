@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raidlab.cli.measure.requests import TARGET_HELP, complete_target
-from raidlab.cli.options import Json
+from raidlab.cli.options import Json, argument, option
 from raidlab.cli.terminal import console, printing
 from raidlab.errors import EXIT_INVALID_RESULT, EXIT_OK
 
@@ -27,15 +27,10 @@ Examples:
 
 
 def check(
-    targets: Annotated[
-        list[str], typer.Argument(metavar="TARGET...", help=TARGET_HELP, autocompletion=complete_target)
-    ],
-    file_size: Annotated[
-        str, typer.Option("--file-size", metavar="SIZE", help="The size of the file made in each directory.")
-    ] = "128MiB",
+    targets: Annotated[list[str], argument("TARGET...", TARGET_HELP, autocompletion=complete_target)],
+    file_size: Annotated[str, option("SIZE", "The size of the file made in each directory.")] = "128MiB",
     destroy: Annotated[
-        list[str] | None,
-        typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
+        list[str] | None, option("DEVICE", "A block device among the targets that may be overwritten.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -55,7 +50,7 @@ def check(
     findings = check_targets(members, machine)
     with printing():
         if as_json:
-            document = {"targets": members, "machine": machine, "checks": [vars(finding) for finding in findings]}
+            document = {"targets": members, "machine": machine, "checks": [finding.row() for finding in findings]}
             print(json.dumps(document, indent=2, default=str))
         else:
             _print(findings, members)
@@ -76,7 +71,7 @@ def _print(findings: list[Finding], members: list[Member]) -> None:
         for finding in findings:
             if finding.target == target:
                 text = Text(f"{finding.verdict} {finding.check}: ", style=VERDICT_STYLE[finding.verdict])
-                out.print(text.append(Text(f"{finding.evidence} {finding.mend}".strip(), style="default")))
+                out.print(text.append(Text(f"{finding.evidence} {finding.remedy}".strip(), style="default")))
     for member in members:
         for trial, reason in member.get("untried", {}).items():
             out.print(Text(f"{member.get('name')}: {trial} could not be tried: {reason}", style="dim"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raidlab.cli.options import Json, Out
+from raidlab.cli.options import Json, Out, argument, flag, option
 from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of
 from raidlab.cli.terminal import printing, say, writing
@@ -18,7 +18,7 @@ from raidlab.errors import InputError
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
-    from raidlab.analysis.metrics.run_comparison import Compared, RunComparison, Side
+    from raidlab.analysis.metrics.run_comparison import ComparisonRow, RunComparison, Side
 
 EXAMPLES = """\b
 Examples:
@@ -37,33 +37,28 @@ _NAME = _WIDTH - 2 * (_VALUE + 1) - (_ANSWER + 2) - (_FINDS + 1)
 def compare(
     a: Annotated[
         str,
-        typer.Argument(
-            metavar="A",
-            help="What is compared with: a run folder, its name in --out, or 'last'; with :ARRAY one array of it, "
+        argument(
+            "A",
+            "What is compared with: a run folder, its name in --out, or 'last'; with :ARRAY one array of it, "
             "with @TARGET what it has on that target, with @TARGET:ARRAY both.",
         ),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="What is compared: the same.")],
+    b: Annotated[str, argument("B", "What is compared: the same.")],
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metric",
-            metavar="METRIC",
-            help="throughput_mb_s, iops, response_time_ms_mean, _p50, _p90, _p99 or _p99_9; may be repeated. "
+        option(
+            "METRIC",
+            "throughput_mb_s, iops, response_time_ms_mean, _p50, _p90, _p99 or _p99_9; may be repeated. "
             "Throughput and p90 by default.",
         ),
     ] = None,
-    per: Annotated[
-        str, typer.Option("--per", metavar="BASIS", help="What rates are divided by: array, disk or user_capacity.")
-    ] = "array",
+    per: Annotated[str, option("BASIS", "What rates are divided by: array, disk or user_capacity.")] = "array",
     unequal_capacity: Annotated[
-        bool, typer.Option("--unequal-capacity", help="Compare arrays of different user capacity too.")
+        bool, flag("--unequal-capacity", "Compare arrays of different user capacity too.")
     ] = False,
     out: Out = RUNS,
     as_json: Json = False,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Also write the comparison as a page (HTML).")
-    ] = None,
+    report: Annotated[Path | None, option("FILE", "Also write the comparison as a page (HTML).")] = None,
 ) -> None:
     """Compare B with A: by how much it differs, how surely, and what difference could have been found.
 
@@ -75,12 +70,12 @@ def compare(
     from raidlab.study.find import did_you_mean
 
     kinds = list(dict.fromkeys(metric or DEFAULT_KINDS))
-    for option, words, known in (("--metric", kinds, tuple(REPEAT_FIGURES)), ("--per", [per], PER)):
+    for place, words, known in (("--metric", kinds, tuple(REPEAT_FIGURES)), ("--per", [per], PER)):
         for word in words:
             if word not in known:
                 hint = did_you_mean(word, known)
-                raise InputError.one(option, f"is not known{hint}", value=f"'{word}'", accepted=", ".join(known))
-    sides = [_side(words, out, option) for words, option in ((a, "A"), (b, "B"))]
+                raise InputError.one(place, f"is not known{hint}", value=f"'{word}'", accepted=", ".join(known))
+    sides = [_side(words, out, place) for words, place in ((a, "A"), (b, "B"))]
     found = compare_runs(*sides, kinds=kinds, per=per, unequal_capacity=unequal_capacity)
     findings = _findings(found)
     with printing():
@@ -175,11 +170,11 @@ def _side_document(side: Side, findings: list[Finding]) -> dict[str, object]:
         "array": side.array,
         "target": side.target,
         "seed": side.run.facts["seed"],
-        "checks": [vars(finding) for finding in findings],
+        "checks": [finding.row() for finding in findings],
     }
 
 
-def _row_document(row: Compared) -> dict[str, object]:
+def _row_document(row: ComparisonRow) -> dict[str, object]:
     difference = row.difference
     ends = difference.interval or (None, None)
     return {
@@ -251,7 +246,7 @@ def _print_figure(found: RunComparison, kind: str) -> None:
         print(f"{'geometric mean of the ratios':<{_NAME + 2 * (_VALUE + 1)}}  {mean_words(mean)}")
 
 
-def _print_row(row: Compared) -> None:
+def _print_row(row: ComparisonRow) -> None:
     from raidlab.report.differences import answer_words, four_digits, load_words, percent
 
     finds = row.difference.found_percent()

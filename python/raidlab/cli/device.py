@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raidlab.cli.options import Json
+from raidlab.cli.options import Json, argument, number, option
 from raidlab.cli.terminal import console, say, writing
 
 if TYPE_CHECKING:
@@ -19,10 +19,7 @@ app = typer.Typer(
     name="device", help="Device models: list them, show one, import one, hold one to a trace.", no_args_is_help=True
 )
 
-Device = Annotated[
-    str,
-    typer.Argument(metavar="DEVICE", help="A device's name, the path of its file, or a parameter file of DiskSim's."),
-]
+Device = Annotated[str, argument("DEVICE", "A device's name, the path of its file, or a parameter file of DiskSim's.")]
 
 IMPORT_EXAMPLES = """\b
 Examples:
@@ -67,15 +64,9 @@ def show(device: Device, as_json: Json = False) -> None:
 
 @app.command("import", epilog=IMPORT_EXAMPLES)
 def import_device(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A parameter file of DiskSim's: .parv, .diskspecs or .model.")
-    ],
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="DEVICE.toml", help="Write it here, instead of printing.")
-    ] = None,
-    disk: Annotated[
-        str | None, typer.Option("--disk", metavar="NAME", help="Which of the file's disks, if it has several.")
-    ] = None,
+    file: Annotated[str, argument("FILE", "A parameter file of DiskSim's: .parv, .diskspecs or .model.")],
+    out: Annotated[str | None, option("DEVICE.toml", "Write it here, instead of printing.", "--out", "-o")] = None,
+    disk: Annotated[str | None, option("NAME", "Which of the file's disks, if it has several.")] = None,
 ) -> None:
     """Import a disk from a DiskSim parameter file.
 
@@ -102,16 +93,11 @@ def import_device(
 def validate_device(
     device: Device,
     trace: Annotated[
-        str,
-        typer.Option(
-            "--trace",
-            metavar="FILE",
-            help="Requests measured on the real disk: 'R|W Hit|Miss LBN sectors service_us gap_us' a line.",
-        ),
+        str, option("FILE", "Requests measured on the real disk: 'R|W Hit|Miss LBN sectors service_us gap_us' a line.")
     ],
-    angles: Annotated[int, typer.Option("--angles", help="Initial angles to repeat the replay from; odd.")] = 21,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**40, help="What the angles are drawn from.")] = 0,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where the figure goes, as SVG and PNG.")] = "runs",
+    angles: Annotated[int, number("Initial angles to repeat the replay from; odd.")] = 21,
+    seed: Annotated[int, number("What the angles are drawn from.", 0, 2**40)] = 0,
+    out: Annotated[str, option("DIR", "Where the figure goes, as SVG and PNG.")] = "runs",
     as_json: Json = False,
 ) -> None:
     """Hold a device model to a trace that was measured on the real disk.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raidlab.cli.options import Json, Study
+from raidlab.cli.options import Json, Study, argument, flag, number, option
 from raidlab.cli.terminal import printing, say, writing
 from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, InputError
 
@@ -28,25 +28,18 @@ Examples:
 @app.command("export", epilog=EXPORT_EXAMPLES)
 def export(
     study: Study,
-    workload: Annotated[
-        list[str] | None, typer.Option("--workload", help="Only this workload; may be repeated.")
-    ] = None,
-    array: Annotated[
-        list[str] | None, typer.Option("--array", help="Only the file for this array; may be repeated.")
-    ] = None,
+    workload: Annotated[list[str] | None, option("NAME", "Only this workload; may be repeated.")] = None,
+    array: Annotated[list[str] | None, option("NAME", "Only the file for this array; may be repeated.")] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(
-            "--target",
-            metavar="PATH",
-            help="A block device, a file, or a directory to make one in, that stands for the array; one for each "
+        option(
+            "PATH",
+            "A block device, a file, or a directory to make one in, that stands for the array; one for each "
             "volume. By default the file takes it from the environment's TARGET.",
         ),
     ] = None,
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="DIR", help="Write a file for each array here, instead of printing.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The study's quick loads and times.")] = False,
+    out: Annotated[str | None, option("DIR", "Write a file for each array here, instead of printing.")] = None,
+    quick: Annotated[bool, flag("--quick", "The study's quick loads and times.")] = False,
 ) -> None:
     """Write a study's workloads as job files of fio's.
 
@@ -102,26 +95,15 @@ def _honoured() -> str:
 
 @app.command("import", epilog=IMPORT_EXAMPLES + _honoured())
 def import_(
-    job_file: Annotated[str, typer.Argument(metavar="JOB.fio", help="A job file of fio's.")],
-    run: Annotated[bool, typer.Option("--run", help="Run the jobs; without it they are only shown.")] = False,
-    section: Annotated[
-        list[str] | None, typer.Option("--section", help="Only the job of this name; may be repeated.")
-    ] = None,
-    runtime: Annotated[
-        str | None, typer.Option("--runtime", metavar="TIME", help="Run no job longer than this.")
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", metavar="SIZE", help="Use no more than this of each file.")
-    ] = None,
-    directory: Annotated[
-        str | None, typer.Option("--directory", metavar="DIR", help="Where relative files lie, in place of the job's.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=2**63 - 1, help="The root seed, for jobs without a randseed.")
-    ] = 1,
+    job_file: Annotated[str, argument("JOB.fio", "A job file of fio's.")],
+    run: Annotated[bool, flag("--run", "Run the jobs; without it they are only shown.")] = False,
+    section: Annotated[list[str] | None, option("NAME", "Only the job of this name; may be repeated.")] = None,
+    runtime: Annotated[str | None, option("TIME", "Run no job longer than this.")] = None,
+    size: Annotated[str | None, option("SIZE", "Use no more than this of each file.")] = None,
+    directory: Annotated[str | None, option("DIR", "Where relative files lie, in place of the job's.")] = None,
+    seed: Annotated[int, number("The root seed, for jobs without a randseed.", 0, 2**63 - 1)] = 1,
     destroy: Annotated[
-        list[str] | None,
-        typer.Option("--destroy", metavar="DEVICE", help="A block device of the file that may be overwritten."),
+        list[str] | None, option("DEVICE", "A block device of the file that may be overwritten.")
     ] = None,
     as_json: Json = False,
 ) -> None:

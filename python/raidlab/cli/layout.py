@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
-
-from raidlab.cli.options import Json
+from raidlab.cli.options import Json, argument, number
 
 TREE_HELP = "A tree, such as raid5:5, 'raid6(6, chunk=64KiB)' or 'stripe(4*mirror(2), chunk=64KiB)'."
 
 
 def layout(
-    tree: Annotated[str, typer.Argument(metavar="TREE", help=TREE_HELP)],
-    rows: Annotated[
-        int, typer.Option("--rows", min=1, max=200, help="How many rows of chunks to draw, at most 200.")
-    ] = 6,
+    tree: Annotated[str, argument("TREE", TREE_HELP)],
+    rows: Annotated[int, number("How many rows of chunks to draw, at most 200.", 1, 200)] = 6,
     as_json: Json = False,
 ) -> None:
     """Draw where an array's chunks lie.

@@ -18,13 +18,7 @@ _LAB = "lab:"
 
 @contextmanager
 def far_machine(text: str, key: str | None, loaded: LoadedStudy | None) -> Iterator[CopyMachine]:
-    """The machine that ``HOST:PORT`` or ``lab:DIR`` names, for as long as the context lasts.
-
-    Raises
-    ------
-    InputError
-        Before anything is measured.
-    """
+    """The machine that ``HOST:PORT`` or ``lab:DIR`` names, for as long as the context lasts."""
     from raidlab.network.copy import CopyMachine
     from raidlab.network.protocol import load_key
     from raidlab.network.run_lab import machine_in_lab

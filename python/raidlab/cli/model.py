@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raidlab.cli.options import Json
+from raidlab.cli.options import Json, argument
 from raidlab.errors import InputError
 
 app = typer.Typer(help="Closed forms: what theory says, and how far the simulator agrees.", no_args_is_help=True)
@@ -33,7 +33,7 @@ def list_forms() -> None:
 
 
 @app.command("show")
-def show(kind: Annotated[str, typer.Argument(metavar="FORM", help=KIND_HELP)]) -> None:
+def show(kind: Annotated[str, argument("FORM", KIND_HELP)]) -> None:
     """Say what a closed form is for: its source, where it applies, its parameters."""
     form = _form(kind)
     print(f"{form.kind}: {form.title} ({form.unit})")
@@ -46,8 +46,8 @@ def show(kind: Annotated[str, typer.Argument(metavar="FORM", help=KIND_HELP)]) -
 
 @app.command("value", epilog=EXAMPLES)
 def value(
-    kind: Annotated[str, typer.Argument(metavar="FORM", help=KIND_HELP)],
-    given: Annotated[list[str] | None, typer.Argument(metavar="NAME=NUMBER...", help="Its parameters.")] = None,
+    kind: Annotated[str, argument("FORM", KIND_HELP)],
+    given: Annotated[list[str] | None, argument("NAME=NUMBER...", "Its parameters.")] = None,
 ) -> None:
     """Compute a closed form."""
     form = _form(kind)
@@ -60,7 +60,7 @@ def value(
 
 @app.command("check")
 def check(
-    kinds: Annotated[list[str] | None, typer.Argument(metavar="FORM...", help="Only these; all when left out.")] = None,
+    kinds: Annotated[list[str] | None, argument("FORM...", "Only these; all when left out.")] = None,
     as_json: Json = False,
 ) -> None:
     """Hold closed forms against the simulator on a grid, and print the error at each point."""

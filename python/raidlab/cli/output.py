@@ -49,11 +49,7 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
 def print_tables(out: Console, analysis: Analysis, target: str) -> None:
     """Print the tables of a target: the first group in full, the others as shares; points where none is compared."""
     for position, compare in enumerate(analysis.run.study.compare):
-        mine = [
-            comparison
-            for comparison in analysis.comparisons
-            if comparison.target == target and comparison.compare.group == compare.group
-        ]
+        mine = analysis.compared(target, compare.group)
         if mine:
             out.print(_full(mine) if position == 0 else _shares(mine))
     if not analysis.run.study.compare and any(not _is_of_streams(analysis, point) for point in analysis.points):
@@ -67,7 +63,7 @@ def print_findings(out: Console, findings: list[Finding]) -> None:
     for finding in findings:
         if finding.verdict != PASS or finding.check in _ALWAYS_TOLD:
             text = Text(f"{finding.verdict} {finding.check} ({finding.target}): ", style=VERDICT_STYLE[finding.verdict])
-            out.print(text.append(Text(f"{finding.evidence} {finding.mend}", style="default")))
+            out.print(text.append(Text(f"{finding.evidence} {finding.remedy}", style="default")))
     worse = {finding.check for finding in findings if finding.verdict != PASS}
     passed = [
         f"{finding.check} ({finding.target})" if finding.check in worse else finding.check
@@ -86,7 +82,7 @@ def print_json(analysis: Analysis, findings: list[Finding]) -> None:
         "seed": analysis.run.facts["seed"],
         "points": analysis.table.to_dicts(),
         "holds": analysis.run.holds.to_dicts(),
-        "checks": [vars(finding) for finding in findings],
+        "checks": [finding.row() for finding in findings],
     }
     print(json.dumps(document, indent=2))
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
-
 from raidlab.cli.layout import TREE_HELP
-from raidlab.cli.options import Json
+from raidlab.cli.options import Json, argument, number, option
 from raidlab.errors import InputError
 
 # Beyond any device's, and within the engine's 32 bits.
@@ -20,23 +18,19 @@ Examples:
 
 
 def plan_io(
-    tree: Annotated[str, typer.Argument(metavar="TREE", help=TREE_HELP)],
-    write: Annotated[str | None, typer.Option("--write", metavar="LENGTH@OFFSET", help="Plan a write.")] = None,
-    read: Annotated[str | None, typer.Option("--read", metavar="LENGTH@OFFSET", help="Plan a read.")] = None,
+    tree: Annotated[str, argument("TREE", TREE_HELP)],
+    write: Annotated[str | None, option("LENGTH@OFFSET", "Plan a write.")] = None,
+    read: Annotated[str | None, option("LENGTH@OFFSET", "Plan a read.")] = None,
     missing: Annotated[
-        list[int] | None,
-        typer.Option("--missing", min=0, max=2**16, help="A member that is missing, counted from 0; may be repeated."),
+        list[int] | None, number("A member that is missing, counted from 0; may be repeated.", 0, 2**16)
     ] = None,
-    volume: Annotated[
-        int, typer.Option(min=0, max=2**16, help="Of several independent volumes, which; counted from 0.")
-    ] = 0,
-    sector: Annotated[str, typer.Option("--sector", help="The sector of the members.")] = "512",
-    member_size: Annotated[str, typer.Option("--member-size", help="The size of each member.")] = "1GiB",
+    volume: Annotated[int, number("Of several independent volumes, which; counted from 0.", 0, 2**16)] = 0,
+    sector: Annotated[str, option("SIZE", "The sector of the members.")] = "512",
+    member_size: Annotated[str, option("SIZE", "The size of each member.")] = "1GiB",
     parity_write: Annotated[
-        str,
-        typer.Option(help="read_modify_write, reconstruct_write or fewest_accesses."),
+        str, option("WORD", "read_modify_write, reconstruct_write or fewest_accesses.")
     ] = "fewest_accesses",
-    parity_read: Annotated[str, typer.Option(help="skip or read_through.")] = "skip",
+    parity_read: Annotated[str, option("WORD", "skip or read_through.")] = "skip",
     as_json: Json = False,
 ) -> None:
     """Print what one request does to the members.

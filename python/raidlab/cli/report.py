@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from raidlab.cli.options import Out, Prices, RunName
+from raidlab.cli.options import Out, Prices, RunName, option
 from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of
 
@@ -15,10 +15,9 @@ def report(
     run: RunName,
     foreign: Annotated[
         list[str] | None,
-        typer.Option(
-            "--foreign",
-            metavar="FILE",
-            help="Results of others, drawn beside the study's figures: a CSV file with controller, level, "
+        option(
+            "FILE",
+            "Results of others, drawn beside the study's figures: a CSV file with controller, level, "
             "workload, depth, iops, and perhaps source, drives, write_cache, note. May be repeated; kept with the run.",
         ),
     ] = None,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from raidlab.cli import compare
-from raidlab.cli.options import Json, Out, RunName
+from raidlab.cli.options import Json, Out, RunName, argument, option
 from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of, runs_in
 from raidlab.cli.terminal import printing, writing
@@ -66,7 +66,7 @@ def show(run: RunName, out: Out = RUNS, as_json: Json = False) -> None:
 @app.command("query", epilog=EXAMPLES)
 def query(
     run: RunName,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="DuckDB's SQL over the run's tables.")],
+    sql: Annotated[str, argument("SQL", "DuckDB's SQL over the run's tables.")],
     out: Out = RUNS,
     as_json: Json = False,
 ) -> None:
@@ -76,7 +76,7 @@ def query(
     """
     import duckdb
 
-    from raidlab.analysis.checks.judged import load_run
+    from raidlab.analysis.checks.run_with_findings import load_run
 
     try:
         frame = load_run(folder_of(run, out)).sql(sql)
@@ -96,10 +96,8 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 @app.command("export", epilog=EXAMPLES)
 def export(
     run: RunName,
-    form: Annotated[str, typer.Option("--format", help="csv, parquet, fio_json, hlog or prometheus.")] = "csv",
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="DIR", help="Where to; the run's folder by default.")
-    ] = None,
+    form: Annotated[str, option("FORMAT", "csv, parquet, fio_json, hlog or prometheus.", "--format")] = "csv",
+    to: Annotated[Path | None, option("DIR", "Where to; the run's folder by default.")] = None,
     out: Out = RUNS,
 ) -> None:
     """Write a run for other tools; the exit code is 3 if a check says INVALID."""

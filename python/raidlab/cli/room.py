@@ -19,13 +19,7 @@ _OWN_THREADS = 3
 
 
 def make_sure_of_room() -> None:
-    """Try whether address space and threads can be had.
-
-    Raises
-    ------
-    MemoryError, RuntimeError
-        As Python itself would raise them later.
-    """
+    """Try whether address space and threads can be had; what cannot is raised as Python itself would raise it later."""
     processors = len(os.sched_getaffinity(0))
     try:
         mmap.mmap(

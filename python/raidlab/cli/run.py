@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from raidlab.cli.options import argument, complete_study, flag, number, option
 from raidlab.errors import (
     EXIT_FAILED,
     EXIT_HUNG_UP,
@@ -38,13 +39,6 @@ Examples:
   raidlab run --resume last"""
 
 
-def complete_study(incomplete: str) -> list[str]:
-    """Names of studies, for the shell."""
-    from raidlab.study.find import study_names
-
-    return [name for name in study_names() if name.startswith(incomplete)]
-
-
 def complete_target(incomplete: str) -> list[str]:
     """Words that ``--on`` knows, for the shell."""
     from raidlab.study.check import TARGET_WORDS
@@ -55,113 +49,108 @@ def complete_target(incomplete: str) -> list[str]:
 def run(
     study: Annotated[
         str | None,
-        typer.Argument(
-            metavar="STUDY",
-            help="A study's name, or the path of its file. With --resume that of the run by default.",
+        argument(
+            "STUDY",
+            "A study's name, or the path of its file. With --resume that of the run by default.",
             autocompletion=complete_study,
             show_default=False,
         ),
     ] = None,
     on: Annotated[
         list[str] | None,
-        typer.Option(
-            "--on",
-            metavar="TARGET",
-            help="sim, original (the hardware the study describes), emulated (modelled disks on the real clock), "
+        option(
+            "TARGET",
+            "sim, original (the hardware the study describes), emulated (modelled disks on the real clock), "
             "memory, a directory to make member files in, "
             "a block device, or a group of these (NAME/NAME=PLACE,PLACE,...); may be repeated. "
             "The study's own choice by default.",
             autocompletion=complete_target,
         ),
     ] = None,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where the run folder is made.")] = "runs",
-    seed: Annotated[int | None, typer.Option("--seed", help="The root seed; the study's by default.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A short run: for a first look, not for a decision.")] = False,
-    destroy: Annotated[
-        list[str] | None,
-        typer.Option("--destroy", metavar="DEVICE", help="A block device of --on that may be overwritten."),
-    ] = None,
+    out: Annotated[str, option("DIR", "Where the run folder is made.")] = "runs",
+    seed: Annotated[int | None, number("The root seed; the study's by default.")] = None,
+    quick: Annotated[bool, flag("--quick", "A short run: for a first look, not for a decision.")] = False,
+    destroy: Annotated[list[str] | None, option("DEVICE", "A block device of --on that may be overwritten.")] = None,
     resume: Annotated[
         str | None,
-        typer.Option(
-            "--resume",
-            metavar="RUN",
-            help="Go on with a run that was killed, interrupted or failed: its folder, its name in --out, or 'last'. "
+        option(
+            "RUN",
+            "Go on with a run that was killed, interrupted or failed: its folder, its name in --out, or 'last'. "
             "Its targets, seed and --quick are kept; --destroy and --machine are named anew.",
         ),
     ] = None,
     machine: Annotated[
         str | None,
-        typer.Option(
-            "--machine",
-            metavar="MACHINE",
-            help="Where streams to another machine go: HOST:PORT of its `raidlab agent`, or lab:DIR, a machine in a "
+        option(
+            "MACHINE",
+            "Where streams to another machine go: HOST:PORT of its `raidlab agent`, or lab:DIR, a machine in a "
             "network namespace of this one whose disk is DIR (root). Without it they are left out.",
         ),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The key that the agent has too.")] = None,
+    key: Annotated[str | None, option("FILE", "The key that the agent has too.")] = None,
     prices: Annotated[
         str | None,
-        typer.Option(
-            "--prices",
-            metavar="FILE",
-            help="Your prices (TOML) for a study with rules of choice; its own by default. Kept with the run.",
-        ),
+        option("FILE", "Your prices (TOML) for a study with rules of choice; its own by default. Kept with the run."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
+    as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Run a study and print the comparison.
 
     Measures, simulates or both, prints a table for each target, and keeps the result with a report in a new folder.
     """
-    from raidlab.analysis.checks import run_checks
     from raidlab.analysis.checks.incomplete import ended_words
-    from raidlab.api import analyse, choice_of, published_beside, study_of, with_prices
     from raidlab.cli.machine import far_machine
-    from raidlab.cli.output import print_json, print_run
-    from raidlab.cli.terminal import printing, say
-    from raidlab.published.rules import choice_text
-    from raidlab.report import write_page
+    from raidlab.cli.terminal import say
     from raidlab.run.interrupt import StopFlag, catching_signals
     from raidlab.run.progress import progress_on
 
-    stop = StopFlag()
+    stop, far = StopFlag(), None
     if prices is not None and study is not None:
         check_prices(study, prices)
-    with ExitStack() as held:
-        far = (
-            held.enter_context(far_machine(machine, key, _study_of(study, resume, out)))
-            if machine is not None
-            else None
-        )
+    with ExitStack() as opened:
+        if machine is not None:
+            far = opened.enter_context(far_machine(machine, key, _study_of(study, resume, out)))
         # Whoever interrupts a run still wants its report.
-        held.enter_context(catching_signals(stop))
-        asked = _Asked(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far)
-        result = _begun(study, out, asked) if resume is None else _resumed(resume, study, out, asked)
+        opened.enter_context(catching_signals(stop))
+        options = _RunOptions(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far)
+        result = _new_run(study, out, options) if resume is None else _resumed_run(resume, study, out, options)
         if result.cells.is_empty():
             say(f"{result.facts['status']} before anything was measured; {result.folder}")
             say_failure(result)
             raise typer.Exit(exit_code(result, []))
-        analysis = analyse(result)
-        of_run = study or study_of(result)
-        if prices is not None and of_run is not None:
-            with_prices(result, of_run, prices)
-        choice = choice_of(result, of_run) if of_run is not None else None
-        page = write_page(analysis, published_beside(result, study) if study is not None else None, choice)
-        findings = run_checks(analysis)
-        with printing():
-            if as_json:
-                print_json(analysis, findings)
-            else:
-                print_run(analysis, findings)
-                if choice is not None:
-                    print(f"\n{choice_text(choice)}", end="")
+        page, findings = _report(result, study, prices, as_json=as_json)
     say(f"report: {page}")
     if result.facts["status"] != "complete":
         say(f"the {ended_words(result.facts['status'])}; what was measured until then is kept")
         say_failure(result)
         say(f"the rest: raidlab run --resume {result.folder}")
     raise typer.Exit(exit_code(result, findings))
+
+
+def _report(result: Run, study: str | None, prices: str | None, *, as_json: bool) -> tuple[Path, list[Finding]]:
+    """Print a run and write its page, after keeping the user's prices with it; the page's path, and the findings."""
+    from raidlab.analysis.checks import run_checks
+    from raidlab.api import analyse, choice_of, published_beside, study_of, with_prices
+    from raidlab.cli.output import print_json, print_run
+    from raidlab.cli.terminal import printing
+    from raidlab.published.rules import choice_text
+    from raidlab.report import write_page
+
+    analysis = analyse(result)
+    of_run = study or study_of(result)
+    if prices is not None and of_run is not None:
+        with_prices(result, of_run, prices)
+    choice = choice_of(result, of_run) if of_run is not None else None
+    page = write_page(analysis, published_beside(result, study) if study is not None else None, choice)
+    findings = run_checks(analysis)
+    with printing():
+        if as_json:
+            print_json(analysis, findings)
+        else:
+            print_run(analysis, findings)
+            if choice is not None:
+                print(f"\n{choice_text(choice)}", end="")
+    return page, findings
 
 
 def check_prices(study: str, prices: str) -> None:
@@ -172,7 +161,7 @@ def check_prices(study: str, prices: str) -> None:
     load_prices(Path(prices), load_choice(load_study(study).file))
 
 
-class _Asked(NamedTuple):
+class _RunOptions(NamedTuple):
     """What the command says of how to run."""
 
     on: list[str] | None
@@ -184,24 +173,24 @@ class _Asked(NamedTuple):
     machine: CopySink | None
 
 
-def _begun(study: str | None, out: str, asked: _Asked) -> Run:
+def _new_run(study: str | None, out: str, options: _RunOptions) -> Run:
     from raidlab.api import run_study
     from raidlab.errors import InputError
 
     if study is None:
         raise InputError.one("STUDY", "is missing", accepted="a study's name or file, or --resume RUN")
-    argv = command(study, asked.on or [], asked.seed, asked.quick, asked.destroy)
-    argv += ["--machine", asked.machine.name] if asked.machine is not None else []
-    return run_study(study, out=out, argv=argv, **asked._asdict())
+    argv = command(study, options.on or [], options.seed, options.quick, options.destroy)
+    argv += ["--machine", options.machine.name] if options.machine is not None else []
+    return run_study(study, out=out, argv=argv, **options._asdict())
 
 
-def _resumed(run: str, study: str | None, out: str, asked: _Asked) -> Run:
+def _resumed_run(run: str, study: str | None, out: str, options: _RunOptions) -> Run:
     from raidlab.api import resume_run
     from raidlab.cli.run_folders import folder_of
     from raidlab.run.targets import refuse_empty
 
     refuse_empty("--resume", [run])
-    return resume_run(folder_of(run, Path(out), "--resume"), study, **asked._asdict())
+    return resume_run(folder_of(run, Path(out), "--resume"), study, **options._asdict())
 
 
 def _study_of(study: str | None, resume: str | None, out: str) -> LoadedStudy | None:

@@ -19,7 +19,7 @@ RUNS = Path("runs")
 RUNNING, CUT_SHORT, UNREADABLE = "running", "cut short", "unreadable"
 
 
-class ListedRun(TypedDict):
+class RunListing(TypedDict):
     """A run in a list: its folder's name, when it began, how it stands, where it ran."""
 
     run: str
@@ -28,11 +28,11 @@ class ListedRun(TypedDict):
     targets: str
 
 
-def runs_in(out: Path) -> Iterator[ListedRun]:
-    """What runs there are, the oldest first."""
+def runs_in(out: Path) -> Iterator[RunListing]:
+    """The runs in a directory, the oldest first; folders of something else are left out."""
     found = []
     for folder in out.iterdir() if out.is_dir() else ():
-        facts, status = _told(folder)
+        facts, status = _facts_and_status(folder)
         if facts is not None:
             found.append((facts["times"]["started"], folder.name, status, " ".join(facts["targets"])))
         elif _is_run(folder):
@@ -48,7 +48,7 @@ def _is_run(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("run.json", PARTS))
 
 
-def _told(folder: Path) -> tuple[Facts | UnfinishedFacts | None, str]:
+def _facts_and_status(folder: Path) -> tuple[Facts | UnfinishedFacts | None, str]:
     """The facts of a run, if they can be read, and how it stands; while it has no ``run.json``, whether it goes on."""
     from raidlab.directory import Directory
     from raidlab.results.load import facts_in
@@ -63,13 +63,7 @@ def _told(folder: Path) -> tuple[Facts | UnfinishedFacts | None, str]:
 
 
 def folder_of(run: str, out: Path, option: str = "RUN") -> Path:
-    """The folder that is meant.
-
-    Raises
-    ------
-    InputError
-        For ``last`` where there is none, or while it is being written; for nothing.
-    """
+    """The folder that is meant; ``last`` is an error where there is none, or while it is being written."""
     if run == "last":
         rows = [row for row in runs_in(out) if row["status"] != UNREADABLE]
         if not rows:

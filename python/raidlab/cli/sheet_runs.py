@@ -42,13 +42,7 @@ def named_run(text: str) -> NamedRun:
 
 
 def boxes_named(runs: Sequence[str], loaded: Sequence[str]) -> list[Box]:
-    """The boxes of all runs, each with its loaded run of the same name.
-
-    Raises
-    ------
-    InputError
-        For a loaded run of no box, or a folder that is no run.
-    """
+    """The boxes of all runs, each with its loaded run of the same name; a loaded run of no box is an error."""
     from raidlab.api import analyse
     from raidlab.published.scorecard import boxes_of
     from raidlab.results import load_run

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from raidlab.cli.options import Json, Prices, Study
+from raidlab.cli.options import Json, Prices, Study, argument, flag, number, option
 from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import folder_of
 from raidlab.cli.terminal import printing, say
@@ -49,17 +49,12 @@ def show(study: Study) -> None:
 def compare(
     study: Study,
     run: Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="A run folder, its name in --out, or 'last'; the study is run first when left out.",
-        ),
+        str | None, option("RUN", "A run folder, its name in --out, or 'last'; the study is run first when left out.")
     ] = None,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where run folders are.")] = "runs",
-    seed: Annotated[int | None, typer.Option("--seed", help="The root seed; the study's by default.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A short run: wider intervals.")] = False,
-    all_rows: Annotated[bool, typer.Option("--all", help="Also list what is not evaluated.")] = False,
+    out: Annotated[str, option("DIR", "Where run folders are.")] = "runs",
+    seed: Annotated[int | None, number("The root seed; the study's by default.")] = None,
+    quick: Annotated[bool, flag("--quick", "A short run: wider intervals.")] = False,
+    all_rows: Annotated[bool, flag("--all", "Also list what is not evaluated.")] = False,
 ) -> None:
     """Set every published figure of a study beside what its own hardware gives in the simulator.
 
@@ -113,12 +108,8 @@ def compare(
 @app.command("fit")
 def fit(
     study: Study,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write what was found into the files of the study's hardware.")
-    ] = False,
-    leave_out: Annotated[
-        bool, typer.Option("--leave-out/--no-leave-out", help="Leave each group of figures out in turn.")
-    ] = True,
+    write: Annotated[bool, flag("--write", "Write what was found into the files of the study's hardware.")] = False,
+    leave_out: Annotated[bool, flag("--leave-out/--no-leave-out", "Leave each group of figures out in turn.")] = True,
 ) -> None:
     """Find the fitted parameters of a study's own hardware anew, from the figures it published.
 
@@ -144,23 +135,18 @@ def sheet(
     study: Study,
     run: Annotated[
         list[str],
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="The folder of a quiet run, which decides. Several runs, one a box: NAME=RUN, or NAME=RUN:ARRAY for "
+        option(
+            "RUN",
+            "The folder of a quiet run, which decides. Several runs, one a box: NAME=RUN, or NAME=RUN:ARRAY for "
             "one of its arrays.",
         ),
     ],
     loaded: Annotated[
-        list[str] | None,
-        typer.Option("--loaded", metavar="RUN", help="A run under load, shown beside; of several boxes NAME=RUN."),
+        list[str] | None, option("RUN", "A run under load, shown beside; of several boxes NAME=RUN.")
     ] = None,
-    facts: Annotated[
-        str | None, typer.Option("--facts", metavar="FILE", help="What is entered by hand about each box (TOML).")
-    ] = None,
+    facts: Annotated[str | None, option("FILE", "What is entered by hand about each box (TOML).")] = None,
     network: Annotated[
-        list[str] | None,
-        typer.Option("--network", metavar="BOX=FILE", help="What `raidlab measure network --json` printed of a box."),
+        list[str] | None, option("BOX=FILE", "What `raidlab measure network --json` printed of a box.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -185,14 +171,13 @@ def sheet(
 @app.command("choice")
 def choice(
     study: Study,
-    run: Annotated[str, typer.Option("--run", metavar="RUN", help="A run folder; its report is written again.")],
+    run: Annotated[str, option("RUN", "A run folder; its report is written again.")],
     prices: Prices = None,
     of: Annotated[
         list[str] | None,
-        typer.Option(
-            "--of",
-            metavar="CANDIDATE=RUN",
-            help="Take a candidate's figures from another run, such as p6w=runs/on-my-raid5; the array there, where it "
+        option(
+            "CANDIDATE=RUN",
+            "Take a candidate's figures from another run, such as p6w=runs/on-my-raid5; the array there, where it "
             "is not the only one, stands behind a colon.",
         ),
     ] = None,
@@ -222,10 +207,8 @@ def choice(
 
 @app.command("sizes")
 def sizes(
-    directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="A directory; files below it are counted, not opened.")
-    ],
-    classes: Annotated[int, typer.Option("--classes", min=1, max=1000, help="How many sizes the table has.")] = 10,
+    directory: Annotated[str, argument("DIR", "A directory; files below it are counted, not opened.")],
+    classes: Annotated[int, number("How many sizes the table has.", 1, 1000)] = 10,
 ) -> None:
     """Print the sizes of the files below a directory as a line for a study of whole files.
 

@@ -124,13 +124,7 @@ def writing(option: str, place: object) -> Iterator[None]:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Print within: what is printed has been written afterwards, or nobody wanted it.
-
-    Raises
-    ------
-    OutputError
-        When standard output cannot be written.
-    """
+    """Print within: what is printed has been written afterwards, or nobody wanted it; else it is an `OutputError`."""
     try:
         try:
             yield

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raidlab.cli.options import Json
+from raidlab.cli.options import Json, argument, option
 from raidlab.cli.terminal import console, say
 
 if TYPE_CHECKING:
@@ -23,11 +23,8 @@ app = typer.Typer(
 _MOST_SHOWN = 40
 _FORMATS = "msr, spc, blkparse, fio_v2, fio_v3, disksim, disksim_validation, alibaba, tencent"
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="A trace, as text.")]
-Format = Annotated[
-    str | None,
-    typer.Option("--format", metavar="FORMAT", help=f"Its format, if its first lines do not tell: {_FORMATS}."),
-]
+File = Annotated[str, argument("FILE", "A trace, as text.")]
+Format = Annotated[str | None, option("FORMAT", f"Its format, if its first lines do not tell: {_FORMATS}.", "--format")]
 CONVERT_EXAMPLES = """\b
 Examples:
   raidlab trace show web_0.csv
@@ -56,8 +53,8 @@ def show(
 @app.command("convert", epilog=CONVERT_EXAMPLES)
 def convert(
     file: File,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"The format to write: {_FORMATS}.")],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The new file; it must not be there yet.")],
+    to: Annotated[str, option("FORMAT", f"The format to write: {_FORMATS}.")],
+    out: Annotated[str, option("FILE", "The new file; it must not be there yet.", "--out", "-o")],
     format_name: Format = None,
 ) -> None:
     """Write a trace in another format.

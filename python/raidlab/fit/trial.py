@@ -72,7 +72,8 @@ class TrialRunner:
     def _rows(self, study: LoadedStudy, outcomes: list[CellOutcome]) -> list[PublishedRow]:
         source = Source(Analysis(run_in_memory(study, outcomes)), self.target, self.mapping.published)
         evaluation = Evaluation(self.mapping, source, self._to)
-        return [row for row in evaluation.rows(self._to) if row.verdict == "compared" and row.value is not None]
+        rows = (row for row in evaluation.rows(self._to) if row.verdict == "compared" and row.value is not None)
+        return [row for row in rows if not evaluation.is_held_out(row)]
 
     def _moved(self, values: Mapping[str, float]) -> LoadedStudy:
         own = {name: value for name, value in values.items() if not name.startswith(DEVICE)}

@@ -81,13 +81,7 @@ class TraceFacts:
 
 
 def trace_facts(file: Path, format_name: str | None = None) -> TraceFacts:
-    """Read a trace to its end and say what it holds.
-
-    Raises
-    ------
-    InputError
-        With file and line, for a line that is no request.
-    """
+    """Read a trace to its end and say what it holds."""
     from raidlab import _core
 
     try:
@@ -97,13 +91,7 @@ def trace_facts(file: Path, format_name: str | None = None) -> TraceFacts:
 
 
 def convert_trace(file: Path, to: Path, to_format: str, format_name: str | None = None) -> int:
-    """Write a trace in another format to a new file; answers with how many requests it has.
-
-    Raises
-    ------
-    InputError
-        For a line that is no request, a request that the format cannot say, a file that is there already.
-    """
+    """Write a trace in another format to a new file; answers with how many requests it has."""
     from raidlab import _core
 
     try:

@@ -46,52 +46,35 @@ _ORDER = (*_VERBS, "none")
 
 @dataclass(frozen=True)
 class Clause:
-    """What is said of one workload.
-
-    Attributes
-    ----------
-    standing : str
-        ``ahead``, ``level`` or ``behind`` the reference; ``none`` where nothing is shown, or too little was measured.
-    said : str
-        Who does what: "raid10 comes closest".
-    figure : str
-        The share of the reference, with its interval; empty where there is none.
-    """
+    """What is said of one workload."""
 
     workload: str
     standing: str
+    """``ahead``, ``level`` or ``behind`` the reference; ``none`` where nothing is shown, or too little was measured."""
     said: str
+    """Who does what: "raid10 comes closest"."""
     figure: str
+    """The share of the reference, with its interval; empty where there is none."""
 
 
 @dataclass(frozen=True)
 class TableAnswer:
-    """The answer for one table on one target.
-
-    Attributes
-    ----------
-    sentence : str
-        All of it.
-    summary : str
-        Who is best of those beside the reference in how many workloads; empty where there is but one.
-    basis : str
-        What the shares are shares of.
-    clauses : tuple of Clause
-        The same workload by workload, in the order of the study; empty where there are no shares.
-    others : str
-        What is said of loads whose requests arrive by themselves.
-    caution : str
-        What has to be known before all of it; empty where it may be taken as it is.
-    """
+    """The answer for one table on one target."""
 
     target: str
     title: str
     sentence: str
+    """All of it."""
     summary: str = ""
+    """Who is best of those beside the reference in how many workloads; empty where there is but one."""
     basis: str = ""
+    """What the shares are shares of."""
     clauses: tuple[Clause, ...] = ()
+    """The same workload by workload, in the order of the study; empty where there are no shares."""
     others: str = ""
+    """What is said of loads whose requests arrive by themselves."""
     caution: str = ""
+    """What has to be known before all of it; empty where it may be taken as it is."""
 
 
 @dataclass(frozen=True)
@@ -116,13 +99,7 @@ class _Place:
 
 
 def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[TableAnswer]:
-    """One answer for each target, from the first table of the study.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        The checks of the run: where one says INVALID there is no answer.
-    """
+    """One answer for each target, from the first table of the study; none where a check says INVALID."""
     found: dict[str, list[Comparison]] = {}
     for comparison in analysis.comparisons:
         if comparison.compare.group == analysis.run.study.compare[0].group:

@@ -32,12 +32,7 @@ class Card:
 def cards_of(analysis: Analysis, findings: list[Finding], *, has_published: bool) -> list[Card]:
     """The answers, each with what its reader has to know; where nothing is asked, what was measured.
 
-    Parameters
-    ----------
-    findings : list of Finding
-        The worst first.
-    has_published : bool
-        Whether the run stands beside what its study published.
+    Findings come with the worst first.
     """
     if analysis.run.study.compare:
         found = answers(analysis, findings)

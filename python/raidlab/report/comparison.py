@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raidlab.analysis.checks import SEVERITY, Finding
-from raidlab.analysis.metrics.run_comparison import Compared, RunComparison, Side
+from raidlab.analysis.metrics.run_comparison import ComparisonRow, RunComparison, Side
 from raidlab.report.differences import (
     answer_words,
     footnotes,
@@ -49,13 +49,7 @@ class DifferenceTable:
 
 
 def render_comparison(found: RunComparison, findings: list[list[Finding]]) -> str:
-    """The page's text.
-
-    Parameters
-    ----------
-    findings : list of list of Finding
-        What the checks say of A, and of B.
-    """
+    """The page's text, with what the checks say of A and of B."""
     worst = [sorted(own, key=lambda finding: -SEVERITY[finding.verdict]) for own in findings]
     return fill(
         "comparison.html.j2",
@@ -108,7 +102,7 @@ def _table(found: RunComparison, kind: str) -> DifferenceTable:
     return DifferenceTable(rows[0].figure.title, subjects, "" if mean is None else mean_words(mean))
 
 
-def _line(row: Compared) -> DifferenceLine:
+def _line(row: ComparisonRow) -> DifferenceLine:
     finds = row.difference.found_percent()
     a, b = (four_digits(value) for value in row.values)
     tail = "-" if finds is None else f"{percent(finds)} %"

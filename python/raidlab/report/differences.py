@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from raidlab.analysis.metrics.run_comparison import Compared, RunComparison
+from raidlab.analysis.metrics.run_comparison import ComparisonRow, RunComparison
 from raidlab.stats import Answer, Difference
 
 # One repeat a side, where there is no interval.
 _SINGLE = 2
 
 
-def subject_of(row: Compared, rows: list[Compared]) -> str:
+def subject_of(row: ComparisonRow, rows: list[ComparisonRow]) -> str:
     """Where a figure comes from; the direction where its workload has both."""
     return f"{row.targets}, {row.arrays}: {row.a.workload}{direction_words(row, rows)}"
 
 
-def direction_words(row: Compared, rows: list[Compared]) -> str:
+def direction_words(row: ComparisonRow, rows: list[ComparisonRow]) -> str:
     """The direction of a figure, where its workload has both."""
     ways = {other.operation for other in rows if other.a.workload == row.a.workload} - {"all"}
     return f", {row.operation}s" if row.operation != "all" and len(ways) > 1 else ""
@@ -85,7 +85,7 @@ def footnotes(found: RunComparison) -> Iterator[str]:
     yield "'finds' is the difference that so many repeats, spread as they are, find nine times of ten."
 
 
-def _pairing(rows: list[Compared]) -> str:
+def _pairing(rows: list[ComparisonRow]) -> str:
     """Which of the lines that were tested are of pairs, and why the others are not."""
     others = [row for row in rows if not row.is_paired]
     if not others:

@@ -47,19 +47,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_page(analysis: Analysis, published: PublishedComparison | None = None, choice: Choice | None = None) -> Path:
-    """Write the page and the figures into the run's folder; returns the page's path.
-
-    Parameters
-    ----------
-    published : PublishedComparison, optional
-        The run beside what its study published.
-    choice : Choice, optional
-        The study's rules of choice, answered.
-
-    Raises
-    ------
-    OutputError
-    """
+    """Write the page and the figures into the run's folder; returns the page's path."""
     figures = make_figures(analysis)
     try:
         with analysis.run.directory() as folder:
@@ -119,15 +107,7 @@ def render(
 
 
 def fill(template: str, **values: Any) -> str:
-    """A page from a template, with the style and the script that all pages have.
-
-    Parameters
-    ----------
-    template : str
-        Its file's name in `TEMPLATES`.
-    **values
-        What it names.
-    """
+    """A page from a file of `TEMPLATES` and what it names, with the style and the script that all pages have."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=select_autoescape(default=True, default_for_string=True),

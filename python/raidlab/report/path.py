@@ -38,22 +38,15 @@ class PathRow:
 
 @dataclass(frozen=True)
 class DataPath:
-    """The data path of several points.
-
-    Attributes
-    ----------
-    parts : list of str
-        The columns, the part that is busiest anywhere first.
-    sentence : str
-        What limited, in how many cases.
-    left_out : int
-        How many parts have no column.
-    """
+    """The data path of several points."""
 
     parts: list[str]
+    """The columns, the part that is busiest anywhere first."""
     rows: list[PathRow]
     sentence: str
+    """What limited, in how many cases."""
     left_out: int
+    """How many parts have no column."""
 
 
 def data_path(points: Iterable[Point]) -> DataPath | None:

@@ -30,24 +30,16 @@ NEAR = f"{MISS_PERCENT:g}\u00a0% (percentages: {MISS_POINTS:g} points)"
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run stands beside what its study published.
-
-    Attributes
-    ----------
-    headline : str
-        The answer; that there is none, where a check says INVALID.
-    details : str
-        How large the errors are, and what parameters were fitted to.
-    misses : list of PublishedRow
-        Claims that fail, then figures beyond `NEAR`, the largest error first.
-    errors : list of Errors
-        Of each table and kind.
-    """
+    """Where a run stands beside what its study published."""
 
     headline: str
+    """The answer; that there is none, where a check says INVALID."""
     details: str
+    """How large the errors are, and what parameters were fitted to."""
     misses: list[PublishedRow]
+    """Claims that fail, then figures beyond `NEAR`, the largest error first."""
     errors: list[Errors]
+    """Of each table and kind."""
 
     @property
     def named(self) -> list[PublishedRow]:
@@ -58,10 +50,7 @@ class Standing:
 def standing_of(published: PublishedComparison, broken: str = "") -> Standing | None:
     """Sum up a comparison; None where nothing that was run could be set beside what was printed.
 
-    Parameters
-    ----------
-    broken : str
-        Why there is no answer: the checks that say INVALID of the target that is compared.
+    ``broken`` says why there is no answer: the checks that say INVALID of the target that is compared.
     """
     rows = [row for row in published.published if row.kind != ARITHMETIC]
     # What is only derived was not published: it stands in the table.
@@ -103,13 +92,7 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
 
 
 def standing_in(published: PublishedComparison | None, findings: Iterable[Finding]) -> Standing | None:
-    """Where a run stands, given what the checks say of it.
-
-    Parameters
-    ----------
-    findings : iterable of Finding
-        Of the run.
-    """
+    """Where a run stands, given what the checks say of it."""
     if published is None:
         return None
     return standing_of(published, no_answer(findings, published.target))
@@ -125,13 +108,7 @@ class TargetConclusions:
 
 
 def concluded(published: PublishedComparison | None, findings: Sequence[Finding]) -> list[TargetConclusions]:
-    """The study's conclusions, target by target: how many hold, and which do not.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        Of the run: where a check says INVALID of a target, nothing is concluded from it.
-    """
+    """The study's conclusions, target by target: how many hold, and which do not; none where a check says INVALID."""
     found: list[TargetConclusions] = []
     if published is None:
         return found

@@ -79,22 +79,9 @@ def first_line(error: BaseException) -> str:
 
 
 def opened_table(file: Path, name: str, content: bytes, later: Sequence[str]) -> pl.DataFrame:
-    """A table from its bytes, with the columns that raidlab writes, as far as they are there.
+    """A table from the bytes of its file, with the columns that raidlab writes, as far as they are there.
 
-    Parameters
-    ----------
-    file : pathlib.Path
-        For messages.
-    name : str
-        The table's.
-    content : bytes
-        A Parquet file.
-    later : sequence of str
-        The columns that it may lack, because they came after the version that wrote it.
-
-    Raises
-    ------
-    InputError
+    It may lack the columns of ``later``, which came after the version that wrote it.
     """
     columns = TABLES[name]
     try:
@@ -132,22 +119,8 @@ def check_rows(
 ) -> None:
     """Refuse a table with values that none can have.
 
-    Parameters
-    ----------
-    file : pathlib.Path
-        For messages.
-    frame : polars.DataFrame
-        With the columns that the version that wrote it had.
-    study : Study
-        That was run.
-    modelled : sequence of str
-        The targets whose devices were modelled.
-    cells : polars.DataFrame or None
-        The run's cells, already checked; None for the cells themselves.
-
-    Raises
-    ------
-    InputError
+    ``modelled`` are the targets whose devices were modelled, ``cells`` the run's cells, already checked; None for the
+    cells themselves.
     """
     for wrong in _wrong(name, frame, study, modelled, cells):
         raise damaged(file, wrong)

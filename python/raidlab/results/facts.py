@@ -694,22 +694,12 @@ class WrongFactError(ValueError):
 
 
 def checked(read: object) -> Facts:
-    """The facts of a run, if that is what was read.
-
-    Raises
-    ------
-    WrongFactError
-    """
+    """The facts of a run, if that is what was read; else a `WrongFactError`."""
     return cast(Facts, _checked(Facts, read))
 
 
 def checked_unfinished(read: object) -> UnfinishedFacts:
-    """The facts that stand in the parts of a run, if that is what was read.
-
-    Raises
-    ------
-    WrongFactError
-    """
+    """The facts that stand in the parts of a run, if that is what was read; else a `WrongFactError`."""
     return cast(UnfinishedFacts, _checked(UnfinishedFacts, read))
 
 

@@ -44,12 +44,7 @@ def write_run(
 ) -> None:
     """Write tables and ``run.json``, and take the parts of a complete run away.
 
-    Parameters
-    ----------
-    facts : Facts
-        But for its tables.
-    identity : tuple of int, optional
-        That of the folder when the run began to write into it.
+    ``identity`` is that of the folder when the run began to write into it.
     """
     digests = {}
     with Directory.open(folder, identity) as place:
@@ -110,13 +105,7 @@ def last_written(folder: Path) -> datetime.datetime:
 
 
 def unfinished_run(folder: Path) -> tuple[Facts, dict[str, pl.DataFrame]]:
-    """The facts and tables of a run that was killed and left its parts behind; the folder stays as it is.
-
-    Raises
-    ------
-    InputError
-        When it is still going on, or its parts say nothing of what was run.
-    """
+    """The facts and tables of a run that was killed and left its parts behind; the folder stays as it is."""
     try:
         with opened(folder / PARTS) as parts:
             # Whoever reads keeps nobody from reading.
@@ -137,11 +126,7 @@ def unfinished_run(folder: Path) -> tuple[Facts, dict[str, pl.DataFrame]]:
 def known_parts(folder: Path) -> tuple[UnfinishedFacts, list[CellRecord], list[HoldRecord]]:
     """The facts, cells and holds of a folder's parts, if this version of raidlab can finish them.
 
-    Raises
-    ------
-    InputError
-    OSError, KeyError, TypeError, ValueError
-        When they are not raidlab's.
+    Parts that are not raidlab's end in one of `WRONG_PARTS`, or in an `OSError`.
     """
     read, cells, holds = read_parts(folder)
     if "study" not in read:

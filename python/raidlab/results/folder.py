@@ -94,20 +94,10 @@ def _no_directory(path: Path) -> str | None:
 
 
 class RunWriter:
-    """Writes one run folder.
+    """Writes one run folder, which `new_folder` has made.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        A folder made by `new_folder`.
-    targets : list of str
-        What was asked for, in the user's words.
-    argv : list of str
-        The command, as it can be given again.
-    command : str
-        ``run``, or another one, whose runs cannot be resumed.
-    far_machine : str, optional
-        Another machine that streams went to, as it was named.
+    ``targets`` are what was asked for, in the user's words; ``argv`` is the command as it can be given again. Only runs
+    of the ``command`` ``run`` can be resumed. ``far_machine`` is another machine that streams went to, as it was named.
     """
 
     def __init__(
@@ -148,13 +138,7 @@ class RunWriter:
 
     @classmethod
     def resumed(cls, unfinished: Unfinished, loaded: LoadedStudy) -> RunWriter:
-        """Go on with a run: what is done is kept, and not written again.
-
-        Raises
-        ------
-        OutputError
-            When the folder cannot be written.
-        """
+        """Go on with a run: what is done is kept, and not written again."""
         writer = cls.__new__(cls)
         writer._set_up(unfinished.folder, loaded, unfinished.facts)
         writer._parts = unfinished.parts
@@ -196,13 +180,7 @@ class RunWriter:
         return self._cells == 0
 
     def add(self, outcome: Outcome, member_bytes: int, sector_bytes: int) -> None:
-        """Append one outcome.
-
-        Parameters
-        ----------
-        member_bytes, sector_bytes : int
-            Of the members it ran on.
-        """
+        """Append one outcome, with the size and sector of the members it ran on."""
         if self._is_done(outcome):
             return
         if isinstance(outcome, CellOutcome):

@@ -57,13 +57,7 @@ class ForeignRow:
 
 
 def read_foreign(file: Path) -> list[ForeignRow]:
-    """Read a file of foreign results.
-
-    Raises
-    ------
-    InputError
-        With the line at fault.
-    """
+    """Read a file of foreign results."""
     try:
         text = read_bytes(file)
     except OSError as error:

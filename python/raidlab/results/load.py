@@ -241,7 +241,7 @@ class Run:
     def _worked_out(self, query: str) -> Mapping[str, pl.DataFrame]:
         """Tables of words that are not in the folder but follow from it, as far as a query may ask for them; here none.
 
-        Whoever knows more of a run than its tables (`checks.judged`) adds them.
+        Whoever knows more of a run than its tables (`checks.run_with_findings`) adds them.
         """
         return {}
 
@@ -276,13 +276,7 @@ class Run:
 
 
 def load_run(folder: str | Path) -> Run:
-    """Open a run folder.
-
-    Raises
-    ------
-    InputError
-        When it is no run folder, or one of another version.
-    """
+    """Open a run folder."""
     if not isinstance(folder, str | os.PathLike):
         raise InputError.one("run", "is no path", value=f"{folder!r}", accepted="a folder in runs/")
     path = Path(folder)
@@ -389,13 +383,7 @@ def _finished(place: Directory) -> Run:
 
 
 def facts_in(place: Directory) -> Facts:
-    """What ``run.json`` of a run folder says.
-
-    Raises
-    ------
-    InputError
-        Also where there is none.
-    """
+    """What ``run.json`` of a run folder says."""
     file = place.path / "run.json"
     try:
         return _checked(file, json_value(place.read(file.name, MOST_FACTS_BYTES).decode()))

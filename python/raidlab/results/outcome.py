@@ -26,19 +26,13 @@ class CellOutcome:
 
 @dataclass(frozen=True)
 class HoldOutcome:
-    """One response-time target and the load that meets it.
-
-    Attributes
-    ----------
-    target_ns : int
-        The target in nanoseconds, worked out from the idle response where it is relative.
-    answer : HoldAnswer
-        The interpolated depth and throughput, with bounds.
-    """
+    """One response-time target and the load that meets it."""
 
     task: HoldTask
     target_ns: int
+    """The target in nanoseconds, worked out from the idle response where it is relative."""
     answer: HoldAnswer
+    """The interpolated depth and throughput, with bounds."""
 
 
 Outcome = CellOutcome | HoldOutcome

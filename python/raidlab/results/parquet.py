@@ -38,13 +38,7 @@ class DecodedSize:
 
 
 def decoded_size(content: bytes) -> DecodedSize:
-    """What decoding a file would take.
-
-    Raises
-    ------
-    ValueError
-        When it is no Parquet file.
-    """
+    """What decoding a file would take; a `ValueError` where it is no Parquet file."""
     end = len(content) - _LENGTH_BYTES - len(_MAGIC)
     length = int.from_bytes(content[end : end + _LENGTH_BYTES], "little") if end > 0 else 0
     is_whole = content[:4] == _MAGIC == content[-4:] and 0 < length <= min(end - len(_MAGIC), _MOST_FOOTER_BYTES)

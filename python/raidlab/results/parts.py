@@ -42,17 +42,9 @@ _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"}\n$')
 
 
 class PartsFile:
-    """The file of parts of one run, open for appending and locked.
+    """The file of parts of one run, open for appending and locked; a `BlockingIOError` while somebody else holds it.
 
-    Parameters
-    ----------
-    resumed : bool
-        Append to what is there, rather than begin.
-
-    Raises
-    ------
-    BlockingIOError
-        When somebody else holds it.
+    What is ``resumed`` is appended to, rather than begun.
     """
 
     def __init__(self, file: Path, *, resumed: bool = False) -> None:
@@ -126,17 +118,8 @@ def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict
     """The records of a file of parts, each with the length of the file up to its end.
 
     The last line counts only if it can be read: a machine that lost its power may have written its end and not its
-    middle.
-
-    Parameters
-    ----------
-    is_own : bool
-        It was written by this process, and is read however long it is.
-
-    Raises
-    ------
-    ValueError
-        When another line cannot be read, any was changed after it was written, or the file or a line is too long.
+    middle. Another one that cannot, or that was changed after it was written, is a `ValueError`; so is a file or a line
+    that is too long, but for those that this process wrote (``is_own``).
     """
     length, broken, is_checked = 0, "", False
     longest = -1 if is_own else MOST_LINE_BYTES + 1
@@ -174,11 +157,6 @@ def read_parts(folder: Path, *, is_own: bool = False) -> tuple[dict[str, object]
     """The facts, cells and holds of a folder's parts; ``is_own`` as in `whole_lines`.
 
     Of a cell that was cut short and run again after all, only the later one counts.
-
-    Raises
-    ------
-    OSError, KeyError, TypeError, ValueError
-        When there are none, or they are not raidlab's.
     """
     facts: dict[str, object] = {}
     cells: dict[tuple[Any, ...], CellRecord] = {}
@@ -212,12 +190,7 @@ def is_being_written(folder: Path) -> bool:
 
 
 def opened(file: Path) -> BinaryIO:
-    """A regular file of a run folder, open for reading; in the folder no link is followed.
-
-    Raises
-    ------
-    OSError
-    """
+    """A regular file of a run folder, open for reading; in the folder no link is followed."""
     with Directory.open(file.parent) as folder:
         return os.fdopen(folder.open_file(file.name), "rb")
 

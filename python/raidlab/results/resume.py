@@ -48,28 +48,19 @@ _DEVICE_FACTS = ("model", "rotational", "scheduler", "write_cache", "logical_blo
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run that can go on.
-
-    Attributes
-    ----------
-    parts : PartsFile
-        Locked, and open for appending.
-    facts : UnfinishedFacts
-        What the run wrote when it began, and of its members.
-    answers : dict
-        What the engine answered to each cell that ran to its end, by the cell's name.
-    holds : tuple
-        The ranks of the response-time targets that are done.
-    times_before : RunTimes
-        Its times, the last session ended when its last part was written.
-    """
+    """A run that can go on."""
 
     folder: Path
     parts: PartsFile
+    """Locked, and open for appending."""
     facts: UnfinishedFacts
+    """What the run wrote when it began, and of its members."""
     answers: dict[str, CellAnswer]
+    """What the engine answered to each cell that ran to its end, by the cell's name."""
     holds: tuple[tuple[float, ...], ...]
+    """The ranks of the response-time targets that are done."""
     times_before: RunTimes
+    """Its times, the last session ended when its last part was written."""
 
     @property
     def study(self) -> str:
@@ -83,40 +74,22 @@ class Unfinished:
         return list(self.facts.get("live_members", []))
 
     def refuse_other(self, loaded: LoadedStudy, *, seed: int, targets: Sequence[str], quick: bool) -> None:
-        """Refuse to go on as another run than it was.
-
-        Raises
-        ------
-        InputError
-            With one sentence for all that differs.
-        """
+        """Refuse, with one sentence for all that differs, to go on as another run than it was."""
         differences = [
             *self._other_order(loaded, seed=seed, targets=targets, quick=quick),
             *self._other_version(),
             *(self._other_host() if set(self.facts["targets"]) - set(_TIMELESS) else ()),
         ]
         if differences:
-            raise InputError.one(
-                "--resume",
-                f"cannot go on as what it was: {'; '.join(differences)}",
-                value=f"'{self.folder}'",
-                accepted="the same study, seed, targets, raidlab and (but for simulations) machine, or a new run",
-            )
+            accepted = "the same study, seed, targets, raidlab and (but for simulations) machine, or a new run"
+            raise self._is_another("; ".join(differences), accepted)
 
     def refuse_other_machine(self, name: str | None) -> None:
-        """Refuse to go on with another machine at the far end of streams, or with none, than there was.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse to go on with another machine at the far end of streams, or with none, than there was."""
         then = self.facts.get("far_machine")
         if then != name:
-            message = (
-                f"cannot go on as what it was: its streams went to {then or 'no machine'}, not to {name or 'none'}"
-            )
             accepted = f"--machine {then}" if then else "no --machine, or a new run"
-            raise InputError.one("--resume", message, value=f"'{self.folder}'", accepted=accepted)
+            raise self._is_another(f"its streams went to {then or 'no machine'}, not to {name or 'none'}", accepted)
 
     def _other_order(self, loaded: LoadedStudy, *, seed: int, targets: Sequence[str], quick: bool) -> Iterator[str]:
         facts = self.facts
@@ -157,20 +130,16 @@ class Unfinished:
             yield f"the machine's memory was {before} KiB, and is {after} KiB"
 
     def refuse_other_members(self, members: Sequence[Member]) -> None:
-        """Refuse to go on over other live members than there were.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse to go on over other live members than there were."""
         for number, (then, now) in enumerate(zip(self.live_members, members, strict=False)):
             for key, before, after in _changes(then, _as_written(now)):
-                raise InputError.one(
-                    "--resume",
-                    f"cannot go on as what it was: the {key} of member {number} was {before}, and is {after}",
-                    value=f"'{self.folder}'",
-                    accepted="the members it ran on, or a new run",
-                )
+                difference = f"the {key} of member {number} was {before}, and is {after}"
+                raise self._is_another(difference, "the members it ran on, or a new run")
+
+    def _is_another(self, difference: str, accepted: str) -> InputError:
+        """The error of going on as another run than it was."""
+        message = f"cannot go on as what it was: {difference}"
+        return InputError.one("--resume", message, value=f"'{self.folder}'", accepted=accepted)
 
     def close(self) -> None:
         """Let others have it."""
@@ -178,15 +147,7 @@ class Unfinished:
 
 
 def open_unfinished(folder: Path) -> Unfinished | None:
-    """Open a run to go on with it; None if it is complete.
-
-    Raises
-    ------
-    InputError
-        When it is no run that could go on.
-    OutputError
-        When it cannot be written.
-    """
+    """Open a run to go on with it; None if it is complete."""
     if not (folder / PARTS).is_file() or _is_complete(folder):
         _refuse_incomplete(folder)
         return None

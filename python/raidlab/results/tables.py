@@ -11,12 +11,12 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import polars as pl
 
-from raidlab.results.answer import CellRecord, HoldRecord, Row, StreamAnswer
+from raidlab.results.answer import CellAnswer, CellRecord, HoldRecord, Row, StreamAnswer
 
 SCHEMA_VERSION = 7
 # The columns of a table, in order, and their types.
@@ -190,13 +190,7 @@ Rows = dict[str, list[Row]]
 
 
 def rows_of_cell(cell: int, record: CellRecord) -> Rows:
-    """The rows of every table that one recorded cell gives.
-
-    Parameters
-    ----------
-    cell : int
-        Its number in this run.
-    """
+    """The rows of every table that one recorded cell gives, by its number in this run."""
     identity, answer = record["identity"], record["answer"]
     hold: Mapping[str, object] = answer.get("hold") or {}
     stages: Mapping[str, object] = answer.get("stages") or {}
@@ -214,28 +208,10 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         **{column: accounting.get(key) for column, key in ACCOUNTS.items()},
         "interrupted": bool(answer.get("interrupted", False)),
     }
-    histograms: list[Row] = []
     for operation in OPERATIONS:
         part = answer[operation]
         row[f"{operation}_requests"], row[f"{operation}_bytes"] = part["requests"], part["bytes"]
-        for time in TIMES:
-            row[f"{operation}_{time}_mean_ns"] = part.get(f"{time}_mean_ns")
-            # The histogram of all requests is that of the reads and of the writes added up; it is not kept twice.
-            if operation == "all":
-                continue
-            columns = part.get(time) or {"value_ns": [], "count": []}
-            histograms += [
-                {"cell": cell, "operation": operation, "time": time, "value_ns": value, "count": count}
-                for value, count in zip(columns["value_ns"], columns["count"], strict=True)
-            ]
-    gaps = answer.get("gaps")
-    if gaps is not None:
-        # A cell that was watched has a row, though nothing was seen.
-        seen = list(zip(gaps["value_ns"], gaps["count"], strict=True)) or [(0, 0)]
-        histograms += [
-            {"cell": cell, "operation": "all", "time": "gap", "value_ns": value, "count": count}
-            for value, count in seen
-        ]
+        row |= {f"{operation}_{time}_mean_ns": part.get(f"{time}_mean_ns") for time in TIMES}
     for stage in STAGES:
         row[f"stage_{stage}"] = stages.get(stage)
     snapshots, files = answer.get("snapshots"), answer.get("files")
@@ -245,7 +221,7 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
     # What a table has no column for is left out when its frame is made.
     return {
         "cells": [row],
-        "histograms": histograms,
+        "histograms": list(_histogram_rows(cell, answer)),
         "members": [{"cell": cell, **member} for member in answer.get("members", [])],
         "devices": [{"cell": cell, "device": device["name"], **device} for device in devices],
         "stations": [{"cell": cell, "station": one["name"], **one} for one in answer.get("stations") or []],
@@ -257,6 +233,17 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
         "checks": [{"cell": cell, "check": check["name"], **check} for check in answer.get("checks") or []],
     }
+
+
+def _histogram_rows(cell: int, answer: CellAnswer) -> Iterator[Row]:
+    """The buckets of reads and of writes; what all requests have is these added up, and is not kept twice."""
+    found = [(way, time, answer[way].get(time)) for way in ("read", "write") for time in TIMES]
+    for operation, time, columns in (*found, ("all", "gap", answer.get("gaps"))):
+        if columns:
+            buckets = list(zip(columns["value_ns"], columns["count"], strict=True))
+            # A cell that was watched for gaps has a row, though none was seen.
+            for value, count in buckets or ([(0, 0)] if time == "gap" else []):
+                yield {"cell": cell, "operation": operation, "time": time, "value_ns": value, "count": count}
 
 
 def _row_of_stream(cell: int, number: int, stream: StreamAnswer) -> Row:

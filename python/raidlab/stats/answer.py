@@ -32,34 +32,23 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """An estimate with its interval, or with the reason why it has none.
-
-    Attributes
-    ----------
-    value : float or None
-        The estimate, in the unit of the values; None where nothing could be estimated.
-    low, high : float or None
-        The ends of the interval, in the same unit; None where a reason is given.
-    confidence : float
-        The share of such intervals that hold the truth, 0 to 1.
-    method : str
-        The method, as `docs/reference/statistics.md` calls it.
-    n : int
-        How many values it rests on.
-    reason : Reason or None
-        Why there is no interval.
-    sentence : str
-        What stands behind a reason, with figures; empty where there is an interval.
-    """
+    """An estimate with its interval, or with the reason why it has none."""
 
     value: float | None
+    """The estimate, in the unit of the values; None where nothing could be estimated."""
     low: float | None
     high: float | None
+    """The ends of the interval, in the same unit; None where a reason is given."""
     confidence: float
+    """The share of such intervals that hold the truth, 0 to 1."""
     method: str
+    """The method, as `docs/reference/statistics.md` calls it."""
     n: int
+    """How many values it rests on."""
     reason: Reason | None = None
+    """Why there is no interval."""
     sentence: str = ""
+    """What stands behind a reason, with figures; empty where there is an interval."""
 
     def __post_init__(self) -> None:
         has_interval = self.low is not None and self.high is not None

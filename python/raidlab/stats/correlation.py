@@ -47,11 +47,6 @@ def alike_p(values: NDArray[np.float64]) -> float:
 def mid_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The rank of each value, from 1; values that are equal have the mean of their ranks.
 
-    Parameters
-    ----------
-    values : numpy.ndarray
-        Shape (n,).
-
     Examples
     --------
     >>> [float(rank) for rank in mid_ranks(np.array([3.0, 1.0, 3.0, 2.0]))]

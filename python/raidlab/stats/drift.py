@@ -28,27 +28,18 @@ _PERMUTATIONS = 9999
 
 @dataclass(frozen=True)
 class Drift:
-    """What the order of measurement did to the values.
-
-    Attributes
-    ----------
-    p : float or None
-        The probability of so much drift, up or down, where there is none; None where a reason is given.
-    percent_a_step : float or None
-        The median change from one repeat to the next, in percent of each configuration's mean.
-    agreement : float or None
-        -1 to 1: the share of pairs that rise less the share that fall (Kendall's tau).
-    n : int
-        How many values there are.
-    reason : Reason or None
-        `TOO_FEW_SAMPLES` where even the most extreme order would be likely.
-    """
+    """What the order of measurement did to the values."""
 
     p: float | None
+    """The probability of so much drift, up or down, where there is none; None where a reason is given."""
     percent_a_step: float | None
+    """The median change from one repeat to the next, in percent of each configuration's mean."""
     agreement: float | None
+    """-1 to 1: the share of pairs that rise less the share that fall (Kendall's tau)."""
     n: int
+    """How many values there are."""
     reason: Reason | None = None
+    """`TOO_FEW_SAMPLES` where even the most extreme order would be likely."""
 
 
 def drift(configurations: Sequence[Sequence[float]], *, seed: int = 1, least_p: float = 0.05) -> Drift:

@@ -86,12 +86,9 @@ def student(
     # A few means of heavy-tailed requests are seldom as far apart as they can be.
     allowance = 1 / (1 - max(0.0, tail.index) ** 2) if tail is not None else 1.0
     error = math.sqrt(variance / n) * allowance
-    quantile = t_quantile((1 + confidence) / 2, n - 1)
-    below, above = (
-        skewed_ends(np.asarray(values, dtype=np.float64), confidence)
-        if n >= MANY and not symmetric
-        else (quantile, quantile)
-    )
+    below = above = t_quantile((1 + confidence) / 2, n - 1)
+    if n >= MANY and not symmetric:
+        below, above = skewed_ends(np.asarray(values, dtype=np.float64), confidence)
     return Answer(mean, mean - below * error, mean + above * error, confidence, METHOD, n)
 
 

@@ -26,29 +26,20 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Difference:
-    """How one thing compares with another.
-
-    Attributes
-    ----------
-    ratio : Answer
-        Of the first to the second, with its own interval (not corrected for other comparisons).
-    p : float or None
-        The probability of such a ratio where there is no difference, corrected for the comparisons made together;
-        None for fewer than two pairs.
-    comparisons : int
-        How many were made together.
-    error, degrees : float or None
-        The standard error of the mean log ratio and its degrees of freedom: what the power follows from.
-    level : float or None
-        The level at which it was judged among the comparisons made together; None for one made alone.
-    """
+    """How one thing compares with another."""
 
     ratio: Answer
+    """Of the first to the second, with its own interval (not corrected for other comparisons)."""
     p: float | None
+    """The probability of such a ratio where there is no difference, corrected for the comparisons made together; None
+    for fewer than two pairs."""
     comparisons: int = 1
+    """How many were made together."""
     error: float | None = None
     degrees: float | None = None
+    """The standard error of the mean log ratio and its degrees of freedom: what the power follows from."""
     level: float | None = None
+    """The level at which it was judged among the comparisons made together; None for one made alone."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -110,7 +101,7 @@ class Difference:
 
 
 def compare(own: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
-    """Compare two things measured in the same repeats.
+    """Compare one thing with another, by the ratio of their values in the same repeats.
 
     Parameters
     ----------

@@ -137,16 +137,25 @@ def percentile_of_repeats(repeats: Sequence[Histogram], percentile: float, confi
         return no(Reason.TOO_FEW_SAMPLES, sentence)
     if (sentence := order_sentence(excess[:, at].tolist())) is not None:
         return no(Reason.NOT_INDEPENDENT, sentence)
-    mean = excess.mean(axis=0)
-    allowance = 1.0 if clusters is None else 1 + _ALLOWANCE_CLUSTERS / clusters
-    quantile = t_quantile((1 + confidence) / 2, len(known) - 1) * allowance
-    half = quantile * excess.std(axis=0, ddof=1) / math.sqrt(len(known))
-    counts = np.cumsum(merged.count)
-    # The first time that is not shown to be too low, and the last that is not shown to be too high.
-    low = min(np.count_nonzero(mean + half < 0), np.searchsorted(counts, ranks[0]))
-    high = max(mean.size - np.count_nonzero(mean - half > 0), np.searchsorted(counts, ranks[1]))
-    ends = merged.value_ns[[min(low, at), min(max(high, at), mean.size - 1)]]
+    low, high = _ends(
+        merged, excess, ranks, confidence, 1.0 if clusters is None else 1 + _ALLOWANCE_CLUSTERS / clusters
+    )
+    ends = merged.value_ns[[min(low, at), min(max(high, at), merged.value_ns.size - 1)]]
     return Answer(float(value), float(ends[0]), float(ends[1]), confidence, METHOD, total)
+
+
+def _ends(
+    merged: Histogram, excess: NDArray[np.float64], ranks: tuple[int, int], confidence: float, allowance: float
+) -> tuple[int, int]:
+    """The places of the first time that is not shown to be too low, and of the last not shown to be too high."""
+    repeats, places = excess.shape
+    mean = excess.mean(axis=0)
+    quantile = t_quantile((1 + confidence) / 2, repeats - 1) * allowance
+    half = quantile * excess.std(axis=0, ddof=1) / math.sqrt(repeats)
+    counts = np.cumsum(merged.count)
+    low = min(np.count_nonzero(mean + half < 0), np.searchsorted(counts, ranks[0]))
+    high = max(places - np.count_nonzero(mean - half > 0), np.searchsorted(counts, ranks[1]))
+    return int(low), int(high)
 
 
 def _clusters(spread: float, repeats: int, percentile: float) -> float | None:

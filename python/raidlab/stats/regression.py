@@ -23,24 +23,16 @@ METHOD = "least squares"
 
 @dataclass(frozen=True)
 class Line:
-    """A straight line.
-
-    Attributes
-    ----------
-    slope : Answer
-        In units of y a unit of x.
-    intercept : Answer
-        In units of y: where the line stands at x = 0.
-    residual : float or None
-        The standard deviation of the points around the line, in units of y; None for fewer than three points.
-    explained : float or None
-        The share of the variance of y that the line explains, 0 to 1 (R squared).
-    """
+    """A straight line."""
 
     slope: Answer
+    """In units of y a unit of x."""
     intercept: Answer
+    """In units of y: where the line stands at x = 0."""
     residual: float | None
+    """The standard deviation of the points around the line, in units of y; None for fewer than three points."""
     explained: float | None
+    """The share of the variance of y that the line explains, 0 to 1 (R squared)."""
 
 
 def line(x: Sequence[float], y: Sequence[float], confidence: float = CONFIDENCE) -> Line:

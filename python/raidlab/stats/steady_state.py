@@ -26,28 +26,20 @@ MOST_SLOPE_PERCENT = 10.0
 
 @dataclass(frozen=True)
 class SteadyState:
-    """The first five rounds that are steady; where none are, the last five and the reason.
-
-    Attributes
-    ----------
-    first : int
-        The index of the first of the five rounds looked at, from 0.
-    average : float or None
-        Their mean; None where there are fewer than five rounds.
-    range_percent, slope_percent : float or None
-        How far they range, and how far the line fitted to them climbs or falls, in percent of their mean.
-    reason : Reason or None
-        `NOT_STEADY`, or `TOO_FEW_SAMPLES` below five rounds; None where they are steady.
-    sentence : str
-        What stands behind a reason, with figures; empty otherwise.
-    """
+    """The first five rounds that are steady; where none are, the last five and the reason."""
 
     first: int
+    """The index of the first of the five rounds looked at, from 0."""
     average: float | None
+    """Their mean; None where there are fewer than five rounds."""
     range_percent: float | None
+    """How far they range, in percent of their mean."""
     slope_percent: float | None
+    """How far the line fitted to them climbs or falls, in percent of their mean."""
     reason: Reason | None = None
+    """`NOT_STEADY`, or `TOO_FEW_SAMPLES` below five rounds; None where they are steady."""
     sentence: str = ""
+    """What stands behind a reason, with figures; empty otherwise."""
 
     @property
     def steady(self) -> bool:

@@ -37,23 +37,16 @@ _LEAST = 80
 
 @dataclass(frozen=True)
 class TailIndex:
-    """The upper tail of some times.
-
-    Attributes
-    ----------
-    index : float
-        The shape of the generalised Pareto distribution of what exceeds a high threshold: 1 / exponent of a power
-        law, 0 for an exponential tail, below 0 for a tail that ends.
-    low, high : float
-        The index less and plus 1.96 standard errors.
-    k : int
-        How many values the tail holds.
-    """
+    """The upper tail of some times."""
 
     index: float
+    """The shape of the generalised Pareto distribution of what exceeds a high threshold: 1 / exponent of a power law, 0
+    for an exponential tail, below 0 for a tail that ends."""
     low: float
     high: float
+    """The index less and plus 1.96 standard errors."""
     k: int
+    """How many values the tail holds."""
 
     @property
     def has_variance(self) -> bool:

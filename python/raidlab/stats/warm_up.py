@@ -30,25 +30,17 @@ _TREND_P = 0.02
 
 @dataclass(frozen=True)
 class WarmUp:
-    """The end of a warm-up, or the reason why there is none.
-
-    Attributes
-    ----------
-    cut : int or None
-        How many values from the beginning belong to the warm-up; None where a reason is given.
-    n : int
-        How many values there are.
-    reason : Reason or None
-        `NOT_STEADY` where the rule would cut more than half, `WARM_UP_NOT_ENDED` where what it keeps still rises or
-        falls (as independent values do once in a hundred times), `TOO_FEW_SAMPLES` below ten batches.
-    sentence : str
-        What stands behind a reason, with figures; empty otherwise.
-    """
+    """The end of a warm-up, or the reason why there is none."""
 
     cut: int | None
+    """How many values from the beginning belong to the warm-up; None where a reason is given."""
     n: int
+    """How many values there are."""
     reason: Reason | None = None
+    """`NOT_STEADY` where the rule would cut more than half, `WARM_UP_NOT_ENDED` where what it keeps still rises or
+    falls (as independent values do once in a hundred times), `TOO_FEW_SAMPLES` below ten batches."""
     sentence: str = ""
+    """What stands behind a reason, with figures; empty otherwise."""
 
 
 def mser5(values: Sequence[float] | NDArray[np.float64], batch: int = _BATCH) -> WarmUp:
@@ -88,12 +80,7 @@ def mser5(values: Sequence[float] | NDArray[np.float64], batch: int = _BATCH) ->
     means = series[: count * batch].reshape(count, batch).mean(axis=1)
     centre = means.mean()
     means = means - centre
-    kept = np.arange(count, 0, -1)
-    # Sums of what is left after each cut, from the end.
-    sums = np.cumsum(means[::-1])[::-1]
-    squares = np.cumsum(means[::-1] ** 2)[::-1]
-    error = np.maximum(squares - sums**2 / kept, 0.0) / kept.astype(np.float64) ** 2
-    cut = int(error[: count - _LEAST_KEPT + 1].argmin())
+    cut = _cut_of(means)
     if cut > count / 2:
         return WarmUp(
             None,
@@ -113,3 +100,13 @@ def mser5(values: Sequence[float] | NDArray[np.float64], batch: int = _BATCH) ->
             f"(p = {trend.p:.2g}).",
         )
     return WarmUp(cut * batch, n)
+
+
+def _cut_of(means: NDArray[np.float64]) -> int:
+    """After how many batches the standard error of the mean of the rest is least."""
+    kept = np.arange(means.size, 0, -1)
+    # Sums of what is left after each cut, from the end.
+    sums = np.cumsum(means[::-1])[::-1]
+    squares = np.cumsum(means[::-1] ** 2)[::-1]
+    error = np.maximum(squares - sums**2 / kept, 0.0) / kept.astype(np.float64) ** 2
+    return int(error[: means.size - _LEAST_KEPT + 1].argmin())

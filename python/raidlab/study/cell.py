@@ -40,13 +40,13 @@ Opaque = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class WorkedOut:
+class DerivedFrom:
     """On a key that a cell has and a study has not: the study's key that it is worked out from."""
 
     key: str
 
 
-RatePerS = Annotated[float, WorkedOut("rates_per_s")]
+RatePerS = Annotated[float, DerivedFrom("rates_per_s")]
 
 
 def text_of(cell: Table) -> str:
@@ -65,7 +65,7 @@ class ClosedLoad(Table):
     """One of the study's ``depths``."""
 
     kind: Literal["closed"] = "closed"
-    depth: Annotated[int, WorkedOut("depths")]
+    depth: Annotated[int, DerivedFrom("depths")]
 
 
 class PoissonArrival(Table):
@@ -158,7 +158,7 @@ class CellFiles(Table):
 
     numbers: Literal["drawn", "even"] = "drawn"
     count: int | None = None
-    total_bytes: Annotated[int | None, WorkedOut("fill")] = None
+    total_bytes: Annotated[int | None, DerivedFrom("fill")] = None
     lists: int = 1
     order: Literal["once", "shuffled", "random"] = "once"
     file_system: FileSystemShape | None = None
@@ -175,7 +175,7 @@ class ArrayEnd(Table):
 
     kind: Literal["array"] = "array"
     volume: int = 0
-    offset_bytes: Annotated[int, WorkedOut("begin")] = 0
+    offset_bytes: Annotated[int, DerivedFrom("begin")] = 0
     request: int | None = None
     ahead_bytes: int = 0
     file_per_kib: int = 0
@@ -203,7 +203,7 @@ class SimulatedStream(Table):
     name: str
     source: SimulatedEnd
     sink: SimulatedEnd
-    block_bytes: Annotated[int, WorkedOut("size")]
+    block_bytes: Annotated[int, DerivedFrom("size")]
     bytes: int
     buffers: int = 1
 
@@ -239,7 +239,7 @@ def study_key(key: str) -> str:
     """The key of a study that a key of a simulated or live cell is, or is worked out from."""
     tables = (ClosedLoad, PoissonArrival, CellFiles, ArrayEnd, SimulatedStream)
     fields = [table.model_fields[key] for table in tables if key in table.model_fields]
-    return next((mark.key for field in fields for mark in field.metadata if isinstance(mark, WorkedOut)), key)
+    return next((mark.key for field in fields for mark in field.metadata if isinstance(mark, DerivedFrom)), key)
 
 
 class Span(Table):

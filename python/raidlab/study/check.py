@@ -48,7 +48,7 @@ EQUAL_TOLERANCE = 0.01
 
 
 @dataclass
-class SoundParts:
+class ValidParts:
     """The parts of a study file that are sound on their own."""
 
     on: list[str]
@@ -94,7 +94,7 @@ class Geometry:
         return self.own_devices.get(array) or self.devices[target]
 
 
-def check_parts(parts: SoundParts, file: Path, report: Report) -> Geometry:
+def check_parts(parts: ValidParts, file: Path, report: Report) -> Geometry:
     """Check the parts of a study against one another and against the engine.
 
     ``file`` is the study's, for relative paths; ``report(place, message, value, accepted)`` is called once a mistake.
@@ -126,7 +126,7 @@ def engine_of(target: str) -> str:
     return target if target in ("sim", "original", "emulated") else "live"
 
 
-def _check_targets(parts: SoundParts, report: Report) -> None:
+def _check_targets(parts: ValidParts, report: Report) -> None:
     for index, word in enumerate(parts.on):
         if word not in TARGET_WORDS and not looks_like_path(word):
             accepted = "'sim', 'original', 'emulated', 'memory' or a path such as './work/'"
@@ -137,7 +137,7 @@ def _check_targets(parts: SoundParts, report: Report) -> None:
             report(("on", index), f"needs a table [{word}] that says which device is modelled", word)
 
 
-def _check_names(parts: SoundParts, report: Report) -> None:
+def _check_names(parts: ValidParts, report: Report) -> None:
     for key, named in (("array", parts.arrays), ("workload", parts.workloads)):
         first: dict[str, int] = {}
         for index, part in named.items():
@@ -147,7 +147,7 @@ def _check_names(parts: SoundParts, report: Report) -> None:
             first.setdefault(name, index)
 
 
-def _load_devices(parts: SoundParts, file: Path, geometry: Geometry, report: Report) -> None:
+def _load_devices(parts: ValidParts, file: Path, geometry: Geometry, report: Report) -> None:
     def load(device: str | Mapping[str, Plain] | None, place: Place, models: dict[str, DeviceModel], name: str) -> None:
         if device is None:
             return
@@ -172,7 +172,7 @@ def _load_devices(parts: SoundParts, file: Path, geometry: Geometry, report: Rep
         report(("emulated", "content"), message, emulated.content, accepted)
 
 
-def _parse_trees(parts: SoundParts, geometry: Geometry, report: Report) -> None:
+def _parse_trees(parts: ValidParts, geometry: Geometry, report: Report) -> None:
     from raidlab import _core
 
     for index, array in parts.arrays.items():
@@ -186,7 +186,7 @@ def _parse_trees(parts: SoundParts, geometry: Geometry, report: Report) -> None:
         geometry.trees.setdefault(array.name, tree)
 
 
-def _members(parts: SoundParts, geometry: Geometry) -> dict[str, tuple[int, int]]:
+def _members(parts: ValidParts, geometry: Geometry) -> dict[str, tuple[int, int]]:
     """Member size and sector of every target whose section is sound."""
     sizes = {target: (model.capacity_bytes, model.sector_bytes) for target, model in geometry.devices.items()}
     if parts.live is not None:
@@ -194,7 +194,7 @@ def _members(parts: SoundParts, geometry: Geometry) -> dict[str, tuple[int, int]
     return sizes
 
 
-def _check_shapes(parts: SoundParts, geometry: Geometry, report: Report) -> None:
+def _check_shapes(parts: ValidParts, geometry: Geometry, report: Report) -> None:
     """Chunks against sectors, requests against volumes."""
     from raidlab import _core
 
@@ -278,7 +278,7 @@ def stripes_in(tree: Tree) -> bool:
     return ("chunk_bytes" in tree and len(children) > 1) or any(stripes_in(child) for child in children)
 
 
-def _check_load(load: Load, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_load(load: Load, place: Place, parts: ValidParts, report: Report) -> None:
     if load.open is not None and (load.depths or load.hold is not None):
         message = "an open loop cannot stand beside a closed one"
         report((*place, "open"), message, None, "either depths and hold, or open")
@@ -292,7 +292,7 @@ def _check_load(load: Load, place: Place, parts: SoundParts, report: Report) -> 
         _check_array_name(load.hold.target.of, (*place, "hold", "target", "of"), parts, report)
 
 
-def _check_workload(workload: Workload, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_workload(workload: Workload, place: Place, parts: ValidParts, report: Report) -> None:
     for index, name in enumerate(workload.arrays or []):
         _check_array_name(name, (*place, "arrays", index), parts, report)
     if workload.load is not None:
@@ -325,14 +325,14 @@ def _check_address(address: Address, place: Place, report: Report) -> None:
         report((*place, "local"), f"and sequential = {address.sequential:g} are more than all", address.local, accepted)
 
 
-def _check_mounted(workload: Workload, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_mounted(workload: Workload, place: Place, parts: ValidParts, report: Report) -> None:
     mounted = {array.name for array in parts.arrays.values() if array.is_mounted}
     for index, name in enumerate(workload.arrays or []):
         if name in mounted and workload.files is None:
             report((*place, "arrays", index), "is mounted: only whole files are read from it", name, "files = {...}")
 
 
-def _check_files(workload: Workload, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_files(workload: Workload, place: Place, parts: ValidParts, report: Report) -> None:
     files = workload.files
     assert files is not None, "the caller looked"
     if (files.count is None) == (files.fill is None):
@@ -352,7 +352,7 @@ def _check_files(workload: Workload, place: Place, parts: SoundParts, report: Re
         report((*place, "files", "lists"), message, files.lists, f"1, or {deepest} and up")
 
 
-def _check_trace(workload: Workload, trace: TraceReplay, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_trace(workload: Workload, trace: TraceReplay, place: Place, parts: ValidParts, report: Report) -> None:
     load = workload.load or parts.load
     if trace.pace == "depths":
         if trace.speed != 1:
@@ -364,7 +364,7 @@ def _check_trace(workload: Workload, trace: TraceReplay, place: Place, parts: So
 
 
 def _check_streams(
-    workload: Workload, streams: list[CopyStream], place: Place, parts: SoundParts, report: Report
+    workload: Workload, streams: list[CopyStream], place: Place, parts: ValidParts, report: Report
 ) -> None:
     """Streams against the ends that their targets have, and against what else the workload says."""
     for key, other in (("task", workload.task), ("files", workload.files)):
@@ -387,7 +387,7 @@ def _check_streams(
             report(where, "is already the name of a stream", stream.name, "a name used once in a workload")
 
 
-def _check_stream(stream: CopyStream, workload: Workload, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_stream(stream: CopyStream, workload: Workload, place: Place, parts: ValidParts, report: Report) -> None:
     if {stream.source, stream.sink} <= {MEMORY} and not set(workload.on or ("sim",)) <= {"live", "emulated"}:
         message = "from memory to memory there is nothing to wait for on a virtual clock"
         report((*place, "sink"), message, stream.sink, 'another end, or on = ["live"]')
@@ -409,7 +409,7 @@ def _check_stream(stream: CopyStream, workload: Workload, place: Place, parts: S
             _check_machine(stream, workload, place, parts, report)
 
 
-def _check_machine(stream: CopyStream, workload: Workload, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_machine(stream: CopyStream, workload: Workload, place: Place, parts: ValidParts, report: Report) -> None:
     """A machine takes one copy at a time."""
     load = workload.load or parts.load
     of_it = [other for other in workload.streams or () if other.sink == stream.sink]
@@ -417,11 +417,11 @@ def _check_machine(stream: CopyStream, workload: Workload, place: Place, parts: 
         report((*place, "sink"), "takes one copy at a time", stream.sink, "one stream to it, and depths = [1]")
 
 
-def _speaks_of(target: str, parts: SoundParts) -> bool:
+def _speaks_of(target: str, parts: ValidParts) -> bool:
     return target in ("sim", "original") or (target == "live" and parts.live is not None and bool(parts.live.end))
 
 
-def _check_ends(parts: SoundParts, report: Report) -> None:
+def _check_ends(parts: ValidParts, report: Report) -> None:
     """Ends of streams: each is something, and something that its target can be."""
     for target in ENGINES:
         section = parts.section(target)
@@ -437,7 +437,7 @@ def _check_ends(parts: SoundParts, report: Report) -> None:
                 report((*place, "name"), "is an end of every target", end.name, "another name")
 
 
-def _check_compare(compare: Compare, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_compare(compare: Compare, place: Place, parts: ValidParts, report: Report) -> None:
     groups = sorted({array.group for array in parts.arrays.values()})
     if compare.group not in groups:
         message = f"no array is in this group{did_you_mean(compare.group, groups)}"
@@ -450,7 +450,7 @@ def _check_compare(compare: Compare, place: Place, parts: SoundParts, report: Re
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
 
 
-def _check_equal(compare: Compare, place: Place, parts: SoundParts, geometry: Geometry, report: Report) -> None:
+def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Geometry, report: Report) -> None:
     """What a table calls equal must be so, as far as the file says it; the check `equal_capacity` sees the rest.
 
     The capacity of real members is theirs, and so is how many there are where the user names groups of them.
@@ -474,7 +474,7 @@ def _check_equal(compare: Compare, place: Place, parts: SoundParts, geometry: Ge
             return
 
 
-def is_run_by_any(array: Array, parts: SoundParts) -> bool:
+def is_run_by_any(array: Array, parts: ValidParts) -> bool:
     """Whether some workload is run on an array."""
     return any(one.arrays is None or array.name in one.arrays for one in parts.workloads.values())
 
@@ -497,7 +497,7 @@ def difference_of(compare: Compare, sizes: Sequence[int]) -> str | None:
     return f"the arrays of '{compare.title}' differ: {shown}"
 
 
-def _check_figure(figure: StudyFigure, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_figure(figure: StudyFigure, place: Place, parts: ValidParts, report: Report) -> None:
     """Names that refer to nothing, a number used twice, more metrics than a curve has."""
     first = next((index for index, one in parts.figures.items() if one.number == figure.number), place[-1])
     if first != place[-1]:
@@ -523,7 +523,7 @@ def _check_figure(figure: StudyFigure, place: Place, parts: SoundParts, report: 
     _check_kind_of_figure(figure, place, parts, report)
 
 
-def _check_kind_of_figure(figure: StudyFigure, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_kind_of_figure(figure: StudyFigure, place: Place, parts: ValidParts, report: Report) -> None:
     """What only some drawings need, or know."""
     if figure.draw == "bars" and figure.at == "target":
         report((*place, "at"), "is for scans and shares", "target", "'maximum', 'heaviest' or a depth")
@@ -540,7 +540,7 @@ def _check_kind_of_figure(figure: StudyFigure, place: Place, parts: SoundParts, 
     _check_lines(figure, place, parts, report)
 
 
-def _check_lines(figure: StudyFigure, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_lines(figure: StudyFigure, place: Place, parts: ValidParts, report: Report) -> None:
     """The lines of a scan, and what is said of them by name."""
     for index, line in enumerate(figure.lines):
         for number, name in enumerate(line.arrays):
@@ -556,7 +556,7 @@ def _check_lines(figure: StudyFigure, place: Place, parts: SoundParts, report: R
         report((*place, "crossing"), "are not two lines", None, "two names")
 
 
-def _check_array_name(name: str, place: Place, parts: SoundParts, report: Report) -> None:
+def _check_array_name(name: str, place: Place, parts: ValidParts, report: Report) -> None:
     if name not in parts.array_names:
         known = sorted(parts.array_names)
         report(place, f"is not the name of an array{did_you_mean(name, known)}", name, ", ".join(known))

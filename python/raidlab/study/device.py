@@ -36,13 +36,7 @@ class DeviceModel:
 
 
 def load_device(device: str | Mapping[str, Plain], beside: Path) -> DeviceModel:
-    """Read a device by name, by path relative to the file ``beside`` (the study's), or from an inline table.
-
-    Raises
-    ------
-    ValueError
-        With a sentence, when there is no such file or it cannot be understood.
-    """
+    """Read a device by name, by path relative to the file ``beside`` (the study's), or from an inline table."""
     if not isinstance(device, str):
         return _model("inline", dict(device))
     file = find_device(device, beside)
@@ -53,13 +47,7 @@ def load_device(device: str | Mapping[str, Plain], beside: Path) -> DeviceModel:
 
 
 def moved_device(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel:
-    """The same device with other values for some keys, such as ``seek.min_ms``.
-
-    Raises
-    ------
-    ValueError
-        When it has no number there, or is no device any more.
-    """
+    """The same device with other values for some keys, such as ``seek.min_ms``."""
     document = json.loads(json.dumps(model.parameters))
     for key, value in values.items():
         *tables, last = key.split(".")

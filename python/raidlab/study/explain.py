@@ -69,13 +69,13 @@ class Explanation:
 def explain(model: type[BaseModel], document: Mapping[str, Plain], error: ValidationError) -> Iterator[Explanation]:
     """Explain each mistake of a document that is not what a model wants."""
     # A union reports a mistake once for every variant it tried; the user made it once, in the variant he meant.
-    meant: dict[Place, ErrorDetails] = {}
+    first_at: dict[Place, ErrorDetails] = {}
     for item in error.errors(include_url=False):
         place = _place_in(document, item["loc"])
         if _is_of_another_variant(value_at(document, place), item):
             continue
-        meant.setdefault(place, item)
-    for place, item in meant.items():
+        first_at.setdefault(place, item)
+    for place, item in first_at.items():
         yield _explain_one(model, document, place, item)
 
 

@@ -41,13 +41,7 @@ def study_names() -> dict[str, Path]:
 
 
 def find_study(name_or_file: str) -> Path:
-    """Find a study file by name (``quickstart``), path, or the directory that holds a ``study.toml``.
-
-    Raises
-    ------
-    InputError
-        When there is no such study; close names are suggested.
-    """
+    """Find a study file by name (``quickstart``), path, or the directory that holds a ``study.toml``."""
     if not name_or_file.strip():
         message = "is empty (an unset variable of the shell?)"
         raise InputError.one("study", message, value="''", accepted="a name or path")

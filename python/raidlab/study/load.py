@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import Problem
 from raidlab.reading import Plain
-from raidlab.study.check import Geometry, Report, SoundParts, check_parts
+from raidlab.study.check import Geometry, Report, ValidParts, check_parts
 from raidlab.study.expand import MOST_CELLS, count_cells
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import did_you_mean, find_study, parameter_names
@@ -186,7 +186,7 @@ def _hardware(
     return found
 
 
-def _sound_parts(document: Mapping[str, Plain]) -> SoundParts:
+def _sound_parts(document: Mapping[str, Plain]) -> ValidParts:
     """The parts of a file that are valid on their own, each with its place, so that they can be checked together."""
 
     def one(model: type[_Part], value: object) -> _Part | None:
@@ -216,7 +216,7 @@ def _sound_parts(document: Mapping[str, Plain]) -> SoundParts:
         return value if isinstance(value, dict) else {}
 
     names = [array.get("name") for array in listed("array") if isinstance(array, dict)]
-    return SoundParts(
+    return ValidParts(
         on=[str(word) for word in listed("on")],
         arrays=many(Array, "array"),
         workloads=many(Workload, "workload"),

@@ -194,6 +194,8 @@ class Fit(Table):
     """Ids of claims, names of tables."""
     follows: list[Line] = []
     """Ids of claims and of rows, names of tables, that follow from those: not fitted to, and no predictions either."""
+    held_out: list[Line] = []
+    """Ids of figures that the fit has never seen, though their tables are listed; ``*`` stands for any text."""
     leave_out: Literal["table", "row", "claim"] = "claim"
     """What is left out in turn, to see how well the rest predicts it."""
     quick: bool = True
@@ -249,13 +251,7 @@ def has_mapping(study_file: Path) -> bool:
 
 
 def load_mapping(study_file: Path) -> Mapping:
-    """Read both files beside a study file.
-
-    Raises
-    ------
-    InputError
-        With every mistake found.
-    """
+    """Read both files beside a study file."""
     folder = study_file.parent
     if not has_mapping(study_file):
         message = f"has no {QUANTITIES}, which says what its published figures speak of"

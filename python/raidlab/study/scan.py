@@ -48,13 +48,7 @@ class SizeTable:
 
 
 def scan_sizes(directory: Path, classes: int = 10) -> SizeTable:
-    """The sizes of all files below a directory, in so many classes of equal numbers.
-
-    Raises
-    ------
-    InputError
-        When it is no directory that can be read, or holds no files.
-    """
+    """The sizes of all files below a directory, in so many classes of equal numbers."""
     if not directory.is_dir():
         raise InputError.one("DIR", "is no directory", value=f"'{directory}'", accepted="one with files in it")
     found = sorted(_sizes(directory))

@@ -20,13 +20,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read_named(file: Path) -> dict[str, Plain]:
-    """A TOML file that a study names, as plain data.
-
-    Raises
-    ------
-    ValueError
-        With a sentence.
-    """
+    """A TOML file that a study names, as plain data; a `ValueError` has a sentence."""
     try:
         return toml(read_text(file))
     except OSError as error:
@@ -104,13 +98,7 @@ def parsed(text: str, file: Path) -> dict[str, Plain]:
 
 
 def read_table(file: Path, model: type[_Model]) -> tuple[_Model, Reporter]:
-    """A TOML file as a table, and where its further mistakes are noted.
-
-    Raises
-    ------
-    InputError
-        With every mistake.
-    """
+    """A TOML file as a table, and where its further mistakes are noted."""
     text = text_of(file, "a file of TOML")
     reporter = Reporter(shown_file(file), line_index(text))
     found = reporter.validated(model, parsed(text, file))

@@ -7,24 +7,15 @@ from typing_extensions import TypedDict
 
 
 class Tree(TypedDict):
-    """A level over its children, or a member; what else a kind of level has stands beside it.
-
-    Attributes
-    ----------
-    kind : str
-        ``member``, or a level's word, such as ``stripe``.
-    children : list of Tree, optional
-        Of a level.
-    chunk_bytes : int, optional
-        Of a level that stripes.
-    parities : int, optional
-        Of a level with parity.
-    rotation : str, optional
-        Where its parity lies from stripe to stripe.
-    """
+    """A level over its children, or a member; what else a kind of level has stands beside it."""
 
     kind: str
+    """``member``, or a level's word, such as ``stripe``."""
     children: NotRequired[Annotated[list["Tree"], Field(min_length=1)]]
+    """Of a level."""
     chunk_bytes: NotRequired[Annotated[int, Field(ge=1)]]
+    """Of a level that stripes."""
     parities: NotRequired[Annotated[int, Field(ge=1)]]
+    """Of a level with parity."""
     rotation: NotRequired[str]
+    """Where its parity lies from stripe to stripe."""

@@ -31,12 +31,7 @@ TIME_ACCEPTED = "a time above 0 with its unit, such as '250us', '200ms' or '1.5s
 
 
 def parse_bytes(value: object) -> int:
-    """Read a size, such as ``"64KiB"``, ``"1.5MB"`` or ``4096``: bytes, above zero.
-
-    Raises
-    ------
-    ValueError
-        With a sentence that says what is wrong.
+    """Read a size, such as ``"64KiB"``, ``"1.5MB"`` or ``4096``: bytes, above zero; a `ValueError` says what is wrong.
 
     Examples
     --------
@@ -56,12 +51,7 @@ def parse_bytes(value: object) -> int:
 
 
 def parse_time_ns(value: object) -> int:
-    """Read a time, a number and its unit: nanoseconds, above zero.
-
-    Raises
-    ------
-    ValueError
-        With a sentence that says what is wrong.
+    """Read a time, a number and its unit: nanoseconds, above zero; a `ValueError` says what is wrong.
 
     Examples
     --------

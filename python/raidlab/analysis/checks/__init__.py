@@ -124,19 +124,9 @@ def run_checks(analysis: Analysis) -> list[Finding]:
 
 
 def check_targets(members: list[Member], machine: Machine) -> list[Finding]:
-    """Make the checks that need no run.
+    """Make the checks that need no run: target by target, then of the machine; within each the worst first.
 
-    Parameters
-    ----------
-    members : list of Member
-        Facts of each target, as a run's ``live_members`` have them, and what was tried on it.
-    machine : Machine
-        Facts of the machine before and after.
-
-    Returns
-    -------
-    list of Finding
-        Target by target in the order given, then of the machine; within each the worst first.
+    Facts of a target are those that a run's ``live_members`` have, and what was tried on it.
     """
     found: list[Finding] = []
     for member in members:

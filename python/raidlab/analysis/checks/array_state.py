@@ -30,8 +30,8 @@ def judge(member: Member) -> MemberVerdict | None:
     wrong = [f"{volume_name(volume)} was{when} {volume['state']}{_missing(volume)}" for volume, when in bad]
     if wrong:
         evidence = f"{'; '.join(dict.fromkeys(wrong))}."
-        mend = "Measure again when the array is whole, or say with every figure that it was not."
-        return MemberVerdict(WARN, evidence, mend)
+        remedy = "Measure again when the array is whole, or say with every figure that it was not."
+        return MemberVerdict(WARN, evidence, remedy)
     untold = [
         f"The state of {volume_name(volume)}{when} could not be determined, because "
         f"{volume['unknown'].get('state', 'nothing tells')}"

@@ -24,7 +24,7 @@ _SLACK_BYTES = 1 << 20
 _IDLE_BYTES_PER_S = 1 << 20
 # They write more than they are asked to: copies, parity, checksums.
 _WRITE_MORE = ("btrfs", "zfs")
-_MEND = "Stop what else uses the device (iotop, fuser -m), and measure again."
+_REMEDY = "Stop what else uses the device (iotop, fuser -m), and measure again."
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         return
     below = _below(members)
     if below is not None:
-        yield Finding(NAME, "live", WARN, below, _MEND)
+        yield Finding(NAME, "live", WARN, below, _REMEDY)
         return
     found = [(over, device, point) for point in points for device, over in _more(analysis, point)]
     if not found:
@@ -57,7 +57,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         f"{device} moved {format_bytes(int(more))} more than the {format_bytes(int(asked))} asked of it, while "
         f"{point.array}, {point.workload}, {point.level} was measured ({over} of {len(found)} readings of its kind)."
     )
-    yield Finding(NAME, "live", WARN, evidence, _MEND)
+    yield Finding(NAME, "live", WARN, evidence, _REMEDY)
 
 
 def _below(members: list[Member]) -> str | None:
@@ -120,4 +120,4 @@ def judge(member: Member) -> MemberVerdict | None:
     ]
     rate, device = max(rates)
     evidence = f"{device} moved {format_bytes(int(rate))} a second while raidlab asked nothing of it ({seconds:.1f} s)."
-    return MemberVerdict(WARN, evidence, _MEND) if rate > _IDLE_BYTES_PER_S else passed(evidence)
+    return MemberVerdict(WARN, evidence, _REMEDY) if rate > _IDLE_BYTES_PER_S else passed(evidence)

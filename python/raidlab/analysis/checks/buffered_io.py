@@ -14,7 +14,7 @@ from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Member
 
 NAME = "buffered_io"
-_MEND = "Use a file system that supports O_DIRECT (ext4 and xfs do), or block devices"
+_REMEDY = "Use a file system that supports O_DIRECT (ext4 and xfs do), or block devices"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -29,8 +29,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"{buffered} of {len(ways)} {what} are not opened with O_DIRECT: the page cache stands between raidlab and "
             "the disk."
         )
-        mend = f"{_MEND}{', and leave out --buffered' if is_measurement(analysis) else ''}."
-        yield Finding(NAME, "live", WARN, evidence, mend)
+        remedy = f"{_REMEDY}{', and leave out --buffered' if is_measurement(analysis) else ''}."
+        yield Finding(NAME, "live", WARN, evidence, remedy)
     else:
         yield Finding(NAME, "live", PASS, f"All {len(ways)} {what} are opened with O_DIRECT.")
 
@@ -41,5 +41,5 @@ def judge(member: Member) -> MemberVerdict | None:
         return None
     if member["io"] == "buffered":
         evidence = f"{name_of(member)} cannot be opened with O_DIRECT: the page cache answers."
-        return MemberVerdict(WARN, evidence, f"{_MEND}.")
+        return MemberVerdict(WARN, evidence, f"{_REMEDY}.")
     return passed(f"{name_of(member)} is opened with O_DIRECT.")

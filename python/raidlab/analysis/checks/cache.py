@@ -21,7 +21,7 @@ _FASTER_AGAIN = 1.5
 _RANDOM_FASTER = 1.1
 # Two windows' edges of a few requests are no cache.
 _LEAST_BYTES = 4 << 20
-_MEND = (
+_REMEDY = (
     "Take the cache out of the way (losetup --direct-io=on, O_DIRECT, no --buffered), or ask for much more than it "
     "holds: at least twice its size, four times memory where it may be memory."
 )
@@ -35,16 +35,16 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     members = [member for member in analysis.run.live_members() if is_stored(member)]
     if not points or not members:
         return
-    found = [judged for member in members if (judged := judge(member)) is not None]
+    found = [answer for member in members if (answer := judge(member)) is not None]
     buffered = any(member["io"] == "buffered" for member in members)
     found += _by_counters(points, buffered=buffered)
-    found += [judged for member in members if (judged := _between_layers(member)) is not None]
+    found += [answer for member in members if (answer := _between_layers(member)) is not None]
     uncounted = _uncounted(analysis, members)
     if uncounted:
         found.append(unknown(f"the kernel keeps no counters of {', '.join(uncounted)}", _TELLS))
     found += _by_order(analysis, points)
     if found:
-        yield merged(NAME, "live", sorted(found, key=lambda judged: -SEVERITY[judged.verdict]))
+        yield merged(NAME, "live", sorted(found, key=lambda answer: -SEVERITY[answer.verdict]))
 
 
 def _between_layers(member: Member) -> MemberVerdict | None:
@@ -61,7 +61,7 @@ def _between_layers(member: Member) -> MemberVerdict | None:
         f"Of {format_bytes(read[top])} read at {top} {format_bytes(below)} were read at {', '.join(disks)} below: "
         "a cache lies between."
     )
-    return MemberVerdict(WARN, evidence, _MEND)
+    return MemberVerdict(WARN, evidence, _REMEDY)
 
 
 def _uncounted(analysis: Analysis, members: list[Member]) -> list[str]:
@@ -92,9 +92,9 @@ def _by_counters(points: list[Point], *, buffered: bool) -> Iterator[MemberVerdi
             yield MemberVerdict(PASS, evidence)
         # Whoever asks for the page cache is warned of it and knows; what else answers in silence is worse.
         elif share < _INVALID_SHARE and operation == "read" and not buffered:
-            yield MemberVerdict(INVALID, evidence, _MEND)
+            yield MemberVerdict(INVALID, evidence, _REMEDY)
         else:
-            yield MemberVerdict(WARN, evidence, _MEND)
+            yield MemberVerdict(WARN, evidence, _REMEDY)
 
 
 def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[MemberVerdict]:
@@ -120,7 +120,7 @@ def _by_order(analysis: Analysis, points: list[Point]) -> Iterator[MemberVerdict
                     f"{point.workload} was {ratio:.2f} times as fast as {other.workload} ({point.array}, "
                     f"{point.level}): random requests are faster than sequential ones only from a cache."
                 )
-                yield MemberVerdict(WARN, evidence, _MEND)
+                yield MemberVerdict(WARN, evidence, _REMEDY)
 
 
 def judge(member: Member) -> MemberVerdict | None:
@@ -136,17 +136,17 @@ def judge(member: Member) -> MemberVerdict | None:
             f"Reading {format_bytes(again['bytes'])} of {name} again moved {again_moved:.0%} of them at "
             f"{', '.join(again['disks'])}: the rest came from a cache."
         )
-        return MemberVerdict(INVALID, evidence, _MEND)
+        return MemberVerdict(INVALID, evidence, _REMEDY)
     if again is not None and again["low"] > _FASTER_AGAIN:
         evidence = (
             f"Reading {name} again was {again['ratio']:.2f} times as fast as reading it first ({again['low']:.2f} to "
             f"{again['high']:.2f} at 95 %, {again['pairs']} parts of {format_bytes(again['part_bytes'])})."
         )
-        return MemberVerdict(WARN, evidence, _MEND)
+        return MemberVerdict(WARN, evidence, _REMEDY)
     for layer in member["stack"]:
         if layer.get("through_page_cache") and not in_memory(member):
             evidence = f"{layer['name']} below {name} reads and writes its file through the page cache."
-            return MemberVerdict(WARN, evidence, _MEND)
+            return MemberVerdict(WARN, evidence, _REMEDY)
     if in_memory(member):
         evidence = f"{name} lies in memory ({', '.join(member['disks'])}): no disk answers."
         return MemberVerdict(WARN, evidence, "Name a target that lies on a disk.")

@@ -58,8 +58,8 @@ def of_machine(machine: Machine, target: str, *, fastest_ns: float | None = None
     if boot_ns - passed_ns > _SLEPT_NS:
         wrong.append(f"the machine slept for {(boot_ns - passed_ns) / 1e9:.1f} s meanwhile")
     if wrong:
-        mend = "Boot with clocksource=tsc if the processor's is stable, let the clock settle, keep the machine awake."
-        return Finding(NAME, target, WARN, f"Source {source}: {'; '.join(wrong)}.", mend)
+        remedy = "Boot with clocksource=tsc if the processor's is stable, let the clock settle, keep the machine awake."
+        return Finding(NAME, target, WARN, f"Source {source}: {'; '.join(wrong)}.", remedy)
     slewed = f", and went at its own rate to {slew_ppm:.0f} ppm" if raw_ns > _LEAST_SLEW_NS else ""
     evidence = f"The clock source is {source}; it tells {after['resolution_ns']} ns apart{slewed}."
     return Finding(NAME, target, PASS, evidence)

@@ -46,14 +46,14 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"{few} of {len(touched)} points touched less than {_LEAST_PARTS} tenths of the span; {point.workload} "
             f"({point.array}, {point.level}) moved {_percent(share)} of it a run and touched {told}."
         )
-        mend = knob(
+        remedy = knob(
             analysis,
             f"Raise measure of [{target}], or scan in several streams (address = {{ kind = 'sequential', "
             "streams = 10 }), which begin all over the span.",
             f"Raise quick.measure of [{target}], leave out --quick, or scan in several streams.",
             "Raise --runtime, measure several --span, or scan in several streams (--address sequential:streams=10).",
         )
-        yield Finding(NAME, target, WARN, evidence, mend)
+        yield Finding(NAME, target, WARN, evidence, remedy)
 
 
 def _has_places(analysis: Analysis, target: str) -> bool:
@@ -89,12 +89,12 @@ def tenths(point: Point, workload: Workload) -> int | None:
     if not runs:
         return None
     if workload.streams is not None:
-        return _touched(1, min(row["all_bytes"] for row in runs) / user_bytes)
+        return _tenths_of_scans(1, min(row["all_bytes"] for row in runs) / user_bytes)
     if workload.address.kind == "sequential":
         share = min(row["all_bytes"] for row in runs) / user_bytes
-        return _touched(workload.address.streams, share)
+        return _tenths_of_scans(workload.address.streams, share)
     if workload.address.kind == "strided":
-        return _touched(1, min(row["all_requests"] for row in runs) * workload.address.stride / user_bytes)
+        return _tenths_of_scans(1, min(row["all_requests"] for row in runs) * workload.address.stride / user_bytes)
     drawn = 1.0
     if workload.address.kind == "mixed":
         drawn = 1.0 - workload.address.sequential - workload.address.local
@@ -102,13 +102,13 @@ def tenths(point: Point, workload: Workload) -> int | None:
     return min(_PARTS, *(int(drawn * row["all_requests"]) // _DRAWS_A_PART for row in runs))
 
 
-def _touched(streams: int, share: float) -> int:
-    """Tenths touched by scans that begin at equal distances and get equally far.
+def _tenths_of_scans(streams: int, share: float) -> int:
+    """How many tenths of the span are touched by scans that begin at equal distances and move a share of it together.
 
     Examples
     --------
-    >>> _touched(1, 0.05), _touched(1, 0.25), _touched(4, 0.1), _touched(20, 0.01), _touched(1, 3.0)
-    (1, 3, 4, 10, 10)
+    >>> [_tenths_of_scans(*scans) for scans in ((1, 0.05), (1, 0.25), (4, 0.1), (20, 0.01), (1, 3.0))]
+    [1, 3, 4, 10, 10]
     """
     found: set[int] = set()
     for stream in range(streams):

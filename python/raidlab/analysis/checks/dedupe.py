@@ -24,7 +24,7 @@ from raidlab.results.facts import Member
 NAME = "dedupe"
 _FEW_SHARE = 0.1
 _FASTER = 1.1
-_MEND = "Fill the target with data that do not repeat (a run that writes all of it), or turn deduplication off."
+_REMEDY = "Fill the target with data that do not repeat (a run that writes all of it), or turn deduplication off."
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -39,18 +39,18 @@ def judge(member: Member, *, reads: bool = True) -> MemberVerdict | None:
         return None
     name, who = name_of(member), _deduplicator_of(member)
     if who is not None:
-        return MemberVerdict(WARN, f"{who} stores equal blocks once.", _MEND)
+        return MemberVerdict(WARN, f"{who} stores equal blocks once.", _REMEDY)
     pair = member.get("repeated_pair")
     if pair is not None and pair["low"] > _FASTER:
         evidence = (
             f"{name} wrote repeated data {pair['ratio']:.2f} times as fast as data without repetition "
             f"({pair['low']:.2f} to {pair['high']:.2f} at 95 %, {pair['pairs']} pairs): something below deduplicates."
         )
-        return MemberVerdict(WARN, evidence, _MEND)
+        return MemberVerdict(WARN, evidence, _REMEDY)
     content = content_of(member)
     blocks, repeated = content["blocks"], content.get("repeated", 0)
     if reads and blocks and repeated > _FEW_SHARE * blocks:
-        return MemberVerdict(WARN, f"{repeated} of {blocks} blocks sampled of {name} repeat another of them.", _MEND)
+        return MemberVerdict(WARN, f"{repeated} of {blocks} blocks sampled of {name} repeat another of them.", _REMEDY)
     measured = ""
     if pair is not None:
         measured = f" Repeated writes were {pair['ratio']:.2f} times as fast as others."

@@ -30,11 +30,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             difference = difference_of(compare, sizes)
             if difference is not None:
                 evidence = f"{difference[0].upper()}{difference[1:]}."
-                mend = (
+                remedy = (
                     f"Change the trees of group '{compare.group}', or say equal = "
                     f'"{"members" if key == "user_bytes" else "user_capacity"}".'
                 )
-                yield Finding(NAME, target, INVALID, evidence, mend)
+                yield Finding(NAME, target, INVALID, evidence, remedy)
             else:
                 largest = max(sizes)
                 same = f"{format_bytes(largest)} of user capacity" if key == "user_bytes" else f"{largest} members"

@@ -17,6 +17,8 @@ import polars as pl
 from raidlab.results.answer import VERDICTS
 
 PASS, UNKNOWN, WARN, INVALID = "PASS", "UNKNOWN", "WARN", "INVALID"
+# What tables and documents call them.
+_COLUMNS = ("check", "target", "verdict", "evidence", "mend")
 SEVERITY: dict[str, int] = {verdict: place for place, verdict in enumerate(VERDICTS)}
 
 
@@ -32,34 +34,28 @@ class Finding:
         ``PASS``, ``UNKNOWN``, ``WARN`` or ``INVALID``.
     evidence : str
         A sentence with the figures it rests on.
-    mend : str
-        The flag or the action that would mend it; empty for PASS.
+    remedy : str
+        The flag or the action that would remedy it; empty for PASS.
     """
 
     check: str
     target: str
     verdict: str
     evidence: str
-    mend: str = ""
+    remedy: str = ""
+
+    def row(self) -> dict[str, str]:
+        """It as tables and documents have it, where the remedy stands under ``mend``."""
+        return dict(zip(_COLUMNS, (self.check, self.target, self.verdict, self.evidence, self.remedy), strict=True))
 
 
 def frame_of(findings: Iterable[Finding]) -> pl.DataFrame:
     """Findings as a table, a row each."""
-    columns = ("check", "target", "verdict", "evidence", "mend")
-    rows = [tuple(getattr(finding, column) for column in columns) for finding in findings]
-    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    return pl.DataFrame([finding.row() for finding in findings], schema=dict.fromkeys(_COLUMNS, pl.String))
 
 
 def that_concern(findings: Iterable[Finding], targets: set[str], *, among: Iterable[str]) -> list[Finding]:
-    """Findings about some of a run's targets, or about the run as a whole.
-
-    Parameters
-    ----------
-    targets : set of str
-        Those that matter.
-    among : iterable of str
-        All targets of the run; whatever else a finding is about concerns all of them.
-    """
+    """Findings about some targets of a run, or about what is none of ``among``, all its targets: the run as a whole."""
     others = set(among) - targets
     return [finding for finding in findings if finding.target not in others]
 

@@ -62,8 +62,8 @@ def _arrays(analysis: Analysis) -> Iterator[Finding]:
         f" {point.per_s('all_requests'):,.0f} were measured: its own work can be up to {min(share, 1.0):.0%} of a"
         f" request's time there, and more than {_WARN_SHARE:.0%} in {above} of {len(shares)} heaviest loads."
     )
-    mend = "Read these figures as a lower bound of what the devices can do."
-    yield Finding(NAME, "live", WARN if above else PASS, evidence, mend if above else "")
+    remedy = "Read these figures as a lower bound of what the devices can do."
+    yield Finding(NAME, "live", WARN if above else PASS, evidence, remedy if above else "")
 
 
 def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
@@ -108,14 +108,14 @@ def _plain_targets(analysis: Analysis) -> Iterator[Finding]:
             f" But its threads were busy for {busy:.0%} of that time, nearly all of it in the kernel: this is what so "
             "many threads can ask for."
         )
-    mend = {
+    remedy = {
         PASS: "",
         WARN: "Give it more threads with --workers, or read the figures as a lower bound."
         if not stops
         else "Raise cpu.max (cpu.cfs_quota_us) of the group, or read the figures as a lower bound.",
         INVALID: "The meter is the limit: give it more threads with --workers.",
     }[verdict]
-    yield Finding(NAME, "live", verdict, evidence, mend)
+    yield Finding(NAME, "live", verdict, evidence, remedy)
 
 
 def _not_bounded(analysis: Analysis) -> Iterator[Finding]:

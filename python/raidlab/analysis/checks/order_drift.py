@@ -39,7 +39,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"points; so much agreement comes by chance with a probability of {found.p:.2g}."
         )
         if found.p < _CHANCE and abs(total) >= _SMALL_PERCENT:
-            mend = "Let the machine and the target settle first (a longer warm-up), and keep other work off it."
-            yield Finding(NAME, target, WARN, evidence, mend)
+            remedy = "Let the machine and the target settle first (a longer warm-up), and keep other work off it."
+            yield Finding(NAME, target, WARN, evidence, remedy)
         else:
             yield Finding(NAME, target, PASS, evidence)

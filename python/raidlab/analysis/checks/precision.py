@@ -42,5 +42,5 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         f"{len(wide)} of {len(points)} throughputs are less precise than the ±{asked:g} % asked for; that of "
         f"{point.array}, {point.level}, {reached} after {len(point.rows)} repeats.{why}"
     )
-    mend = "Measure longer with --runtime, keep other work off the machine, or ask for less."
-    yield Finding(NAME, "live", WARN, evidence, mend)
+    remedy = "Measure longer with --runtime, keep other work off the machine, or ask for less."
+    yield Finding(NAME, "live", WARN, evidence, remedy)

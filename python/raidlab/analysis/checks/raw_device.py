@@ -42,7 +42,7 @@ def judge(member: Member) -> MemberVerdict | None:
         evidence = (
             f"{name} holds {signature['kind']}, and was measured below it: programs are served by the file system."
         )
-        mend = "Mount it and name the mount point (raidlab makes a file there), or say 'raw device' with the figure."
-        return MemberVerdict(WARN, evidence, mend)
+        remedy = "Mount it and name the mount point (raidlab makes a file there), or say 'raw device' with the figure."
+        return MemberVerdict(WARN, evidence, remedy)
     what = f"holds {signature['kind']}" if signature["kind"] else "holds no file system"
     return passed(f"{name} {what} and is measured as a raw device: figures of a file system on it will differ.")

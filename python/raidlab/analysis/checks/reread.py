@@ -46,14 +46,14 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(NAME, "live", PASS, f"No target was read more than {worst:.2g} times over.")
         return
     told = f"the {format_bytes(span)} of {array} were read {times:,.0f} times over"
-    mend = knob(
+    remedy = knob(
         analysis,
         "Give members more than any cache holds (live.member_size), and look with raidlab check.",
         "Leave out --quick, give members more than any cache holds, and look with raidlab check.",
         "Take a larger target (--file-size), or look with raidlab check, which times reading again.",
     )
     if span <= _ANY_CACHE_BYTES:
-        yield Finding(NAME, "live", WARN, f"{told[0].upper()}{told[1:]}: every drive has a cache of that size.", mend)
+        yield Finding(NAME, "live", WARN, f"{told[0].upper()}{told[1:]}: every drive has a cache of that size.", remedy)
         return
     evidence = f"Could not be determined, because {told}: a cache below, if it holds them, answered all but the first."
-    yield Finding(NAME, "live", UNKNOWN, evidence, mend)
+    yield Finding(NAME, "live", UNKNOWN, evidence, remedy)

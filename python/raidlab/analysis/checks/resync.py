@@ -37,8 +37,8 @@ def judge(member: Member) -> MemberVerdict | None:
             busy.append(f"{name} was{when} busy with {volume['activity']}{done}")
     if busy:
         evidence = f"{'; '.join(dict.fromkeys(busy))}."
-        mend = "Wait until it is done (cat /proc/mdstat, btrfs balance status, zpool status), and measure again."
-        return MemberVerdict(WARN, evidence, mend)
+        remedy = "Wait until it is done (cat /proc/mdstat, btrfs balance status, zpool status), and measure again."
+        return MemberVerdict(WARN, evidence, remedy)
     names = sorted({volume_name(volume) for volume, _ in volumes})
     if untold:
         return MemberVerdict(

@@ -75,15 +75,15 @@ def _targets(analysis: Analysis) -> Iterator[Finding]:
             f"Members of an array share physical devices, so that more of them bring no more speed: "
             f"{'; '.join(sharing)}."
         )
-        mend = "Name a directory or device of its own for each member: TREE@PLACE,PLACE,..."
-        yield Finding(NAME, "live", WARN, evidence, mend)
+        remedy = "Name a directory or device of its own for each member: TREE@PLACE,PLACE,..."
+        yield Finding(NAME, "live", WARN, evidence, remedy)
     elif sharing:
         evidence = (
             f"Targets that are measured at once share physical devices and so each other's throughput: "
             f"{'; '.join(sharing)}."
         )
-        mend = "Measure them one after the other with --each, or give targets on separate disks."
-        yield Finding(NAME, "live", WARN, evidence, mend)
+        remedy = "Measure them one after the other with --each, or give targets on separate disks."
+        yield Finding(NAME, "live", WARN, evidence, remedy)
     else:
         yield Finding(NAME, "live", PASS, "No two targets that are measured at once lie on one physical device.")
 
@@ -93,8 +93,8 @@ def check_together(members: list[Member]) -> Finding:
     disks = _disks(members)
     evidence = f"{len(members)} targets lie on {len(disks)} physical devices ({', '.join(disks)})"
     if len(disks) < len(members):
-        mend = "Measure them one after the other (--each), or give targets on separate disks."
-        return Finding(NAME, "all", WARN, f"{evidence}: some share one.", mend)
+        remedy = "Measure them one after the other (--each), or give targets on separate disks."
+        return Finding(NAME, "all", WARN, f"{evidence}: some share one.", remedy)
     return Finding(NAME, "all", PASS, f"{evidence}.")
 
 

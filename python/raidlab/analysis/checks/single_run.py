@@ -24,13 +24,13 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         repeats = min((len(point.rows) for point in points), default=0)
         if repeats == 1 and target in ON_THE_CLOCK:
             evidence = "Each cell was run once: nothing shows how much a repeat would differ."
-            mend = knob(
+            remedy = knob(
                 analysis,
                 f"Raise {target}.repeats.",
                 f"Leave out --quick, or raise {target}.quick.repeats.",
                 "Raise --repeats.",
             )
-            yield Finding(NAME, target, WARN, evidence, mend)
+            yield Finding(NAME, target, WARN, evidence, remedy)
         elif repeats > 1:
             spreads = sorted(spread_percent(point.each_per_s("all_bytes")) or 0.0 for point in points)
             median, worst = spreads[len(spreads) // 2], spreads[-1]
@@ -39,7 +39,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 f"mean in the median cell and {worst:.0f} % in the worst."
             )
             if target in ON_THE_CLOCK and worst > _LARGE_SPREAD_PERCENT:
-                mend = "Measure longer, repeat more, and keep other work off the machine."
-                yield Finding(NAME, target, WARN, evidence, mend)
+                remedy = "Measure longer, repeat more, and keep other work off the machine."
+                yield Finding(NAME, target, WARN, evidence, remedy)
             else:
                 yield Finding(NAME, target, PASS, evidence)

@@ -25,7 +25,7 @@ from raidlab.study.units import format_bytes
 NAME = "sparse"
 _WHOLE_SHARE = 0.99
 _INVALID_SHARE = 0.5
-_MEND = "Fill the target first (a write over all of it), or let raidlab make its own file: name a directory."
+_REMEDY = "Fill the target first (a write over all of it), or let raidlab make its own file: name a directory."
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -59,7 +59,7 @@ def judge(member: Member, *, reads: bool = True) -> MemberVerdict | None:
     )
     if share >= _WHOLE_SHARE:
         return passed(evidence)
-    return MemberVerdict(INVALID if reads and share < _INVALID_SHARE else WARN, evidence, _MEND)
+    return MemberVerdict(INVALID if reads and share < _INVALID_SHARE else WARN, evidence, _REMEDY)
 
 
 def _not_counted(member: Member, file: str) -> MemberVerdict:
@@ -69,4 +69,4 @@ def _not_counted(member: Member, file: str) -> MemberVerdict:
     if blocks and zero <= (1 - _WHOLE_SHARE) * blocks:
         return passed(f"The file system of {file} counts no blocks; of {blocks} blocks sampled {zero} are zeros.")
     why = f"the file system of {file} counts no blocks, and {zero} of {blocks} blocks sampled are zeros"
-    return unknown(why, _MEND)
+    return unknown(why, _REMEDY)

@@ -18,7 +18,7 @@ from raidlab.study.units import format_bytes
 
 NAME = "stacked_striping"
 _STRIPED = re.compile(r"raid(0|4|5|6|10)|striped|raidz\d?|draid")
-_MEND = "Stripe in one place only: give raidlab the disks themselves, or measure the array below by itself."
+_REMEDY = "Stripe in one place only: give raidlab the disks themselves, or measure the array below by itself."
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -43,10 +43,10 @@ def judge(member: Member, *, above: str | None = None) -> MemberVerdict | None:
     words = [_words(volume) for volume in striped]
     if above is not None and striped:
         evidence = f"{above} stripes over {name_of(member)}, which lies on {', on '.join(words)}: striped twice."
-        return MemberVerdict(WARN, evidence, _MEND)
+        return MemberVerdict(WARN, evidence, _REMEDY)
     if len(striped) > 1:
         evidence = f"{name_of(member)} lies on {', on '.join(words)}: striped {len(striped)} times."
-        return MemberVerdict(WARN, evidence, _MEND)
+        return MemberVerdict(WARN, evidence, _REMEDY)
     what = f"striped once, by {words[0]}" if words else "not striped below"
     return passed(f"{name_of(member)} is {what}.")
 

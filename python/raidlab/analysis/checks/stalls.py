@@ -28,14 +28,14 @@ PERCENTILE = 99
 
 
 @dataclass(frozen=True)
-class Stalled:
-    """Stalls of a point: how many, how much of the time, and the 99th percentiles with and without them."""
+class StallSummary:
+    """Stalls of a point, and two 99th percentiles: of its response times, and of what arrivals at any moment wait."""
 
     count: int
     share: float
     longest_ns: int
-    closed_ns: int
-    reckoned_ns: float
+    response_ns: int
+    arrival_wait_ns: float
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -49,40 +49,41 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         why = "it was not recorded how long nothing completed"
         yield Finding(NAME, "live", UNKNOWN, f"Could not be determined, because {why}.", "Measure again.")
         return
-    found = [(stalled, point) for point in known if (stalled := stalled_of(point)) is not None]
+    found = [(stalled, point) for point in known if (stalled := stalls_of(point)) is not None]
     if not found:
         longest = max(int(point.gaps.value_ns.max()) for point in known)
         told = f"for {format_time_ns(longest)} at most" if longest else "for less than 1 ms at any time"
         yield Finding(NAME, "live", PASS, f"Nothing completed {told}; no closed loop hides stalls.")
         return
-    worst, point = max(found, key=lambda entry: entry[0].reckoned_ns / max(entry[0].closed_ns, 1))
+    worst, point = max(found, key=lambda entry: entry[0].arrival_wait_ns / max(entry[0].response_ns, 1))
     evidence = (
         f"In {len(found)} of {len(known)} closed loops the device stalled; for one, {point.array}, {point.workload}, "
         f"{point.level}: {worst.count} times nothing completed for long, {worst.share:.0%} of the time, up to "
         f"{format_time_ns(worst.longest_ns)}. The p{PERCENTILE} of the closed loop is "
-        f"{format_time_ns(worst.closed_ns)}; one in a hundred arrivals at any moment would have waited "
-        f"{format_time_ns(round(worst.reckoned_ns))} or more (reckoned from the stalls, without a queue behind them)."
+        f"{format_time_ns(worst.response_ns)}; one in a hundred arrivals at any moment would have waited "
+        f"{format_time_ns(round(worst.arrival_wait_ns))} or more (reckoned from the stalls, without a queue behind "
+        "them)."
     )
-    mend = knob(
+    remedy = knob(
         analysis,
         "Measure with an open loop (open of [load] in the study): its percentiles count stalls as they are met.",
         "Measure with an open loop (open of [load] in the study): its percentiles count stalls as they are met.",
         "Measure with an open loop (--rate): its percentiles count stalls as they are met.",
     )
-    yield Finding(NAME, "live", WARN, evidence, mend)
+    yield Finding(NAME, "live", WARN, evidence, remedy)
 
 
-def stalled_of(point: Point) -> Stalled | None:
+def stalls_of(point: Point) -> StallSummary | None:
     """The stalls that a point's closed loop hides; None where there are none, or its percentiles show them."""
     gaps, requests = point.gaps, point.total("all_requests")
-    median, closed = point.response.percentile_ns(50), point.response.percentile_ns(PERCENTILE)
-    if not gaps.total or median is None or closed is None:
+    median_ns, response_ns = point.response.percentile_ns(50), point.response.percentile_ns(PERCENTILE)
+    if not gaps.total or median_ns is None or response_ns is None:
         return None
-    least = max(_LEAST_NS, _MANY_GAPS * point.watched_ns / requests, _MANY_TIMES * median)
-    long = gaps.value_ns >= least
-    count = int(gaps.count[long].sum())
-    share = float((gaps.value_ns[long] * gaps.count[long]).sum()) / point.watched_ns
-    reckoned = point.wait_ns(PERCENTILE) or 0.0
-    if count < _LEAST_COUNT or share < _LEAST_SHARE or reckoned < _HIDDEN_TIMES * closed:
+    least_ns = max(_LEAST_NS, _MANY_GAPS * point.watched_ns / requests, _MANY_TIMES * median_ns)
+    is_stall = gaps.value_ns >= least_ns
+    count = int(gaps.count[is_stall].sum())
+    share = float((gaps.value_ns[is_stall] * gaps.count[is_stall]).sum()) / point.watched_ns
+    arrival_wait_ns = point.wait_ns(PERCENTILE) or 0.0
+    if count < _LEAST_COUNT or share < _LEAST_SHARE or arrival_wait_ns < _HIDDEN_TIMES * response_ns:
         return None
-    return Stalled(count, share, int(gaps.value_ns.max()), closed, reckoned)
+    return StallSummary(count, share, int(gaps.value_ns.max()), response_ns, arrival_wait_ns)

@@ -57,13 +57,13 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"s, and {burst.slow_per_s:,.0f} from then on, as from a bucket of {burst.bucket:,.0f} requests that is "
             f"filled at {burst.slow_per_s:,.0f} a second (or from a cache, or before heat)."
         )
-        mend = knob(
+        remedy = knob(
             analysis,
             "Raise warmup of [live] until the burst is over, and name both rates.",
             "Raise quick.warmup of [live] until the burst is over, and name both rates.",
             "Measure with --until-steady, and name both rates.",
         )
-        yield Finding(NAME, "live", WARN, evidence, mend)
+        yield Finding(NAME, "live", WARN, evidence, remedy)
         return
     measure = analysis.run.facts.get("measure")
     rounds = (measure.get("steadied") or []) if measure is not None else []
@@ -74,21 +74,21 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"{one['subject']}, {one['load']}: {one['rounds']} rounds in {one['seconds']:.0f} s, and the last five are "
             "not steady."
         )
-        mend = "Keep other work off the target, or measure longer rounds with --runtime."
-        yield Finding(NAME, "live", WARN, evidence, mend)
+        remedy = "Keep other work off the target, or measure longer rounds with --runtime."
+        yield Finding(NAME, "live", WARN, evidence, remedy)
         return
     longest = max((sum(part.size for part in load) for load, _ in loads), default=0)
     most = max((float(sum(part.sum() for part in load)) for load, _ in loads), default=0.0)
     told = f"one load lasted {longest} s ({most:,.0f} requests)"
     if longest < _LEAST_S:
         evidence = f"Could not be determined, because {told}: credits, caches and heat that last longer are not seen."
-        mend = knob(
+        remedy = knob(
             analysis,
             f"Let [live] measure for {_LEAST_S}s or more.",
             "Leave out --quick.",
             f"--until-steady tells, or --runtime {_LEAST_S}s.",
         )
-        yield Finding(NAME, "live", UNKNOWN, evidence, mend)
+        yield Finding(NAME, "live", UNKNOWN, evidence, remedy)
         return
     yield Finding(NAME, "live", PASS, f"No burst ended: {told}; what comes later is not known.")
 

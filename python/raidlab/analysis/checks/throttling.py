@@ -55,11 +55,11 @@ def judge(member: Member, rates: dict[str, float] | None = None) -> MemberVerdic
         f"The control group {limit['group']} limits {limit['device']} to {limit['value']:,} "
         f"{limit['what'].removesuffix('_per_s').replace('_', ' ')}/s"
     )
-    mend = "Take the limit away, or measure from a control group without one."
+    remedy = "Take the limit away, or measure from a control group without one."
     if share >= _AT_LIMIT_SHARE:
         rate = (rates or {})[limit["what"]]
-        return MemberVerdict(INVALID, f"{evidence}, and {rate:,.0f} were measured: the limit was measured.", mend)
-    return MemberVerdict(WARN, f"{evidence}.", mend)
+        return MemberVerdict(INVALID, f"{evidence}, and {rate:,.0f} were measured: the limit was measured.", remedy)
+    return MemberVerdict(WARN, f"{evidence}.", remedy)
 
 
 def of_machine(machine: Machine, target: str) -> Finding:
@@ -70,25 +70,25 @@ def of_machine(machine: Machine, target: str) -> Finding:
         _growth(before["all_ticks"], after["all_ticks"]),
     )
     steal = (stolen or 0) / ticks if ticks else None
-    wrong, mend = [], []
+    wrong, remedy = [], []
     if heat := _growth(before["heat_events"], after["heat_events"]):
         wrong.append(f"processors were slowed by heat {heat} times")
-        mend.append("Cool the machine.")
+        remedy.append("Cool the machine.")
     if stops := quota_stops(machine):
         wrong.append(f"the processor quota of a control group stopped its processes {stops} times")
-        mend.append("Raise cpu.max (cpu.cfs_quota_us) of the group.")
+        remedy.append("Raise cpu.max (cpu.cfs_quota_us) of the group.")
     if steal is not None and steal > _MOST_STEAL_SHARE:
         wrong.append(f"the host took {steal:.0%} of the processors' time")
-        mend.append("Measure when the host is less busy.")
+        remedy.append("Measure when the host is less busy.")
     cap, most = after["frequency_cap_khz"], after["frequency_most_khz"]
     if cap is not None and most is not None and cap < most:
         wrong.append(f"the frequency is capped at {cap / 1e6:.2f} of {most / 1e6:.2f} GHz")
-        mend.append("Raise scaling_max_freq.")
+        remedy.append("Raise scaling_max_freq.")
     if after["on_battery"]:
         wrong.append("it runs from a battery")
-        mend.append("Plug it in.")
+        remedy.append("Plug it in.")
     if wrong:
-        return Finding(NAME, target, WARN, f"Of this machine: {'; '.join(wrong)}.", " ".join(mend))
+        return Finding(NAME, target, WARN, f"Of this machine: {'; '.join(wrong)}.", " ".join(remedy))
     untold = [
         words
         for words, fact in (("heat", after["heat_events"]), ("frequency", most))

@@ -48,5 +48,5 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"Raise quick.measure of [{target}] in the study, or leave out --quick.",
             "Raise --runtime.",
         )
-        mend = "" if verdict == PASS else more
-        yield Finding(NAME, target, verdict, evidence, mend)
+        remedy = "" if verdict == PASS else more
+        yield Finding(NAME, target, verdict, evidence, remedy)

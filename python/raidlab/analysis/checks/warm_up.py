@@ -27,8 +27,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             f"{len(unsettled)} of {len(pilots)} pilots had not settled; for one, {first['subject']}, {first['load']}: "
             f"{first['sentence']}."
         )
-        mend = "Measure longer with --runtime, or give a --warmup that is known to be long enough."
-        yield Finding(NAME, "live", WARN, evidence, mend)
+        remedy = "Measure longer with --runtime, or give a --warmup that is known to be long enough."
+        yield Finding(NAME, "live", WARN, evidence, remedy)
         return
     longest = max(pilots, key=lambda pilot: pilot["warmup_ns"])
     evidence = (

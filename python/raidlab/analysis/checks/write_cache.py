@@ -49,8 +49,8 @@ def judge(member: Member) -> MemberVerdict | None:
         told = f"; a flush of {flushed['blocks']} scattered blocks took {format_time_ns(flushed['median_ns'])}"
         if turning and flushed["median_ns"] < _LEAST_FLUSH_NS:
             evidence = f"{name} lies on disks that turn{told}: they cannot have been written in that time."
-            mend = "Turn the cache off (hdparm -W0), or know that it survives loss of power."
-            return MemberVerdict(WARN, evidence, mend)
+            remedy = "Turn the cache off (hdparm -W0), or know that it survives loss of power."
+            return MemberVerdict(WARN, evidence, remedy)
     caches = [layer["name"] for layer in member["stack"] if layer.get("write_cache") == _VOLATILE]
     if caches:
         return not_known(f"{', '.join(caches)} below {name} may hold writes in a volatile cache{told}", _TELLS)

@@ -55,6 +55,8 @@ def spread(member: Member) -> MemberVerdict | None:
     if place["tenths"] < _LEAST_PARTS:
         return MemberVerdict(WARN, f"{evidence}.", "Raise live.member_size, so that there are more files of each size.")
     if share is not None and share < _LEAST_SHARE:
-        mend = "Raise live.member_size until the files fill the volume, or read these figures as those of a part of it."
-        return MemberVerdict(WARN, f"{evidence}: other zones are not sampled.", mend)
+        remedy = (
+            "Raise live.member_size until the files fill the volume, or read these figures as those of a part of it."
+        )
+        return MemberVerdict(WARN, f"{evidence}: other zones are not sampled.", remedy)
     return passed(f"{evidence}.")

@@ -1,4 +1,4 @@
-"""Metrics: what is worked out from a run, one file a metric.
+"""Metrics: what is worked out from a run, one file a metric or family of them.
 
 Adding one: a file named after its kind, a line in `METRICS`, a test.
 
@@ -16,49 +16,35 @@ from functools import cached_property
 import polars as pl
 
 from raidlab.analysis.metrics import (
-    access_count_model_percent,
-    arrival_wait_ms,
-    context_switches_per_request,
     device_bytes_percent,
     disk_time_ms,
     idle_stages,
-    iops,
     outstanding,
-    processor_share_percent,
-    processor_time_us,
-    relative_throughput_percent,
+    processors,
+    relative_throughput,
     response_time,
     storage_efficiency_percent,
-    stream_rates,
     task_time_ms,
-    throughput_mb_s,
-    throughput_per_disk_mb_s,
+    throughput,
     write_amplification,
 )
-from raidlab.analysis.metrics.comparison import ComparedArray, Comparison, Held, comparisons_of
+from raidlab.analysis.metrics.comparison import ComparedArray, Comparison, HoldResult, comparisons_of
 from raidlab.analysis.metrics.metric import Metric
 from raidlab.analysis.metrics.point import KEYS, Point, points_of
 from raidlab.results import Run
 from raidlab.stats import mean_interval
 
 METRICS: tuple[Metric, ...] = (
-    throughput_mb_s.METRIC,
-    *stream_rates.METRICS,
-    throughput_per_disk_mb_s.METRIC,
-    iops.METRIC,
+    *throughput.METRICS,
     *response_time.METRICS,
-    arrival_wait_ms.METRIC,
-    relative_throughput_percent.METRIC,
-    access_count_model_percent.METRIC,
+    *relative_throughput.METRICS,
     storage_efficiency_percent.METRIC,
     write_amplification.METRIC,
     outstanding.METRIC,
     task_time_ms.METRIC,
     disk_time_ms.METRIC,
     *idle_stages.METRICS,
-    *processor_share_percent.METRICS,
-    *processor_time_us.METRICS,
-    context_switches_per_request.METRIC,
+    *processors.METRICS,
     *device_bytes_percent.METRICS,
 )
 
@@ -120,6 +106,18 @@ class Analysis:
         """The tables the study asks for."""
         return comparisons_of(self.run, self.points, self.values)
 
+    def compared(self, target: str, group: str) -> list[Comparison]:
+        """The comparisons of one table on one target, a workload each.
+
+        Parameters
+        ----------
+        target : str
+            Where the load ran, as the points have it.
+        group : str
+            The group of arrays that the table compares.
+        """
+        return [one for one in self.comparisons if (one.target, one.compare.group) == (target, group)]
+
     @cached_property
     def table(self) -> pl.DataFrame:
         """One row a point: its identity, all metrics, the 95 % interval of its throughput over repeats."""
@@ -140,4 +138,4 @@ class Analysis:
         return point.target, array, point.workload, point.load, point.depth, point.rate_per_s
 
 
-__all__ = ["METRICS", "Analysis", "ComparedArray", "Comparison", "Held", "Metric", "Point"]
+__all__ = ["METRICS", "Analysis", "ComparedArray", "Comparison", "HoldResult", "Metric", "Point"]

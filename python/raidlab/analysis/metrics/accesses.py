@@ -15,25 +15,19 @@ from raidlab.analysis.metrics import Analysis
 
 @dataclass(frozen=True)
 class AccessRow:
-    """One kind of access of one workload on one target.
-
-    Attributes
-    ----------
-    a_file, found : float
-        How often for a file; how often it was found in memory instead.
-    kib : float
-        Its mean size.
-    mean_ms : float
-        Its mean time.
-    """
+    """One kind of access of one workload on one target."""
 
     target: str
     workload: str
     access: str
     a_file: float
+    """How often for a file."""
     found: float
+    """How often it was found in memory instead, for a file."""
     kib: float
+    """Its mean size."""
     mean_ms: float
+    """Its mean time."""
 
 
 def accesses_by_file(analysis: Analysis) -> list[AccessRow]:

@@ -26,13 +26,7 @@ _LOOPS = {"open": "an open loop", "closed": "a closed loop", "hold": "a held per
 
 
 def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]:
-    """Why two points under workloads of one name cannot be compared; nothing where they can.
-
-    Parameters
-    ----------
-    with_capacity : bool
-        Whether another user capacity is a reason.
-    """
+    """Why two points under workloads of one name cannot be compared, for another user capacity too if asked."""
     if a.load != b.load:
         yield f"{_LOOPS[a.load]} against {_LOOPS[b.load]}: what waits outside the one is not seen in the other"
     works = [_workload(point) for point in (a, b)]
@@ -51,13 +45,7 @@ def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]
 
 
 def notes_of(a: Run, b: Run, targets: tuple[set[str], set[str]]) -> Iterator[str]:
-    """What differs between two runs besides what is compared, a sentence each.
-
-    Parameters
-    ----------
-    targets : tuple of set of str
-        Those of A and of B that are compared.
-    """
+    """What differs between two runs besides what is compared, on the targets of A and of B, a sentence each."""
     for side, run, own in (("A", a, targets[0]), ("B", b, targets[1])):
         if run.facts["status"] != "complete":
             yield f"{side} is {run.facts['status']}: {_missing(run, own)} are not there."

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raidlab.analysis.metrics.point import Point
-from raidlab.analysis.metrics.relative_throughput_percent import share_basis
+from raidlab.analysis.metrics.relative_throughput import share_basis
 from raidlab.results import Run
 from raidlab.results.answer import HoldRow
 from raidlab.stats import ratio_interval
@@ -28,32 +28,23 @@ ALWAYS_EXCEEDED, NEVER_EXCEEDED = "always_exceeded", "never_exceeded"
 
 
 @dataclass(frozen=True)
-class Held:
-    """Throughput at an equal percentile of response time.
-
-    Attributes
-    ----------
-    throughput_mb_s : float or None
-        None where even one request at a time exceeds the target.
-    relative_percent : float or None
-        Against the reference array at the same target, on the basis the study names.
-    bound : str or None
-        How the search ended.
-    rates : tuple of float
-        The throughput of each repeat, on the basis the study names; empty where a repeat missed the target.
-    relative_interval_percent : tuple of float or None
-        The 95 % interval of that throughput against the reference's, paired by repeat; None for a single run, and
-        where there is no share.
-    """
+class HoldResult:
+    """Throughput at an equal percentile of response time."""
 
     percentile: float
     target_ms: float
     throughput_mb_s: float | None
+    """None where even one request at a time exceeds the target."""
     depth: float | None
     relative_percent: float | None
+    """Against the reference array at the same target, on the basis the study names."""
     bound: str | None
+    """How the search ended."""
     rates: tuple[float, ...]
+    """The throughput of each repeat, on the basis the study names; empty where a repeat missed the target."""
     relative_interval_percent: tuple[float, float] | None = None
+    """The 95 % interval of that throughput against the reference's, paired by repeat; None for a single run, and where
+    there is no share."""
 
     @property
     def is_lower_bound(self) -> bool:
@@ -63,28 +54,19 @@ class Held:
 
 @dataclass(frozen=True)
 class ComparedArray:
-    """One array of a comparison.
-
-    Attributes
-    ----------
-    point : Point
-        Its point at the load of the comparison.
-    values : dict
-        Its metrics there, by kind.
-    held : Held or None
-        What it does at the response-time target.
-    rates : tuple of float
-        The throughput of each repeat, on the basis the study names.
-    relative_interval_percent : tuple of float or None
-        The 95 % interval of its throughput against the reference, paired by repeat; None for a single run.
-    """
+    """One array of a comparison."""
 
     array: str
     point: Point
+    """Its point at the load of the comparison."""
     values: dict[str, float | None]
-    held: Held | None
+    """Its metrics there, by kind."""
+    held: HoldResult | None
+    """What it does at the response-time target."""
     rates: tuple[float, ...]
+    """The throughput of each repeat, on the basis the study names."""
     relative_interval_percent: tuple[float, float] | None
+    """The 95 % interval of its throughput against the reference, paired by repeat; None for a single run."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +81,7 @@ class Comparison:
 
 
 def comparisons_of(run: Run, points: list[Point], values: dict[int, dict[str, float | None]]) -> list[Comparison]:
-    """All comparisons of a run, in the order of the study.
-
-    Parameters
-    ----------
-    values : dict
-        The metrics of each point, by the point's position in ``points``.
-    """
+    """All comparisons of a run, in the order of the study, from the metrics of each point by its position."""
     targets = list(dict.fromkeys(point.target for point in points))
     found = []
     for target in targets:
@@ -164,7 +140,9 @@ def _compare(
     return Comparison(compare, target, workload, label, rows)
 
 
-def held_rows(run: Run, compare: Compare, target: str, workload: str, points: dict[str, Point]) -> dict[str, Held]:
+def held_rows(
+    run: Run, compare: Compare, target: str, workload: str, points: dict[str, Point]
+) -> dict[str, HoldResult]:
     """What each array does at the response-time target, by array."""
     by_array: dict[str, list[HoldRow]] = {}
     for row in run.hold_rows(target, workload):
@@ -186,7 +164,7 @@ def held_rows(run: Run, compare: Compare, target: str, workload: str, points: di
     for array, rows in by_array.items():
         rate, own = mean_rate(rows), per_basis.get(array)
         has_interval = bool(reference) and bounds[array] != NEVER_EXCEEDED
-        held[array] = Held(
+        held[array] = HoldResult(
             percentile=rows[0]["percentile"],
             target_ms=rows[0]["target_ns"] / 1e6,
             throughput_mb_s=None if rate is None else rate / 1e6,

@@ -18,24 +18,16 @@ NS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class RepeatFigure:
-    """A figure that can be compared.
-
-    Attributes
-    ----------
-    kind : str
-        Its name, with the unit and the statistic at the end.
-    title : str
-        For headings, with its unit.
-    is_rate : bool
-        Whether it is a rate, which in an open loop is that of the offer and compares nothing.
-    compute : callable
-        ``compute(point, operation)``; None, or 0, where there is none.
-    """
+    """A figure that can be compared."""
 
     kind: str
+    """Its name, with the unit and the statistic at the end."""
     title: str
+    """For headings, with its unit."""
     is_rate: bool
+    """Whether it is a rate, which in an open loop is that of the offer and compares nothing."""
     compute: Callable[[Point, str], float | None]
+    """``compute(point, operation)``; None, or 0, where there is none."""
 
 
 def _mean_ms(point: Point, operation: str) -> float | None:

@@ -1,4 +1,7 @@
-"""Response time: percentiles from merged histograms, and the mean."""
+"""Response time: percentiles from merged histograms, and the mean; and the wait of an arrival at any moment.
+
+That wait is what stalls of a closed loop mean to those outside.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from raidlab.analysis.metrics.metric import Metric
 from raidlab.analysis.metrics.point import Point
 
 NS_PER_MS = 1_000_000
+_WAIT_PERCENT = 99
 
 
 def response_time_ms(point: Point, percentile: float) -> float | None:
@@ -45,6 +49,11 @@ def _end(kind: str, percentile: float, word: str) -> Metric:
     )
 
 
+def _wait_ms(point: Point) -> float | None:
+    wait_ns = point.wait_ns(_WAIT_PERCENT)
+    return None if wait_ns is None else wait_ns / NS_PER_MS
+
+
 METRICS = (
     _percentile(50),
     _percentile(90),
@@ -66,4 +75,12 @@ METRICS = (
     ),
     _end("min", 0, "shortest"),
     _end("max", 100, "longest"),
+    Metric(
+        kind=f"arrival_wait_ms_p{_WAIT_PERCENT}",
+        title=f"p{_WAIT_PERCENT} wait of an arrival",
+        unit="ms",
+        meaning=f"{100 - _WAIT_PERCENT} % of arrivals at any moment of a closed loop would have waited this long or "
+        "longer until anything completed: reckoned from the times in which nothing did, a lower bound; live only",
+        compute=lambda point, reference: _wait_ms(point),
+    ),
 )

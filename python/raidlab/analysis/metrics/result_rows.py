@@ -32,13 +32,9 @@ Row = dict[str, Any]
 
 
 def result_rows(run: Run) -> list[Row]:
-    """One row a subject, load and direction.
+    """One flat row a subject, load and direction; units stand at the end of the names, statistics last.
 
-    Returns
-    -------
-    list of dict
-        Flat, with units at the end of the names and statistics last; ``_low`` and ``_high`` bound the 95 % interval
-        over repeats; where they are None, ``_no_interval`` says why.
+    ``_low`` and ``_high`` bound the 95 % interval over repeats; where they are None, ``_no_interval`` says why.
     """
     whole = points_of(run)
     known = {identity(point) for point in whole}
@@ -82,15 +78,7 @@ def _times(point: Point, direction: str) -> Row:
 
 
 def times_of(each: Sequence[Histogram], means: Sequence[float | None], weights: Sequence[int]) -> Row:
-    """Response times of repeats: their mean and percentiles, with intervals.
-
-    Parameters
-    ----------
-    means : sequence of float or None
-        In nanoseconds, exact; None of a repeat without requests.
-    weights : sequence of int
-        The requests of each repeat.
-    """
+    """Response times of repeats, with intervals: from their histograms, exact means in ns, and requests."""
     weight = sum(weights)
     mean = sum((value or 0.0) * count for value, count in zip(means, weights, strict=True)) / weight if weight else None
     merged = Histogram.merged(each)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from raidlab.analysis.metrics.comparable import notes_of, refusals
 from raidlab.analysis.metrics.point import Point, points_of
-from raidlab.analysis.metrics.relative_throughput_percent import share_basis
+from raidlab.analysis.metrics.relative_throughput import share_basis
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS, NS_PER_MS, REPEAT_FIGURES, RepeatFigure
 from raidlab.errors import InputError
 from raidlab.results import Run
@@ -42,32 +42,23 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One figure of both sides.
-
-    Attributes
-    ----------
-    level : str
-        The load, in words.
-    operation : str
-        ``read`` or ``write``, or ``all`` where the two are not told apart.
-    merged : tuple of float
-        A's and B's with all repeats added up to one, as a run's own tables have them, on the basis asked for.
-    each : tuple of dict
-        A's and B's, by repeat.
-    difference : Difference
-        B against A.
-    """
+class ComparisonRow:
+    """One figure of both sides."""
 
     a: Point
     b: Point
     level: str
+    """The load, in words."""
     operation: str
+    """``read`` or ``write``, or ``all`` where the two are not told apart."""
     figure: RepeatFigure
     merged: tuple[float, float]
+    """A's and B's with all repeats added up to one, as a run's own tables have them, on the basis asked for."""
     each: tuple[dict[int, float], dict[int, float]]
+    """A's and B's, by repeat."""
     is_paired: bool
     difference: Difference
+    """B against A."""
 
     @property
     def values(self) -> tuple[float, float]:
@@ -91,7 +82,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refusal:
     """What was not compared, and why."""
 
     what: str
@@ -112,8 +103,8 @@ class RunComparison:
 
     a: Side
     b: Side
-    rows: list[Compared]
-    refused: list[Refused]
+    rows: list[ComparisonRow]
+    refused: list[Refusal]
     notes: list[str]
     per: str
 
@@ -139,29 +130,16 @@ def compare_runs(
     per: str = "array",
     unequal_capacity: bool = False,
 ) -> RunComparison:
-    """Compare B with A.
+    """Compare B with A, by some of `REPEAT_FIGURES`, a rate per ``array``, ``disk`` or ``user_capacity``.
 
-    Parameters
-    ----------
-    a, b : Side
-        Where both name an array, these two are compared; else the arrays of the same name. So with targets.
-    kinds : sequence of str
-        Of `REPEAT_FIGURES`.
-    per : str
-        ``array``, ``disk`` or ``user_capacity``.
-    unequal_capacity : bool
-        Compare arrays of different user capacity too.
-
-    Raises
-    ------
-    InputError
-        When nothing can be compared, with all reasons.
+    Where both name an array, these two are compared; else the arrays of the same name. So with targets. Nothing in
+    common is an `InputError` with all reasons.
     """
     if a.run.folder.resolve() == b.run.folder.resolve() and (a.array, a.target) == (b.array, b.target):
         accepted = "another run, another array as RUN:ARRAY, or another target as RUN@TARGET"
         raise InputError.one("B", "is A", value=f"'{b.words}'", accepted=accepted)
-    refused: list[Refused] = []
-    found: list[Compared] = []
+    refused: list[Refusal] = []
+    found: list[ComparisonRow] = []
     for one, other in _matched(a, b, refused, with_capacity=not unequal_capacity and per != "user_capacity"):
         found += _swept(one, other, kinds, per, refused)
         if "throughput_mb_s" in kinds:
@@ -178,7 +156,7 @@ def compare_runs(
     return RunComparison(a, b, rows, refused, notes, per)
 
 
-def _unequal(rows: Sequence[Compared]) -> Iterator[str]:
+def _unequal(rows: Sequence[ComparisonRow]) -> Iterator[str]:
     """What is to be said of lines whose sides were not repeated equally often."""
     counts = [(len(row.each[0]), len(row.each[1])) for row in rows if not row.is_equally_often]
     if not counts:
@@ -191,16 +169,16 @@ def _unequal(rows: Sequence[Compared]) -> Iterator[str]:
 Points = list[Point]
 
 
-def _matched(a: Side, b: Side, refused: list[Refused], *, with_capacity: bool) -> Iterator[tuple[Points, Points]]:
+def _matched(a: Side, b: Side, refused: list[Refusal], *, with_capacity: bool) -> Iterator[tuple[Points, Points]]:
     """The loads of A and of B under one workload on one target, where the two may be compared."""
     of_a, of_b = _groups(a, b), _groups(b, a)
     for side, mine, theirs in ((a, of_a, of_b), (b, of_b, of_a)):
-        refused += [Refused(_words(key), f"is only in {side.words}") for key in mine if key not in theirs]
+        refused += [Refusal(_words(key), f"is only in {side.words}") for key in mine if key not in theirs]
     for key in (key for key in of_a if key in of_b):
         reasons = list(refusals(of_a[key][0], of_b[key][0], with_capacity=with_capacity))
         if reasons:
             hint = f" ({_UNEQUAL})" if any("capacity" in reason for reason in reasons) else ""
-            refused.append(Refused(_words(key), "; ".join(reasons) + hint))
+            refused.append(Refusal(_words(key), "; ".join(reasons) + hint))
         else:
             yield of_a[key], of_b[key]
 
@@ -234,18 +212,20 @@ def _against(a: str, b: str) -> str:
     return a if a == b else f"{b} against {a}"
 
 
-def _swept(own: Points, other: Points, kinds: Sequence[str], per: str, refused: list[Refused]) -> Iterator[Compared]:
+def _swept(
+    own: Points, other: Points, kinds: Sequence[str], per: str, refused: list[Refusal]
+) -> Iterator[ComparisonRow]:
     """All figures at the loads that both have."""
     levels = {point.level: point for point in other}
     what = _words_of(own[0], other[0])
     common = [(point, levels[point.level]) for point in own if point.level in levels]
     if not common:
         loads = [", ".join(point.level for point in points) for points in (own, other)]
-        refused.append(Refused(what, f"no load in common: {loads[0]} against {loads[1]}"))
+        refused.append(Refusal(what, f"no load in common: {loads[0]} against {loads[1]}"))
     for a, b in common:
         if not (a.keeps_up and b.keeps_up):
             reason = "the rate is not kept up with: response times then grow as long as one measures"
-            refused.append(Refused(f"{what}, {a.level}", reason))
+            refused.append(Refusal(f"{what}, {a.level}", reason))
             continue
         for operation in ("read", "write"):
             for kind in kinds:
@@ -255,7 +235,7 @@ def _swept(own: Points, other: Points, kinds: Sequence[str], per: str, refused: 
                     yield from _compared(a, b, operation, figure, per)
 
 
-def _compared(a: Point, b: Point, operation: str, figure: RepeatFigure, per: str) -> Iterator[Compared]:
+def _compared(a: Point, b: Point, operation: str, figure: RepeatFigure, per: str) -> Iterator[ComparisonRow]:
     """One figure of two points, if both have it."""
     merged, each = [], []
     for point in (a, b):
@@ -275,14 +255,14 @@ def _set_against(
     figure: RepeatFigure,
     merged: tuple[float, float],
     each: tuple[dict[int, float], dict[int, float]],
-) -> Compared:
+) -> ComparisonRow:
     """Compare in pairs, where every repeat of the one has its twin in the other."""
     seeds = [{int(row["repeat"]): row["seed"] for row in point.rows} for point in (a, b)]
     given = [{repeat: seeds[side].get(repeat) for repeat in each[side]} for side in (0, 1)]
     is_paired = given[0] == given[1]
     test = compare if is_paired else compare_unpaired
     own, other = ([part[repeat] for repeat in sorted(part)] for part in each)
-    return Compared(a, b, level, operation, figure, merged, each, is_paired, test(other, own))
+    return ComparisonRow(a, b, level, operation, figure, merged, each, is_paired, test(other, own))
 
 
 def _mean_of(each: dict[int, float]) -> float:
@@ -290,7 +270,7 @@ def _mean_of(each: dict[int, float]) -> float:
     return math.exp(math.fsum(math.log(value) for value in each.values()) / len(each))
 
 
-def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Compared]:
+def _held(a: Point, b: Point, per: str, refused: list[Refusal]) -> Iterator[ComparisonRow]:
     """Throughput at an equal percentile of response time, where both searched for the same."""
     found = [
         [row for row in point.run.hold_rows(point.target, point.workload) if row["array"] == point.array]
@@ -304,11 +284,11 @@ def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Comp
     if first[0]["percentile"] != first[1]["percentile"] or not math.isclose(
         first[0]["target_ns"], first[1]["target_ns"], rel_tol=_TARGET_TOLERANCE
     ):
-        refused.append(Refused(what, f"another response time was held: {wants[1]}"))
+        refused.append(Refusal(what, f"another response time was held: {wants[1]}"))
         return
     bounds = sorted({row["bound"] for rows in found for row in rows} - {"between", "adjusted"})
     if bounds:
-        refused.append(Refused(what, f"the target was not met in between: {', '.join(bounds).replace('_', ' ')}"))
+        refused.append(Refusal(what, f"the target was not met in between: {', '.join(bounds).replace('_', ' ')}"))
         return
     each = [
         {
@@ -319,7 +299,7 @@ def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Comp
         for point, rows in zip((a, b), found, strict=True)
     ]
     if not all(each):
-        refused.append(Refused(what, "nothing was served"))
+        refused.append(Refusal(what, "nothing was served"))
         return
     merged = [math.fsum(part.values()) / len(part) for part in each]
     figure = RepeatFigure(
@@ -328,7 +308,7 @@ def _held(a: Point, b: Point, per: str, refused: list[Refused]) -> Iterator[Comp
     yield _set_against(a, b, wants[0], "all", figure, (merged[0], merged[1]), (each[0], each[1]))
 
 
-def _geometric_mean(rows: Sequence[Compared]) -> Answer:
+def _geometric_mean(rows: Sequence[ComparisonRow]) -> Answer:
     """The geometric mean of ratios of one kind, with the interval that the repeats give it."""
     if all(row.is_paired for row in rows) and len({tuple(sorted(row.each[0])) for row in rows}) == 1:
         logs = [

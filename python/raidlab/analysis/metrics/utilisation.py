@@ -35,21 +35,14 @@ LIMIT_SHARE = 0.9
 
 @dataclass(frozen=True)
 class PathPart:
-    """A part of the data path.
-
-    Attributes
-    ----------
-    name : str
-        A station's name, ``members``, or a part of flash drives.
-    share : float
-        Of its time it was busy, 0 to 1; of members that of the busiest.
-    wait_ns : float or None
-        Mean wait of a visit before it was served.
-    """
+    """A part of the data path."""
 
     name: str
+    """A station's name, ``members``, or a part of flash drives."""
     share: float
+    """Of its time it was busy, 0 to 1; of members that of the busiest."""
     wait_ns: float | None
+    """Mean wait of a visit before it was served."""
 
 
 def parts_of(point: Point) -> list[PathPart]:

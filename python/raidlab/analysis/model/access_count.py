@@ -19,19 +19,10 @@ from raidlab.study.tree import Tree
 
 
 def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
-    """Accesses to members that one aligned request needs.
+    """Accesses to members that one request needs; a partial stripe is written with the fewest.
 
-    Parameters
-    ----------
-    size_bytes : int
-        The size of the request, which begins on a chunk (and, when it is that large, on a stripe).
-    write : bool
-        Whether it writes; a partial stripe is written with the fewest accesses.
-
-    Raises
-    ------
-    ValueError
-        For a node without children, or with parities and no chunk: a run folder may hold what no engine wrote.
+    It begins on a chunk and, when it is that large, on a stripe. A node without children, or with parities and no
+    chunk, is a `ValueError`: a run folder may hold what no engine wrote.
 
     Examples
     --------
@@ -77,14 +68,7 @@ def _parity(children: list[Tree], chunk: int, parities: int, size_bytes: int, *,
 
 
 def throughput_per_member_percent(tree: Tree, size_bytes: int, read_share: float) -> float:
-    """Throughput per member against an array without redundancy under the same requests, in percent.
-
-    Parameters
-    ----------
-    size_bytes : int
-        The (mean) size of requests.
-    read_share : float
-        From 0, all writes, to 1, all reads.
+    """Throughput per member in percent of an array without redundancy under the same requests, of a (mean) size.
 
     Examples
     --------

@@ -48,20 +48,9 @@ def percent(
 ) -> float:
     """Throughput per disk of small requests, in percent of an array without redundancy.
 
-    Parameters
-    ----------
-    seek_ms, revolution_ms, transfer_ms : float
-        Of an access to a random place.
-    read_share : float
-        From 0, all writes, to 1, all reads.
-    copies : float
-        1 or more.
-    parities : float
-        0 to 2; not together with copies.
-    seek_saved_ms : float
-        What reading the nearer copy saves.
-    turnaround_ms : float
-        From the end of a read to when the write of the same sectors could begin.
+    Times are of an access to a random place; ``copies`` are 1 or more, ``parities`` 0 to 2 and not together with
+    copies. Reading the nearer copy saves ``seek_saved_ms``; ``turnaround_ms`` is from the end of a read to when the
+    write of the same sectors could begin.
     """
     if not (seek_ms >= 0 and revolution_ms > 0 and transfer_ms > 0 and 0 <= seek_saved_ms <= seek_ms):
         raise ValueError("times above 0 are needed, and no more seek saved than there is")

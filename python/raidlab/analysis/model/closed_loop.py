@@ -23,17 +23,7 @@ _CHUNK_BYTES = 4096
 
 
 def utilisation(disks: float, outstanding: float, disks_a_request: float = 1.0) -> float:
-    """Mean utilisation of the disks, 0 to 1.
-
-    Parameters
-    ----------
-    disks : float
-        Disks of the array.
-    outstanding : float
-        Requests in flight.
-    disks_a_request : float
-        Disks that each request needs at once.
-    """
+    """Mean utilisation of the disks, 0 to 1, with so many requests outstanding; each needs some disks at once."""
     if not (disks >= 1 and outstanding >= 1 and 1 <= disks_a_request <= disks):
         raise ValueError("at least one disk and one request are needed, and a request of 1 to all disks")
     p = disks_a_request / disks

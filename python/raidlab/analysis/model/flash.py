@@ -27,13 +27,7 @@ _BLOCKS = 400
 
 
 def fifo(spare_factor: float) -> float:
-    """Write amplification when the block filled first is cleaned first.
-
-    Parameters
-    ----------
-    spare_factor : float
-        Flash over user data, above 1.
-    """
+    """Write amplification when the block filled first is cleaned first; the spare factor is flash over user data."""
     alpha = _checked(spare_factor)
     return _root(lambda a: 1 - 1 / a - math.exp(-alpha / a), 1.0, 1e6)
 
@@ -41,12 +35,7 @@ def fifo(spare_factor: float) -> float:
 def greedy(spare_factor: float, units_per_block: float) -> float:
     """Write amplification when the block that holds least is cleaned first.
 
-    Parameters
-    ----------
-    spare_factor : float
-        Flash over user data, above 1.
-    units_per_block : float
-        Pages of a block, or mapping units if those are smaller.
+    The spare factor is flash over user data; a block has so many pages, or mapping units if those are smaller.
     """
     alpha, n = _checked(spare_factor), units_per_block
     if not (n >= 2 and n == int(n)):

@@ -19,17 +19,7 @@ _CHUNK_BYTES = 4096
 
 
 def response_us(disks: float, rate_per_s: float, service_us: float) -> float:
-    """Mean response time of requests that each need all of ``disks``, in microseconds.
-
-    Parameters
-    ----------
-    disks : float
-        A whole number from 2 to 32.
-    rate_per_s : float
-        Poisson arrivals of requests; each visits every disk.
-    service_us : float
-        Mean of exponential service times.
-    """
+    """Mean response time in us of Poisson requests that each visit all of 2 to 32 disks; service is exponential."""
     n = int(disks)
     if n != disks or not 2 <= n <= 32:
         raise ValueError(f"disks = {disks:g}: a whole number from 2 to 32 is needed")

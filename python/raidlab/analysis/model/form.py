@@ -18,80 +18,50 @@ from raidlab.study.cell import Opaque
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a form.
-
-    Attributes
-    ----------
-    name : str
-        With its unit at the end.
-    default : float or None
-        None where it must be given.
-    """
+    """One argument of a form."""
 
     name: str
+    """With its unit at the end."""
     meaning: str
     default: float | None = None
+    """None where it must be given."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the grid on which a form is held against the simulator.
-
-    Attributes
-    ----------
-    parameters : dict
-        Of the form.
-    cell : dict
-        The simulator's cell that means the same.
-    observe : callable
-        Takes the engine's answer, gives the figure that the form predicts.
-    """
+    """One point of the grid on which a form is held against the simulator."""
 
     label: str
     parameters: dict[str, float]
+    """Of the form."""
     cell: Opaque
+    """The simulator's cell that means the same."""
     observe: Callable[[CellAnswer], float]
+    """Takes the engine's answer, gives the figure that the form predicts."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """A closed form.
-
-    Attributes
-    ----------
-    kind : str
-        Its name, which is its key on the command line.
-    title : str
-        What it says.
-    unit : str
-        Of its value.
-    source : str
-        Paper and section.
-    applies : str
-        Where it may be used, in a sentence.
-    compute : callable
-        Takes the parameters by name, gives the value. Raises ValueError with a sentence outside its range.
-    cases : callable
-        The grid on which it is held against the simulator; empty for rules.
-    """
+    """A closed form."""
 
     kind: str
+    """Its name, which is its key on the command line."""
     title: str
+    """What it says."""
     unit: str
+    """Of its value."""
     source: str
+    """Paper and section."""
     applies: str
+    """Where it may be used, in a sentence."""
     parameters: tuple[Argument, ...]
     compute: Callable[..., float]
+    """Takes the parameters by name, gives the value. Raises ValueError with a sentence outside its range."""
     cases: Callable[[], Iterable[Case]] = tuple
+    """The grid on which it is held against the simulator; empty for rules."""
 
     def value(self, **given: float) -> float:
-        """The form's value.
-
-        Raises
-        ------
-        ValueError
-            For an unknown or missing parameter, or one outside the form's range.
-        """
+        """The form's value; an unknown or missing parameter, or one outside the form's range, is a `ValueError`."""
         known = {parameter.name: parameter.default for parameter in self.parameters}
         for name in given:
             if name not in known:

@@ -22,13 +22,7 @@ _LOADS = (0.1, 0.5, 0.8, 0.95)
 
 
 def utilisation(rate_per_s: float, service_us: float, servers: float = 1) -> float:
-    """The share of time a server is busy.
-
-    Raises
-    ------
-    ValueError
-        At 1 and beyond: the queue grows for ever.
-    """
+    """The share of time a server is busy; 1 and beyond is a `ValueError`, for the queue grows for ever."""
     rho = rate_per_s * service_us / 1e6 / servers
     if not 0 <= rho < 1:
         raise ValueError(f"a utilisation of {rho:.3g}: below 1 is needed, beyond it the queue grows for ever")
@@ -36,21 +30,9 @@ def utilisation(rate_per_s: float, service_us: float, servers: float = 1) -> flo
 
 
 def m_g_1_response_us(rate_per_s: float, service_us: float, cv2: float) -> float:
-    """Mean response time of M/G/1, by Pollaczek and Khinchine.
+    """Mean response time of M/G/1 in microseconds, by Pollaczek and Khinchine.
 
-    Parameters
-    ----------
-    rate_per_s : float
-        Poisson arrivals.
-    service_us : float
-        Mean service time.
-    cv2 : float
-        Squared coefficient of variation of service times: 0 constant, 1 exponential.
-
-    Returns
-    -------
-    float
-        Microseconds.
+    ``cv2`` is the squared coefficient of variation of service times: 0 constant, 1 exponential.
     """
     if cv2 < 0:
         raise ValueError(f"cv2 = {cv2}: at least 0 is needed")

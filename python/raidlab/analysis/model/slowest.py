@@ -18,16 +18,9 @@ _PLACES = 2000
 
 
 def mean_of_slowest(times: npt.ArrayLike, disks: int, gap: float = 0.0) -> float:
-    """The mean time from the first beginning to the last end.
+    """The mean time from the first beginning to the last end of several independent disks.
 
-    Parameters
-    ----------
-    times : array of float
-        Times of one disk, all equally likely.
-    disks : int
-        How many disks, independent of one another.
-    gap : float
-        From one disk's beginning to the next one's, in the unit of the times.
+    Each of the ``times`` of one disk is equally likely; the disks begin one after another, a ``gap`` apart.
 
     Examples
     --------

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from raidlab.cli.options import argument, flag, number, option
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -27,50 +29,26 @@ _OF_A_CHECK: tuple[Literal["verdict", "evidence", "mend"], ...] = ("verdict", "e
 
 def files(
     paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Directories to make files in (removed afterwards), or files to read."),
+        list[str], argument("PATH...", "Directories to make files in (removed afterwards), or files to read.")
     ],
-    readers: Annotated[
-        str, typer.Option("--readers", metavar="LIST", help="How many read at the same time; one or more numbers.")
-    ] = "1,2,4",
-    size: Annotated[
-        str,
-        typer.Option("--size", metavar="SIZE", help="The files' sizes, as for requests: exponential:1MiB and so on."),
-    ] = "1MiB",
-    count: Annotated[int, typer.Option("--count", min=1, help="How many files are made.")] = 200,
-    lists: Annotated[
-        int,
-        typer.Option("--lists", min=1, help="Disjoint lists the files are dealt into; reader k reads list k."),
-    ] = 1,
+    readers: Annotated[str, option("LIST", "How many read at the same time; one or more numbers.")] = "1,2,4",
+    size: Annotated[str, option("SIZE", "The files' sizes, as for requests: exponential:1MiB and so on.")] = "1MiB",
+    count: Annotated[int, number("How many files are made.", 1)] = 200,
+    lists: Annotated[int, number("Disjoint lists the files are dealt into; reader k reads list k.", 1)] = 1,
     order: Annotated[
-        str,
-        typer.Option(
-            "--order", metavar="WORD", help="once, shuffled (again and again) or random; these two want --runtime."
-        ),
+        str, option("WORD", "once, shuffled (again and again) or random; these two want --runtime.")
     ] = "once",
-    block: Annotated[
-        str, typer.Option("--block", metavar="SIZE", help="How much a read asks for; whole for all of the file.")
-    ] = "128KiB",
-    io: Annotated[
-        str, typer.Option("--io", metavar="WORD", help="auto (direct where the file system can), direct or buffered.")
-    ] = "auto",
-    sync: Annotated[
-        str, typer.Option("--sync", metavar="WORD", help="Written files reach the disk: each by itself, or at the end.")
-    ] = "each",
-    verify: Annotated[
-        str,
-        typer.Option("--verify", metavar="WORD", help="Compare contents with what was written: sample, full or off."),
-    ] = "sample",
+    block: Annotated[str, option("SIZE", "How much a read asks for; whole for all of the file.")] = "128KiB",
+    io: Annotated[str, option("WORD", "auto (direct where the file system can), direct or buffered.")] = "auto",
+    sync: Annotated[str, option("WORD", "Written files reach the disk: each by itself, or at the end.")] = "each",
+    verify: Annotated[str, option("WORD", "Compare contents with what was written: sample, full or off.")] = "sample",
     drop_caches: Annotated[
-        bool,
-        typer.Option("--drop-caches", help="Have the kernel forget directories and inodes before reading (root)."),
+        bool, flag("--drop-caches", "Have the kernel forget directories and inodes before reading (root).")
     ] = False,
-    runtime: Annotated[
-        str | None, typer.Option("--runtime", metavar="TIME", help="No file is begun later. None by default.")
-    ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, max=100, help="How often, in shuffled order.")] = 3,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="The root of all randomness.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
+    runtime: Annotated[str | None, option("TIME", "No file is begun later. None by default.")] = None,
+    repeats: Annotated[int, number("How often, in shuffled order.", 1, 100)] = 3,
+    seed: Annotated[int, number("The root of all randomness.", 0, 2**63 - 1)] = 1,
+    as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of a table.")] = False,
 ) -> None:
     """Measure how long it takes to open and read whole files, alone and among others.
 
@@ -157,10 +135,8 @@ def _table(outcome: FilesOutcome, rows: list[Row], found: list[CheckAnswer]) -> 
         if row["in_flight_mean"] < 0.9 * row["readers"]:
             lines.append(f"  only {row['in_flight_mean']:.1f} were reading on average: some had nothing left to do")
     for check in found:
-        lines += [
-            "",
-            *textwrap.wrap(f"{check['verdict']} {check['name']}: {check['evidence']}", 80, break_long_words=False),
-        ]
+        said = f"{check['verdict']} {check['name']}: {check['evidence']} {check['mend']}"
+        lines += ["", *textwrap.wrap(said, 80, break_long_words=False)]
     return "\n".join(lines)
 
 

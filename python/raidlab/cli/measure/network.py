@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from raidlab.cli.options import argument, flag, number, option
 
 if TYPE_CHECKING:
     from raidlab.network.tests import NetworkRow, NetworkTestPlan
@@ -17,31 +17,19 @@ Examples:
 
 def network(
     agents: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="AGENT...", help="HOST:PORT of each machine where `raidlab agent` runs."),
+        list[str] | None, argument("AGENT...", "HOST:PORT of each machine where `raidlab agent` runs.")
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The key that the agents have.")] = None,
+    key: Annotated[str | None, option("FILE", "The key that the agents have.")] = None,
     lab: Annotated[
-        str | None,
-        typer.Option(
-            "--lab",
-            metavar="DIR",
-            help="Instead of agents: a server of DIR and machines, in network namespaces (root).",
-        ),
+        str | None, option("DIR", "Instead of agents: a server of DIR and machines, in network namespaces (root).")
     ] = None,
-    machines: Annotated[int, typer.Option("--machines", min=1, max=32, help="How many, in the laboratory.")] = 4,
-    link: Annotated[
-        float, typer.Option("--link", min=1, max=10_000, help="Mbit/s of each machine's link there.")
-    ] = 100,
-    server_link: Annotated[
-        float, typer.Option("--server-link", min=1, max=10_000, help="Mbit/s of the server's link there.")
-    ] = 100,
-    size: Annotated[
-        str, typer.Option("--size", metavar="SIZE", help="How much each machine moves in a step.")
-    ] = "64MiB",
-    block: Annotated[str, typer.Option("--block", metavar="SIZE", help="How much is moved at a time.")] = "256KiB",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, max=100, help="How often each step is run.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
+    machines: Annotated[int, number("How many, in the laboratory.", 1, 32)] = 4,
+    link: Annotated[float, number("Mbit/s of each machine's link there.", 1, 10_000)] = 100,
+    server_link: Annotated[float, number("Mbit/s of the server's link there.", 1, 10_000)] = 100,
+    size: Annotated[str, option("SIZE", "How much each machine moves in a step.")] = "64MiB",
+    block: Annotated[str, option("SIZE", "How much is moved at a time.")] = "256KiB",
+    repeats: Annotated[int, number("How often each step is run.", 1, 100)] = 3,
+    as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of a table.")] = False,
 ) -> None:
     """Measure what one machine, two, ... all get from a storage together, and name what limits them."""
     from raidlab.cli.terminal import say

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.options import argument, flag, number, option
+
 if TYPE_CHECKING:
     from raidlab.measure import MeasureRequest
     from raidlab.results import Run
@@ -44,171 +46,110 @@ def complete_target(incomplete: str) -> list[str]:
 
 
 def requests(
-    targets: Annotated[
-        list[str], typer.Argument(metavar="TARGET...", help=TARGET_HELP, autocompletion=complete_target)
-    ],
+    targets: Annotated[list[str], argument("TARGET...", TARGET_HELP, autocompletion=complete_target)],
     rw: Annotated[
         str | None,
-        typer.Option(
-            "--rw",
-            metavar="WORD",
-            help="read, write, rw, randread, randwrite or randrw: fio's words for --read and --address together; rw "
+        option(
+            "WORD",
+            "read, write, rw, randread, randwrite or randrw: fio's words for --read and --address together; rw "
             "and randrw leave the share to --read (50% by default then).",
         ),
     ] = None,
-    read: Annotated[
-        str | None, typer.Option("--read", metavar="SHARE", help="The share of reads, such as 70%. 100% by default.")
-    ] = None,
+    read: Annotated[str | None, option("SHARE", "The share of reads, such as 70%. 100% by default.")] = None,
     address: Annotated[
         str | None,
-        typer.Option(
-            "--address",
-            metavar="KIND",
-            help="uniform, sequential, zipf:0.99 or another kind of a study file. uniform by default.",
-        ),
+        option("KIND", "uniform, sequential, zipf:0.99 or another kind of a study file. uniform by default."),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option(
-            "--size",
-            metavar="SIZE",
-            help="4KiB, exponential:8KiB, 'normal:8KiB,sd=2KiB', 'table:4KiB=3,64KiB=1'. 4KiB by default.",
-        ),
+        option("SIZE", "4KiB, exponential:8KiB, 'normal:8KiB,sd=2KiB', 'table:4KiB=3,64KiB=1'. 4KiB by default."),
     ] = None,
     align: Annotated[
-        str | None,
-        typer.Option(
-            "--align", metavar="SIZE", help="What requests start on; their size if it is fixed, else the sector."
-        ),
+        str | None, option("SIZE", "What requests start on; their size if it is fixed, else the sector.")
     ] = None,
     depth: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "LIST",
+            "Closed loop: requests outstanding over all targets together; one or more, such as 1,8,32. 32 by default.",
             "--depth",
             "--depths",
-            metavar="LIST",
-            help="Closed loop: requests outstanding over all targets together; one or more, such as 1,8,32. "
-            "32 by default.",
         ),
     ] = None,
-    rate: Annotated[
-        str | None,
-        typer.Option("--rate", metavar="LIST", help="Open loop: requests a second, such as 1000/s or 100,200."),
-    ] = None,
-    arrival: Annotated[
-        str | None,
-        typer.Option("--arrival", metavar="KIND", help="How they arrive: poisson, uniform or h2:cv2=4. poisson."),
-    ] = None,
+    rate: Annotated[str | None, option("LIST", "Open loop: requests a second, such as 1000/s or 100,200.")] = None,
+    arrival: Annotated[str | None, option("KIND", "How they arrive: poisson, uniform or h2:cv2=4. poisson.")] = None,
     hold: Annotated[
-        str | None,
-        typer.Option(
-            "--hold", metavar="PERCENTILE=TIME", help="Find the depth at which p90=20ms, say, is met; closed loop."
-        ),
+        str | None, option("PERCENTILE=TIME", "Find the depth at which p90=20ms, say, is met; closed loop.")
     ] = None,
-    study: Annotated[
-        str | None,
-        typer.Option("--study", metavar="STUDY", help="Take workload, load and seed from a study instead of flags."),
-    ] = None,
-    workload: Annotated[
-        str | None, typer.Option("--workload", metavar="NAME", help="Which workload of --study; its first by default.")
-    ] = None,
-    runtime: Annotated[
-        str | None, typer.Option("--runtime", metavar="TIME", help="How long each repeat measures. 3s by default.")
-    ] = None,
+    study: Annotated[str | None, option("STUDY", "Take workload, load and seed from a study instead of flags.")] = None,
+    workload: Annotated[str | None, option("NAME", "Which workload of --study; its first by default.")] = None,
+    runtime: Annotated[str | None, option("TIME", "How long each repeat measures. 3s by default.")] = None,
     warmup: Annotated[
         str | None,
-        typer.Option(
-            "--warmup",
-            metavar="TIME",
-            help="How long it runs before, uncounted. auto, the default: a tenth of the runtime and 500ms at least; "
+        option(
+            "TIME",
+            "How long it runs before, uncounted. auto, the default: a tenth of the runtime and 500ms at least; "
             "where the runtime is 11s or more, as long as a pilot takes to settle (MSER-5).",
         ),
     ] = None,
-    repeats: Annotated[
-        int | None, typer.Option("--repeats", min=1, max=100, help="How often, in shuffled order. 3 by default.")
-    ] = None,
+    repeats: Annotated[int | None, number("How often, in shuffled order. 3 by default.", 1, 100)] = None,
     precision: Annotated[
         str | None,
-        typer.Option(
-            "--precision",
-            metavar="PERCENT",
-            help="Go on repeating (at least 34 and up to 60 times) until the 95% interval of each throughput is this "
+        option(
+            "PERCENT",
+            "Go on repeating (at least 34 and up to 60 times) until the 95% interval of each throughput is this "
             "narrow, to either side.",
         ),
     ] = None,
     until_steady: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--until-steady",
-            help="Before measuring, load each point for rounds of 12s or more until five in a row are steady (up to "
+            "Before measuring, load each point for rounds of 12s or more until five in a row are steady (up to "
             "25): shows credits, heat and caches that fill.",
         ),
     ] = False,
     each: Annotated[
-        bool, typer.Option("--each", help="Several targets: one after the other, interleaved, not all at once.")
+        bool, flag("--each", "Several targets: one after the other, interleaved, not all at once.")
     ] = False,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=1024, help="Threads that offer requests.")] = 1,
-    cpus: Annotated[
-        str | None, typer.Option("--cpus", metavar="LIST", help="Processors they are bound to, such as 0,2.")
-    ] = None,
-    interface: Annotated[
-        str, typer.Option("--interface", metavar="WORD", help="auto, io_uring or threads (pread and pwrite).")
-    ] = "auto",
-    batch: Annotated[
-        int | None, typer.Option("--batch", min=1, max=4096, help="Most requests submitted or taken in one turn.")
-    ] = None,
+    workers: Annotated[int, number("Threads that offer requests.", 1, 1024)] = 1,
+    cpus: Annotated[str | None, option("LIST", "Processors they are bound to, such as 0,2.")] = None,
+    interface: Annotated[str, option("WORD", "auto, io_uring or threads (pread and pwrite).")] = "auto",
+    batch: Annotated[int | None, number("Most requests submitted or taken in one turn.", 1, 4096)] = None,
     buffered: Annotated[
-        bool, typer.Option("--buffered", help="Through the page cache: measures memory as long as it lasts.")
+        bool, flag("--buffered", "Through the page cache: measures memory as long as it lasts.")
     ] = False,
-    busy: Annotated[bool, typer.Option("--busy", help="Watch for completions instead of sleeping.")] = False,
+    busy: Annotated[bool, flag("--busy", "Watch for completions instead of sleeping.")] = False,
     poll_completions: Annotated[
-        bool, typer.Option("--poll-completions", help="Ask the device for completions; not every driver can.")
+        bool, flag("--poll-completions", "Ask the device for completions; not every driver can.")
     ] = False,
-    compressible: Annotated[
-        str, typer.Option("--compressible", metavar="SHARE", help="The share of what is written that compresses away.")
-    ] = "0%",
+    compressible: Annotated[str, option("SHARE", "The share of what is written that compresses away.")] = "0%",
     verify: Annotated[
         str,
-        typer.Option(
-            "--verify",
-            metavar="WORD",
-            help="Compare what is read with what raidlab wrote: full (all of it, in the measuring window too), sample "
+        option(
+            "WORD",
+            "Compare what is read with what raidlab wrote: full (all of it, in the measuring window too), sample "
             "(a share that costs less than 1%, and a sample of the writes afterwards) or off.",
         ),
     ] = "sample",
-    file_size: Annotated[
-        str, typer.Option("--file-size", metavar="SIZE", help="The size of the file made in each directory.")
-    ] = "512MiB",
+    file_size: Annotated[str, option("SIZE", "The size of the file made in each directory.")] = "512MiB",
     span: Annotated[
-        str,
-        typer.Option(
-            "--span",
-            metavar="SHARE",
-            help="The part of each target that is used: 10% for its beginning, 40%-60% for a part within.",
-        ),
+        str, option("SHARE", "The part of each target that is used: 10% for its beginning, 40%-60% for a part within.")
     ] = "100%",
     destroy: Annotated[
-        list[str] | None,
-        typer.Option("--destroy", metavar="DEVICE", help="A block device among the targets that may be overwritten."),
+        list[str] | None, option("DEVICE", "A block device among the targets that may be overwritten.")
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", min=0, max=2**63 - 1, help="The root of all randomness. 1 by default."),
-    ] = None,
+    seed: Annotated[int | None, number("The root of all randomness. 1 by default.", 0, 2**63 - 1)] = None,
     witness: Annotated[
         str | None,
-        typer.Option(
-            "--witness",
-            metavar="TOOL",
-            help="fio: run it beside raidlab, in alternation on the same target, and print the ratios; --repeats are "
+        option(
+            "TOOL",
+            "fio: run it beside raidlab, in alternation on the same target, and print the ratios; --repeats are "
             "pairs then, 5 by default.",
         ),
     ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="DIR", help="Keep the result in a run folder below this directory."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of tables.")] = False,
+    out: Annotated[str | None, option("DIR", "Keep the result in a run folder below this directory.")] = None,
+    as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Measure throughput, response times and costs of targets; the word requests may be left out.
 
@@ -259,15 +200,7 @@ def requests(
 
 
 def measure_and_print(asked: MeasureRequest, *, out: str | None, as_json: bool, argv: Sequence[str]) -> int:
-    """Measure, print, and return the exit code.
-
-    Parameters
-    ----------
-    out : str or None
-        Where a run folder is kept; nowhere if None.
-    argv : sequence of str
-        The command, for the record.
-    """
+    """Measure, print, and return the exit code; ``out``, if any, is where a run folder is kept."""
     from raidlab.measure import measure
     from raidlab.run.interrupt import StopFlag, catching_signals
     from raidlab.run.progress import progress_on

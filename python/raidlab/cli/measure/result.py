@@ -47,13 +47,7 @@ COSTS = (
 
 
 def measurement_json(analysis: Analysis, findings: list[Finding], *, kept: bool) -> str:
-    """The document.
-
-    Parameters
-    ----------
-    kept : bool
-        Whether the run's folder outlives the command.
-    """
+    """The document; it names the run's folder where that is kept."""
     run = analysis.run
     facts = run.facts
     document = {
@@ -75,7 +69,7 @@ def measurement_json(analysis: Analysis, findings: list[Finding], *, kept: bool)
         "costs": [_cost_row(analysis, index, point) for index, point in enumerate(analysis.points)],
         "bound": _bound(analysis),
         "holds": run.holds.to_dicts(),
-        "checks": [vars(finding) for finding in findings],
+        "checks": [finding.row() for finding in findings],
     }
     return json.dumps(document, indent=2, allow_nan=False)
 
@@ -338,7 +332,7 @@ def _print_findings(out: Console, findings: list[Finding]) -> None:
     for finding in findings:
         if finding.verdict != PASS or finding.check in _ALWAYS_SAID:
             text = Text(f"{finding.verdict} {finding.check}: ", style=VERDICT_STYLE[finding.verdict])
-            out.print(text.append(Text(f"{finding.evidence} {finding.mend}".strip(), style="default")))
+            out.print(text.append(Text(f"{finding.evidence} {finding.remedy}".strip(), style="default")))
     quiet = [finding.check for finding in findings if finding.verdict == PASS and finding.check not in _ALWAYS_SAID]
     if quiet:
         out.print(Text(f"PASS {', '.join(dict.fromkeys(quiet))}", style=VERDICT_STYLE[PASS]))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.options import argument, flag, number, option
+
 if TYPE_CHECKING:
     from raidlab.measure.streams import StreamsPlan
     from raidlab.measure.turns import Row, Turns
@@ -28,41 +30,28 @@ Examples:
 def streams(
     ends: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FROM TO...",
-            help="Pairs of ends: null, memory, tape:RATE (tape:10MB,stop=2s), a file (made if it is not there, written "
+        argument(
+            "FROM TO...",
+            "Pairs of ends: null, memory, tape:RATE (tape:10MB,stop=2s), a file (made if it is not there, written "
             "only if raidlab made it) or a block device (written only with --destroy).",
         ),
     ],
-    size: Annotated[str, typer.Option("--size", metavar="SIZE", help="How much each stream moves.")] = "1GiB",
-    block: Annotated[str, typer.Option("--block", metavar="SIZE", help="How much is moved at a time.")] = "256KiB",
-    rate: Annotated[
-        str | None,
-        typer.Option("--rate", metavar="RATE", help="The pace of each stream, such as 8MB/s; none: no pace."),
-    ] = None,
-    buffers: Annotated[
-        int, typer.Option("--buffers", min=1, help="Blocks under way; with 1 reading and writing take turns, as in dd.")
-    ] = 2,
-    together: Annotated[
-        bool, typer.Option("--together", help="Several streams: only together, not also each alone.")
-    ] = False,
-    runtime: Annotated[
-        str | None, typer.Option("--runtime", metavar="TIME", help="No block is begun later. None by default.")
-    ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, max=100, help="How often, in shuffled order.")] = 3,
+    size: Annotated[str, option("SIZE", "How much each stream moves.")] = "1GiB",
+    block: Annotated[str, option("SIZE", "How much is moved at a time.")] = "256KiB",
+    rate: Annotated[str | None, option("RATE", "The pace of each stream, such as 8MB/s; none: no pace.")] = None,
+    buffers: Annotated[int, number("Blocks under way; with 1 reading and writing take turns, as in dd.", 1)] = 2,
+    together: Annotated[bool, flag("--together", "Several streams: only together, not also each alone.")] = False,
+    runtime: Annotated[str | None, option("TIME", "No block is begun later. None by default.")] = None,
+    repeats: Annotated[int, number("How often, in shuffled order.", 1, 100)] = 3,
     destroy: Annotated[
-        list[str] | None,
-        typer.Option("--destroy", metavar="DEVICE", help="A block device among the ends that may be overwritten."),
+        list[str] | None, option("DEVICE", "A block device among the ends that may be overwritten.")
     ] = None,
     data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", metavar="FILE", help="What memory and tapes hand over; incompressible bytes by default."
-        ),
+        str | None, option("FILE", "What memory and tapes hand over; incompressible bytes by default.")
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave files that were made.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="The root of all randomness.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of a table.")] = False,
+    keep: Annotated[bool, flag("--keep", "Leave files that were made.")] = False,
+    seed: Annotated[int, number("The root of all randomness.", 0, 2**63 - 1)] = 1,
+    as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of a table.")] = False,
 ) -> None:
     """Measure how fast data move from one end to another, each stream alone and all together.
 

@@ -63,7 +63,7 @@ def repeats_of(tool: str | None, repeats: int | None) -> int | None:
 
 
 def refuse_beside_witness(flags: dict[str, str | None]) -> None:
-    """Refuse flags that have no meaning for pairs."""
+    """Refuse flags that were given (others have None) and mean nothing where raidlab and fio run in pairs."""
     from raidlab.errors import InputError
 
     for flag, value in flags.items():

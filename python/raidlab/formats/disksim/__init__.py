@@ -14,7 +14,7 @@ Reference: G. Ganger, B. Worthington, Y. Patt, *The DiskSim simulation environme
 (Carnegie Mellon University, 2008), and the documentation of its library diskmodel.
 """
 
-from raidlab.formats.disksim.importer import Imported, import_disk
+from raidlab.formats.disksim.importer import DiskImport, import_disk
 from raidlab.formats.disksim.trace import TraceColumns, read_trace
 
-__all__ = ["Imported", "TraceColumns", "import_disk", "read_trace"]
+__all__ = ["DiskImport", "TraceColumns", "import_disk", "read_trace"]

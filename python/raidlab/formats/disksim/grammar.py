@@ -112,13 +112,7 @@ class _Token:
 
 
 def parse_file(file: Path) -> Document:
-    """Read a parameter file and everything it names with ``source``.
-
-    Raises
-    ------
-    InputError
-        With file and line, when it does not follow the grammar or a file is missing.
-    """
+    """Read a parameter file and everything it names with ``source``."""
     return _Parser(list(_tokens(file, ()))).document()
 
 

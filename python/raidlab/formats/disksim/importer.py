@@ -37,32 +37,19 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Imported:
-    """A disk from a parameter file.
-
-    Attributes
-    ----------
-    name : str
-        What the file calls it.
-    device : dict
-        The device file's keys, in order.
-    notes : tuple of Note
-        What the file says that the model does not have.
-    """
+class DiskImport:
+    """A disk from a parameter file."""
 
     name: str
+    """What the file calls it."""
     device: dict[str, Plain]
+    """The device file's keys, in order."""
     notes: tuple[Note, ...]
+    """What the file says that the model does not have."""
 
 
-def import_disk(file: Path, disk: str | None = None) -> Imported:
-    """Read a disk from a DiskSim parameter file; ``disk`` says which, where there are several.
-
-    Raises
-    ------
-    InputError
-        With file, line, key and value, for whatever cannot be read or is not known.
-    """
+def import_disk(file: Path, disk: str | None = None) -> DiskImport:
+    """Read a disk from a DiskSim parameter file; ``disk`` says which, where there are several."""
     document = parse_file(file)
     _check_kinds(document)
     notes: list[Note] = []
@@ -92,7 +79,7 @@ def import_disk(file: Path, disk: str | None = None) -> Imported:
         device["sectors"] = count
         provenance["sectors"] = published
         _sectors(device, file)
-    return Imported(name, device, tuple(notes))
+    return DiskImport(name, device, tuple(notes))
 
 
 def _check_kinds(document: Document) -> None:

@@ -21,35 +21,22 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True)
 class TraceColumns:
-    """The requests of a trace, a column each.
-
-    Attributes
-    ----------
-    is_write : numpy.ndarray of uint8
-    lba, sectors : numpy.ndarray of uint64
-        In sectors of 512 bytes.
-    measured_ns, gap_ns : numpy.ndarray of uint64
-        What a request took, and the time from its end to the next one; after the last one that is 0.
-    line : numpy.ndarray of uint64
-        Where each stands in the file, from 1.
-    """
+    """The requests of a trace, a column each."""
 
     is_write: npt.NDArray[np.uint8]
     lba: npt.NDArray[np.uint64]
     sectors: npt.NDArray[np.uint64]
+    """In sectors of 512 bytes, as the addresses are."""
     measured_ns: npt.NDArray[np.uint64]
+    """What a request took."""
     gap_ns: npt.NDArray[np.uint64]
+    """The time from its end to the next one; after the last one that is 0."""
     line: npt.NDArray[np.uint64]
+    """Where each stands in the file, from 1."""
 
 
 def read_trace(file: Path) -> TraceColumns:
-    """Read a validation trace.
-
-    Raises
-    ------
-    InputError
-        With file and line, for a line that is no request.
-    """
+    """Read a validation trace."""
     from raidlab import _core
 
     try:

@@ -217,15 +217,7 @@ class _Importer:
 
 
 def import_jobs(file: JobFile, settings: ImportSettings, look: Look = places.look_at) -> Import:
-    """Turn a job file into groups of cells.
-
-    Raises
-    ------
-    InputError
-        With every line that cannot be honoured.
-    RefusedError
-        For a block device that would be written and was not given up.
-    """
+    """Turn a job file into groups of cells; an error has every line that cannot be honoured."""
     importer = _Importer(settings, look)
     groups: list[list[Lane]] = [[]]
     for number, job in enumerate(file.jobs):

@@ -58,22 +58,9 @@ class _Job:
 
 
 def export_cell(title: str, cell: DirectCell, *, comments: Sequence[str] = (), stonewall: bool = False) -> str:
-    """Write a cell as a job, a section of a job file.
+    """Write a cell as a job, a section of a job file; ``stonewall`` makes it wait for the jobs before it.
 
-    Parameters
-    ----------
-    title : str
-        The job's name.
-    cell : DirectCell
-        The path of a target may hold ``${NAME}``; a target without ``size_bytes`` is used whole.
-    comments : sequence of str
-        To stand above the job.
-    stonewall : bool
-        Whether it waits for the jobs before it.
-
-    Raises
-    ------
-    CannotExportError
+    The path of a target may hold ``${NAME}``; a target without ``size_bytes`` is used whole.
     """
     job = _Job(comments=list(comments))
     if stonewall:

@@ -274,14 +274,9 @@ class JobFile:
 def load_job_file(
     file: Path, *, sections: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
 ) -> JobFile:
-    """Read a job file, of its jobs only the ``sections`` if there are any, and refuse what raidlab cannot honour.
+    """Read a job file, or only some sections of it, and refuse every line that cannot be honoured.
 
     ``environment`` is what ``${NAME}`` stands for.
-
-    Raises
-    ------
-    InputError
-        With every line at fault.
     """
     found, problems = read_job_file(file, environment)
     for name in sections:

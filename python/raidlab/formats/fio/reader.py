@@ -164,11 +164,6 @@ def read_job_file(file: Path, environment: Mapping[str, str] | None = None) -> t
     """Read the jobs of a fio job file, in their order, and what of its form is wrong.
 
     ``environment`` is what ``${NAME}`` stands for; the process's own by default.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read at all.
     """
     reader = _Reader(os.environ if environment is None else environment)
     return reader.sections(file), reader.problems

@@ -91,13 +91,7 @@ class FioResult:
 
 
 def parse_result(text: str, source: str = "fio's output") -> FioResult:
-    """Read what fio wrote; lines before the JSON (its warnings) are passed over. Errors call it ``source``.
-
-    Raises
-    ------
-    InputError
-        If it is not a result of fio 3.
-    """
+    """Read what fio 3 wrote; lines before the JSON (its warnings) are passed over. Errors call it ``source``."""
     try:
         document = json.loads(text[_begin(text) :])
         version = str(document["fio version"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
-from raidlab.published.compare.evaluate import CLAIMS, Evaluation
+from raidlab.published.compare.evaluate import Evaluation
 from raidlab.published.compare.row import MISS_PERCENT, MISS_POINTS, Published, PublishedRow, error_of
 from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
 from raidlab.published.quantities import Source
@@ -22,27 +22,18 @@ from raidlab.study.parameters import Parameter
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """A run beside what its study published.
-
-    Attributes
-    ----------
-    rows : list of PublishedRow
-        Claims, tables, and the study's conclusions on every target of the run.
-    parameters : dict
-        Of the hardware, each with its provenance; empty on real members.
-    target : str
-        The target whose figures stand beside the published ones.
-    follows : frozenset of str
-        Ids and tables of figures that follow from what was fitted to.
-    of_device : tuple of str
-        What the target's device says of itself that was fitted.
-    """
+    """A run beside what its study published."""
 
     rows: list[PublishedRow]
+    """Claims, tables, and the study's conclusions on every target of the run."""
     parameters: dict[str, Parameter]
+    """Of the hardware, each with its provenance; empty on real members."""
     target: str
+    """The target whose figures stand beside the published ones."""
     follows: frozenset[str] = frozenset()
+    """Ids and tables of figures that follow from what was fitted to."""
     of_device: tuple[str, ...] = ()
+    """What the target's device says of itself that was fitted."""
 
     @property
     def fitted(self) -> list[str]:
@@ -72,17 +63,7 @@ class PublishedComparison:
 
 
 def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = True) -> PublishedComparison:
-    """Set every published figure beside what a run gives, and test the study's conclusions on each of its targets.
-
-    Parameters
-    ----------
-    analysis : Analysis
-        Of a run of the study.
-    mapping : Mapping
-        The study's ``quantities.toml`` and ``columns.toml``.
-    is_published : bool
-        Whether published figures are compared; conclusions always are tested.
-    """
+    """Test the study's conclusions on each target of a run, and set what it published beside it if ``is_published``."""
     target = target_of(analysis, mapping)
     parameters = parameters_of(analysis, target)
     fitted_to = {name for parameter in parameters.values() for name in parameter.to}
@@ -123,8 +104,6 @@ def parameters_of(analysis: Analysis, target: str) -> dict[str, Parameter]:
 
 
 __all__ = [
-    "CLAIMS",
-    "CONCLUSIONS",
     "FILE",
     "HEADER",
     "MISS_PERCENT",
@@ -138,6 +117,5 @@ __all__ = [
     "error_of",
     "errors_of",
     "parameters_of",
-    "target_of",
     "write_csv",
 ]

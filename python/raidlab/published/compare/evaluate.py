@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, PublishedRow, Verdict, error_of
 from raidlab.published.quantities import KINDS, Reading, Source, read_measure
@@ -170,9 +171,14 @@ class Evaluation:
         """Whether a row was computed, fitted, predicted or measured."""
         if not any(KINDS[str(measure["kind"])].is_run for measure in measures):
             return ARITHMETIC
-        if row.id in self.fitted_to or row.table in self.fitted_to:
+        if (row.id in self.fitted_to or row.table in self.fitted_to) and not self.is_held_out(row):
             return FITTED
         return "predicted" if self.source.target in ("original", "sim") else "measured"
+
+    def is_held_out(self, row: PublishedRow) -> bool:
+        """Whether the study keeps a figure from its fit."""
+        fit = self.mapping.quantities.fit
+        return fit is not None and any(fnmatchcase(row.id, pattern) for pattern in fit.held_out)
 
 
 class NoReadingError(Exception):

@@ -25,17 +25,13 @@ MISS_PERCENT, MISS_POINTS = 5.0, 3.0
 
 @dataclass(frozen=True)
 class Published:
-    """What was printed.
-
-    Attributes
-    ----------
-    value, low, high : str
-        As printed; a range has no value, and one end may be open.
-    """
+    """What was printed."""
 
     value: str
+    """As printed; a range has none."""
     low: str = ""
     high: str = ""
+    """The ends of a range as printed, of which one may be open."""
     unit: str = ""
 
     @property
@@ -73,39 +69,27 @@ class Published:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One line.
-
-    Attributes
-    ----------
-    figure : str
-        The table, or the place in the text.
-    id : str
-        The claim's id, or table, keys and column.
-    quantity : str
-        The expression.
-    value : float or None
-        What the run gives.
-    low, high : float or None
-        Its 95 % interval over repeats.
-    error : float or None
-        In percent, or in points.
-    kind : str
-        ``fitted``, ``predicted``, ``measured`` or ``arithmetic``.
-    table : str
-        The group that it is summed up with.
-    """
+    """One line."""
 
     figure: str
+    """The table, or the place in the text."""
     id: str
+    """The claim's id, or table, keys and column."""
     quantity: str
+    """The expression."""
     published: Published
     verdict: Verdict
     kind: Kind = ""
+    """``fitted``, ``predicted``, ``measured`` or ``arithmetic``."""
     value: float | None = None
+    """What the run gives."""
     low: float | None = None
     high: float | None = None
+    """The ends of its 95 % interval over repeats."""
     error: float | None = None
+    """In percent, or in points."""
     table: str = ""
+    """The group that it is summed up with."""
     note: str = ""
 
     @property

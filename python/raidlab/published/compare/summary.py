@@ -37,23 +37,17 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of some figures.
-
-    Attributes
-    ----------
-    table, kind, unit : str
-        Whose; the unit is ``%`` or ``pt``.
-    worst : str
-        The id of the largest.
-    """
+    """The errors of some figures."""
 
     table: str
     kind: str
     unit: str
+    """``%`` or ``pt``."""
     count: int
     median: float
     largest: float
     worst: str
+    """The id of the largest."""
 
 
 def errors_of(rows: Iterable[PublishedRow]) -> list[Errors]:

@@ -62,13 +62,7 @@ KINDS: dict[str, Kind] = {room.KIND.kind: room.KIND for room in _ROOMS}
 
 
 def checked_measure(measure: Mapping[str, object]) -> tuple[Kind, Table]:
-    """The kind of a measure, and its keys as that kind knows them.
-
-    Raises
-    ------
-    NotThereError
-        When there is no such kind, or the keys are not its own.
-    """
+    """The kind of a measure, and its keys as that kind knows them."""
     keys = dict(measure)
     kind = KINDS.get(str(keys.pop("kind", "")))
     if kind is None:
@@ -81,13 +75,7 @@ def checked_measure(measure: Mapping[str, object]) -> tuple[Kind, Table]:
 
 
 def read_measure(measure: Mapping[str, object], source: Source) -> Reading | None:
-    """A measure's number; None where the run does not tell.
-
-    Raises
-    ------
-    NotThereError
-        When it names what is not there, or its keys are not those of its kind.
-    """
+    """A measure's number; None where the run does not tell, a `NotThereError` where it names what is not there."""
     kind, keys = checked_measure(measure)
     return kind.read(keys, source)
 
@@ -95,10 +83,7 @@ def read_measure(measure: Mapping[str, object], source: Source) -> Reading | Non
 def read_planned(place: str, measure: Mapping[str, object], source: Source) -> Reading | None:
     """The number of a measure that stands in a file of the user's; None also where what it names is not there.
 
-    Raises
-    ------
-    InputError
-        With its place in the file, when its kind is none or its keys are not those of its kind.
+    A kind that is none, and a key that its kind has not, are errors with their place in the file.
     """
     if str(measure.get("kind", "")) not in KINDS:
         wrong, accepted = "is no kind of measure", ", ".join(KINDS)
@@ -113,7 +98,6 @@ def read_planned(place: str, measure: Mapping[str, object], source: Source) -> R
 
 __all__ = [
     "KINDS",
-    "Kind",
     "Need",
     "NotThereError",
     "Reading",

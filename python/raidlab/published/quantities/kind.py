@@ -10,16 +10,21 @@ Invariants:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
 from raidlab.results import Run
 from raidlab.study import LoadPoint, Study
 from raidlab.study.words import Name, Table
+
+if TYPE_CHECKING:
+    from raidlab._core import DeviceFacts
+    from raidlab.results.facts import Device
 
 _METRICS = {metric.kind: metric for metric in METRICS}
 
@@ -47,18 +52,12 @@ class PointKeys(Table):
 
 @dataclass(frozen=True)
 class Reading:
-    """A number taken from a run.
-
-    Attributes
-    ----------
-    value : float
-        Over all repeats together.
-    each : tuple of float
-        Of each repeat; empty where repeats have no value of their own.
-    """
+    """A number taken from a run."""
 
     value: float
+    """Over all repeats together."""
     each: tuple[float, ...] = ()
+    """Of each repeat; empty where repeats have no value of their own."""
 
     @classmethod
     def over(cls, value: float, each: Sequence[float | None]) -> Reading:
@@ -73,19 +72,13 @@ Need = tuple[str, str, LoadPoint]
 
 @dataclass(frozen=True)
 class Source:
-    """Where quantities are read.
-
-    Attributes
-    ----------
-    target : str
-        The target of the run.
-    published : pathlib.Path
-        What the study printed.
-    """
+    """Where quantities are read."""
 
     analysis: Analysis
     target: str
+    """The target of the run."""
     published: Path
+    """What the study printed."""
 
     @property
     def run(self) -> Run:
@@ -101,14 +94,17 @@ class Source:
                 found.setdefault((point.array, point.workload), []).append(point)
         return found
 
-    def points_of(self, array: str, workload: str) -> list[Point]:
-        """The points of an array under a workload.
+    def device_facts(self, device: Device) -> DeviceFacts:
+        """What the engine says of a modelled device of the run."""
+        from raidlab import _core
 
-        Raises
-        ------
-        NotThereError
-            When the study has no such array or workload.
-        """
+        try:
+            return _core.device_facts(json.dumps(device))
+        except _core.CellError as error:
+            raise NotThereError(f"the run's device is none that this engine knows: {error}") from None
+
+    def points_of(self, array: str, workload: str) -> list[Point]:
+        """The points of an array under a workload, both of the study."""
         study = self.run.study
         for word, name, known in (("array", array, study.array), ("workload", workload, study.workload)):
             if name not in {part.name for part in known}:
@@ -117,13 +113,7 @@ class Source:
 
 
 def metric_named(kind: str) -> Metric:
-    """A metric.
-
-    Raises
-    ------
-    NotThereError
-        When there is none of that name.
-    """
+    """A metric, if there is one of that name."""
     if kind not in _METRICS:
         raise NotThereError(f"there is no metric '{kind}'")
     return _METRICS[kind]
@@ -151,27 +141,17 @@ def repeats_of(readings: Mapping[str, Reading]) -> list[dict[str, float]]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of quantity.
-
-    Attributes
-    ----------
-    kind : str
-        Its name in ``quantities.toml``, which is its file's.
-    title : str
-        What it takes, in a few words.
-    keys : type
-        What may be written beside ``kind``.
-    read : callable
-        ``read(keys, source)``.
-    needs : callable
-        ``needs(keys, study)``: the cells it reads; None where that is only known once they have been run.
-    is_run : bool
-        Whether its value comes from what was simulated or measured.
-    """
+    """A kind of quantity."""
 
     kind: str
+    """Its name in ``quantities.toml``, which is its file's."""
     title: str
+    """What it takes, in a few words."""
     keys: type[Table]
+    """What may be written beside ``kind``."""
     read: Callable[[Any, Source], Reading | None]
+    """``read(keys, source)``."""
     needs: Callable[[Any, Study], set[Need] | None] = lambda _keys, _study: set()
+    """``needs(keys, study)``: the cells it reads; None where that is only known once they have been run."""
     is_run: bool = True
+    """Whether its value comes from what was simulated or measured."""

@@ -71,33 +71,24 @@ class Turn:
 
 @dataclass(frozen=True)
 class Choice:
-    """The Choice section of a run.
-
-    Attributes
-    ----------
-    rows : list of CandidateFigures
-        Those that were run.
-    missing : list of str
-        The arrays that were not.
-    prices : dict
-        Those that hold.
-    own_prices : tuple of str
-        Names of the prices that are the user's.
-    totals : dict
-        By candidate, the times of 1, 2, ... tasks one after another and at once.
-    """
+    """The Choice section of a run."""
 
     plan: ChoicePlan
     target: str
     rows: list[CandidateFigures]
+    """Those that were run."""
     missing: list[str]
-    judged: list[RuleAnswer]
+    """The arrays that were not."""
+    answers: list[RuleAnswer]
     prices: dict[str, float]
+    """Those that hold."""
     currency: str
     dated: str
     own_prices: tuple[str, ...]
+    """Names of the prices that are the user's."""
     turns: list[Turn] = field(default_factory=list)
     totals: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """By candidate, the times of 1, 2, ... tasks one after another and at once."""
 
     def best(self, figure: str) -> str | None:
         """The candidate that is first by a figure."""
@@ -116,16 +107,10 @@ def make_choice(
     *,
     target: str | None = None,
 ) -> Choice:
-    """The Choice section of a run.
+    """The Choice section of a run, on its first target with a candidate by default.
 
-    Parameters
-    ----------
-    prices : Prices, optional
-        The user's; the study's own where they say nothing.
-    others : mapping, optional
-        Candidates whose figures come from other runs: by their short names, the run and the array there.
-    target : str, optional
-        Of the run; its first one with a candidate by default.
+    The study's own prices hold where the user's say nothing. ``others`` are candidates whose figures come from other
+    runs: by their short names, the run and the array there.
     """
     arrays = {candidate.array for candidate in plan.candidate.values()}
     having = [point.target for point in analysis.points if point.array in arrays]
@@ -144,7 +129,7 @@ def make_choice(
         target=chosen,
         rows=there,
         missing=[row.array for row in rows if not row.values],
-        judged=[_judged(rule, plan, there, cost) for rule in plan.rule],
+        answers=[_answer(rule, plan, there, cost) for rule in plan.rule],
         prices=cost,
         currency=(prices.currency if prices is not None else "") or plan.currency,
         dated=prices.dated if prices is not None else plan.dated,
@@ -204,7 +189,7 @@ def _first(rows: list[CandidateFigures], figure: str, want: str) -> str | None:
     return (min if want == "least" else max)(known, key=lambda pair: pair[0])[1]
 
 
-def _judged(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: Mapping[str, float]) -> RuleAnswer:
+def _answer(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: Mapping[str, float]) -> RuleAnswer:
     if rule.holds is not None:
         return _by_expression(rule, plan, rows, prices)
     assert rule.by is not None, "checked when the plan was loaded"

@@ -114,13 +114,7 @@ def has_choice(study_file: Path) -> bool:
 
 
 def load_choice(study_file: Path) -> ChoicePlan:
-    """Read the plan beside a study file.
-
-    Raises
-    ------
-    InputError
-        With every mistake.
-    """
+    """Read the plan beside a study file."""
     file = study_file.parent / CHOICE
     if not file.is_file():
         message = f"has no {CHOICE}, which says what is chosen by what"

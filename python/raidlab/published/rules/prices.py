@@ -37,13 +37,7 @@ class Prices(Table):
 
 
 def load_prices(file: Path, plan: ChoicePlan) -> Prices:
-    """Read a file of prices.
-
-    Raises
-    ------
-    InputError
-        With every mistake.
-    """
+    """Read a file of prices."""
     prices, reporter = read_table(file, Prices)
     for name in prices.price:
         if name not in plan.price:
@@ -64,13 +58,7 @@ def keep_prices(folder: Path, file: Path) -> None:
 
 
 def kept_prices(folder: Path, plan: ChoicePlan) -> Prices | None:
-    """The prices that a run's folder keeps; None where it keeps none.
-
-    Raises
-    ------
-    InputError
-        Also for a link in the folder of somebody else.
-    """
+    """The prices that a run's folder keeps; None where it keeps none."""
     try:
         with Directory.open(folder) as run:
             os.close(run.open_file(PRICES))

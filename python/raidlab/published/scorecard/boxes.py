@@ -21,24 +21,16 @@ _CHECK = "side_by_side"
 
 @dataclass(frozen=True)
 class Box:
-    """A box.
-
-    Attributes
-    ----------
-    name : str
-        What the sheet calls it.
-    array : str
-        What its run calls it.
-    quiet : Analysis
-        The run that decides.
-    loaded : Analysis, optional
-        A run while hosts and network were under load.
-    """
+    """A box."""
 
     name: str
+    """What the sheet calls it."""
     array: str
+    """What its run calls it."""
     quiet: Analysis
+    """The run that decides."""
     loaded: Analysis | None = None
+    """A run while hosts and network were under load."""
 
     @property
     def target(self) -> str:
@@ -52,19 +44,9 @@ class Box:
 
 
 def boxes_of(quiet: Analysis, loaded: Analysis | None = None, *, name: str = "", array: str | None = None) -> list[Box]:
-    """The boxes of a run: all its arrays, or one.
+    """The boxes of a run: all its arrays, or the one that is named.
 
-    Parameters
-    ----------
-    name : str
-        What the run is of; its only array is called so, of several each with its own name behind it.
-    array : str, optional
-        The one that is meant.
-
-    Raises
-    ------
-    InputError
-        When the run has no such array.
+    ``name`` is what the run is of: its only array is called so, of several each with its own name behind it.
     """
     points = [point for point in quiet.points if point.is_swept]
     target = points[0].target if points else ""
@@ -78,12 +60,7 @@ def boxes_of(quiet: Analysis, loaded: Analysis | None = None, *, name: str = "",
 
 
 def refuse_twins(boxes: Sequence[Box]) -> None:
-    """Refuse two boxes of one name.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse two boxes of one name."""
     names = [box.name for box in boxes]
     for name in names:
         if names.count(name) > 1:

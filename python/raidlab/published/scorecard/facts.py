@@ -63,13 +63,7 @@ class FactsFile(Table):
 
 
 def load_facts(file: Path) -> dict[str, BoxFacts]:
-    """Read what was entered by hand.
-
-    Raises
-    ------
-    InputError
-        With every mistake.
-    """
+    """Read what was entered by hand."""
     read, _ = read_table(file, FactsFile)
     return dict(read.box)
 
@@ -86,13 +80,7 @@ class NetworkFacts(TypedDict):
 
 
 def load_network(text: str) -> tuple[str, list[NetworkFacts]]:
-    """A box and the rows of ``raidlab measure network --json``, from ``BOX=FILE``.
-
-    Raises
-    ------
-    InputError
-        With the mistake.
-    """
+    """A box and the rows of ``raidlab measure network --json``, from ``BOX=FILE``."""
     box, equals, name = text.rpartition("=")
     accepted = "BOX=FILE, the file as `raidlab measure network --json` printed it"
     if not equals or not box:

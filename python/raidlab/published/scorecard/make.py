@@ -28,43 +28,31 @@ _PLACE = f"{SHEET}: measure"
 
 @dataclass(frozen=True)
 class SheetRow:
-    """One test of a box.
-
-    Attributes
-    ----------
-    value, low, high : float or None
-        Its result and the 95 % interval over repeats.
-    verdict : str
-        Of a qualifying test; empty for others, and where there is no result.
-    rank : int or None
-        Of a discriminating test: the box's place among those of the sheet, one more than the boxes that are ahead.
-    left_percent : float or None
-        What is left of the rate of the same stream alone.
-    stops : float or None
-        How often the tape stopped, a run.
-    baseline_percent : float or None
-        The result in percent of the baseline's.
-    behind_baseline : bool or None
-        Whether the baseline is ahead, told apart and by more than the plan allows; None where it has no result.
-    loaded : float or None
-        The result of a loaded run.
-    published : float or None
-        The seller's own figure.
-    """
+    """One test of a box."""
 
     test: PlannedTest
     value: float | None
+    """Its result."""
     low: float | None = None
     high: float | None = None
+    """The ends of its 95 % interval over repeats."""
     repeats: int = 0
     verdict: str = ""
+    """Of a qualifying test; empty for others, and where there is no result."""
     rank: int | None = None
+    """Of a discriminating test: the box's place among those of the sheet, one more than the boxes that are ahead."""
     left_percent: float | None = None
+    """What is left of the rate of the same stream alone."""
     stops: float | None = None
+    """How often the tape stopped, a run."""
     baseline_percent: float | None = None
+    """The result in percent of the baseline's."""
     behind_baseline: bool | None = None
+    """Whether the baseline is ahead, told apart and by more than the plan allows; None where it has no result."""
     loaded: float | None = None
+    """The result of a loaded run."""
     published: float | None = None
+    """The seller's own figure."""
 
 
 @dataclass(frozen=True)
@@ -107,22 +95,7 @@ def make_sheet(
     facts: Mapping[str, BoxFacts] | None = None,
     network: Mapping[str, Sequence[NetworkFacts]] | None = None,
 ) -> Sheet:
-    """The sheet of every box that a run measured.
-
-    Parameters
-    ----------
-    boxes : sequence of Box
-        Of quiet runs of the study.
-    facts : mapping, optional
-        What was entered by hand, by box.
-    network : mapping, optional
-        By box, what machines on a network measured on it: the rows of ``raidlab measure network --json``.
-
-    Raises
-    ------
-    InputError
-        When a measure of the plan is none, or nothing of the plan was run.
-    """
+    """The sheet of every box of quiet runs, with what was entered by hand of it and what a network measured."""
     refuse_twins(boxes)
     names, steps, known = [box.name for box in boxes], dict(network or {}), dict(facts or {})
     _known_boxes("--network", steps, names)

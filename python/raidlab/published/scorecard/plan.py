@@ -61,13 +61,7 @@ class SheetPlan(Table):
 
 
 def load_plan(study_file: Path) -> SheetPlan:
-    """Read the plan beside a study file.
-
-    Raises
-    ------
-    InputError
-        With every mistake.
-    """
+    """Read the plan beside a study file."""
     file = study_file.parent / SHEET
     if not file.is_file():
         message = f"has no {SHEET}, which says what its tests require"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.figure import Figure, Panel
-from raidlab.report.figures.over_blocks import RUNS, Measured, kib, panels, sizes_of, swept_point
+from raidlab.report.figures.over_blocks import RUNS, LinePoint, kib, panels, sizes_of, swept_point
 from raidlab.report.figures.own import of_repeats, own_figures
 from raidlab.study.figure import StudyFigure
 
@@ -32,5 +32,5 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
             point = swept_point(analysis, target, array, workload.name)
             if point is not None and point.rows:
                 moved = point.total("all_bytes") / len(point.rows) / _MB
-                measured.append(Measured(names[-1], moved, point, is_read=workload.read > 0))
+                measured.append(LinePoint(names[-1], moved, point, is_read=workload.read > 0))
     yield from panels(spec, measured, list(dict.fromkeys(names)), "moved (MB)")

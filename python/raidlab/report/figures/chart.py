@@ -26,37 +26,26 @@ DASHED = [5, 4]
 
 @dataclass(frozen=True)
 class Mark:
-    """One place in a chart: a point of a line, a bar or a part of one.
-
-    Attributes
-    ----------
-    line : str
-        The line or bar that it belongs to.
-    value : float
-        What is measured, in the unit of its axis.
-    x : float
-        Where it stands along the other axis, if that is one of numbers.
-    interval : tuple of float, optional
-        From where to where a stroke goes through it.
-    part : str
-        Of a line or bar of several parts: which one.
-    rank : int
-        The place of that part among them.
-    level : float, optional
-        The load behind it, where lines pass through their points in the order of loads.
-    label, tip : str
-        What stands beside it, and what is shown where it is pointed at.
-    """
+    """One place in a chart: a point of a line, a bar or a part of one."""
 
     line: str
+    """The line or bar that it belongs to."""
     value: float
+    """What is measured, in the unit of its axis."""
     x: float = 0.0
+    """Where it stands along the other axis, if that is one of numbers."""
     interval: tuple[float, float] | None = None
+    """From where to where a stroke goes through it."""
     part: str = ""
+    """Of a line or bar of several parts: which one."""
     rank: int = 0
+    """The place of that part among them."""
     level: float | None = None
+    """The load behind it, where lines pass through their points in the order of loads."""
     label: str = ""
+    """What stands beside it."""
     tip: str = ""
+    """What is shown where it is pointed at."""
 
     @property
     def has_stroke(self) -> bool:
@@ -104,16 +93,9 @@ def channel_by_name(
 def colour_and_shape(
     names: Sequence[str], shown: Sequence[str], legend: Any = alt.Undefined
 ) -> tuple[alt.Color, alt.Shape]:
-    """The colour and the shape of each line.
+    """The colour and the shape of each line that is shown, from its place among all names.
 
-    Parameters
-    ----------
-    names : sequence of str
-        All names there are.
-    shown : sequence of str
-        Those of them that the chart shows.
-    legend : altair.Legend, optional
-        When left out, one with as many columns as the names leave room for.
+    Without a legend of its own a chart has one with as many columns as the names leave room for.
     """
     legend = alt.Legend(columns=columns_for(shown)) if legend is alt.Undefined else legend
     colours, shapes = colours_of(names), shapes_of(names)

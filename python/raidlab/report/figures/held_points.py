@@ -28,18 +28,13 @@ _CAPTION = "Dashed: the response-time target; diamonds on it: what the search he
 
 
 @dataclass(frozen=True)
-class HeldPoint:
-    """What an array holds at a target, the mean over repeats.
-
-    Attributes
-    ----------
-    mb_s : float
-        The throughput of the whole array.
-    """
+class HoldPoint:
+    """What an array holds at a target, the mean over repeats."""
 
     target_ms: float
     percentile: float
     mb_s: float
+    """The throughput of the whole array."""
     depth: float | None
 
     def mark(self, line: str, value: float, unit: str) -> Mark:
@@ -54,13 +49,13 @@ def with_target(caption: str, analysis: Analysis) -> str:
     return caption if analysis.run.holds.is_empty() else f"{caption} {_CAPTION}"
 
 
-def held_point(analysis: Analysis, target: str, array: str, workload: str) -> HeldPoint | None:
+def held_point(analysis: Analysis, target: str, array: str, workload: str) -> HoldPoint | None:
     """What an array holds; None where it was not searched, or the target was missed or never reached."""
     rows = [row for row in analysis.run.hold_rows(target, workload) if row["array"] == array]
     rate = mean_rate(rows)
     if rate is None or bound_of(rows) == NEVER_EXCEEDED:
         return None
-    return HeldPoint(
+    return HoldPoint(
         target_ms=rows[0]["target_ns"] / 1e6,
         percentile=rows[0]["percentile"],
         mb_s=rate / 1e6,
@@ -96,22 +91,9 @@ def layers_of(
     size: int,
     below: Sequence[Any] = (),
 ) -> list[Any]:
-    """The layers of a chart over response time: the target's line, what lies below the lines, lines, points, diamonds.
+    """The layers of a chart over response time: the target's line, what is ``below``, lines, points, diamonds.
 
-    Parameters
-    ----------
-    marks, held : sequence of Mark
-        Those of the loads, and the held points.
-    axes : Axes
-        Where marks stand, and their colour.
-    shape : altair.Shape
-        Of each line's points.
-    target_ms : float or None
-        The response-time target, where there is one.
-    size : int
-        Of the points.
-    below : sequence, optional
-        Layers between the target's line and the lines.
+    ``marks`` are those of the loads and ``size`` is theirs, ``held`` are the held points.
     """
     layers: list[Any] = []
     if target_ms is not None:

@@ -40,7 +40,7 @@ _MOST_TICKS = 11
 
 
 @dataclass(frozen=True)
-class Measured:
+class LinePoint:
     """A point of a line: where it stands, and what was measured there."""
 
     line: str
@@ -49,7 +49,7 @@ class Measured:
     is_read: bool
 
 
-def panels(spec: StudyFigure, measured: Sequence[Measured], names: list[str], x_title: str) -> Iterator[Panel]:
+def panels(spec: StudyFigure, measured: Sequence[LinePoint], names: list[str], x_title: str) -> Iterator[Panel]:
     """A panel for reads and one for writes, as far as anything was measured."""
     metric = BY_KIND.get(spec.metrics[0])
     if metric is None:
@@ -75,7 +75,7 @@ def swept_point(analysis: Analysis, target: str, array: str, workload: str) -> P
     return max(mine, key=lambda point: point.level_value, default=None)
 
 
-def _mark(one: Measured, metric: Metric, x_title: str) -> Mark | None:
+def _mark(one: LinePoint, metric: Metric, x_title: str) -> Mark | None:
     value = metric.compute(one.point, None)
     if not value:
         return None

@@ -46,17 +46,7 @@ def own_key(spec: StudyFigure, target: str) -> str:
 
 
 def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> Iterator[Figure]:
-    """The figures of a kind that the study asks for.
-
-    Parameters
-    ----------
-    kind : str
-        What the study asks for in ``draw``, the file that draws it.
-    caption : str
-        How to read figures of this kind.
-    panels : callable
-        Makes the panels of an analysis, a figure and a target.
-    """
+    """The figures of a kind that the study asks for in ``draw``; the caption says how to read figures of this kind."""
     for target in analysis.targets:
         for spec in analysis.run.study.figure:
             made = tuple(panels(analysis, spec, target)) if spec.draw == kind else ()

@@ -15,17 +15,7 @@ Panels = Callable[[Analysis, Compare, str], Iterable[Panel]]
 
 
 def figure_per_table(analysis: Analysis, kind: str, title: str, caption: str, panels: Panels) -> Iterator[Figure]:
-    """One figure for each table of the study and each target that has panels.
-
-    Parameters
-    ----------
-    kind : str
-        The file that makes it.
-    title, caption : str
-        The same for all of them.
-    panels : callable
-        Makes the panels of an analysis, a table and a target.
-    """
+    """One figure for each table of the study and each target that has panels."""
     for target in analysis.targets:
         for compare in analysis.run.study.compare:
             made = tuple(panels(analysis, compare, target))

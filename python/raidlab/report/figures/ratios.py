@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import altair as alt
 
-from raidlab.analysis.metrics.run_comparison import Compared, RunComparison
+from raidlab.analysis.metrics.run_comparison import ComparisonRow, RunComparison
 from raidlab.report.differences import direction_words, load_words
 from raidlab.report.figures.chart import (
     Axes,
@@ -62,11 +62,11 @@ def figures_of(found: RunComparison) -> Iterator[Figure]:
             yield Figure(KIND, key_of(KIND, kind), title, caption, tuple(panels))
 
 
-def _subject(row: Compared, rows: list[Compared]) -> str:
+def _subject(row: ComparisonRow, rows: list[ComparisonRow]) -> str:
     return f"{row.a.workload}{direction_words(row, rows)}"
 
 
-def _name(row: Compared, *, with_arrays: bool) -> str:
+def _name(row: ComparisonRow, *, with_arrays: bool) -> str:
     return f"{f'{row.arrays}, ' if with_arrays else ''}{load_words(row.level)} ({row.targets})"
 
 
@@ -74,11 +74,11 @@ def _change(ratio: float) -> float:
     return 100 * (ratio - 1)
 
 
-def _verdict(row: Compared) -> str:
+def _verdict(row: ComparisonRow) -> str:
     return NOT_TESTED if row.difference.shown is None else SHOWN if row.difference.shown else NOT_SHOWN
 
 
-def _said(row: Compared) -> str:
+def _said(row: ComparisonRow) -> str:
     change = f"{_change(row.difference.ratio.value or 1.0):+.3g} %"
     if row.difference.interval is not None:
         low, high = (f"{_change(end):+.3g}" for end in row.difference.interval)
@@ -87,7 +87,7 @@ def _said(row: Compared) -> str:
     return f"{_name(row, with_arrays=True)}: {values}, {change}, {_verdict(row)}"
 
 
-def _chart(rows: list[Compared], title: str, *, with_arrays: bool) -> Chart:
+def _chart(rows: list[ComparisonRow], title: str, *, with_arrays: bool) -> Chart:
     at = [100 * (row.difference.ratio.value or 1.0) for row in rows]
     ends = [100 * end for row in rows for end in row.difference.interval or ()]
     # As far as intervals go, but not beyond twice the marks: a wide one would press all others to the line.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.figure import Figure, Panel
-from raidlab.report.figures.over_blocks import RUNS, Measured, kib, panels, sizes_of, swept_point
+from raidlab.report.figures.over_blocks import RUNS, LinePoint, kib, panels, sizes_of, swept_point
 from raidlab.report.figures.own import of_repeats, own_figures
 from raidlab.study.figure import StudyFigure
 
@@ -24,7 +24,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
     lines = [(array, array) for array in spec.arrays] + [(one.array, one.name or one.array) for one in spec.also]
     measured = [
-        Measured(name, kib(size_bytes), point, is_read=workload.read > 0)
+        LinePoint(name, kib(size_bytes), point, is_read=workload.read > 0)
         for array, name in lines
         for workload, size_bytes in sizes_of(analysis, spec)
         if (point := swept_point(analysis, target, array, workload.name)) is not None

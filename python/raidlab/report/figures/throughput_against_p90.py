@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis
-from raidlab.analysis.metrics.relative_throughput_percent import share_basis
+from raidlab.analysis.metrics.relative_throughput import share_basis
 from raidlab.analysis.metrics.response_time import response_time_ms
 from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, shown_of, upward
 from raidlab.report.figures.figure import Chart, Figure, Panel

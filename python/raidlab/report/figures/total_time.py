@@ -54,13 +54,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
 
 
 def total_time_figure(times: Times, unit: str) -> Figure:
-    """The figure of times that were worked out elsewhere.
-
-    Parameters
-    ----------
-    times : mapping
-        By arrangement, for 1, 2, ... tasks: one after another, and at once.
-    """
+    """The figure of times worked out elsewhere: by arrangement, of 1, 2, ... tasks one by one, and at once."""
     return Figure(KIND, "total-time", "Total time of several", CAPTION, (_panel(times, unit),))
 
 

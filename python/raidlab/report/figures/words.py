@@ -53,17 +53,7 @@ def of_bars(values: Mapping[str, str | float], what: str) -> str:
 
 
 def of_lines(marks: Iterable[Mark], x: str, y: str, *, order: Callable[[Mark], float] = lambda mark: mark.x) -> str:
-    """Lines in words: of each where it begins and ends.
-
-    Parameters
-    ----------
-    marks : iterable of Mark
-        The points of the lines.
-    x, y : str
-        What the axes are.
-    order : callable
-        By what the points of a line follow one another.
-    """
+    """Lines in words: of each where it begins and ends, its points in order; ``x`` and ``y`` are what the axes are."""
     lines: dict[str, list[Mark]] = {}
     for mark in marks:
         lines.setdefault(mark.line, []).append(mark)

@@ -1,8 +1,9 @@
-"""How much of the host's processors a load takes, and for what: parity, or requests.
+"""How much of the host's processors a load takes, and for what: parity, or requests; and what one request costs.
 
 In the simulator it is what the station of the host's processors did, with the part of it that was parity; on real
 members the time of raidlab's own threads, user and system, over all processors of the machine, of which nobody tells
-apart what was parity: there, a level with parity is set beside one without.
+apart what was parity: there, a level with parity is set beside one without. Work that the kernel does in threads of its
+own (a loop device's, a file system's) is not in it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from raidlab.analysis.metrics.metric import Metric
 from raidlab.analysis.metrics.point import Point
 
+NS_PER_US = 1000
 # As the simulator calls them (`raidlab_sim::HOST_CPU`, `HOST_PARITY`).
 HOST_CPU, HOST_PARITY = "host cpu", "host cpu: parity"
 
@@ -49,6 +51,20 @@ def _station_percent(point: Point, name: str) -> float | None:
     return 100 * busy_ns / ((known[0]["servers"] or 1) * elapsed_ns)
 
 
+def processor_time_us(point: Point, column: str) -> float | None:
+    """A column of processor time a request, in microseconds; None where it was not counted."""
+    spent_ns = point.counted(column)
+    requests = point.total("all_requests")
+    return None if spent_ns is None or not requests else spent_ns / requests / NS_PER_US
+
+
+def context_switches_per_request(point: Point) -> float | None:
+    """Voluntary and involuntary switches a request; None where they were not counted."""
+    voluntary, involuntary = point.counted("voluntary_switches"), point.counted("involuntary_switches")
+    requests = point.total("all_requests")
+    return None if voluntary is None or involuntary is None or not requests else (voluntary + involuntary) / requests
+
+
 METRICS = (
     Metric(
         kind="host_cpu_percent",
@@ -70,5 +86,26 @@ METRICS = (
         unit="%",
         meaning="the rest of host_cpu_percent: requests, accesses and their completions, copies; simulator only",
         compute=lambda point, reference: host_requests_percent(point),
+    ),
+    Metric(
+        kind="cpu_user_per_request_us",
+        title="user CPU a request",
+        unit="us",
+        meaning="processor time of raidlab's threads in their own code, divided by the requests completed",
+        compute=lambda point, reference: processor_time_us(point, "cpu_user_ns"),
+    ),
+    Metric(
+        kind="cpu_system_per_request_us",
+        title="system CPU a request",
+        unit="us",
+        meaning="processor time of raidlab's threads in the kernel, divided by the requests completed",
+        compute=lambda point, reference: processor_time_us(point, "cpu_system_ns"),
+    ),
+    Metric(
+        kind="context_switches_per_request",
+        title="context switches a request",
+        unit="1",
+        meaning="context switches of raidlab's threads, divided by the requests completed",
+        compute=lambda point, reference: context_switches_per_request(point),
     ),
 )

@@ -23,7 +23,7 @@ from raidlab.results import load_run as load
 _VIEW = "findings"
 
 
-class JudgedRun(Run):
+class RunWithFindings(Run):
     """A finished run, and the findings of all checks about it."""
 
     @cached_property
@@ -36,7 +36,7 @@ class JudgedRun(Run):
         return {_VIEW: self.findings} if _VIEW in query.lower() else {}
 
 
-def load_run(folder: str | Path) -> JudgedRun:
+def load_run(folder: str | Path) -> RunWithFindings:
     """Open a run folder.
 
     Parameters
@@ -46,7 +46,7 @@ def load_run(folder: str | Path) -> JudgedRun:
 
     Returns
     -------
-    JudgedRun
+    RunWithFindings
         Its tables are attributes and views of its ``sql``, and so is ``findings``: what the checks say.
 
     Raises
@@ -55,4 +55,4 @@ def load_run(folder: str | Path) -> JudgedRun:
         When it is no run folder, or one of another version.
     """
     run = load(folder)
-    return JudgedRun(run.folder, run.facts, run.identity, run.tables)
+    return RunWithFindings(run.folder, run.facts, run.identity, run.tables)
