@@ -42,7 +42,7 @@ def check(
     from raidlab.analysis.checks import INVALID, check_targets
     from raidlab.measure.trials import examine
     from raidlab.measure.words import parse_with
-    from raidlab.run import progress_on
+    from raidlab.run.progress import progress_on
     from raidlab.study.units import BYTES_ACCEPTED, parse_bytes
 
     size = parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED)

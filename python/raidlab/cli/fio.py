@@ -137,8 +137,9 @@ def _run(imported: Import, *, as_json: bool) -> int:
     """Run the jobs, print what was measured, and return the exit code."""
     from raidlab.cli import fio_output
     from raidlab.cli.run import EXIT_OF_SIGNAL
-    from raidlab.run import catching_signals, progress_on
     from raidlab.run.from_fio import JobFileRun, by_job
+    from raidlab.run.interrupt import catching_signals
+    from raidlab.run.progress import progress_on
 
     job_run = JobFileRun(imported, progress_on(sys.stderr))
     with catching_signals(job_run.stop):

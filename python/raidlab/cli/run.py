@@ -23,7 +23,9 @@ from raidlab.errors import (
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
     from raidlab.results import Run
-    from raidlab.run import CopySink, Progress, StopFlag
+    from raidlab.run.interrupt import StopFlag
+    from raidlab.run.progress import Progress
+    from raidlab.run.stream_cells import CopySink
     from raidlab.study import LoadedStudy
 
 EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
@@ -99,7 +101,8 @@ def run(
     from raidlab.analysis.checks.incomplete import ended_words
     from raidlab.cli.machine import far_machine
     from raidlab.cli.terminal import say
-    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
 
     stop, far = StopFlag(), None
     if prices is not None and study is not None:
@@ -184,7 +187,7 @@ def _new_run(study: str | None, out: str, options: _RunOptions) -> Run:
 def _resumed_run(run: str, study: str | None, out: str, options: _RunOptions) -> Run:
     from raidlab.api import resume_run
     from raidlab.cli.run_folders import folder_of
-    from raidlab.run import refuse_empty
+    from raidlab.run.targets import refuse_empty
 
     refuse_empty("--resume", [run])
     return resume_run(folder_of(run, Path(out), "--resume"), study, **options._asdict())

@@ -57,7 +57,8 @@ def files(
     """
     from raidlab.measure.files import FilesPlan, files_of, measure_whole_files
     from raidlab.measure.words import parse_counts, parse_kind, parse_with, validated
-    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
     from raidlab.study.cell import FilesCell, FilesMeasure, MadeFiles
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 

@@ -202,7 +202,8 @@ def requests(
 def measure_and_print(asked: MeasureRequest, *, out: str | None, as_json: bool, argv: Sequence[str]) -> int:
     """Measure, print, and return the exit code; ``out``, if any, is where a run folder is kept."""
     from raidlab.measure import measure
-    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
 
     stop = StopFlag()
     with ExitStack() as made:

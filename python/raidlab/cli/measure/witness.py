@@ -34,7 +34,8 @@ def witness_and_print(asked: MeasureRequest, *, as_json: bool) -> int:
     from raidlab.cli.terminal import printing, say
     from raidlab.errors import EXIT_INTERRUPTED
     from raidlab.measure.witness import measure_with_witness
-    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
 
     stop = StopFlag()
     with catching_signals(stop):
