@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of_status, say_cut_short
 from raidlab.cli.options import argument, flag, number, option
 
 if TYPE_CHECKING:
@@ -85,7 +86,6 @@ def streams(
 
 
 def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
-    from raidlab.cli.measure.files import ending
     from raidlab.cli.terminal import printing, say
     from raidlab.measure.streams import stream_rows, streams_page_cache
 
@@ -95,7 +95,8 @@ def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str
     else:
         with printing():
             print(_json(plan, turns, rows, finding) if as_json else _table(rows, finding))
-    return ending(turns.status, turns.failure, [] if finding is None else [finding[0]], signal_name)
+    say_cut_short("measurement", turns.status, turns.failure)
+    return code_of_status(turns.status, signal_name, [] if finding is None else [finding[0]])
 
 
 def _table(rows: list[Row], finding: tuple[Verdict, str] | None) -> str:
