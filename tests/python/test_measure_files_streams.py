@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from raidlab.cli.measure.streams import _table as streams_table
 from raidlab.errors import CellFailedError, InputError
 from raidlab.measure.streams import _against_itself, streams_of
 from raidlab.measure.turns import Turns, in_turns
@@ -98,6 +99,11 @@ def test_a_verdict_on_files_comes_with_its_remedy() -> None:
         )
     assert "INVALID page_cache: " in said
     assert said.count("Name a directory on a disk: a file system in memory is its own page cache.") == 1
+
+
+def test_a_verdict_on_streams_comes_with_its_remedy() -> None:
+    table = streams_table([], {"name": "page_cache", "verdict": "INVALID", "evidence": "So.", "mend": "Move more."})
+    assert table.splitlines()[-1] == "INVALID page_cache: So. Move more."
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,8 @@ def _table(rows: list[Row], page_cache: CheckAnswer | None) -> str:
     if any(row.get("together_percent") is not None for row in rows):
         lines.append("'together' is the rate among the others, in percent of the rate alone")
     if page_cache is not None:
-        lines.append(f"{page_cache['verdict']} page_cache: {page_cache['evidence']}")
+        said = f"{page_cache['verdict']} page_cache: {page_cache['evidence']} {page_cache['mend']}"
+        lines += textwrap.wrap(said, _COLUMNS, break_long_words=False)
     return "\n".join(lines)
 
 
