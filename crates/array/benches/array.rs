@@ -68,7 +68,7 @@ fn plan(c: &mut Criterion) {
                 let extent = extent(&case, volume.capacity_sectors, &mut rng);
                 let (layout, views, policy, scratch) = (&layout, &views, &policy, &mut scratch);
                 let mut planner = Planner { layout, views, policy, bad: &[], scratch, plan: &mut plan };
-                planner.request(volume.node, write, extent, 0).expect("within tolerance");
+                planner.request(layout.volume_node(0), write, extent, 0).expect("within tolerance");
                 black_box(plan.len())
             })
         });

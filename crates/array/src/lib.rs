@@ -22,7 +22,7 @@ pub mod plan;
 mod policy;
 mod spec;
 
-pub use layout::{Layout, LayoutError, LayoutMap, MapCell, NodeId};
+pub use layout::{Layout, LayoutMap, MapCell, NodeId};
 pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId};
 pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};

@@ -154,7 +154,7 @@ fn a_media_error_without_redundancy_is_a_local_error() {
     ask(&mut array, 1, RequestKind::Read, 0, 4);
     let read = device_ops(&mut array);
     array.handle_op_done(Instant::ZERO, read[0].id, Err(OpError::Media(Extent::new(1, 1))));
-    assert!(device_ops(&mut array).is_empty(), "nothing was written that might have mended it");
+    assert!(device_ops(&mut array).is_empty(), "nothing was written that might have repaired it");
     let results: Vec<_> = std::iter::from_fn(|| array.poll_event()).collect();
     let error = RequestError::BeyondTolerance { node: 1, extent: Some(Extent::new(1, 1)) };
     assert_eq!(results, [Event::RequestDone { tag: 1, result: Err(error) }]);

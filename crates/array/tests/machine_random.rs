@@ -6,9 +6,10 @@
 
 mod harness;
 
-use harness::machine::{Machine, Trouble};
+use harness::machine::{FaultRates, Machine};
+use harness::random_policy;
 use harness::trees::{random_tree, text, Replay};
-use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
+use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Seed};
 
 fn common_tree(rng: &mut CounterRng) -> Tree {
@@ -27,27 +28,18 @@ fn common_tree(rng: &mut CounterRng) -> Tree {
     }
 }
 
-fn random_policy(rng: &mut CounterRng) -> Policy {
-    use MirrorRead::{Primary, RoundRobin, RoundRobinSequential, ShortestQueue};
-    use ParityWrite::*;
-    let nearest = MirrorRead::Nearest { queue_override: Some(1) };
-    Policy {
-        parity_write: [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize],
-        parity_write_tie: [ReadModifyWrite, ReconstructWrite][rng.below(2) as usize],
-        parity_read: [ParityRead::Skip, ParityRead::ReadThrough][rng.below(2) as usize],
-        mirror_read: [Primary, RoundRobin, RoundRobinSequential, ShortestQueue, nearest][rng.below(5) as usize],
-        // Mostly windows of one stripe, so that requests have many.
-        window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize],
-        windows_in_flight: rng.below(4) as u32,
-    }
+fn random_machine_policy(rng: &mut CounterRng) -> Policy {
+    let policy = random_policy(rng);
+    // Mostly windows of one stripe, so that requests have many.
+    Policy { window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize], windows_in_flight: rng.below(4) as u32, ..policy }
 }
 
 /// One run; says how many requests succeeded and failed.
-fn run(seed: u64, trouble: Trouble) -> (u64, u64) {
+fn run(seed: u64, trouble: FaultRates) -> (u64, u64) {
     let mut rng = Seed::new(seed).draws();
     let tree = common_tree(&mut rng);
     let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
-    let policy = random_policy(&mut rng);
+    let policy = random_machine_policy(&mut rng);
     let depth = 1 + rng.below(12) as usize;
     let _replay = Replay(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
     let Some(mut machine) = Machine::new(&tree, &sizes, policy, trouble, rng) else { return (0, 0) };
@@ -58,7 +50,7 @@ fn run(seed: u64, trouble: Trouble) -> (u64, u64) {
     (machine.succeeded, machine.failed)
 }
 
-fn runs(name: u64, count: u64, trouble: Trouble) -> (u64, u64) {
+fn runs(name: u64, count: u64, trouble: FaultRates) -> (u64, u64) {
     let mut sum = (0, 0);
     for i in 0..count {
         let (succeeded, failed) = run(name << 32 | i, trouble);
@@ -69,41 +61,41 @@ fn runs(name: u64, count: u64, trouble: Trouble) -> (u64, u64) {
 
 #[test]
 fn overlapping_requests_in_any_order() {
-    let (succeeded, failed) = runs(1, 1500, Trouble::default());
+    let (succeeded, failed) = runs(1, 1500, FaultRates::default());
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
 fn members_die_within_tolerance() {
-    let trouble = Trouble { deaths: 30, write_errors: 10, ..Trouble::default() };
+    let trouble = FaultRates { deaths: 30, write_errors: 10, ..FaultRates::default() };
     let (succeeded, failed) = runs(2, 1500, trouble);
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
 fn sectors_go_bad_within_tolerance() {
-    let trouble = Trouble { bad_sectors: 100, ..Trouble::default() };
+    let trouble = FaultRates { bad_sectors: 100, ..FaultRates::default() };
     let (succeeded, failed) = runs(3, 1500, trouble);
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
 fn everything_goes_wrong_within_tolerance() {
-    let trouble = Trouble { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false };
+    let trouble = FaultRates { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false };
     let (succeeded, failed) = runs(4, 1500, trouble);
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
 fn beyond_tolerance_is_an_error_and_never_a_hang_or_a_wrong_answer() {
-    let trouble = Trouble { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true };
+    let trouble = FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true };
     let (succeeded, failed) = runs(5, 1500, trouble);
     assert!(succeeded > 10_000 && failed > 10_000, "{succeeded} succeeded, {failed} failed");
 }
 
 #[test]
 fn bad_sectors_beyond_tolerance_harm_nothing_else() {
-    let trouble = Trouble { bad_sectors: 200, beyond: true, ..Trouble::default() };
+    let trouble = FaultRates { bad_sectors: 200, beyond: true, ..FaultRates::default() };
     let (succeeded, failed) = runs(6, 1500, trouble);
     assert!(succeeded > 30_000 && failed > 1_000, "{succeeded} succeeded, {failed} failed");
 }
@@ -112,12 +104,12 @@ fn bad_sectors_beyond_tolerance_harm_nothing_else() {
 #[ignore = "slow"]
 fn everything_for_long() {
     for (name, trouble) in [
-        (11, Trouble::default()),
-        (12, Trouble { deaths: 30, write_errors: 10, ..Trouble::default() }),
-        (13, Trouble { bad_sectors: 100, ..Trouble::default() }),
-        (14, Trouble { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false }),
-        (15, Trouble { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true }),
-        (16, Trouble { bad_sectors: 200, beyond: true, ..Trouble::default() }),
+        (11, FaultRates::default()),
+        (12, FaultRates { deaths: 30, write_errors: 10, ..FaultRates::default() }),
+        (13, FaultRates { bad_sectors: 100, ..FaultRates::default() }),
+        (14, FaultRates { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false }),
+        (15, FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true }),
+        (16, FaultRates { bad_sectors: 200, beyond: true, ..FaultRates::default() }),
     ] {
         runs(name, 50_000, trouble);
     }

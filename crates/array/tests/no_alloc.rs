@@ -97,7 +97,7 @@ fn run_plans(case: &Case, layout: &Layout, planning: &mut Planning, rng: &mut Co
     for _ in 0..requests {
         let extent = random_extent(case, volume.capacity_sectors, rng);
         let mut planner = Planner { layout, views, policy: &policy, bad: &[], scratch, plan };
-        planner.request(volume.node, case.kind == RequestKind::Write, extent, 0).expect("within tolerance");
+        planner.request(layout.volume_node(0), case.kind == RequestKind::Write, extent, 0).expect("within tolerance");
     }
 }
 

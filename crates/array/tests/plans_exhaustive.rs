@@ -34,7 +34,7 @@ fn exhaust(tree: &Tree, member_sectors: u64, policy: Policy, every: u64) {
     let mut turn = 0;
     for missing in subsets(n, n - 1) {
         missing.iter().for_each(|&m| bench.set_missing(m, true));
-        if bench.layout.volumes().iter().all(|v| !bench.views.is_lost(v.node)) {
+        if bench.has_all_volumes() {
             let kept = bench.members.clone();
             let flat = bench.flat.clone();
             for volume in 0..flat.len() {
@@ -66,7 +66,7 @@ fn one_write(bench: &mut Bench, volume: usize, extent: Extent, missing: &[usize]
     let n = bench.members.len();
     for more in (0..n).filter(|m| !missing.contains(m)) {
         bench.set_missing(more, true);
-        if bench.layout.volumes().iter().all(|v| !bench.views.is_lost(v.node)) {
+        if bench.has_all_volumes() {
             bench.check_all(rng);
         }
         bench.set_missing(more, false);
@@ -75,7 +75,7 @@ fn one_write(bench: &mut Bench, volume: usize, extent: Extent, missing: &[usize]
 
 fn refuses(bench: &mut Bench, rng: &mut CounterRng) {
     for volume in 0..bench.flat.len() {
-        let node = bench.layout.volumes()[volume].node;
+        let node = bench.layout.volume_node(volume);
         let mut byte = [0];
         for write in [false, true] {
             let result = bench.run(volume, write, Extent::new(0, 1), &mut byte, rng);

@@ -7,22 +7,11 @@
 mod harness;
 
 use harness::trees::{random_tree, recoverable, sound, text, Losses, Replay};
-use harness::Bench;
+use harness::{random_policy, Bench};
 use proptest::prelude::*;
 use raidlab_array::plan::BadExtent;
-use raidlab_array::{Layout, MirrorRead, ParityRead, ParityWrite, Policy, Tree};
+use raidlab_array::{Layout, Tree};
 use raidlab_types::{CounterRng, Extent, RequestError, Seed};
-
-fn random_policy(rng: &mut CounterRng) -> Policy {
-    use MirrorRead::{Primary, RoundRobin, RoundRobinSequential, ShortestQueue};
-    use ParityWrite::*;
-    let parity_write = [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize];
-    let parity_write_tie = [ReadModifyWrite, ReconstructWrite][rng.below(2) as usize];
-    let parity_read = [ParityRead::Skip, ParityRead::ReadThrough][rng.below(2) as usize];
-    let nearest = MirrorRead::Nearest { queue_override: Some(1) };
-    let mirror_read = [Primary, RoundRobin, RoundRobinSequential, ShortestQueue, nearest][rng.below(5) as usize];
-    Policy { parity_write, parity_write_tie, parity_read, mirror_read, ..Policy::default() }
-}
 
 /// A bench over members of unequal sizes, filled; `None` where a member is too small for the tree's chunks.
 fn random_bench(tree: &Tree, rng: &mut CounterRng) -> Option<(Bench, Vec<u64>)> {
@@ -30,10 +19,6 @@ fn random_bench(tree: &Tree, rng: &mut CounterRng) -> Option<(Bench, Vec<u64>)> 
     let mut bench = Bench::with_sizes(tree, &sizes, random_policy(rng), 1)?;
     bench.fill(rng);
     Some((bench, sizes))
-}
-
-fn alive(bench: &Bench) -> bool {
-    bench.layout.volumes().iter().all(|v| !bench.views.is_lost(v.node))
 }
 
 fn random_extent(bench: &Bench, rng: &mut CounterRng) -> Extent {
@@ -49,7 +34,7 @@ fn lose_some(bench: &mut Bench, rng: &mut CounterRng) -> Vec<usize> {
     for _ in 0..rng.below(4) {
         let leaf = rng.below(bench.members.len() as u64) as usize;
         bench.set_missing(leaf, true);
-        if alive(bench) {
+        if bench.has_all_volumes() {
             missing.push(leaf);
         } else {
             bench.set_missing(leaf, missing.contains(&leaf));
@@ -116,7 +101,7 @@ fn check(tree: &Tree, sizes: &[u64], bench: &mut Bench, rng: &mut CounterRng) {
     for more in 0..bench.members.len() {
         if bench.views.leaf(more as u32).usable() {
             bench.set_missing(more, true);
-            if alive(bench) {
+            if bench.has_all_volumes() {
                 readable_sectors(bench, rng);
             }
             bench.set_missing(more, false);
@@ -141,7 +126,7 @@ fn scenario(seed: u64) {
             one_request(&tree, &sizes, &mut bench, &mut rng);
         }
         check(&tree, &sizes, &mut bench, &mut rng);
-        // What was missing or bad has stale content, and filling would not mend stripes that lie partly beyond the capacity.
+        // What was missing or bad has stale content, and filling would not repair stripes partly beyond the capacity.
         bench.bad.clear();
         missing.iter().for_each(|&m| bench.set_missing(m, false));
         bench.members.clone_from(&members);

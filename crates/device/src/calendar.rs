@@ -13,7 +13,7 @@ use slab::Slab;
 
 /// An operation in service, or one that is complete and not yet handed out.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Running {
+pub(crate) struct OperationInService {
     pub id: OpId,
     pub arrived: Instant,
     pub started: Instant,
@@ -29,11 +29,11 @@ pub(crate) struct Running {
 
 /// What an entry finishes: an index into the slab, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
+pub(crate) struct CalendarSlot(u32);
 
-impl Slot {
+impl CalendarSlot {
     /// Nothing is finished; a server becomes free.
-    pub(crate) const NONE: Slot = Slot(u32::MAX);
+    pub(crate) const NONE: CalendarSlot = CalendarSlot(u32::MAX);
 }
 
 /// One thing that will happen.
@@ -41,7 +41,7 @@ impl Slot {
 pub(crate) struct Due {
     pub at: Instant,
     /// The operation that completes, if any.
-    pub slot: Slot,
+    pub slot: CalendarSlot,
     /// Whether a server becomes free.
     pub releases: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Due {
 #[derive(Debug, Clone)]
 pub(crate) struct Calendar {
     entries: Vec<Due>,
-    running: Slab<Running>,
+    running: Slab<OperationInService>,
 }
 
 impl Calendar {
@@ -60,9 +60,9 @@ impl Calendar {
 
     /// Enters a completion, at its own time behind everything that happens then or earlier.
     #[inline]
-    pub(crate) fn finish(&mut self, running: Running, releases: bool) {
+    pub(crate) fn finish(&mut self, running: OperationInService, releases: bool) {
         let at = running.done;
-        let slot = Slot(u32_from(self.running.insert(running)));
+        let slot = CalendarSlot(u32_from(self.running.insert(running)));
         self.insert(Due { at, slot, releases });
     }
 
@@ -74,7 +74,7 @@ impl Calendar {
 
     /// Enters the moment at which a server becomes free without anything being complete.
     pub(crate) fn release(&mut self, at: Instant) {
-        self.insert(Due { at, slot: Slot::NONE, releases: true });
+        self.insert(Due { at, slot: CalendarSlot::NONE, releases: true });
     }
 
     #[inline]
@@ -106,7 +106,7 @@ impl Calendar {
 
     /// What a popped entry finishes.
     #[inline]
-    pub(crate) fn take(&mut self, slot: Slot) -> Option<Running> {
+    pub(crate) fn take(&mut self, slot: CalendarSlot) -> Option<OperationInService> {
         self.running.try_remove(slot.0 as usize)
     }
 }
@@ -115,8 +115,8 @@ impl Calendar {
 mod tests {
     use super::*;
 
-    fn running(id: u64, done: u64) -> Running {
-        Running {
+    fn running(id: u64, done: u64) -> OperationInService {
+        OperationInService {
             id: OpId(id),
             arrived: Instant::ZERO,
             started: Instant::ZERO,

@@ -8,15 +8,15 @@
 //! - Of operations that complete at the same time, those started first are handed out first.
 //! - A read of a prepaid pair holds its server until the write is on the medium; the write holds none.
 
-use crate::calendar::{Calendar, Running};
+use crate::calendar::{Calendar, OperationInService};
 use crate::empirical::Empirical;
 use crate::fixed::Fixed;
-use crate::hdd::{Command, Drive, Hdd};
-use crate::pair::{Ledger, Prepaid};
+use crate::hdd::{Drive, Hdd};
+use crate::pair::{PairLedger, PrepaidWrite};
 use crate::random::Random;
-use crate::scheduler::{Arm, Queue, SchedulerSpec, Waiting};
-use crate::service::{Completion, FlashTotals, Totals, Visit};
-use crate::ssd::{FlashCommand, Ssd};
+use crate::scheduler::{ArmAddress, Queue, QueuedOperation, SchedulerSpec};
+use crate::service::{Command, Completion, FlashTotals, TimedService, Totals};
+use crate::ssd::Ssd;
 use crate::{DeviceSpec, PairPricing, SpecError};
 use raidlab_types::{Duration, Extent, Instant, OpKind, Operation, Seed};
 
@@ -35,7 +35,7 @@ enum Model {
 
 impl Model {
     /// What arm and rotation would take for an operation that began at `at`.
-    fn positioning_ns(&self, at: Instant, op: &Waiting) -> u64 {
+    fn positioning_ns(&self, at: Instant, op: &QueuedOperation) -> u64 {
         match self {
             Model::Hdd(hdd) => hdd.positioning_ns(at, op.kind, op.lba),
             Model::Drive(drive) => drive.positioning_ns(at.as_ns(), op.kind, op.lba),
@@ -48,14 +48,14 @@ impl Model {
 ///
 /// ```
 /// use raidlab_device::{Device, DeviceSpec, PairPricing};
-/// use raidlab_types::{Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};
+/// use raidlab_types::{Extent, Instant, OpId, OpKind, Operation, Seed};
 ///
 /// let text = r#"{"kind": "fixed", "capacity_bytes": 1048576, "read_us": 100, "write_us": 50}"#;
 /// let spec: DeviceSpec = serde_json::from_str(text).unwrap();
 /// let mut device = Device::new(&spec, 512, PairPricing::Queued, Seed::new(1)).unwrap();
 /// let read = Operation {
 ///     id: OpId(7), tag: 0, leaf: 0, kind: OpKind::Read, extent: Extent::new(0, 8),
-///     class: OpClass::Foreground, priority: 0, force_unit_access: false, pair_with: None,
+///     force_unit_access: false, pair_with: None,
 /// };
 /// device.handle_op(Instant::ZERO, read);
 /// while let Some(now) = device.poll_timeout() {
@@ -68,9 +68,9 @@ impl Model {
 pub struct Device {
     model: Model,
     queue: Queue,
-    arm: Arm,
+    arm: ArmAddress,
     calendar: Calendar,
-    ledger: Ledger,
+    ledger: PairLedger,
     pricing: PairPricing,
     scheduler: SchedulerSpec,
     depth: Option<u32>,
@@ -137,9 +137,9 @@ impl Device {
         Ok(Device {
             model,
             queue: Queue::new(scheduler, sectors, depth, servers),
-            arm: Arm::default(),
+            arm: ArmAddress::default(),
             calendar: Calendar::with_capacity(2 * servers + 2),
-            ledger: Ledger::default(),
+            ledger: PairLedger::default(),
             pricing,
             scheduler,
             depth,
@@ -168,9 +168,9 @@ impl Device {
         Device {
             model,
             queue: Queue::new(self.scheduler, self.capacity * self.sectors_each, self.depth, self.servers),
-            arm: Arm::default(),
+            arm: ArmAddress::default(),
             calendar: Calendar::with_capacity(2 * self.servers + 2),
-            ledger: Ledger::default(),
+            ledger: PairLedger::default(),
             busy: 0,
             taken: 0,
             totals: Totals::default(),
@@ -203,14 +203,14 @@ impl Device {
         self.taken += 1;
         if op.kind == OpKind::Write
             && op.pair_with.is_some()
-            && self.take_pair_write(&Waiting::new(&op, sectors_each, now, sequence))
+            && self.take_pair_write(&QueuedOperation::new(&op, sectors_each, now, sequence))
         {
             return;
         }
         if self.busy < self.direct {
-            self.start(now, &Waiting::new(&op, sectors_each, now, sequence));
+            self.start(now, &QueuedOperation::new(&op, sectors_each, now, sequence));
         } else {
-            self.queue.push(Waiting::new(&op, sectors_each, now, sequence));
+            self.queue.push(QueuedOperation::new(&op, sectors_each, now, sequence));
             if self.busy < self.servers {
                 self.start_next(now);
             }
@@ -289,7 +289,7 @@ impl Device {
     }
 
     /// Deals with the write of a pair where the pricing treats it specially; `false` leaves it to be queued.
-    fn take_pair_write(&mut self, write: &Waiting) -> bool {
+    fn take_pair_write(&mut self, write: &QueuedOperation) -> bool {
         match self.pricing {
             PairPricing::Queued => false,
             PairPricing::Head if self.busy == self.servers => {
@@ -311,8 +311,8 @@ impl Device {
     }
 
     /// Enters the completion of a write whose read has paid for it.
-    fn finish_prepaid(&mut self, write: &Waiting, paid: &Prepaid) {
-        let running = Running {
+    fn finish_prepaid(&mut self, write: &QueuedOperation, paid: &PrepaidWrite) {
+        let running = OperationInService {
             id: write.id,
             arrived: write.arrived,
             started: paid.started,
@@ -328,20 +328,19 @@ impl Device {
 
     /// Puts an operation on a free server at `at`.
     #[inline]
-    fn start(&mut self, at: Instant, op: &Waiting) {
+    fn start(&mut self, at: Instant, op: &QueuedOperation) {
         self.busy += 1;
-        let &Waiting { kind, lba, sectors, durable, .. } = op;
-        self.arm = Arm { lba, end: lba + sectors };
+        let &QueuedOperation { kind, lba, sectors, durable, .. } = op;
+        self.arm = ArmAddress { lba, end: lba + sectors };
         let now = at.as_ns();
-        let Visit { begun, service, release } = match &mut self.model {
-            Model::Hdd(hdd) => Visit::at(now, hdd.serve(at, kind, lba, sectors)),
-            Model::Fixed(fixed) => Visit::at(now, fixed.serve(kind, sectors)),
-            Model::Empirical(empirical) => Visit::at(now, empirical.serve(kind, op.sequence)),
-            Model::Random(random) => Visit::at(now, random.serve(kind, op.sequence)),
-            Model::Drive(drive) => {
-                drive.serve(Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now })
-            }
-            Model::Ssd(ssd) => ssd.serve(FlashCommand { kind, lba, sectors, durable, now }),
+        let command = Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now };
+        let TimedService { begun, service, release } = match &mut self.model {
+            Model::Hdd(hdd) => TimedService::at(now, hdd.serve(at, kind, lba, sectors)),
+            Model::Fixed(fixed) => TimedService::at(now, fixed.serve(kind, sectors)),
+            Model::Empirical(empirical) => TimedService::at(now, empirical.serve(kind, op.sequence)),
+            Model::Random(random) => TimedService::at(now, random.serve(kind, op.sequence)),
+            Model::Drive(drive) => drive.serve(command),
+            Model::Ssd(ssd) => ssd.serve(command),
         };
         let started = Instant::from_ns(begun);
         let done = started + Duration::from_ns(service.total());
@@ -349,7 +348,7 @@ impl Device {
         let prepays = self.pricing == PairPricing::Prepaid && pair_read;
         let pauses = self.pricing == PairPricing::Head && pair_read;
         let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
-        let running = Running {
+        let running = OperationInService {
             id: op.id,
             arrived: op.arrived,
             started,
@@ -371,7 +370,7 @@ impl Device {
 
     /// Goes on with the write of the pair whose read ends at `at`; returns how long that holds the server.
     #[cold]
-    fn prepay(&mut self, at: Instant, read: &Waiting) -> u64 {
+    fn prepay(&mut self, at: Instant, read: &QueuedOperation) -> u64 {
         let service = match &mut self.model {
             Model::Hdd(hdd) => hdd.serve_pair_write(at, read.lba, read.sectors),
             Model::Drive(drive) => drive.serve_pair_write(at.as_ns(), read.lba, read.sectors),
@@ -398,7 +397,7 @@ impl Device {
 
     /// Adds an operation to the totals on its way out.
     #[inline]
-    fn account(&mut self, running: &Running) -> Completion {
+    fn account(&mut self, running: &OperationInService) -> Completion {
         self.totals.count(running.kind, running.sectors * u64::from(self.logical_block_bytes));
         let completion = running.service.completion(running.id, running.arrived, running.started, running.done);
         if !running.prepaid {

@@ -100,14 +100,14 @@ impl Empirical {
             OpKind::Read => &self.read,
             _ => &self.write,
         };
-        Service { overhead: quantiles.at(probability), ..Service::default() }
+        Service { overhead: quantiles.quantile_ns(probability), ..Service::default() }
     }
 
     /// The write of a pair after its read, operation number `sequence`: a second draw of the same number.
     pub(crate) fn serve_pair_write(&self, sequence: u64) -> Service {
         let mut draws = self.seed.child(sequence).draws();
         draws.next_u64();
-        Service { overhead: self.write.at(draws.unit()), ..Service::default() }
+        Service { overhead: self.write.quantile_ns(draws.unit()), ..Service::default() }
     }
 }
 
@@ -139,8 +139,8 @@ impl Quantiles {
         Ok(Quantiles { points: points.iter().map(|&(p, us)| (p, us * 1e3)).collect() })
     }
 
-    /// The time in ns below which a share `probability` in `[0, 1)` lies.
-    fn at(&self, probability: f64) -> u64 {
+    /// The time below which a share `probability` in `[0, 1)` lies.
+    fn quantile_ns(&self, probability: f64) -> u64 {
         let above = self.points.partition_point(|point| point.0 <= probability);
         let ((p0, t0), (p1, t1)) = (self.points[above - 1], self.points[above]);
         saturating_u64(t0 + (t1 - t0) * (probability - p0) / (p1 - p0) + 0.5)

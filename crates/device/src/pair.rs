@@ -20,7 +20,7 @@ const LIMIT: usize = 16_384;
 
 /// What the device has spent on a write in advance.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Prepaid {
+pub(crate) struct PrepaidWrite {
     pub read: OpId,
     pub lba: u64,
     pub sectors: u64,
@@ -35,26 +35,26 @@ pub(crate) struct Prepaid {
 
 /// The entries, by name of the write, and their order of age.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ledger {
-    by_write: HashMap<u64, Prepaid, BuildHasherDefault<Mix>>,
+pub(crate) struct PairLedger {
+    by_write: HashMap<u64, PrepaidWrite, BuildHasherDefault<Mix>>,
     by_age: VecDeque<(u64, u64)>,
     entered: u64,
 }
 
-impl Ledger {
+impl PairLedger {
     /// Remembers that `read` has paid for `write`.
     pub(crate) fn enter(&mut self, write: OpId, read: OpId, extent: (u64, u64), started: Instant, service: Service) {
         self.forget_oldest();
         self.entered += 1;
         let ended = started + raidlab_types::Duration::from_ns(service.total());
         let (lba, sectors) = extent;
-        let entry = Prepaid { read, lba, sectors, started, ended, service, age: self.entered };
+        let entry = PrepaidWrite { read, lba, sectors, started, ended, service, age: self.entered };
         self.by_write.insert(write.0, entry);
         self.by_age.push_back((write.0, self.entered));
     }
 
     /// Takes out what was paid for this write by this read of this extent.
-    pub(crate) fn take(&mut self, write: OpId, read: OpId, extent: (u64, u64)) -> Option<Prepaid> {
+    pub(crate) fn take(&mut self, write: OpId, read: OpId, extent: (u64, u64)) -> Option<PrepaidWrite> {
         let entry = self.by_write.get(&write.0)?;
         if entry.read != read || (entry.lba, entry.sectors) != extent {
             return None;
@@ -104,13 +104,13 @@ mod tests {
 
     const EXTENT: (u64, u64) = (8, 2);
 
-    fn enter(ledger: &mut Ledger, write: u64, read: u64) {
+    fn enter(ledger: &mut PairLedger, write: u64, read: u64) {
         ledger.enter(OpId(write), OpId(read), EXTENT, Instant::ZERO, Service { transfer: 5, ..Service::default() });
     }
 
     #[test]
     fn only_the_write_of_that_very_pair_is_paid_for() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PairLedger::default();
         enter(&mut ledger, 2, 1);
         assert!(ledger.take(OpId(3), OpId(1), EXTENT).is_none());
         assert!(ledger.take(OpId(2), OpId(9), EXTENT).is_none());
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn writes_that_never_come_are_forgotten_and_memory_is_bounded() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PairLedger::default();
         for pair in 0..10 * LIMIT as u64 {
             enter(&mut ledger, 2 * pair + 1, 2 * pair);
         }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn one_lost_write_does_not_let_the_order_of_age_grow() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PairLedger::default();
         enter(&mut ledger, 1, 0);
         for _ in 0..3 * LIMIT {
             enter(&mut ledger, 3, 2);

@@ -89,8 +89,8 @@ impl RandomSpec {
 pub(crate) struct Random {
     pub capacity_sectors: u64,
     pub servers: usize,
-    read: Times,
-    write: Times,
+    read: ServiceTimes,
+    write: ServiceTimes,
     /// Of the operations themselves, and of the writes of prepaid pairs.
     seeds: [Seed; 2],
 }
@@ -101,8 +101,8 @@ impl Random {
         Ok(Random {
             capacity_sectors,
             servers: check_servers(spec.servers)?,
-            read: Times::new("read", spec.read)?,
-            write: Times::new("write", spec.write)?,
+            read: ServiceTimes::new("read", spec.read)?,
+            write: ServiceTimes::new("write", spec.write)?,
             seeds: seeds(seed),
         })
     }
@@ -132,30 +132,34 @@ fn seeds(seed: Seed) -> [Seed; 2] {
 /// A compiled distribution: with chance `first_chance` exponentials of the first mean, else of the second; the sum of
 /// `stages` of them.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+struct ServiceTimes {
     first_chance: f64,
     stage_mean_ns: [f64; 2],
     stages: u32,
 }
 
-impl Times {
+impl ServiceTimes {
     fn new(key: &str, spec: TimesSpec) -> Result<Self, SpecError> {
         let key = |name: &str| format!("{key}.{name}");
         let mean_ns = |mean_us: f64| Ok(within(&key("mean_us"), mean_us, 0.001..=MAX_US, " us")? * 1e3);
         match spec {
             TimesSpec::Exponential { mean_us } => {
-                Ok(Times { first_chance: 1.0, stage_mean_ns: [mean_ns(mean_us)?; 2], stages: 1 })
+                Ok(ServiceTimes { first_chance: 1.0, stage_mean_ns: [mean_ns(mean_us)?; 2], stages: 1 })
             }
             TimesSpec::Erlang { mean_us, stages } => {
                 let stages = within(&key("stages"), stages, 1..=MOST_STAGES, "")?;
-                Ok(Times { first_chance: 1.0, stage_mean_ns: [mean_ns(mean_us)? / f64::from(stages); 2], stages })
+                Ok(ServiceTimes {
+                    first_chance: 1.0,
+                    stage_mean_ns: [mean_ns(mean_us)? / f64::from(stages); 2],
+                    stages,
+                })
             }
             TimesSpec::H2 { mean_us, cv2 } => {
                 // Beyond a thousand the long times come so rarely that no run sees the mean.
                 let cv2 = within(&key("cv2"), cv2, 1.0..=1000.0, "")?;
                 let p = 0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt());
                 let half_ns = mean_ns(mean_us)? / 2.0;
-                Ok(Times { first_chance: p, stage_mean_ns: [half_ns / p, half_ns / (1.0 - p)], stages: 1 })
+                Ok(ServiceTimes { first_chance: p, stage_mean_ns: [half_ns / p, half_ns / (1.0 - p)], stages: 1 })
             }
         }
     }

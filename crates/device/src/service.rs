@@ -39,6 +39,26 @@ impl Completion {
     }
 }
 
+/// A command as a disk or flash drive sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Command {
+    pub kind: OpKind,
+    pub lba: u64,
+    pub sectors: u64,
+    /// Must be on the medium when it is complete.
+    pub durable: bool,
+    /// When it reached the device, and when the device turns to it.
+    pub entered: u64,
+    pub now: u64,
+}
+
+impl Command {
+    /// The address behind its last sector.
+    pub(crate) fn end(&self) -> u64 {
+        self.lba + self.sectors
+    }
+}
+
 /// What one visit costs, in ns; the models' answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Service {
@@ -50,7 +70,7 @@ pub(crate) struct Service {
 
 /// A service with its place in time, for models that do several things at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Visit {
+pub(crate) struct TimedService {
     /// When the device turned to the operation: later than when it was given, where it had its own work to finish first.
     pub begun: u64,
     pub service: Service,
@@ -58,11 +78,11 @@ pub(crate) struct Visit {
     pub release: u64,
 }
 
-impl Visit {
+impl TimedService {
     /// One that begins at once and holds the device until it is over.
     #[inline]
     pub(crate) fn at(begun: u64, service: Service) -> Self {
-        Visit { begun, service, release: begun + service.total() }
+        TimedService { begun, service, release: begun + service.total() }
     }
 }
 

@@ -4,7 +4,6 @@
 //! named. `Refused` is kept apart from bad input: it is the safety rules speaking, and no value makes it go away but the
 //! one it names.
 
-use raidlab_array::LayoutError;
 use raidlab_types::SpecError;
 use std::io;
 
@@ -115,12 +114,5 @@ pub(crate) fn plain(error: &io::Error) -> String {
 impl From<SpecError> for LiveError {
     fn from(error: SpecError) -> Self {
         LiveError::BadInput { key: error.key, message: error.message }
-    }
-}
-
-impl From<LayoutError> for LiveError {
-    fn from(error: LayoutError) -> Self {
-        let key = if matches!(error, LayoutError::MemberCount { .. }) { "members" } else { "tree" };
-        LiveError::bad(key, error.to_string())
     }
 }

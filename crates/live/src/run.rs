@@ -15,7 +15,7 @@ use raidlab_array::plan::MemberViews;
 use raidlab_array::{Array, Layout, MemberState, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
-use raidlab_load::trace::{Only, Replay, TraceLoad};
+use raidlab_load::trace::{KindFilter, Replay, TraceLoad};
 use raidlab_load::{Generator, Load, StepOp, Volume, WorkloadSpec};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
@@ -42,7 +42,7 @@ const READ_BACK_DEPTH: usize = 16;
 pub fn run(config: &LiveConfig, trace: Option<Replay>, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
     match (trace, &config.files) {
         (Some(trace), _) => {
-            let writes = trace.spec.only != Only::Reads;
+            let writes = trace.spec.only != KindFilter::Reads;
             run_load(config, writes, observer, |layout| replaying(config, trace, layout))
         }
         (None, None) => run_load(config, writes(&config.workload), observer, |layout| requests(config, layout)),
@@ -60,7 +60,7 @@ fn run_load<L: Generator>(
     load: impl FnOnce(&Layout) -> Result<L, LiveError>,
 ) -> Result<LiveResult, LiveError> {
     let (targets, layout) = open_array(config, config.content == Content::Verify || asks_to_write)?;
-    let (sector_bytes, volumes) = (layout.sector_bytes(), volumes(&layout));
+    let (sector_bytes, volumes) = (layout.sector_bytes(), layout.volumes().to_vec());
     let mut load = load(&layout)?;
     load.keep_histograms();
     let mut run = Run { config, load, interrupted: false, stopped_by: None };
@@ -121,20 +121,16 @@ fn sound_specs(config: &LiveConfig) -> Result<Vec<TargetSpec>, LiveError> {
     Ok(specs)
 }
 
-fn volumes(layout: &Layout) -> Vec<Volume> {
-    layout.volumes().iter().map(|v| Volume { capacity_sectors: v.capacity_sectors }).collect()
-}
-
 /// The load of a configuration without files.
 fn requests(config: &LiveConfig, layout: &Layout) -> Result<Load, LiveError> {
     let seed = Seed::new(config.seed).named("load");
-    let (volumes, sector_bytes) = (volumes(layout), layout.sector_bytes());
-    Ok(Load::new(&config.load, &config.workload, &config.limits, &volumes, sector_bytes, seed)?)
+    let (volumes, sector_bytes) = (layout.volumes(), layout.sector_bytes());
+    Ok(Load::new(&config.load, &config.workload, &config.limits, volumes, sector_bytes, seed)?)
 }
 
 /// The load of a trace.
 fn replaying(config: &LiveConfig, trace: Replay, layout: &Layout) -> Result<TraceLoad, LiveError> {
-    Ok(TraceLoad::new(trace, &config.load, &config.limits, &volumes(layout), layout.sector_bytes())?)
+    Ok(TraceLoad::new(trace, &config.load, &config.limits, layout.volumes(), layout.sector_bytes())?)
 }
 
 /// That of a configuration with files.
@@ -143,8 +139,8 @@ fn files(config: &LiveConfig, files: &FilesSpec, layout: &Layout) -> Result<File
     if !config.missing.is_empty() {
         return Err(LiveError::bad("missing", "whole files are read from arrays that are whole; accepted: []"));
     }
-    let (sizes, volumes, seed) = (&config.workload.size, volumes(layout), Seed::new(config.seed));
-    Ok(FileLoad::new(files, &config.load, sizes, &config.limits, &volumes, layout.sector_bytes(), seed)?)
+    let (sizes, volumes, seed) = (&config.workload.size, layout.volumes(), Seed::new(config.seed));
+    Ok(FileLoad::new(files, &config.load, sizes, &config.limits, volumes, layout.sector_bytes(), seed)?)
 }
 
 /// A specification a leaf.
@@ -241,7 +237,7 @@ fn compile(
     let layout = Layout::new(&config.tree, &sizes, sector_bytes)?;
     let mut views = MemberViews::new(&layout);
     config.missing.iter().for_each(|&leaf| views.set_state(&layout, leaf, MemberState::Missing));
-    if layout.volumes().iter().any(|v| views.is_lost(v.node)) {
+    if (0..layout.volumes().len()).any(|v| views.is_lost(layout.volume_node(v))) {
         let message = format!("members {:?} missing are more than this array bears", config.missing);
         return Err(LiveError::bad("missing", message));
     }

@@ -8,12 +8,15 @@
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use raidlab_load::{
-    AddressSpec, Align, ArrivalSpec, Generator, Limit, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, Times,
-    Volume, VolumeSpec, WorkloadSpec,
+    AddressSpec, ArrivalSpec, Generator, Limit, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, Times, Volume,
+    VolumeSpec, WorkloadSpec,
 };
 use raidlab_types::{Instant, RequestTag, Seed};
 use std::collections::VecDeque;
 use std::hint::black_box;
+
+#[path = "../tests/common/mod.rs"]
+mod common;
 
 const BATCH: u64 = 10_000;
 const VOLUME: Volume = Volume { capacity_sectors: 1 << 31 };
@@ -22,8 +25,7 @@ const UNIFORM: AddressSpec = AddressSpec::Uniform {};
 const CLOSED: LoadSpec = LoadSpec::Closed { depth: 32 };
 
 fn workload(size: SizeSpec, address: AddressSpec) -> WorkloadSpec {
-    let align = Some(Align::Bytes(8192));
-    WorkloadSpec { read_fraction: 0.7, size, address, align, span: None, volumes: VolumeSpec::Uniform, task: None }
+    WorkloadSpec { size, address, ..common::workload() }
 }
 
 /// A load and an array that answers each request, in order, 250 ns after it entered.

@@ -113,12 +113,12 @@ const FAR_DENOMINATOR: [f64; 8] = [
 
 /// An index drawn with given weights: one random word, a binary search among cumulative thresholds.
 #[derive(Debug, Clone)]
-pub(crate) struct Weighted {
+pub(crate) struct WeightTable {
     /// `thresholds[k]`: the share of items `0..=k`, as a fraction of 2^64; the last item has none.
     thresholds: Box<[u64]>,
 }
 
-impl Weighted {
+impl WeightTable {
     /// `None` where the weights are empty, negative, not finite or all zero.
     pub(crate) fn new(weights: &[f64]) -> Option<Self> {
         let total: f64 = weights.iter().sum();
@@ -133,7 +133,7 @@ impl Weighted {
             sum += w;
             saturating_u64(sum / total * 2f64.powi(64))
         });
-        Some(Weighted { thresholds: cumulative.collect() })
+        Some(WeightTable { thresholds: cumulative.collect() })
     }
 
     /// The index drawn.
@@ -198,7 +198,7 @@ mod tests {
     fn weights_are_kept_and_zero_is_never_drawn() {
         // Chi-squared with 2 degrees of freedom: the 99.99 % quantile is 18.4. At 60,000 draws a share wrong by
         // 0.01 is found with a probability above 99 %.
-        let weighted = Weighted::new(&[1.0, 0.0, 2.0, 3.0, 0.0]).unwrap();
+        let weighted = WeightTable::new(&[1.0, 0.0, 2.0, 3.0, 0.0]).unwrap();
         let mut rng = Seed::new(12).draws();
         let mut counts = [0u32; 5];
         (0..60_000).for_each(|_| counts[weighted.draw(&mut rng)] += 1);
@@ -207,6 +207,6 @@ mod tests {
         let seen = [counts[0], counts[2], counts[3]];
         let chi2: f64 = seen.iter().zip(expected).map(|(&c, e)| (f64::from(c) - e).powi(2) / e).sum();
         assert!(chi2 < 18.4, "chi-squared {chi2}");
-        assert_eq!(Weighted::new(&[5.0]).unwrap().draw(&mut rng), 0);
+        assert_eq!(WeightTable::new(&[5.0]).unwrap().draw(&mut rng), 0);
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Invariant: validation happens when a load is built, never while it runs.
 
-use crate::draw::Weighted;
+use crate::draw::WeightTable;
 use crate::load::MOST_IN_FLIGHT;
 use raidlab_types::number::f64_from;
 pub use raidlab_types::SpecError;
@@ -71,8 +71,8 @@ pub(crate) fn mean_sectors(
 }
 
 /// Weights that are finite, not negative and not all zero.
-pub(crate) fn weighted(parent: &str, name: &str, weights: &[f64]) -> Result<Weighted, SpecError> {
-    Weighted::new(weights).ok_or_else(|| {
+pub(crate) fn weighted(parent: &str, name: &str, weights: &[f64]) -> Result<WeightTable, SpecError> {
+    WeightTable::new(weights).ok_or_else(|| {
         let message = "no weights to draw by; accepted: finite numbers of at least 0, at least one of them above 0";
         SpecError::new(join(parent, name), message)
     })

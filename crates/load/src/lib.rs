@@ -36,7 +36,8 @@ pub use control::adjust::HoldReport;
 pub use control::search::{Answer, DepthSearch, Point};
 pub use error::SpecError;
 pub use generator::Generator;
-pub use load::{Backlog, Load, Volume, MOST_IN_FLIGHT};
+pub use load::{Backlog, Load, MOST_IN_FLIGHT};
+pub use raidlab_types::Volume;
 pub use recorder::{Recorder, Snapshot, Tally, Times, LONGEST_NS, SIGNIFICANT_DIGITS, SNAPSHOT_NS};
 pub use size::Sizes;
 pub use spec::{

@@ -27,9 +27,9 @@ use crate::generator::Generator;
 use crate::lanes::Lanes;
 use crate::recorder::{Done, Recorder};
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
-use crate::workload::{Drawn, Workload};
+use crate::workload::{OperationShape, Workload};
 use raidlab_types::number::{u32_from, usize_from};
-use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed};
+use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed, Volume};
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -42,13 +42,6 @@ const MOST_COUNTED: u32 = 1 << 16;
 /// Those that may be counted for each poll in the long run. More arrive where an open loop asks for many times what is
 /// served; if they were all looked at, looking would take longer than they took to come, and nothing else were done.
 const COUNTED_A_POLL: u32 = 16;
-
-/// A volume that requests may name: the whole array, or a child of an `independent` root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Volume {
-    /// Its length.
-    pub capacity_sectors: u64,
-}
 
 /// How far an open loop is behind its schedule, and how many tasks it has piled up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +71,7 @@ impl Backlog {
 
 /// Who decides when a task enters.
 #[derive(Debug, Clone)]
-enum Pace {
+enum Admission {
     Closed,
     /// `admitted` stands at the next task to enter, `due` at the first whose time has not come, or that has not been
     /// counted among the `waiting`, because only so many may be.
@@ -130,7 +123,7 @@ struct Chain {
 /// The offered load of one run. See the [module's documentation](self) for the order of calls.
 #[derive(Debug, Clone)]
 pub struct Load {
-    pace: Pace,
+    pace: Admission,
     /// Tasks in flight at once, at most: the depth of a closed loop, the admission limit of an open one.
     limit: u32,
     sector_bytes: u64,
@@ -142,7 +135,7 @@ pub struct Load {
     steps: usize,
     /// Each slot's task, and the steps of all slots one after another; both empty where a task is one request.
     chains: Vec<Chain>,
-    plans: Vec<Drawn>,
+    plans: Vec<OperationShape>,
     /// Slots whose next step may be issued, in the order in which they became ready.
     ready: VecDeque<u32>,
     requests_in_flight: usize,
@@ -164,7 +157,7 @@ impl Load {
         let (pace, limit, room) = pace(load, seed)?;
         let workload = Workload::new(workload, volumes, sector_bytes, seed)?;
         let steps = workload.steps();
-        let recorder = Recorder::new(limits, steps, matches!(pace, Pace::Hold(_)))?;
+        let recorder = Recorder::new(limits, steps, matches!(pace, Admission::Hold(_)))?;
         let lanes = Lanes::new(workload.lanes(), workload.shares());
         let chains = if steps > 1 { room } else { 0 };
         Ok(Load {
@@ -189,8 +182,8 @@ impl Load {
     fn admit(&mut self, now: Instant) -> Option<Instant> {
         let has_room = self.tasks.len() < self.limit as usize;
         match &mut self.pace {
-            Pace::Closed | Pace::Hold(_) => has_room.then_some(now),
-            Pace::Open { admitted, due, waiting, may_count } => {
+            Admission::Closed | Admission::Hold(_) => has_room.then_some(now),
+            Admission::Open { admitted, due, waiting, may_count } => {
                 *may_count = (*may_count + COUNTED_A_POLL).min(MOST_COUNTED);
                 let mut count = |by: Instant| {
                     while due.next_at() < by && *may_count > 0 {
@@ -228,7 +221,7 @@ impl Load {
         if self.chains.len() <= slot as usize {
             // Slots begin in order, so there is exactly one more.
             self.chains.push(Chain::default());
-            self.plans.resize(first + self.steps, Drawn::NONE);
+            self.plans.resize(first + self.steps, OperationShape::NONE);
         }
         self.chains[slot as usize] = Chain { intended, issued: intended, bytes: 0 };
         let lane = self.tasks[slot as usize].lane;
@@ -245,7 +238,7 @@ impl Load {
     }
 
     #[inline]
-    fn issue(&mut self, slot: u32, drawn: Drawn, now: Instant) -> Request {
+    fn issue(&mut self, slot: u32, drawn: OperationShape, now: Instant) -> Request {
         self.recorder.issued(now);
         self.requests_in_flight += 1;
         let task = &mut self.tasks[slot as usize];
@@ -253,14 +246,14 @@ impl Load {
         task.kind = drawn.kind;
         task.bytes = drawn.extent.sectors * self.sector_bytes;
         task.in_flight = true;
-        let Drawn { volume, kind, extent } = drawn;
+        let OperationShape { volume, kind, extent } = drawn;
         Request { tag: RequestTag::from(slot), volume, kind, extent, force_unit_access: false }
     }
 
     /// Whether only a completion can let another request in: a closed loop at its depth. Asking spares a poll in vain.
     #[inline]
     pub fn is_full(&self) -> bool {
-        let open = matches!(self.pace, Pace::Open { .. });
+        let open = matches!(self.pace, Admission::Open { .. });
         !open && self.ready.is_empty() && self.tasks.len() >= self.limit as usize
     }
 
@@ -287,7 +280,7 @@ impl Load {
             self.next_step(now, u32_from(tag), bytes);
         }
         let settled = match &self.pace {
-            Pace::Hold(adjust) => adjust.settled(),
+            Admission::Hold(adjust) => adjust.settled(),
             _ => true,
         };
         self.recorder.advance(now, settled);
@@ -296,7 +289,7 @@ impl Load {
 
     #[inline]
     fn end_task(&mut self, now: Instant, slot: u32, lane: u32, task: &Done) {
-        if let Pace::Hold(adjust) = &mut self.pace {
+        if let Admission::Hold(adjust) = &mut self.pace {
             let response = task.ok.then(|| now.since(task.intended));
             adjust.completed(now, response, self.recorder.is_measuring());
             self.limit = adjust.depth();
@@ -335,7 +328,7 @@ impl Load {
     /// Shifts all arrivals of an open loop that has not begun: streams of equal gaps interleave so, instead of arriving
     /// together.
     pub fn delay_arrivals(&mut self, by: Duration) {
-        if let Pace::Open { admitted, due, .. } = &mut self.pace {
+        if let Admission::Open { admitted, due, .. } = &mut self.pace {
             admitted.delay(by);
             due.delay(by);
         }
@@ -353,7 +346,7 @@ impl Generator for Load {
             return Some(self.issue_step(slot, now));
         }
         let intended = self.admit(now)?;
-        let (lane, index) = self.lanes.begin(matches!(self.pace, Pace::Open { .. }));
+        let (lane, index) = self.lanes.begin(matches!(self.pace, Admission::Open { .. }));
         let task = Task { intended, issued: now, bytes: 0, lane, step: 0, kind: RequestKind::Read, in_flight: false };
         let slot = u32_from(self.tasks.insert(task));
         if self.steps == 1 {
@@ -371,7 +364,7 @@ impl Generator for Load {
         }
         let arrival = match &self.pace {
             // At its admission limit only a completion lets a task in.
-            Pace::Open { admitted, .. } if self.tasks.len() < self.limit as usize => admitted.next_at(),
+            Admission::Open { admitted, .. } if self.tasks.len() < self.limit as usize => admitted.next_at(),
             _ => Instant::MAX,
         };
         Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
@@ -398,7 +391,7 @@ impl Generator for Load {
 
     fn hold(&self) -> Option<HoldReport> {
         match &self.pace {
-            Pace::Hold(adjust) => Some(adjust.report()),
+            Admission::Hold(adjust) => Some(adjust.report()),
             _ => None,
         }
     }
@@ -426,24 +419,28 @@ pub(crate) fn check_array(volumes: &[Volume], sector_bytes: u32) -> Result<(), S
 }
 
 /// The pace, the limit to start with, and the number of slots to take in advance.
-fn pace(load: &LoadSpec, seed: Seed) -> Result<(Pace, u32, usize), SpecError> {
+fn pace(load: &LoadSpec, seed: Seed) -> Result<(Admission, u32, usize), SpecError> {
     /// An open loop without a limit grows beyond this when it must.
     const OPEN_ROOM: u32 = 4096;
     Ok(match load {
         LoadSpec::Closed { depth: asked } => {
             let limit = depth("load", "depth", *asked)?;
-            (Pace::Closed, limit, limit as usize)
+            (Admission::Closed, limit, limit as usize)
         }
         LoadSpec::Open { arrival, max_in_flight } => {
             let limit = depth("load", "max_in_flight", max_in_flight.unwrap_or(MOST_IN_FLIGHT))?;
             let admitted = Arrivals::new(arrival, "load.arrival", seed.named("arrival"))?;
             let due = admitted.clone();
-            (Pace::Open { admitted, due, waiting: 0, may_count: MOST_COUNTED }, limit, limit.min(OPEN_ROOM) as usize)
+            (
+                Admission::Open { admitted, due, waiting: 0, may_count: MOST_COUNTED },
+                limit,
+                limit.min(OPEN_ROOM) as usize,
+            )
         }
         LoadSpec::Hold { percentile, target_ms, initial_depth, max_depth } => {
             depth("load", "max_depth", *max_depth)?;
             let adjust = Adjust::new("load", *percentile, *target_ms, *initial_depth, *max_depth)?;
-            (Pace::Hold(adjust), *initial_depth, *max_depth as usize)
+            (Admission::Hold(adjust), *initial_depth, *max_depth as usize)
         }
     })
 }

@@ -12,14 +12,13 @@
 //! *Lanes* are streams of tasks: one for all, unless the workload is sequential (streams x volumes) or spread evenly
 //! (one a volume). Lane `l` belongs to volume `l mod volumes`, there as stream `l / volumes`.
 
-use crate::address::{Address, Site};
-use crate::draw::Weighted;
+use crate::address::{Address, AddressSpace};
+use crate::draw::WeightTable;
 use crate::error::{at_least_one, join, weighted, SpecError};
-use crate::load::Volume;
-use crate::size::{Room, Size};
+use crate::size::{Size, SizeLimits};
 use crate::spec::{AddressSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
-use raidlab_types::{CounterRng, Extent, RequestKind, Seed};
+use raidlab_types::{CounterRng, Extent, RequestKind, Seed, Volume};
 
 /// The longest request there is, whatever the volume: half of what Linux moves in one call.
 const MOST_REQUEST_BYTES: u64 = 1 << 30;
@@ -28,28 +27,29 @@ const MAX_STEPS: usize = 64;
 
 /// One operation drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Drawn {
+pub(crate) struct OperationShape {
     pub(crate) volume: u32,
     pub(crate) kind: RequestKind,
     pub(crate) extent: Extent,
 }
 
-impl Drawn {
+impl OperationShape {
     /// What stands in a plan before it is drawn.
-    pub(crate) const NONE: Drawn = Drawn { volume: 0, kind: RequestKind::Read, extent: Extent::new(0, 1) };
+    pub(crate) const NONE: OperationShape =
+        OperationShape { volume: 0, kind: RequestKind::Read, extent: Extent::new(0, 1) };
 }
 
 /// What a step does.
 #[derive(Debug, Clone, Copy)]
-enum Operation {
+enum StepKind {
     /// Read with this chance, else write.
     Mixed(f64),
     Always(RequestKind),
 }
 
 #[derive(Debug, Clone)]
-struct Step {
-    operation: Operation,
+struct TaskStep {
+    operation: StepKind,
     size: Size,
     /// One a volume.
     address: Box<[Address]>,
@@ -61,7 +61,7 @@ enum Spread {
     /// The lane says which.
     ByLane,
     Uniform,
-    Weights(Weighted),
+    Weights(WeightTable),
 }
 
 /// The compiled workload.
@@ -73,7 +73,7 @@ pub(crate) struct Workload {
     shares: Box<[f64]>,
     volumes: u32,
     spread: Spread,
-    steps: Box<[Step]>,
+    steps: Box<[TaskStep]>,
 }
 
 impl Workload {
@@ -95,16 +95,16 @@ impl Workload {
             _ => Box::default(),
         };
         let share = span(spec)?;
-        let site = |volume: &Volume| Site {
+        let site = |volume: &Volume| AddressSpace {
             sector_bytes,
             capacity_sectors: saturating_u64(f64_from(volume.capacity_sectors) * share)
                 .clamp(1, volume.capacity_sectors),
             streams: streams.unwrap_or(1),
             align_bytes: spec.align_bytes(),
         };
-        let sites: Vec<Site> = volumes.iter().map(site).collect();
+        let sites: Vec<AddressSpace> = volumes.iter().map(site).collect();
         let steps = match &spec.task {
-            None => vec![step(Operation::Mixed(spec.read_fraction), spec, None, "workload", &sites)?],
+            None => vec![step(StepKind::Mixed(spec.read_fraction), spec, None, "workload", &sites)?],
             Some(task) => task_steps(task, spec, &sites)?,
         };
         let lanes = (0..u64::from(lanes)).map(|lane| seed.child(lane)).collect();
@@ -128,14 +128,14 @@ impl Workload {
 
     /// The only request of task `index` of `lane`. To be called in order of `index`.
     #[inline]
-    pub(crate) fn draw_one(&mut self, lane: u32, index: u64) -> Drawn {
+    pub(crate) fn draw_one(&mut self, lane: u32, index: u64) -> OperationShape {
         let mut rng = self.lanes[lane as usize].child(index).draws();
         let (volume, stream) = self.volume(lane, &mut rng);
         self.steps[0].draw(&mut rng, volume, stream)
     }
 
     /// All requests of task `index` of `lane`. To be called in order of `index`.
-    pub(crate) fn draw_task(&mut self, lane: u32, index: u64, out: &mut [Drawn]) {
+    pub(crate) fn draw_task(&mut self, lane: u32, index: u64, out: &mut [OperationShape]) {
         let task = self.lanes[lane as usize].child(index);
         let (volume, stream) = self.volume(lane, &mut task.draws());
         for k in 0..self.steps.len() {
@@ -161,18 +161,18 @@ impl Workload {
     }
 }
 
-impl Step {
+impl TaskStep {
     #[inline]
-    fn draw(&mut self, rng: &mut CounterRng, volume: u32, stream: u32) -> Drawn {
+    fn draw(&mut self, rng: &mut CounterRng, volume: u32, stream: u32) -> OperationShape {
         let chance = rng.unit();
         let kind = match self.operation {
-            Operation::Always(kind) => kind,
-            Operation::Mixed(read) if chance < read => RequestKind::Read,
-            Operation::Mixed(_) => RequestKind::Write,
+            StepKind::Always(kind) => kind,
+            StepKind::Mixed(read) if chance < read => RequestKind::Read,
+            StepKind::Mixed(_) => RequestKind::Write,
         };
         let sectors = self.size.draw(rng);
         let lba = self.address[volume as usize].draw(rng, sectors, stream);
-        Drawn { volume, kind, extent: Extent::new(lba, sectors) }
+        OperationShape { volume, kind, extent: Extent::new(lba, sectors) }
     }
 }
 
@@ -226,7 +226,7 @@ fn spread(spec: &WorkloadSpec, volumes: u32, streams: Option<u32>) -> Result<(Sp
     })
 }
 
-fn task_steps(task: &[StepSpec], spec: &WorkloadSpec, sites: &[Site]) -> Result<Vec<Step>, SpecError> {
+fn task_steps(task: &[StepSpec], spec: &WorkloadSpec, sites: &[AddressSpace]) -> Result<Vec<TaskStep>, SpecError> {
     if task.is_empty() || task.len() > MAX_STEPS {
         let message = format!("a task of {} steps; accepted: 1 to {MAX_STEPS}", task.len());
         return Err(SpecError::new("workload.task", message));
@@ -241,19 +241,19 @@ fn task_steps(task: &[StepSpec], spec: &WorkloadSpec, sites: &[Site]) -> Result<
             StepOp::Read => RequestKind::Read,
             StepOp::Write => RequestKind::Write,
         };
-        step(Operation::Always(kind), spec, Some(own), &key, sites)
+        step(StepKind::Always(kind), spec, Some(own), &key, sites)
     };
     task.iter().enumerate().map(one).collect()
 }
 
 /// A step with its own size and address, or else the workload's.
 fn step(
-    operation: Operation,
+    operation: StepKind,
     spec: &WorkloadSpec,
     own: Option<&StepSpec>,
     key: &str,
-    sites: &[Site],
-) -> Result<Step, SpecError> {
+    sites: &[AddressSpace],
+) -> Result<TaskStep, SpecError> {
     let place = |own: bool, name: &str| join(if own { key } else { "workload" }, name);
     let own_address: Option<&AddressSpec> = own.and_then(|s| s.address.as_ref());
     let own_size: Option<&SizeSpec> = own.and_then(|s| s.size.as_ref());
@@ -269,9 +269,9 @@ fn step(
     let sector_bytes = sites[0].sector_bytes;
     let placed = address.iter().map(Address::longest).min().unwrap_or(0);
     let longest_sectors = placed.min(MOST_REQUEST_BYTES / u64::from(sector_bytes)).max(1);
-    let room = Room { sector_bytes, longest_sectors };
+    let room = SizeLimits { sector_bytes, longest_sectors };
     let size = Size::new(own_size.unwrap_or(&spec.size), &place(own_size.is_some(), "size"), room)?;
-    Ok(Step { operation, size, address, same_extent_as: own.and_then(|s| s.same_extent_as) })
+    Ok(TaskStep { operation, size, address, same_extent_as: own.and_then(|s| s.same_extent_as) })
 }
 
 #[cfg(test)]

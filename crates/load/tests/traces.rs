@@ -1,41 +1,16 @@
 //! Traces as a load: times, order, places, and how a replay ends.
 
-use raidlab_load::trace::{
-    Beyond, Format, Names, Only, Others, Parser, Record, Records, Replay, TraceError, TraceLoad, TraceSpec,
-};
+use raidlab_load::trace::{BeyondEnd, Format, KindFilter, OtherVolumes, Parser, Replay, Text, TraceLoad, TraceSpec};
 use raidlab_load::{ArrivalSpec, Generator, Limit, Limits, LoadSpec, SpecError, Volume};
-use raidlab_types::{Instant, Request, RequestKind};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use raidlab_types::{Request, RequestKind};
+use std::collections::BTreeMap;
+
+mod common;
 
 /// A text in blocks of a few bytes.
-struct Text {
-    parser: Parser,
-    blocks: Vec<Vec<u8>>,
-}
-
-impl Records for Text {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        let Some(block) = self.blocks.pop() else {
-            self.parser.finish(out)?;
-            return Ok(false);
-        };
-        self.parser.feed(&block, out)?;
-        Ok(true)
-    }
-
-    fn names(&self) -> &Names {
-        self.parser.names()
-    }
-
-    fn file(&self) -> &str {
-        self.parser.file()
-    }
-}
-
-fn text(lines: &str) -> Box<Text> {
-    let blocks = lines.as_bytes().chunks(7).rev().map(<[u8]>::to_vec).collect();
-    Box::new(Text { parser: Parser::new(Format::Alibaba, "t.csv"), blocks })
+fn text(lines: &str) -> Box<Text<impl Iterator<Item = Vec<u8>>>> {
+    let blocks: Vec<Vec<u8>> = lines.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
+    Box::new(Text { parser: Parser::new(Format::Alibaba, "t.csv"), blocks: blocks.into_iter() })
 }
 
 fn spec() -> TraceSpec {
@@ -43,9 +18,9 @@ fn spec() -> TraceSpec {
         file: "t.csv".into(),
         format: None,
         volumes: BTreeMap::new(),
-        others: Others::Refuse,
-        beyond: Beyond::Refuse,
-        only: Only::All,
+        others: OtherVolumes::Refuse,
+        beyond: BeyondEnd::Refuse,
+        only: KindFilter::All,
     }
 }
 
@@ -61,23 +36,8 @@ fn replay(spec: &TraceSpec, load: &LoadSpec, limits: &Limits, lines: &str) -> Re
 
 /// What was issued, and when, if every request takes `service_ns`.
 fn drive(load: &mut TraceLoad, service_ns: u64) -> Vec<(u64, Request)> {
-    let (mut completions, mut issued, mut now) = (BinaryHeap::new(), Vec::new(), 0);
-    loop {
-        while let Some(request) = load.poll_request(Instant::from_ns(now)) {
-            completions.push(Reverse((now + service_ns, issued.len(), request.tag)));
-            issued.push((now, request));
-        }
-        if load.is_finished() {
-            return issued;
-        }
-        let timeout = load.poll_timeout().map(Instant::as_ns);
-        let next = completions.peek().map(|Reverse((at, ..))| *at);
-        now = timeout.into_iter().chain(next).min().expect("a replay that is not finished waits for something");
-        while let Some(Reverse((_, _, tag))) = completions.peek().copied().filter(|Reverse((at, ..))| *at <= now) {
-            completions.pop();
-            load.handle_done(Instant::from_ns(now), tag, true);
-        }
-    }
+    let driven = common::drive(load, &mut |now: u64, _: &Request| now + service_ns, |_, _| {});
+    driven.into_iter().map(|d| (d.issued_ns, d.request)).collect()
 }
 
 /// Times in microseconds, from 100 on: reads and writes of both volumes.
@@ -152,7 +112,7 @@ fn it_ends_where_the_limits_say() {
 #[test]
 fn nothing_is_left_out_moved_or_widened_unseen() {
     let lines = "1,R,0,512,1\n1,W,100,512,2\n1,R,511488,1024,3\n2,R,0,512,2\n";
-    let wrap = TraceSpec { beyond: Beyond::Wrap, ..spec() };
+    let wrap = TraceSpec { beyond: BeyondEnd::Wrap, ..spec() };
     let mut load = replay(&wrap, &stamps(1.0), &Limits::default(), lines).unwrap();
     let issued = drive(&mut load, 1);
     let places: Vec<(u64, u64)> = issued.iter().map(|(_, r)| (r.extent.lba, r.extent.sectors)).collect();
@@ -163,11 +123,11 @@ fn nothing_is_left_out_moved_or_widened_unseen() {
     assert_eq!((replayed.rounded, replayed.wrapped, replayed.out_of_order, replayed.left_out), (1, 1, 1, 0));
     assert_eq!(replayed.changes().len(), 3);
 
-    let reads = TraceSpec { only: Only::Reads, ..wrap.clone() };
+    let reads = TraceSpec { only: KindFilter::Reads, ..wrap.clone() };
     let mut load = replay(&reads, &stamps(1.0), &Limits::default(), lines).unwrap();
     assert!(drive(&mut load, 1).iter().all(|(_, r)| r.kind == RequestKind::Read));
     assert_eq!((load.replayed().unwrap().requests, load.replayed().unwrap().left_out), (3, 1));
-    let writes = TraceSpec { only: Only::Writes, ..wrap };
+    let writes = TraceSpec { only: KindFilter::Writes, ..wrap };
     let mut load = replay(&writes, &stamps(1.0), &Limits::default(), lines).unwrap();
     assert_eq!(drive(&mut load, 1).len(), 1);
 }
@@ -175,7 +135,7 @@ fn nothing_is_left_out_moved_or_widened_unseen() {
 #[test]
 fn volumes_by_table_or_by_appearance() {
     let table = |rows: &[(&str, u32)]| rows.iter().map(|&(name, volume)| (name.to_owned(), volume)).collect();
-    let chosen = TraceSpec { volumes: table(&[("9", 0)]), others: Others::LeaveOut, ..spec() };
+    let chosen = TraceSpec { volumes: table(&[("9", 0)]), others: OtherVolumes::LeaveOut, ..spec() };
     let mut load = replay(&chosen, &stamps(1.0), &Limits::default(), LINES).unwrap();
     let issued = drive(&mut load, 1);
     // The clock begins with the first request offered.
@@ -213,7 +173,7 @@ fn what_cannot_be_offered_ends_the_run_with_its_line() {
     assert!(fault.contains("t.csv:2: 'a read': 512 bytes at 512000 lie beyond volume 0 of the array"), "{fault}");
     assert!(fault.contains("beyond = \"wrap\""), "{fault}");
     // What is longer than the volume cannot be wrapped either.
-    let wrap = TraceSpec { beyond: Beyond::Wrap, ..spec() };
+    let wrap = TraceSpec { beyond: BeyondEnd::Wrap, ..spec() };
     let long = replay(&wrap, &stamps(1.0), &Limits::default(), "1,R,0,512512,1\n").map(drop).unwrap_err();
     assert!(!long.message.contains("wrap"), "{long}");
     let bad = "1,R,0,512,1\n1,R,0,512,2\nnot a request\n";
@@ -231,7 +191,7 @@ fn words_that_make_no_sense_are_refused_with_their_key() {
     let poisson = LoadSpec::Open { arrival: ArrivalSpec::Poisson { rate_per_s: 1.0 }, max_in_flight: None };
     assert_eq!(key(&poisson, LINES), "load.kind");
     assert_eq!(key(&stamps(1.0), "\n"), "trace");
-    let only = TraceSpec { only: Only::Writes, ..spec() };
+    let only = TraceSpec { only: KindFilter::Writes, ..spec() };
     let none = replay(&only, &stamps(1.0), &Limits::default(), "1,R,0,512,1\n").map(drop).unwrap_err();
     assert!(none.message.contains("no request to offer"), "{none}");
     // And a trace's times are no arrivals without a trace.

@@ -160,15 +160,15 @@ fn check_count(inputs: usize) {
 
 /// Room on the stack for the addresses of the inputs: no call allocates. It is neither cleared nor returned by value,
 /// as setting or moving its 2 KiB took a fifth of the time of a 4 KiB stripe's XOR.
-type Room<T> = [MaybeUninit<T>; MAX_INPUTS];
+type InputArray<T> = [MaybeUninit<T>; MAX_INPUTS];
 
-const fn room<T>() -> Room<T> {
+const fn room<T>() -> InputArray<T> {
     [const { MaybeUninit::uninit() }; MAX_INPUTS]
 }
 
 /// The addresses of `inputs`, all of which must have `len` bytes, in `room`.
 #[inline(always)]
-fn addresses<'a>(room: &'a mut Room<*const u8>, inputs: &[&[u8]], len: usize) -> &'a [*const u8] {
+fn addresses<'a>(room: &'a mut InputArray<*const u8>, inputs: &[&[u8]], len: usize) -> &'a [*const u8] {
     check_count(inputs.len());
     for (slot, input) in room.iter_mut().zip(inputs) {
         assert_eq!(input.len(), len, "blocks of different lengths");
@@ -183,7 +183,7 @@ fn addresses<'a>(room: &'a mut Room<*const u8>, inputs: &[&[u8]], len: usize) ->
 /// # Safety
 /// They have been written, and `count <= MAX_INPUTS`.
 #[inline(always)]
-unsafe fn written<T>(room: &Room<T>, count: usize) -> &[T] {
+unsafe fn written<T>(room: &InputArray<T>, count: usize) -> &[T] {
     // SAFETY: the caller's promise; `MaybeUninit<T>` is laid out as `T`.
     unsafe { core::slice::from_raw_parts(room.as_ptr().cast(), count) }
 }

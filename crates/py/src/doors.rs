@@ -7,7 +7,7 @@ use raidlab_array::plan::{MemberViews, NodeView, Planner, Scratch};
 use raidlab_array::{Layout, MapCell, MemberState, Piece, Plan, Policy, Space, Tree};
 use raidlab_device::{Device, DeviceSpec, PairPricing};
 use raidlab_types::number::f64_from;
-use raidlab_types::{Extent, OpKind, Seed, SpecError};
+use raidlab_types::{Extent, OpKind, Seed, SpecError, Volume};
 
 /// A tree from its text, as JSON text.
 #[pyfunction]
@@ -21,7 +21,7 @@ fn compile(py: Python<'_>, tree: &Tree, member_bytes: u64, sector_bytes: u32) ->
         return Err(cell_error(py, "sector_bytes", "0; accepted: the bytes of a sector, such as 512 or 4096"));
     }
     let sizes = vec![member_bytes / u64::from(sector_bytes); tree.leaves()];
-    Layout::new(tree, &sizes, sector_bytes).map_err(|e| cell_error(py, "tree", &e.to_string()))
+    Layout::new(tree, &sizes, sector_bytes).map_err(|e| cell_error(py, &e.key, &e.message))
 }
 
 /// Who uses a block device, as the end of the sentence "X is ..."; none for a free one.
@@ -88,8 +88,7 @@ pub(crate) fn layout_map<'py>(py: Python<'py>, tree: &str, rows: u64) -> PyResul
     let tree: Tree = from_json(py, "tree", tree)?;
     // Chunks of one sector each would lose their proportions in nested trees: keep bytes as sectors, a few rows long.
     let bytes = rows.saturating_mul(1 << 40).max(1 << 40);
-    let layout =
-        Layout::new(&tree, &vec![bytes; tree.leaves()], 1).map_err(|e| cell_error(py, "tree", &e.to_string()))?;
+    let layout = Layout::new(&tree, &vec![bytes; tree.leaves()], 1).map_err(|e| cell_error(py, &e.key, &e.message))?;
     let map = layout.map(rows);
     let cell = |c: &MapCell| -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
@@ -159,15 +158,15 @@ pub(crate) fn plan_io<'py>(
             return Err(cell_error(py, key, &message));
         }
     }
-    let Some(volume) = layout.volumes().get(volume) else {
+    let Some(&Volume { capacity_sectors }) = layout.volumes().get(volume) else {
         let message = format!("volume {volume}; accepted: 0 to {}", layout.volumes().len() - 1);
         return Err(cell_error(py, "volume", &message));
     };
     let extent = Extent::new(offset_bytes / sector, length_bytes / sector);
-    if extent.sectors == 0 || extent.end() > volume.capacity_sectors || extent.sectors > u64::from(u32::MAX) {
+    if extent.sectors == 0 || extent.end() > capacity_sectors || extent.sectors > u64::from(u32::MAX) {
         let message = format!(
             "{length_bytes} bytes at {offset_bytes}; accepted: within the volume of {} bytes",
-            volume.capacity_sectors * sector
+            capacity_sectors * sector
         );
         return Err(cell_error(py, "length_bytes", &message));
     }
@@ -182,7 +181,7 @@ pub(crate) fn plan_io<'py>(
     let (mut scratch, mut plan) = (Scratch::default(), Plan::default());
     let planned =
         Planner { layout: &layout, views: &views, policy: &policy, bad: &[], scratch: &mut scratch, plan: &mut plan }
-            .request(volume.node, kind == "write", extent, 0);
+            .request(layout.volume_node(volume), kind == "write", extent, 0);
     planned.map_err(|e| cell_error(py, "missing", &e.to_string()))?;
     plan_dict(py, &plan, sector)
 }

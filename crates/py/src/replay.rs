@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_device::{Completion, Device, DeviceSpec, PairPricing};
-use raidlab_types::{Duration, Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};
+use raidlab_types::{Duration, Extent, Instant, OpId, OpKind, Operation, Seed};
 
 /// The requests, a column each; sectors are the device's own.
 struct Requests<'a> {
@@ -36,8 +36,6 @@ impl Requests<'_> {
             leaf: 0,
             kind: if self.is_write[i] != 0 { OpKind::Write } else { OpKind::Read },
             extent: Extent::new(self.lba[i], self.sectors[i]),
-            class: OpClass::Foreground,
-            priority: 0,
             force_unit_access: false,
             pair_with: None,
         }

@@ -6,47 +6,19 @@
 #![allow(missing_docs)] // criterion_group! makes a public function without any.
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
-use raidlab_array::{Policy, Rotation, Tree};
-use raidlab_device::{DeviceSpec, PairPricing};
-use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{run, HostSpec, PathSpec, SimConfig};
+use raidlab_array::{Rotation, Tree};
+use raidlab_load::{Limit, Limits};
+use raidlab_sim::{run, PathSpec, SimConfig};
+
+#[path = "../tests/common/mod.rs"]
+mod common;
 
 const REQUESTS: u64 = 2_000_000;
 
-fn disk() -> DeviceSpec {
-    let text = r#"{"kind": "hdd", "revolution_ms": 8.333, "heads": 4, "sector_bytes": 512,
-        "zones": [{"cylinders": 20000, "sectors_per_track": 1600}, {"cylinders": 20000, "sectors_per_track": 1400},
-                  {"cylinders": 20000, "sectors_per_track": 1200}, {"cylinders": 20000, "sectors_per_track": 900}],
-        "seek": {"kind": "lee", "min_ms": 0.8, "avg_ms": 8.5, "max_ms": 18.0}, "read_overhead_ms": 0.1,
-        "write_overhead_ms": 0.1}"#;
-    serde_json::from_str(text).expect("a disk")
-}
-
 fn config(tree: Tree, read_fraction: f64) -> SimConfig {
-    let workload = text_workload(&format!(
-        r#"{{"read": {read_fraction}, "size": {{"kind": "fixed", "bytes": 4096}},
-            "address": {{"kind": "uniform"}}}}"#
-    ));
-    SimConfig {
-        tree,
-        policy: Policy::default(),
-        devices: vec![disk()],
-        pair_pricing: PairPricing::Queued,
-        missing: vec![],
-        host: HostSpec::default(),
-        path: PathSpec::default(),
-        load: LoadSpec::Closed { depth: 40 },
-        workload,
-        files: None,
-        streams: None,
-        limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(REQUESTS), duration_s: None } },
-        sector_bytes: None,
-        seed: 1,
-    }
-}
-
-fn text_workload(text: &str) -> WorkloadSpec {
-    serde_json::from_str(text).expect("a workload")
+    let measure = Limit { requests: Some(REQUESTS), duration_s: None };
+    let limits = Limits { measure, ..Limits::default() };
+    SimConfig { limits, ..common::closed(tree, common::zoned_disk(), common::random(read_fraction, 4096), 40) }
 }
 
 /// The 9 disks of RAID 5 that DiskSim 4.0 is validated with: chunks of 64 sectors, 66 % reads, sizes drawn exponentially
@@ -54,7 +26,7 @@ fn text_workload(text: &str) -> WorkloadSpec {
 fn disksim_raid5() -> SimConfig {
     // Exponential of a mean of one block, rounded up: 1 / (1 - 1/e) blocks on average.
     let mean_bytes = 4096.0 / (1.0 - 1.0 / std::f64::consts::E);
-    let workload = text_workload(&format!(
+    let workload = common::workload(&format!(
         r#"{{"read": 0.66, "size": {{"kind": "exponential", "mean": {mean_bytes}}},
             "address": {{"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd": 20480000}}}}"#
     ));

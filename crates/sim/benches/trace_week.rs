@@ -11,16 +11,18 @@
 // The one bench that is no criterion's: a run is a minute long, and its memory counts as much as its time.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // It times, and looks at its own memory.
 
-use raidlab_array::{Policy, Rotation, Tree};
-use raidlab_device::{DeviceSpec, PairPricing};
-use raidlab_load::trace::{Format, Names, Parser, Record, Records, Replay, TraceError, TraceSpec, Writer};
-use raidlab_load::{ArrivalSpec, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{run_observed, HostSpec, PathSpec, SimConfig, SimResult};
+use raidlab_array::{Rotation, Tree};
+use raidlab_load::trace::{Format, Names, Parser, Record, Records, Replay, Text, TraceError, TraceSpec, Writer};
+use raidlab_load::{ArrivalSpec, Limits, LoadSpec};
+use raidlab_sim::{run_observed, SimConfig, SimResult};
 use raidlab_types::{RequestKind, Seed, GIB, KIB};
 use serde_json::json;
 use std::path::Path;
 use std::sync::mpsc::{channel, Sender};
 use std::time::Instant;
+
+#[path = "../tests/common/mod.rs"]
+mod common;
 
 const WEEK_REQUESTS: u64 = 100_000_000;
 const WEEK_NS: u64 = 7 * 24 * 3600 * 1_000_000_000;
@@ -109,58 +111,12 @@ impl Records for Week {
     }
 }
 
-/// A text in memory, parsed block by block as a file would be.
-struct Text {
-    parser: Parser,
-    text: Vec<u8>,
-    at: usize,
-}
-
-impl Records for Text {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        let end = self.text.len().min(self.at + BLOCK_BYTES);
-        self.parser.feed(&self.text[self.at..end], out)?;
-        self.at = end;
-        Ok(end < self.text.len())
-    }
-
-    fn names(&self) -> &Names {
-        self.parser.names()
-    }
-
-    fn file(&self) -> &str {
-        self.parser.file()
-    }
-}
-
-fn disk() -> DeviceSpec {
-    let text = r#"{"kind": "hdd", "revolution_ms": 8.333, "heads": 4, "sector_bytes": 512,
-        "zones": [{"cylinders": 20000, "sectors_per_track": 1600}, {"cylinders": 20000, "sectors_per_track": 1400},
-                  {"cylinders": 20000, "sectors_per_track": 1200}, {"cylinders": 20000, "sectors_per_track": 900}],
-        "seek": {"kind": "lee", "min_ms": 0.8, "avg_ms": 8.5, "max_ms": 18.0}, "read_overhead_ms": 0.1,
-        "write_overhead_ms": 0.1}"#;
-    serde_json::from_str(text).expect("a disk")
-}
-
 fn config() -> SimConfig {
     let raid5 = Tree::parity(1, 5, 64 << 10, Rotation::LeftSymmetric);
-    let unused = r#"{"size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}}"#;
-    SimConfig {
-        tree: Tree::Independent { children: vec![raid5; VOLUMES as usize] },
-        policy: Policy::default(),
-        devices: vec![disk()],
-        pair_pricing: PairPricing::Queued,
-        missing: vec![],
-        host: HostSpec::default(),
-        path: PathSpec::default(),
-        load: LoadSpec::Open { arrival: ArrivalSpec::Trace { speed: 1.0 }, max_in_flight: None },
-        workload: serde_json::from_str::<WorkloadSpec>(unused).expect("a workload"),
-        files: None,
-        streams: None,
-        limits: Limits::default(),
-        sector_bytes: None,
-        seed: 1,
-    }
+    let tree = Tree::Independent { children: vec![raid5; VOLUMES as usize] };
+    let load = LoadSpec::Open { arrival: ArrivalSpec::Trace { speed: 1.0 }, max_in_flight: None };
+    let unused = common::random(1.0, 4096);
+    SimConfig { load, limits: Limits::default(), ..common::closed(tree, common::zoned_disk(), unused, 1) }
 }
 
 fn replay(records: Box<dyn Records + Send>) -> (SimResult, f64) {
@@ -264,7 +220,8 @@ fn main() {
     let text = text(Format::Alibaba).expect("it can be written");
     let once = |_| {
         let parser = Parser::new(Format::Alibaba, "the week");
-        let (result, seconds) = replay(Box::new(Text { parser, text: text.clone(), at: 0 }));
+        let blocks: Vec<Vec<u8>> = text.chunks(BLOCK_BYTES).map(<[u8]>::to_vec).collect();
+        let (result, seconds) = replay(Box::new(Text { parser, blocks: blocks.into_iter() }));
         assert_eq!(result.recorder.all().requests, LINES);
         seconds
     };

@@ -23,6 +23,6 @@ mod walks;
 
 pub use cache::CacheSpec;
 pub use config::{HostSpec, SimConfig};
-pub use path::{On, ParitySpec, PathSpec, Phase, StationSpec, Times, VisitSpec, HOST_CPU, HOST_PARITY};
+pub use path::{Distribution, ParitySpec, PathSpec, Phase, StationSpec, VisitKind, VisitSpec, HOST_CPU, HOST_PARITY};
 pub use result::{MemberResult, SimResult, StationResult};
 pub use run::{check, run, run_observed, Observer, Progress};

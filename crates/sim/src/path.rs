@@ -58,7 +58,7 @@ pub enum Phase {
 /// Which requests or operations make a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum On {
+pub enum VisitKind {
     /// All.
     #[default]
     Both,
@@ -71,7 +71,7 @@ pub enum On {
 /// How the time of a visit varies about its mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Times {
+pub enum Distribution {
     /// Not at all.
     #[default]
     Constant,
@@ -95,12 +95,12 @@ pub struct VisitSpec {
     pub mb_s: Option<f64>,
     /// Who makes it.
     #[serde(default)]
-    pub on: On,
+    pub on: VisitKind,
     /// Only these volumes (request path) or members (member path); absent: all.
     pub only: Option<Vec<u32>>,
     /// How its time varies.
     #[serde(default)]
-    pub times: Times,
+    pub times: Distribution,
 }
 
 /// A station that computes parity instead of the host.
@@ -155,21 +155,21 @@ impl PathSpec {
 
 /// One visit, compiled.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct VisitStep {
     pub station: u32,
     pub fixed: Duration,
     pub ns_per_byte: f64,
-    pub times: Times,
+    pub times: Distribution,
 }
 
 /// A run of steps, `from` to before `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Span {
+pub(crate) struct StepRange {
     pub from: u32,
     pub to: u32,
 }
 
-impl Span {
+impl StepRange {
     #[inline]
     pub(crate) fn is_empty(self) -> bool {
         self.from == self.to
@@ -179,9 +179,9 @@ impl Span {
 /// One way, down or up: steps before the bytes, with them, and after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Leg {
-    pub before: Span,
-    pub data: Span,
-    pub after: Span,
+    pub before: StepRange,
+    pub data: StepRange,
+    pub after: StepRange,
     /// Longest piece in which bytes travel; 0 where none do.
     pub quantum_bytes: u64,
 }
@@ -196,7 +196,7 @@ impl Leg {
 
 /// The legs of one volume or member: to the array or the disk, and back.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Way {
+pub(crate) struct Route {
     pub down: Leg,
     pub up: Leg,
 }
@@ -204,10 +204,10 @@ pub(crate) struct Way {
 /// All paths, compiled.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    pub steps: Vec<Step>,
+    pub steps: Vec<VisitStep>,
     /// By volume and by member: those of reads, and of writes.
-    requests: Vec<[Way; 2]>,
-    members: Vec<[Way; 2]>,
+    requests: Vec<[Route; 2]>,
+    members: Vec<[Route; 2]>,
     /// What a write pays that a volume's cache answers.
     copies: Vec<Leg>,
     /// The ways of streams, towards the array and outwards.
@@ -217,13 +217,13 @@ pub(crate) struct Paths {
 impl Paths {
     /// The way of a volume's request.
     #[inline]
-    pub(crate) fn request(&self, volume: u32, writes: bool) -> &Way {
+    pub(crate) fn request(&self, volume: u32, writes: bool) -> &Route {
         &self.requests[volume as usize][usize::from(writes)]
     }
 
     /// The way of an operation of a member.
     #[inline]
-    pub(crate) fn member(&self, leaf: u32, kind: OpKind) -> &Way {
+    pub(crate) fn member(&self, leaf: u32, kind: OpKind) -> &Route {
         &self.members[leaf as usize][usize::from(kind != OpKind::Read)]
     }
 
@@ -293,10 +293,10 @@ impl Paths {
         of: u32,
         quanta: [u64; 2],
         station: impl Fn(&VisitSpec) -> u32,
-    ) -> [Way; 2] {
-        [(false, On::Write), (true, On::Read)].map(|(writes, other)| {
+    ) -> [Route; 2] {
+        [(false, VisitKind::Write), (true, VisitKind::Read)].map(|(writes, other)| {
             let mine = |v: &&VisitSpec| v.on != other && v.only.as_ref().is_none_or(|only| only.contains(&of));
-            let of_phase = |phase| -> Vec<Step> {
+            let of_phase = |phase| -> Vec<VisitStep> {
                 let steps = visits.iter().filter(mine).filter(|v| v.phase == phase).map(|v| step(v, station(v)));
                 steps.filter(|s| s.fixed > Duration::ZERO || s.ns_per_byte > 0.0).collect()
             };
@@ -312,20 +312,20 @@ impl Paths {
                 up.data = self.span(&data);
             }
             up.after = self.span(&status);
-            Way { down, up }
+            Route { down, up }
         })
     }
 
-    fn span(&mut self, steps: &[Step]) -> Span {
+    fn span(&mut self, steps: &[VisitStep]) -> StepRange {
         let from = u32_from(self.steps.len());
         self.steps.extend_from_slice(steps);
-        Span { from, to: u32_from(self.steps.len()) }
+        StepRange { from, to: u32_from(self.steps.len()) }
     }
 }
 
 /// The legs of a way, towards the host and outwards. To the other end what goes outwards is a write: its bytes go down the
 /// list, those that come from there go up it.
-fn both_ways([reads, writes]: [Way; 2]) -> [Leg; 2] {
+fn both_ways([reads, writes]: [Route; 2]) -> [Leg; 2] {
     [Leg { before: reads.down.before, ..reads.up }, Leg { after: writes.up.after, ..writes.down }]
 }
 
@@ -335,16 +335,16 @@ fn with_host(visits: &[VisitSpec], host: &[(Phase, f64)]) -> Vec<VisitSpec> {
         phase,
         cost_us: us,
         mb_s: None,
-        on: On::Both,
+        on: VisitKind::Both,
         only: None,
-        times: Times::Constant,
+        times: Distribution::Constant,
     };
     host.iter().map(visit).chain(visits.iter().cloned()).collect()
 }
 
-fn step(visit: &VisitSpec, station: u32) -> Step {
+fn step(visit: &VisitSpec, station: u32) -> VisitStep {
     let ns_per_byte = visit.mb_s.map_or(0.0, |mb_s| 1e3 / mb_s);
-    Step { station, fixed: Duration::from_s_f64(visit.cost_us / 1e6), ns_per_byte, times: visit.times }
+    VisitStep { station, fixed: Duration::from_s_f64(visit.cost_us / 1e6), ns_per_byte, times: visit.times }
 }
 
 /// The host's processors are station 0; the path's own stand behind.

@@ -18,14 +18,15 @@ pub(crate) struct Station {
     /// When each server will be free.
     free_at: Vec<Instant>,
     pub visits: u64,
-    given_ns: u64,
+    /// Work of all jobs since the totals were last cleared.
+    work_ns: u64,
     pub wait_ns: u64,
 }
 
 impl Station {
     pub(crate) fn new(name: &str, servers: u32) -> Self {
         let free_at = vec![Instant::ZERO; servers as usize];
-        Station { name: name.to_string(), free_at, visits: 0, given_ns: 0, wait_ns: 0 }
+        Station { name: name.to_string(), free_at, visits: 0, work_ns: 0, wait_ns: 0 }
     }
 
     /// Servers it has.
@@ -33,33 +34,33 @@ impl Station {
         u32_from(self.free_at.len())
     }
 
-    /// A job arrives; when it will be finished.
+    /// A job arrives that takes a server for `cost`; when it will be finished.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Instant, cost: Duration) -> Instant {
-        let server = match &mut self.free_at[..] {
+        let free_at = match &mut self.free_at[..] {
             [only] => only,
             many => {
                 let soonest = (0..many.len()).min_by_key(|&i| many[i]).unwrap_or(0);
                 &mut many[soonest]
             }
         };
-        let start = now.max(*server);
-        *server = start + cost;
+        let start = now.max(*free_at);
+        *free_at = start + cost;
         self.visits += 1;
-        self.given_ns += cost.as_ns();
+        self.work_ns += cost.as_ns();
         self.wait_ns += start.since(now).as_ns();
-        *server
+        *free_at
     }
 
     /// Work that another station does is counted here too, as a part of it that has a name of its own.
     pub(crate) fn note(&mut self, cost: Duration) {
         self.visits += 1;
-        self.given_ns += cost.as_ns();
+        self.work_ns += cost.as_ns();
     }
 
     /// Time servers have worked since the totals were started, up to `now`.
     pub(crate) fn busy_ns(&self, now: Instant) -> u64 {
-        self.given_ns.saturating_sub(self.rest_ns(now))
+        self.work_ns.saturating_sub(self.rest_ns(now))
     }
 
     /// Work given and not yet done.
@@ -70,7 +71,7 @@ impl Station {
     /// Starts the totals anew, as at the end of a warm-up; what is in hand then is still to be done.
     pub(crate) fn reset_totals(&mut self, now: Instant) {
         (self.visits, self.wait_ns) = (0, 0);
-        self.given_ns = self.rest_ns(now);
+        self.work_ns = self.rest_ns(now);
     }
 }
 

@@ -11,7 +11,7 @@
 
 use crate::config::HostSpec;
 use crate::events::Jobs;
-use crate::path::{self, cost, Leg, PathSpec, Paths, Step, Times, HOST_CPU, HOST_PARITY};
+use crate::path::{self, cost, Distribution, Leg, PathSpec, Paths, VisitStep, HOST_CPU, HOST_PARITY};
 use crate::station::Station;
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use raidlab_types::{CounterRng, Duration, Instant, OpError, OpId, Operation, Request, RequestTag, Seed, SpecError};
@@ -22,7 +22,7 @@ const NONE: u32 = u32::MAX;
 
 /// What follows when a leg has been walked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Then {
+pub(crate) enum Continuation {
     /// The request enters the array.
     Enter(Request),
     /// The client is told.
@@ -52,7 +52,7 @@ struct Walk {
     quanta: u32,
     /// Whether its first quantum pays what is paid once a transfer.
     pays: bool,
-    then: Then,
+    then: Continuation,
 }
 
 /// Somebody at a station: a walk before or after its bytes, or one of its quanta.
@@ -146,7 +146,14 @@ impl Walks {
     /// A leg is to be walked with so many bytes; what follows, if that is at once. `pays`: whether they are the first of
     /// their transfer, which pay what is paid once.
     #[inline]
-    pub(crate) fn walk(&mut self, now: Instant, leg: Leg, bytes: u64, pays: bool, then: Then) -> Option<Then> {
+    pub(crate) fn walk(
+        &mut self,
+        now: Instant,
+        leg: Leg,
+        bytes: u64,
+        pays: bool,
+        then: Continuation,
+    ) -> Option<Continuation> {
         if leg.is_empty() {
             return Some(then);
         }
@@ -160,12 +167,12 @@ impl Walks {
     }
 
     /// Work at the host that is not on a path; what follows, if it costs nothing.
-    pub(crate) fn work(&mut self, now: Instant, cost: Duration, then: Then) -> Option<Then> {
+    pub(crate) fn work(&mut self, now: Instant, cost: Duration, then: Continuation) -> Option<Continuation> {
         self.work_at(now, 0, cost, then)
     }
 
     /// A computation that reads so many bytes.
-    pub(crate) fn compute(&mut self, now: Instant, read_bytes: u64, then: Then) -> Option<Then> {
+    pub(crate) fn compute(&mut self, now: Instant, read_bytes: u64, then: Continuation) -> Option<Continuation> {
         let cost = Duration::from_ns(saturating_u64(f64_from(read_bytes) * self.parity.1));
         if self.parity.0 == 0 && cost > Duration::ZERO {
             self.of_parity.note(cost);
@@ -173,7 +180,7 @@ impl Walks {
         self.work_at(now, self.parity.0, cost, then)
     }
 
-    fn work_at(&mut self, now: Instant, station: u32, cost: Duration, then: Then) -> Option<Then> {
+    fn work_at(&mut self, now: Instant, station: u32, cost: Duration, then: Continuation) -> Option<Continuation> {
         if cost == Duration::ZERO {
             return Some(then);
         }
@@ -186,7 +193,7 @@ impl Walks {
 
     /// The earliest walker is done at its station; what follows, if its walk ends with that.
     #[inline]
-    pub(crate) fn proceed(&mut self, now: Instant) -> Option<Then> {
+    pub(crate) fn proceed(&mut self, now: Instant) -> Option<Continuation> {
         let id = self.in_service.pop()?;
         let Walker { walk, step, .. } = self.walkers[id as usize];
         let leg = &self.walks[walk as usize].leg;
@@ -196,7 +203,7 @@ impl Walks {
         }
         let next = step + 1;
         // Spans of a leg never overlap, so the step tells in which of them the walker is.
-        let inside = |span: path::Span| span.from <= step && step < span.to;
+        let inside = |span: path::StepRange| span.from <= step && step < span.to;
         if inside(leg.data) {
             let (is_first, is_last) = (step == leg.data.from, next == leg.data.to);
             if is_first && self.walks[walk as usize].left > 0 {
@@ -225,7 +232,7 @@ impl Walks {
         }
     }
 
-    fn send_bytes(&mut self, now: Instant, walk: u32) -> Option<Then> {
+    fn send_bytes(&mut self, now: Instant, walk: u32) -> Option<Continuation> {
         let Walk { leg, left, pays, .. } = self.walks[walk as usize];
         if leg.data.is_empty() || left == 0 {
             return self.after_bytes(now, walk);
@@ -242,7 +249,7 @@ impl Walks {
         self.set_out(now, walk, step, bytes, pays);
     }
 
-    fn after_bytes(&mut self, now: Instant, walk: u32) -> Option<Then> {
+    fn after_bytes(&mut self, now: Instant, walk: u32) -> Option<Continuation> {
         let after = self.walks[walk as usize].leg.after;
         if after.is_empty() {
             return Some(self.end(walk));
@@ -259,14 +266,14 @@ impl Walks {
 
     #[inline]
     fn visit(&mut self, now: Instant, id: u32, step: u32) {
-        let Step { station, fixed, ns_per_byte, times } = self.paths.steps[step as usize];
+        let VisitStep { station, fixed, ns_per_byte, times } = self.paths.steps[step as usize];
         let walker = &mut self.walkers[id as usize];
         walker.step = step;
         let bytes = Duration::from_ns(saturating_u64(f64_from(walker.bytes) * ns_per_byte));
         let mean = if walker.pays { fixed + bytes } else { bytes };
         let cost = match times {
-            Times::Constant => mean,
-            Times::Exponential => {
+            Distribution::Constant => mean,
+            Distribution::Exponential => {
                 Duration::from_ns(saturating_u64(f64_from(mean.as_ns()) * -libm::log(self.rng.unit_positive())))
             }
         };
@@ -274,11 +281,11 @@ impl Walks {
         self.in_service.push(done, id);
     }
 
-    fn begin(&mut self, leg: Leg, bytes: u64, then: Then) -> u32 {
+    fn begin(&mut self, leg: Leg, bytes: u64, then: Continuation) -> u32 {
         u32_from(self.walks.insert(Walk { leg, left: bytes, quanta: 0, pays: true, then }))
     }
 
-    fn end(&mut self, walk: u32) -> Then {
+    fn end(&mut self, walk: u32) -> Continuation {
         self.walks.remove(walk as usize).then
     }
 

@@ -4,12 +4,11 @@
 
 mod common;
 
-use common::{closed, fixed, rate, requests, workload};
+use common::{closed, fixed, mean_us, rate, requests, station, visit, workload};
 use raidlab_array::{Rotation, Tree};
 use raidlab_load::{Limit, Limits};
-use raidlab_sim::{run, CacheSpec, On, PathSpec, Phase, SimConfig, SimResult, StationSpec, Times, VisitSpec};
-
-const KIB: u64 = 1 << 10;
+use raidlab_sim::{run, CacheSpec, Distribution, PathSpec, Phase, SimConfig, VisitSpec};
+use raidlab_types::KIB;
 
 fn chain(data: usize) -> Tree {
     Tree::Parity {
@@ -34,10 +33,6 @@ fn cache(read_ahead_bytes: u64, write_back_up_to_bytes: u64) -> CacheSpec {
     }
 }
 
-fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
-    VisitSpec { station: station.into(), phase, cost_us: us, mb_s, on: On::Both, only: None, times: Times::Constant }
-}
-
 /// One sequential stream over four data disks of 500 us, behind a controller of 100 us an I/O and 100 MB/s.
 fn stream(read_fraction: f64, bytes: u64, cache: CacheSpec) -> SimConfig {
     let text = format!(
@@ -47,7 +42,7 @@ fn stream(read_fraction: f64, bytes: u64, cache: CacheSpec) -> SimConfig {
     let mut config = closed(chain(4), fixed(500.0), workload(&text), 1);
     config.limits = requests(200, 2000);
     config.path = PathSpec {
-        stations: vec![StationSpec { name: "controller".into(), servers: 1 }],
+        stations: vec![station("controller", 1)],
         request_path: vec![
             visit("controller", Phase::Command, 100.0, None),
             visit("controller", Phase::Data, 0.0, Some(100.0)),
@@ -56,10 +51,6 @@ fn stream(read_fraction: f64, bytes: u64, cache: CacheSpec) -> SimConfig {
         ..PathSpec::default()
     };
     config
-}
-
-fn mean_us(result: &SimResult) -> f64 {
-    result.recorder.all().response.mean_ns() / 1e3
 }
 
 #[test]
@@ -76,7 +67,7 @@ fn reads_that_were_fetched_ahead_pay_the_controller_alone() {
 fn a_stream_that_outruns_its_disks_is_held_to_their_rate() {
     // 256 KiB: the controller would need 2.7 ms; a device side of 50 MB/s needs 5.2 ms for them, and is the limit.
     let mut config = stream(1.0, 256 * KIB, cache(1024 * KIB, 0));
-    config.path.stations.push(StationSpec { name: "device side".into(), servers: 1 });
+    config.path.stations.push(station("device side", 1));
     config.path.member_path = vec![visit("device side", Phase::Data, 0.0, Some(50.0))];
     let result = run(&config).unwrap();
     assert!((rate(&result) * 256.0 * KIB as f64 / 50e6 - 1.0).abs() < 0.01, "{}", rate(&result));
@@ -115,7 +106,7 @@ fn writes_are_answered_from_the_cache_until_it_is_full() {
 fn a_copy_delays_what_is_answered_from_the_cache_and_nothing_else() {
     let copying = |up_to| {
         let mut config = stream(0.0, 16 * KIB, cache(0, up_to));
-        config.path.stations.push(StationSpec { name: "copy".into(), servers: 1 });
+        config.path.stations.push(station("copy", 1));
         config.path.caches[0].copy_path = vec![visit("copy", Phase::Data, 0.0, Some(100.0))];
         mean_us(&run(&config).unwrap())
     };
@@ -170,8 +161,8 @@ fn exponential_visits_keep_their_mean() {
         measure: Limit { requests: Some(40_000), duration_s: None },
     };
     config.path = PathSpec {
-        stations: vec![StationSpec { name: "bus".into(), servers: 1 }],
-        request_path: vec![VisitSpec { times: Times::Exponential, ..visit("bus", Phase::Command, 300.0, None) }],
+        stations: vec![station("bus", 1)],
+        request_path: vec![VisitSpec { times: Distribution::Exponential, ..visit("bus", Phase::Command, 300.0, None) }],
         ..PathSpec::default()
     };
     let result = run(&config).unwrap();

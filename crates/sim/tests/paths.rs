@@ -9,22 +9,11 @@
 
 mod common;
 
-use common::{closed, fixed, random, rate, requests};
+use common::{closed, fixed, mean_us, random, rate, requests, station, visit};
 use raidlab_array::{Rotation, Tree};
 use raidlab_load::{ArrivalSpec, LoadSpec};
-use raidlab_sim::{
-    run, HostSpec, On, ParitySpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, Times, VisitSpec,
-};
-
-const KIB: u64 = 1 << 10;
-
-fn station(name: &str, servers: u32) -> StationSpec {
-    StationSpec { name: name.into(), servers }
-}
-
-fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
-    VisitSpec { station: station.into(), phase, cost_us: us, mb_s, on: On::Both, only: None, times: Times::Constant }
-}
+use raidlab_sim::{run, HostSpec, ParitySpec, PathSpec, Phase, SimConfig, SimResult, VisitKind, VisitSpec};
+use raidlab_types::KIB;
 
 /// One fixed disk of 100 us, one request of `bytes` at a time.
 fn lone(read_fraction: f64, bytes: u64, path: PathSpec) -> SimConfig {
@@ -32,10 +21,6 @@ fn lone(read_fraction: f64, bytes: u64, path: PathSpec) -> SimConfig {
     config.limits = requests(0, 500);
     config.path = path;
     config
-}
-
-fn mean_us(result: &SimResult) -> f64 {
-    result.recorder.all().response.mean_ns() / 1e3
 }
 
 #[test]
@@ -50,7 +35,7 @@ fn a_lone_request_pays_each_visit_once() {
         member_path: vec![
             visit("bus", Phase::Command, 10.0, None),
             visit("bus", Phase::Data, 0.0, Some(100.0)),
-            VisitSpec { on: On::Write, ..visit("bus", Phase::Status, 7.0, None) },
+            VisitSpec { on: VisitKind::Write, ..visit("bus", Phase::Status, 7.0, None) },
         ],
         ..PathSpec::default()
     };

@@ -1,37 +1,17 @@
 //! Traces on the virtual clock: the response of every request by hand, and that two replays are one.
 
 use raidlab_array::Tree;
-use raidlab_load::trace::{Format, Names, Parser, Record, Records, Replay, TraceError, TraceSpec};
+use raidlab_load::trace::{Format, Parser, Replay, Text, TraceSpec};
 use raidlab_load::{ArrivalSpec, Limits, LoadSpec};
 use raidlab_sim::{check, run_observed, SimConfig, SimResult};
 use raidlab_types::SpecError;
 
 mod common;
 
-struct Text {
-    parser: Parser,
-    text: String,
-}
-
-impl Records for Text {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        self.parser.feed(std::mem::take(&mut self.text).as_bytes(), out)?;
-        self.parser.finish(out)?;
-        Ok(false)
-    }
-
-    fn names(&self) -> &Names {
-        self.parser.names()
-    }
-
-    fn file(&self) -> &str {
-        self.parser.file()
-    }
-}
-
 fn replay(spec: &str, text: &str) -> Replay {
     let spec: TraceSpec = serde_json::from_str(spec).expect("a replay");
-    let records = Text { parser: Parser::new(Format::Alibaba, "t.csv"), text: text.to_owned() };
+    let blocks = std::iter::once(text.as_bytes().to_vec());
+    let records = Text { parser: Parser::new(Format::Alibaba, "t.csv"), blocks };
     Replay { spec, records: Box::new(records) }
 }
 

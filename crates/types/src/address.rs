@@ -46,6 +46,13 @@ impl std::fmt::Display for Extent {
     }
 }
 
+/// A volume that requests may name: the whole array, or a child of an `independent` root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volume {
+    /// Its length, as users see it.
+    pub capacity_sectors: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

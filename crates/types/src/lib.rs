@@ -21,9 +21,9 @@ mod seed;
 mod time;
 pub mod unit;
 
-pub use address::{Extent, Lba};
+pub use address::{Extent, Lba, Volume};
 pub use error::SpecError;
-pub use operation::{LeafId, OpClass, OpError, OpId, OpKind, Operation, Priority};
+pub use operation::{LeafId, OpError, OpId, OpKind, Operation};
 pub use request::{Request, RequestError, RequestKind, RequestTag};
 pub use seed::{CounterRng, Seed};
 pub use time::{Duration, Instant};

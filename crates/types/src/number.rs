@@ -93,6 +93,11 @@ pub fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
+/// The least common multiple of two numbers that are not both 0, or the largest number there is.
+pub fn lcm(a: u64, b: u64) -> u64 {
+    (a / gcd(a, b)).saturating_mul(b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,9 +6,6 @@ use serde::{Deserialize, Serialize};
 /// A leaf of the tree, numbered from 0 in depth-first order: the index of a member device.
 pub type LeafId = u32;
 
-/// Urgency within a class; larger is served first by schedulers that look at it.
-pub type Priority = u8;
-
 /// Names one operation while it is in flight; unique among those in flight, reused afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpId(pub u64);
@@ -29,23 +26,6 @@ pub enum OpKind {
     WriteZeroes,
 }
 
-/// On whose behalf an operation runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OpClass {
-    /// A client's request.
-    #[default]
-    Foreground,
-    /// Copying onto a replacement.
-    Rebuild,
-    /// Check and repair.
-    Scrub,
-    /// The write-ahead journal.
-    Journal,
-    /// Emptying a write-back cache.
-    Destage,
-}
-
 /// One operation for one member device.
 ///
 /// `extent` already includes the leaf's data offset: it is what the device sees.
@@ -61,10 +41,6 @@ pub struct Operation {
     pub kind: OpKind,
     /// Sectors of the device.
     pub extent: Extent,
-    /// On whose behalf.
-    pub class: OpClass,
-    /// Urgency within the class.
-    pub priority: Priority,
     /// Must be durable when it completes.
     pub force_unit_access: bool,
     /// The other half of a read-modify-write of this very extent on this very member: a read names the write that will

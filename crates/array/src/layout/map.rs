@@ -2,7 +2,7 @@
 
 use super::{Layout, Node, NodeId};
 use crate::level::{for_level, Content, Level, Member, Personality};
-use raidlab_types::number::{u32_from, usize_from};
+use raidlab_types::number::usize_from;
 
 /// What one chunk-sized cell of a member holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +47,8 @@ impl Layout {
         let cell_sectors =
             self.nodes.iter().filter_map(|node| for_level!(node, level => level.chunk())).min().unwrap_or(1);
         let mut cells = vec![vec![MapCell::Unused; usize_from(rows)]; self.leaves()];
-        for (volume, v) in self.volumes().iter().enumerate() {
-            let mut path = Vec::new();
-            self.fill(v.node, &mut path, u32_from(volume), cell_sectors, &mut cells);
+        for (volume, &node) in (0..).zip(&self.volume_nodes) {
+            self.fill(node, &mut Vec::new(), volume, cell_sectors, &mut cells);
         }
         LayoutMap { cell_sectors, cells }
     }

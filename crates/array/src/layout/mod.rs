@@ -8,9 +8,10 @@ mod map;
 
 pub use map::{LayoutMap, MapCell};
 
-use crate::level::{for_level, lcm, Compiled, Level, Member, Personality, Surroundings};
+use crate::level::{for_level, Level, Member, NodeLayout, Personality, Surroundings};
 use crate::spec::Tree;
-use raidlab_types::{LeafId, SpecError};
+use raidlab_types::number::lcm;
+use raidlab_types::{LeafId, SpecError, Volume};
 
 /// Index of a node in a [`Layout`].
 pub type NodeId = u32;
@@ -45,15 +46,6 @@ pub(crate) struct Leaf {
     pub data_offset: u64,
 }
 
-/// A volume of the array: the root, or a child of an `independent` root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Volume {
-    /// Its node.
-    pub node: NodeId,
-    /// User capacity in sectors.
-    pub capacity_sectors: u64,
-}
-
 /// A tree compiled for members of known size.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -61,42 +53,7 @@ pub struct Layout {
     pub(crate) nodes: Vec<Node>,
     pub(crate) leaves: Vec<Leaf>,
     volumes: Vec<Volume>,
-}
-
-/// Why a tree does not fit its members.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LayoutError {
-    /// The tree itself is malformed.
-    #[error(transparent)]
-    Tree(#[from] SpecError),
-    /// As many sizes as leaves are needed.
-    #[error("the tree has {leaves} members, {sizes} sizes were given")]
-    MemberCount {
-        /// Leaves of the tree.
-        leaves: usize,
-        /// Sizes given.
-        sizes: usize,
-    },
-    /// A chunk or offset is no multiple of the sector.
-    #[error("{what} = {bytes} bytes is not a multiple of the sector ({sector_bytes} bytes)")]
-    NotSectors {
-        /// Which parameter.
-        what: &'static str,
-        /// Its value.
-        bytes: u64,
-        /// The array's sector.
-        sector_bytes: u32,
-    },
-    /// A member holds less than one chunk.
-    #[error("a member of node {node} holds {sectors} sectors, less than one chunk of {chunk}")]
-    TooSmall {
-        /// The striping node.
-        node: NodeId,
-        /// What its smallest child holds.
-        sectors: u64,
-        /// Its chunk in sectors.
-        chunk: u64,
-    },
+    volume_nodes: Box<[NodeId]>,
 }
 
 impl Layout {
@@ -104,30 +61,36 @@ impl Layout {
     ///
     /// # Errors
     /// When the tree is malformed, sizes are missing, a chunk is not a multiple of the sector, or a member is too small.
-    pub fn new(tree: &Tree, member_sectors: &[u64], sector_bytes: u32) -> Result<Layout, LayoutError> {
+    pub fn new(tree: &Tree, member_sectors: &[u64], sector_bytes: u32) -> Result<Layout, SpecError> {
         tree.validate()?;
-        if tree.leaves() != member_sectors.len() {
-            return Err(LayoutError::MemberCount { leaves: tree.leaves(), sizes: member_sectors.len() });
+        let (leaves, sizes) = (tree.leaves(), member_sectors.len());
+        if leaves != sizes {
+            let message = format!("the tree has {leaves} members, {sizes} sizes were given");
+            return Err(SpecError::new("members", message));
         }
-        let mut layout = Layout { sector_bytes, nodes: Vec::new(), leaves: Vec::new(), volumes: Vec::new() };
+        let (volumes, volume_nodes) = (Vec::new(), Box::default());
+        let mut layout = Layout { sector_bytes, nodes: Vec::new(), leaves: Vec::new(), volumes, volume_nodes };
         let root = layout.compile(tree, member_sectors, 0)?;
-        let volume = |node: NodeId| Volume { node, capacity_sectors: layout.nodes[node as usize].capacity };
-        layout.volumes = match tree {
-            Tree::Independent { .. } => layout.nodes[root as usize].children.iter().map(|&c| volume(c)).collect(),
-            _ => vec![volume(root)],
+        layout.volume_nodes = match tree {
+            Tree::Independent { .. } => layout.node(root).children.clone(),
+            _ => Box::new([root]),
         };
+        let volume = |&node: &NodeId| Volume { capacity_sectors: layout.node(node).capacity };
+        layout.volumes = layout.volume_nodes.iter().map(volume).collect();
         Ok(layout)
     }
 
-    fn sectors(&self, what: &'static str, bytes: u64) -> Result<u64, LayoutError> {
-        match bytes % u64::from(self.sector_bytes) {
-            0 => Ok(bytes / u64::from(self.sector_bytes)),
-            _ => Err(LayoutError::NotSectors { what, bytes, sector_bytes: self.sector_bytes }),
+    fn sectors(&self, what: &str, bytes: u64) -> Result<u64, SpecError> {
+        let sector_bytes = u64::from(self.sector_bytes);
+        if !bytes.is_multiple_of(sector_bytes) {
+            let message = format!("{what} = {bytes} bytes is not a multiple of the sector ({sector_bytes} bytes)");
+            return Err(SpecError::new("tree", message));
         }
+        Ok(bytes / sector_bytes)
     }
 
     /// Compiles the subtree; `outer_chunk` is the chunk of the nearest striping ancestor, 0 where there is none.
-    fn compile(&mut self, tree: &Tree, sizes: &[u64], outer_chunk: u64) -> Result<NodeId, LayoutError> {
+    fn compile(&mut self, tree: &Tree, sizes: &[u64], outer_chunk: u64) -> Result<NodeId, SpecError> {
         let id = NodeId::try_from(self.nodes.len()).expect("node ids are 32 bits wide");
         let leaf = LeafId::try_from(self.leaves.len()).expect("there are no more members than nodes");
         // A member; what has children becomes its level when these are compiled, which follow it in the list.
@@ -151,10 +114,12 @@ impl Layout {
         let stripe_locks_below =
             below.iter().any(|child| child.stripe_locks_below || for_level!(child, level => level.locks_stripes()));
         let around = Surroundings { capacities: &capacities, alignment, chunk, outer_chunk };
-        if chunk > around.smallest() {
-            return Err(LayoutError::TooSmall { node: id, sectors: around.smallest(), chunk });
+        let sectors = around.smallest();
+        if chunk > sectors {
+            let message = format!("a member of node {id} holds {sectors} sectors, less than one chunk of {chunk}");
+            return Err(SpecError::new("tree", message));
         }
-        let Compiled { level, capacity, alignment } = Level::compile(tree, &around);
+        let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
         self.nodes[id as usize] = Node { id, level, capacity, children, bears, stripe_locks_below, alignment };
         Ok(id)
     }
@@ -164,9 +129,14 @@ impl Layout {
         self.sector_bytes
     }
 
-    /// The volumes: one, or the children of an `independent` root.
+    /// The volumes: the root, or the children of an `independent` one.
     pub fn volumes(&self) -> &[Volume] {
         &self.volumes
+    }
+
+    /// The node of a volume of [`Self::volumes`].
+    pub fn volume_node(&self, volume: usize) -> NodeId {
+        self.volume_nodes[volume]
     }
 
     /// Number of members.
@@ -186,7 +156,7 @@ impl Layout {
 
     /// Sectors of user data after which a volume's pattern of whole stripes repeats its alignment.
     pub fn full_stripe_sectors(&self, volume: usize) -> u64 {
-        self.nodes[self.volumes[volume].node as usize].alignment
+        self.nodes[self.volume_node(volume) as usize].alignment
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {

@@ -1,6 +1,6 @@
 //! Children one after another.
 
-use super::{Compiled, Content, Level, Personality, Surroundings};
+use super::{Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::plan::place;
 use raidlab_types::{Extent, Lba};
@@ -12,14 +12,14 @@ pub(crate) struct Concat {
     starts: Box<[Lba]>,
 }
 
-pub(super) fn compile(around: &Surroundings<'_>) -> Compiled {
+pub(super) fn compile(around: &Surroundings<'_>) -> NodeLayout {
     let ends = around.capacities.iter().scan(0, |end, sectors| {
         *end += sectors;
         Some(*end)
     });
     let starts: Box<[Lba]> = std::iter::once(0).chain(ends).collect();
     let capacity = around.capacities.iter().sum();
-    Compiled { level: Level::Concat(Concat { starts }), capacity, alignment: around.alignment }
+    NodeLayout { level: Level::Concat(Concat { starts }), capacity, alignment: around.alignment }
 }
 
 impl Personality for Concat {

@@ -1,6 +1,6 @@
 //! RAID 1: a read goes to one copy, a write to all.
 
-use super::{Compiled, Content, Level, Member, Personality, Surroundings};
+use super::{Content, Level, Member, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{place, PlanResult, Planner, Transfer};
@@ -17,9 +17,13 @@ pub(crate) struct Mirror {
     lock_sectors: u64,
 }
 
-pub(super) fn compile(around: &Surroundings<'_>) -> Compiled {
+pub(super) fn compile(around: &Surroundings<'_>) -> NodeLayout {
     let lock_sectors = if around.outer_chunk > 0 { around.outer_chunk } else { LOCK_SECTORS };
-    Compiled { level: Level::Mirror(Mirror { lock_sectors }), capacity: around.smallest(), alignment: around.alignment }
+    NodeLayout {
+        level: Level::Mirror(Mirror { lock_sectors }),
+        capacity: around.smallest(),
+        alignment: around.alignment,
+    }
 }
 
 impl Personality for Mirror {
@@ -52,7 +56,7 @@ impl Personality for Mirror {
     }
 
     fn write(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
-        node.children.iter().try_for_each(|&copy| planner.plan_node(copy, transfers, true))
+        node.children.iter().try_for_each(|&child| planner.plan_node(child, transfers, true))
     }
 
     fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
@@ -60,7 +64,7 @@ impl Personality for Mirror {
     }
 
     /// A write locks its range, so that all copies take overlapping writes in the same order. A read after a media error
-    /// does, too: a write on its way may be mending the very sector.
+    /// does, too: a write on its way may be repairing the very sector.
     fn lock(&self, node: &Node, extent: Extent, mode: LockMode<'_>, covered: bool, out: &mut Vec<LockRange>) -> bool {
         if covered || matches!(mode, LockMode::SharedIfDegraded(_)) {
             return covered;

@@ -5,7 +5,6 @@
 //! levels are told apart; whoever walks a tree asks by [`for_level`].
 
 mod concat;
-mod independent;
 mod member;
 mod mirror;
 mod parity;
@@ -18,7 +17,7 @@ use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{place, PlanResult, Planner, Transfer};
 use crate::spec::Tree;
-use raidlab_types::number::usize_from;
+use raidlab_types::number::{lcm, usize_from};
 use raidlab_types::Extent;
 
 /// What a level knows. A level without redundancy says where its sectors lie; the rest follows from that.
@@ -79,7 +78,6 @@ pub(crate) enum Content {
 #[derive(Debug, Clone)]
 pub(crate) enum Level {
     Member(Member),
-    Independent(independent::Independent),
     Concat(concat::Concat),
     Stripe(stripe::Stripe),
     Mirror(mirror::Mirror),
@@ -91,7 +89,6 @@ macro_rules! for_level {
     ($node:expr, $level:ident => $work:expr) => {
         match &$node.level {
             $crate::level::Level::Member($level) => $work,
-            $crate::level::Level::Independent($level) => $work,
             $crate::level::Level::Concat($level) => $work,
             $crate::level::Level::Stripe($level) => $work,
             $crate::level::Level::Mirror($level) => $work,
@@ -124,14 +121,14 @@ impl Surroundings<'_> {
     }
 
     /// A level that deals chunks, `data` of them a stripe: whole chunks of the smallest child are used.
-    fn striping(&self, level: Level, data: u64) -> Compiled {
+    fn striping(&self, level: Level, data: u64) -> NodeLayout {
         let capacity = self.smallest() / self.chunk * self.chunk * data;
-        Compiled { level, capacity, alignment: lcm(self.alignment, self.chunk).saturating_mul(data) }
+        NodeLayout { level, capacity, alignment: lcm(self.alignment, self.chunk).saturating_mul(data) }
     }
 }
 
 /// A level with what follows for its node.
-pub(crate) struct Compiled {
+pub(crate) struct NodeLayout {
     pub level: Level,
     /// Sectors of the node.
     pub capacity: u64,
@@ -141,11 +138,11 @@ pub(crate) struct Compiled {
 
 impl Level {
     /// The level of a node over children that are compiled already; its chunk is no longer than the smallest child.
-    pub(crate) fn compile(tree: &Tree, around: &Surroundings<'_>) -> Compiled {
+    pub(crate) fn compile(tree: &Tree, around: &Surroundings<'_>) -> NodeLayout {
         match tree {
             Tree::Member { .. } => unreachable!("a member has no children"),
-            Tree::Independent { .. } => independent::compile(around),
-            Tree::Concat { .. } => concat::compile(around),
+            // Volumes side by side, as it were; a request names its volume, so that nothing is ever asked of the root.
+            Tree::Independent { .. } | Tree::Concat { .. } => concat::compile(around),
             Tree::Stripe { .. } => stripe::compile(around),
             Tree::Mirror { .. } => mirror::compile(around),
             Tree::Parity { parities, rotation, .. } => parity::compile(around, *parities, *rotation),
@@ -221,15 +218,4 @@ fn chunks(chunk: u64, columns: u64, extent: Extent) -> impl Iterator<Item = Chun
 fn whole_stripes(chunk: u64, data: u64, extent: Extent) -> Extent {
     let (first, last) = (extent.lba / chunk / data, (extent.end() - 1) / chunk / data);
     Extent::new(first * chunk, (last - first + 1) * chunk)
-}
-
-/// The least common multiple, or the largest number there is.
-pub(crate) fn lcm(a: u64, b: u64) -> u64 {
-    let gcd = |mut a: u64, mut b: u64| {
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    (a / gcd(a, b)).saturating_mul(b)
 }

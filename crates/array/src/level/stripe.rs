@@ -1,6 +1,6 @@
 //! RAID 0: chunks dealt to the children in turn.
 
-use super::{chunks, Compiled, Content, Level, Personality, Surroundings};
+use super::{chunks, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use raidlab_types::number::usize_from;
 use raidlab_types::Extent;
@@ -12,7 +12,7 @@ pub(crate) struct Stripe {
     chunk: u64,
 }
 
-pub(super) fn compile(around: &Surroundings<'_>) -> Compiled {
+pub(super) fn compile(around: &Surroundings<'_>) -> NodeLayout {
     around.striping(Level::Stripe(Stripe { chunk: around.chunk }), around.count())
 }
 

@@ -10,7 +10,7 @@
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::collect;
-use super::{Array, Event, LockMode, Phase, RequestState, Window};
+use super::{Array, Event, LockMode, RequestState, Window, WindowPhase};
 use crate::layout::Layout;
 use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
 use crate::policy::MemberState;
@@ -42,10 +42,10 @@ impl Array {
     }
 
     fn new_window(&mut self, request: u32, extent: Extent) -> u32 {
-        let id = match self.free_window {
-            NONE => {
+        let id = match self.idle_windows.pop() {
+            None => {
                 self.windows.push(Window {
-                    phase: Phase::Idle,
+                    phase: WindowPhase::Idle,
                     request,
                     extent,
                     plan: Plan::default(),
@@ -61,14 +61,10 @@ impl Array {
                     reads_left: 0,
                     held: Vec::new(),
                     bad: Vec::new(),
-                    next_free: NONE,
                 });
                 place(self.windows.len()) - 1
             }
-            id => {
-                self.free_window = self.windows[id as usize].next_free;
-                id
-            }
+            Some(id) => id,
         };
         let window = &mut self.windows[id as usize];
         (window.request, window.extent, window.locks, window.blockers) = (request, extent, NONE, 0);
@@ -95,7 +91,8 @@ impl Array {
                 (locks, blockers) = self.locks.acquire(id, &self.lock_list);
             }
         }
-        (window.locks, window.blockers, window.epoch, window.phase) = (locks, blockers, self.epoch, Phase::Waiting);
+        (window.locks, window.blockers, window.epoch, window.phase) =
+            (locks, blockers, self.epoch, WindowPhase::Waiting);
         window.locked_all = matches!(mode, Some(LockMode::Shared));
         if blockers == 0 {
             self.runnable.push_back(id);
@@ -161,7 +158,7 @@ impl Array {
     }
 
     /// Whether a read that found too many bad sectors may look again, since a write that it waited for or that ran beside
-    /// it may have mended some of them.
+    /// it may have repaired some of them.
     fn look_again(&mut self, id: u32) -> bool {
         let window = &mut self.windows[id as usize];
         let again =
@@ -198,7 +195,7 @@ impl Array {
             // A write may be done between a read's finding a bad sector and our hearing of it: count from the start.
             window.writes_seen = self.writes_done;
         }
-        window.phase = Phase::Running;
+        window.phase = WindowPhase::Running;
         window.remaining = place(window.plan.len());
         window.reads_left = window.plan.reads();
         window.outstanding = 0;
@@ -207,10 +204,10 @@ impl Array {
             self.retire(id, None);
             return;
         }
-        let mut queues = Queues { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
+        let mut ready_queue = ReadyQueue { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
         for node in 0..window.remaining {
             if window.plan.nodes[node as usize].pending == 0 {
-                queues.make_ready(id, window, node);
+                ready_queue.make_ready(id, window, node);
             }
         }
     }
@@ -220,7 +217,7 @@ impl Array {
     #[inline]
     pub(super) fn hand_out(&mut self, id: u32, node: u32) -> Option<super::ArrayOp> {
         let window = &self.windows[id as usize];
-        if window.phase == Phase::Draining {
+        if window.phase == WindowPhase::Draining {
             self.op_done(id, node, Ok(()));
             return None;
         }
@@ -236,7 +233,10 @@ impl Array {
     #[inline]
     pub(super) fn op_done(&mut self, id: u32, node: u32, result: Result<(), OpError>) {
         let window = &mut self.windows[id as usize];
-        debug_assert!(matches!(window.phase, Phase::Running | Phase::Draining), "completion of an idle window");
+        debug_assert!(
+            matches!(window.phase, WindowPhase::Running | WindowPhase::Draining),
+            "completion of an idle window"
+        );
         window.outstanding -= 1;
         if let Body::Device { leaf, kind, extent, .. } = window.plan.nodes[node as usize].body {
             self.views.leaves[leaf as usize].in_flight -= 1;
@@ -247,8 +247,8 @@ impl Array {
         }
         let window = &self.windows[id as usize];
         match window.phase {
-            Phase::Draining if window.outstanding == 0 => self.replan(id),
-            Phase::Draining => {}
+            WindowPhase::Draining if window.outstanding == 0 => self.replan(id),
+            WindowPhase::Draining => {}
             _ => self.complete_node(id, node),
         }
     }
@@ -268,7 +268,7 @@ impl Array {
             _ => {}
         }
         if kind == OpKind::Read {
-            self.windows[id as usize].phase = Phase::Draining;
+            self.windows[id as usize].phase = WindowPhase::Draining;
         }
     }
 
@@ -291,14 +291,14 @@ impl Array {
             // What has failed decides which locks a read needs.
             self.requeue(id);
         } else {
-            window.phase = Phase::Waiting;
+            window.phase = WindowPhase::Waiting;
             self.runnable.push_back(id);
         }
     }
 
     fn complete_node(&mut self, id: u32, node: u32) {
         let window = &mut self.windows[id as usize];
-        let mut queues = Queues { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
+        let mut ready_queue = ReadyQueue { views: &mut self.views, ready: &mut self.ready, layout: &self.layout };
         window.remaining -= 1;
         let done = &window.plan.nodes[node as usize];
         let mut edge = done.first_edge;
@@ -306,7 +306,7 @@ impl Array {
             window.reads_left -= 1;
             if window.reads_left == 0 {
                 for i in 0..window.held.len() {
-                    queues.make_ready(id, window, window.held[i]);
+                    ready_queue.make_ready(id, window, window.held[i]);
                 }
                 window.held.clear();
             }
@@ -317,7 +317,7 @@ impl Array {
             let waiting = &mut window.plan.nodes[e.to as usize];
             waiting.pending -= 1;
             if waiting.pending == 0 {
-                queues.make_ready(id, window, e.to);
+                ready_queue.make_ready(id, window, e.to);
             }
         }
         if window.remaining == 0 {
@@ -330,8 +330,8 @@ impl Array {
         self.unlock(id);
         let window = &mut self.windows[id as usize];
         let request = window.request;
-        (window.phase, window.next_free) = (Phase::Idle, self.free_window);
-        self.free_window = id;
+        window.phase = WindowPhase::Idle;
+        self.idle_windows.push(id);
         let r = &mut self.requests[request as usize];
         let node = r.node;
         // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and
@@ -346,21 +346,20 @@ impl Array {
             self.start_windows(request);
         } else if r.windows == 0 {
             let (tag, result) = (r.request.tag, r.error.map_or(Ok(()), Err));
-            r.next_free = self.free_request;
-            self.free_request = request;
+            self.requests.remove(request as usize);
             self.events.push_back(Event::RequestDone { tag, result });
         }
     }
 }
 
 /// Where ready nodes go: a window is borrowed beside it.
-struct Queues<'a> {
+struct ReadyQueue<'a> {
     views: &'a mut MemberViews,
     ready: &'a mut VecDeque<(u32, u32)>,
     layout: &'a Layout,
 }
 
-impl Queues<'_> {
+impl ReadyQueue<'_> {
     /// Queues a node all of whose predecessors are done, or holds a write until the last read is.
     #[inline]
     fn make_ready(&mut self, id: u32, window: &mut Window, node: u32) {

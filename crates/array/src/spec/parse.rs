@@ -25,7 +25,7 @@ fn shown(text: &str, longest: usize) -> String {
     plain
 }
 
-struct Parser<'a> {
+struct TreeParser<'a> {
     text: &'a str,
     at: usize,
     /// Levels open around the place it is at.
@@ -56,7 +56,7 @@ impl Default for Args<'_> {
 impl Tree {
     /// Reads a tree from text such as `raid5(5, chunk=64KiB)` and validates its shape.
     pub fn parse(text: &str) -> Result<Tree, SpecError> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = TreeParser { text, at: 0, depth: 0 };
         let tree = parser.tree()?;
         parser.blanks();
         if parser.at != text.len() {
@@ -86,7 +86,7 @@ fn parse_size(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-impl<'a> Parser<'a> {
+impl<'a> TreeParser<'a> {
     fn error(&self, message: String) -> SpecError {
         SpecError::new(format!("'{}'", shown(self.text, LONGEST_SHOWN)), shown(&message, LONGEST_MESSAGE))
     }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What may go wrong in a run.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Trouble {
+pub(crate) struct FaultRates {
     /// Chance in 1000 that a step kills a member.
     pub deaths: u64,
     /// Chance in 1000 that a step makes a sector unreadable.
@@ -28,7 +28,7 @@ pub(crate) struct Trouble {
     pub beyond: bool,
 }
 
-struct Flying {
+struct OperationInFlight {
     op: ArrayOp,
     /// `Some` once it took effect: how it will be answered.
     outcome: Option<Result<(), OpError>>,
@@ -48,12 +48,12 @@ pub(crate) struct Machine {
     pub rng: CounterRng,
     tree: Tree,
     sizes: Vec<u64>,
-    trouble: Trouble,
+    trouble: FaultRates,
     members: Vec<Vec<u8>>,
     dead: Vec<bool>,
     bad: BTreeSet<(usize, u64)>,
     volumes: Vec<Model>,
-    flying: Vec<Flying>,
+    flying: Vec<OperationInFlight>,
     names: BTreeSet<OpId>,
     live: BTreeMap<u64, Live>,
     scratch: Vec<Vec<u8>>,
@@ -70,7 +70,7 @@ impl Machine {
         tree: &Tree,
         sizes: &[u64],
         policy: Policy,
-        trouble: Trouble,
+        trouble: FaultRates,
         mut rng: CounterRng,
     ) -> Option<Machine> {
         let mut bench = Bench::with_sizes(tree, sizes, policy, 1)?;
@@ -224,7 +224,7 @@ impl Machine {
                 ArrayOp::Compute { id, .. } => id,
             };
             assert!(self.names.insert(id), "handed out twice: {op:?}");
-            self.flying.push(Flying { op, outcome: None });
+            self.flying.push(OperationInFlight { op, outcome: None });
             if self.chance(100) {
                 break;
             }
@@ -244,7 +244,7 @@ impl Machine {
                 return;
             }
         }
-        let Flying { op, outcome } = self.flying.swap_remove(i);
+        let OperationInFlight { op, outcome } = self.flying.swap_remove(i);
         let (id, leaf) = match op {
             ArrayOp::Device(o) => (o.id, Some(o.leaf as usize)),
             ArrayOp::Compute { id, .. } => (id, None),

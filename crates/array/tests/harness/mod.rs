@@ -10,9 +10,21 @@ pub(crate) mod model;
 pub(crate) mod trees;
 
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
-use raidlab_array::{Layout, LayoutError, MemberState, Piece, Plan, Policy, Space, Tree};
+use raidlab_array::{Layout, MemberState, MirrorRead, ParityRead, ParityWrite, Piece, Plan, Policy, Space, Tree};
 use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
 use std::ops::Range;
+
+/// Any way of writing and reading.
+pub(crate) fn random_policy(rng: &mut CounterRng) -> Policy {
+    use MirrorRead::{Primary, RoundRobin, RoundRobinSequential, ShortestQueue};
+    use ParityWrite::{FewestAccesses, ReadModifyWrite, ReconstructWrite};
+    let parity_write = [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize];
+    let parity_write_tie = [ReadModifyWrite, ReconstructWrite][rng.below(2) as usize];
+    let parity_read = [ParityRead::Skip, ParityRead::ReadThrough][rng.below(2) as usize];
+    let nearest = MirrorRead::Nearest { queue_override: Some(1) };
+    let mirror_read = [Primary, RoundRobin, RoundRobinSequential, ShortestQueue, nearest][rng.below(5) as usize];
+    Policy { parity_write, parity_write_tie, parity_read, mirror_read, ..Policy::default() }
+}
 
 /// Members, the compiled tree, and what the volumes should hold.
 pub(crate) struct Bench {
@@ -43,7 +55,8 @@ impl Bench {
     pub(crate) fn with_sizes(tree: &Tree, member_sectors: &[u64], policy: Policy, sector: usize) -> Option<Bench> {
         let layout = match Layout::new(tree, member_sectors, sector as u32) {
             Ok(layout) if layout.user_sectors() > 0 => layout,
-            Ok(_) | Err(LayoutError::TooSmall { .. }) => return None,
+            Ok(_) => return None,
+            Err(error) if error.message.contains("less than one chunk") => return None,
             Err(error) => panic!("{error}"),
         };
         let bytes = |sectors: u64| vec![0; sectors as usize * sector];
@@ -60,6 +73,11 @@ impl Bench {
         })
     }
 
+    /// Whether every volume can still be read.
+    pub(crate) fn has_all_volumes(&self) -> bool {
+        (0..self.flat.len()).all(|volume| !self.views.is_lost(self.layout.volume_node(volume)))
+    }
+
     pub(crate) fn set_missing(&mut self, leaf: usize, missing: bool) {
         let state = if missing { MemberState::Missing } else { MemberState::Online };
         self.views.set_state(&self.layout, leaf as u32, state);
@@ -74,7 +92,7 @@ impl Bench {
         user: &mut [u8],
         rng: &mut CounterRng,
     ) -> Result<(), RequestError> {
-        let node = self.layout.volumes()[volume].node;
+        let node = self.layout.volume_node(volume);
         Planner {
             layout: &self.layout,
             views: &self.views,

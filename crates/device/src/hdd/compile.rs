@@ -3,9 +3,9 @@
 //! Invariant: what compiles prices every command within its capacity; what does not is named by key.
 
 use super::buffer_spec::{BufferSpec, BusSpec, CommandSpec, ExtraDisconnect};
-use super::drive::{Bus, Extra, Timings, Works};
-use super::geometry::Geometry;
-use super::layout::{sectors_fixed, Band, Index, Layout, ZoneTable, ZoneTrack, FRACTION};
+use super::drive::{Bus, CommandTimes, DiskModel, Extra};
+use super::geometry::DiskGeometry;
+use super::layout::{sectors_fixed, DiskLayout, ExtentBand, Index, ZoneTable, ZoneTrack, FRACTION};
 use super::layout_spec::LayoutSpec;
 use super::reciprocal::Reciprocal;
 use super::seek::SeekTable;
@@ -23,7 +23,7 @@ const MAX_SECTORS: u64 = 1 << 40;
 
 impl HddSpec {
     /// Checks the parameters and computes everything that does not change, for a disk whose speed deviates by this share.
-    pub(crate) fn compile_works(&self, deviation: f64) -> Result<Works, SpecError> {
+    pub(crate) fn compile_model(&self, deviation: f64) -> Result<DiskModel, SpecError> {
         self.check()?;
         within("rpm_error_percent", self.rpm_error_percent, 0.0..=50.0, "")?;
         let (nominal_ns, usable_ns) = self.turn_ns()?;
@@ -35,7 +35,7 @@ impl HddSpec {
         let head_switch = ms_to_ns("head_switch_ms", self.head_switch_ms, MAX_MS)?;
         let seek = SeekTable::new(&self.seek, cylinders, 0)?;
         let write_settle = self.write_settle_ns(&seek, cylinders, head_switch)?;
-        Ok(Works {
+        Ok(DiskModel {
             capacity: layout.capacity(),
             layout,
             seek,
@@ -65,12 +65,12 @@ impl HddSpec {
         Ok(-size)
     }
 
-    fn layout(&self, revolution_ns: u64, usable_ns: u64) -> Result<Layout, SpecError> {
+    fn layout(&self, revolution_ns: u64, usable_ns: u64) -> Result<DiskLayout, SpecError> {
         if let Some(layout) = &self.layout {
             if !self.zones.is_empty() {
                 return Err(SpecError::new("zones", "give either zones or layout"));
             }
-            return self.offered(self.written_out(layout, revolution_ns)?).map(Layout::Table);
+            return self.offered(self.written_out(layout, revolution_ns)?).map(DiskLayout::Table);
         }
         // Checks what all zones have in common with those of a plain disk.
         let inputs = self.zone_inputs(revolution_ns, usable_ns)?;
@@ -83,7 +83,7 @@ impl HddSpec {
             ..self.clone()
         };
         if plain.is_plain() {
-            return Ok(Layout::Regular(Geometry::new(&inputs, self.heads, revolution_ns, usable_ns)));
+            return Ok(DiskLayout::Regular(DiskGeometry::new(&inputs, self.heads, revolution_ns, usable_ns)));
         }
         let mut next = 0;
         let zones = self.zones.iter().enumerate().map(|(i, zone)| {
@@ -94,17 +94,17 @@ impl HddSpec {
         let (heads, mapping, sparing, cylinders) = (self.heads, self.mapping, self.sparing, self.cylinders);
         let zones = zones.collect::<Result<_, SpecError>>()?;
         let table = ZoneTable { zones, heads, mapping, sparing, revolution_ns, usable_ns, cylinders }.build()?;
-        self.offered(table).map(Layout::Table)
+        self.offered(table).map(DiskLayout::Table)
     }
 
-    fn offered(&self, table: super::layout::Table) -> Result<super::layout::Table, SpecError> {
+    fn offered(&self, table: super::layout::SectorTable) -> Result<super::layout::SectorTable, SpecError> {
         match self.sectors {
             Some(sectors) => table.offering(sectors),
             None => Ok(table),
         }
     }
 
-    fn written_out(&self, layout: &LayoutSpec, revolution_ns: u64) -> Result<super::layout::Table, SpecError> {
+    fn written_out(&self, layout: &LayoutSpec, revolution_ns: u64) -> Result<super::layout::SectorTable, SpecError> {
         match layout {
             LayoutSpec::Extents { bands, extents } => {
                 let band = |(i, band): (usize, &super::layout_spec::BandSpec)| {
@@ -116,7 +116,7 @@ impl HddSpec {
                     }
                     let fixed =
                         |name: &str, skew: Skew| skew_fixed(&key(name), skew, per_track, revolution_ns, revolution_ns);
-                    Ok(Band {
+                    Ok(ExtentBand {
                         first_cylinder: band.first_cylinder,
                         last_cylinder: band.last_cylinder,
                         sectors_per_track: per_track,
@@ -188,14 +188,14 @@ impl HddSpec {
         })
     }
 
-    fn timings(&self) -> Result<Timings, SpecError> {
+    fn timings(&self) -> Result<CommandTimes, SpecError> {
         let (read, write) = (
             ms_to_ns("read_overhead_ms", self.read_overhead_ms, MAX_MS)?,
             ms_to_ns("write_overhead_ms", self.write_overhead_ms, MAX_MS)?,
         );
         let Some(commands) = &self.commands else {
             let ([read_hit, read_miss], [write_hit, write_miss]) = ([[read; 2]; 2], [[write; 2]; 2]);
-            return Ok(Timings { read_hit, read_miss, write_hit, write_miss, ..Timings::default() });
+            return Ok(CommandTimes { read_hit, read_miss, write_hit, write_miss, ..CommandTimes::default() });
         };
         if (read, write) != (0, 0) {
             let message = "give either commands or read_overhead_ms and write_overhead_ms";
@@ -212,8 +212,8 @@ macro_rules! ns {
     };
 }
 
-fn timings(spec: &CommandSpec) -> Result<Timings, SpecError> {
-    Ok(Timings {
+fn timings(spec: &CommandSpec) -> Result<CommandTimes, SpecError> {
+    Ok(CommandTimes {
         every: ns!("commands", spec.every_ms),
         read_hit: [ns!("commands", spec.read_hit_after_read_ms), ns!("commands", spec.read_hit_after_write_ms)],
         read_miss: [ns!("commands", spec.read_miss_after_read_ms), ns!("commands", spec.read_miss_after_write_ms)],

@@ -46,7 +46,7 @@ pub(crate) struct ZoneInput {
 
 /// A sector's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct SectorPlace {
     pub cylinder: u32,
     pub head: u32,
     pub sector: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Place {
 
 /// The layout of a disk.
 #[derive(Debug, Clone)]
-pub(crate) struct Geometry {
+pub(crate) struct DiskGeometry {
     pub zones: Box<[Zone]>,
     pub capacity: u64,
     pub cylinders: u32,
@@ -101,7 +101,7 @@ impl Zone {
     }
 }
 
-impl Geometry {
+impl DiskGeometry {
     /// Lays the zones out one after another. Inputs are checked by the spec: no zone is empty, and the number of zones
     /// fits 16 bits.
     pub(crate) fn new(inputs: &[ZoneInput], heads: u32, revolution_ns: u64, usable_ns: u64) -> Self {
@@ -117,7 +117,7 @@ impl Geometry {
         let index_shift = (lba.div_ceil(BUCKETS)).next_power_of_two().trailing_zeros();
         let zone_of = |bucket: u64| u16_from(zones.partition_point(|zone| zone.end_lba <= bucket << index_shift));
         let index = (0..=(lba - 1) >> index_shift).map(zone_of).collect();
-        Geometry {
+        DiskGeometry {
             zones: zones.into(),
             capacity: lba,
             cylinders: cylinder,
@@ -131,7 +131,7 @@ impl Geometry {
 
     /// Where sector `lba`, which must lie on the disk, is.
     #[inline]
-    pub(crate) fn place(&self, lba: u64) -> Place {
+    pub(crate) fn place(&self, lba: u64) -> SectorPlace {
         let mut zone = self.index[usize_from(lba >> self.index_shift)] as usize;
         while lba >= self.zones[zone].end_lba {
             zone += 1;
@@ -139,12 +139,12 @@ impl Geometry {
         let z = &self.zones[zone];
         let (track, sector) = z.per_track.div_rem(lba - z.first_lba);
         let (cylinder, head) = self.heads.div_rem(track);
-        Place { cylinder: z.first_cylinder + u32_from(cylinder), head: u32_from(head), sector, zone, track }
+        SectorPlace { cylinder: z.first_cylinder + u32_from(cylinder), head: u32_from(head), sector, zone, track }
     }
 
     /// The angle at which a sector's start passes the head, in ns after the index mark.
     #[inline]
-    pub(crate) fn angle_ns(&self, place: &Place) -> u64 {
+    pub(crate) fn angle_ns(&self, place: &SectorPlace) -> u64 {
         let zone = &self.zones[place.zone];
         let cylinders = u64::from(place.cylinder - zone.first_cylinder);
         let skew = zone.base_ns + cylinders * zone.per_cylinder_ns + u64::from(place.head) * zone.track_skew_ns;
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn geometry(zones: &[(u32, u32)], heads: u32) -> Geometry {
+    fn geometry(zones: &[(u32, u32)], heads: u32) -> DiskGeometry {
         let inputs: Vec<ZoneInput> = zones
             .iter()
             .map(|&(cylinders, sectors_per_track)| ZoneInput {
@@ -167,7 +167,7 @@ mod tests {
                 cylinder_skew_ns: 1_300_003,
             })
             .collect();
-        Geometry::new(&inputs, heads, 8_333_333, 8_300_000)
+        DiskGeometry::new(&inputs, heads, 8_333_333, 8_300_000)
     }
 
     proptest! {
@@ -180,7 +180,7 @@ mod tests {
             prop_assert_eq!(g.capacity, sectors);
             // Rising and of the right number is one to one and onto.
             let places: Vec<_> = (0..g.capacity).map(|lba| g.place(lba)).collect();
-            let order = |p: &Place| (p.cylinder, p.head, p.sector);
+            let order = |p: &SectorPlace| (p.cylinder, p.head, p.sector);
             prop_assert!(places.windows(2).all(|pair| order(&pair[0]) < order(&pair[1])));
             for p in &places {
                 prop_assert!(p.head < heads && p.cylinder < g.cylinders);

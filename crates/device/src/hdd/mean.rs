@@ -5,7 +5,7 @@
 
 use super::buffer_spec::WriteBack;
 use super::geometry::Zone;
-use super::layout::Layout;
+use super::layout::DiskLayout;
 use super::seek::SeekTable;
 use super::HddSpec;
 use crate::{IdleMean, SpecError};
@@ -55,9 +55,9 @@ impl HddSpec {
 impl HddSpec {
     /// The same for a disk with everything: a miss after a read, of an idle disk whose buffer holds nothing of use.
     fn idle_mean_of_drive(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
-        let works = self.compile_works(0.0)?;
-        let (timings, read) = (&works.timings, kind == OpKind::Read);
-        let write_back = works.rules.write_back != WriteBack::None;
+        let model = self.compile_model(0.0)?;
+        let (timings, read) = (&model.timings, kind == OpKind::Read);
+        let write_back = model.rules.write_back != WriteBack::None;
         let own = match kind {
             OpKind::Read => timings.read_miss[0] + timings.read_completion,
             OpKind::Write | OpKind::WriteZeroes if write_back => timings.write_hit[0] + timings.write_completion,
@@ -69,20 +69,20 @@ impl HddSpec {
         }
         let sectors = f64_from(bytes) / f64::from(self.sector_bytes);
         if !read && write_back {
-            let transfer = Duration::from_ns(saturating_u64((f64_from(works.bus.write_sector) * sectors).round()));
+            let transfer = Duration::from_ns(saturating_u64((f64_from(model.bus.write_sector) * sectors).round()));
             return Ok(IdleMean::still(overhead, transfer));
         }
-        let settle = if read { 0.0 } else { f64_from(works.write_settle) };
-        let bands = bands(&works.layout);
-        let at_zero = (1.0 - 1.0 / f64::from(self.heads)) * (f64_from(works.head_switch) + settle);
-        let seek_ns = mean_over_distances(&bands, &works.seek, settle, at_zero);
+        let settle = if read { 0.0 } else { f64_from(model.write_settle) };
+        let bands = bands(&model.layout);
+        let at_zero = (1.0 - 1.0 / f64::from(self.heads)) * (f64_from(model.head_switch) + settle);
+        let seek_ns = mean_over_distances(&bands, &model.seek, settle, at_zero);
         let all: f64 = bands.iter().map(|band| f64_from(band.1 - band.0) * band.2).sum();
         let tracks: f64 = bands.iter().map(|band| f64_from(band.1 - band.0)).sum::<f64>() * f64::from(self.heads);
-        let sector_ns = f64_from(works.revolution_ns()) * tracks / all;
+        let sector_ns = f64_from(model.revolution_ns()) * tracks / all;
         Ok(IdleMean {
             overhead,
             seek: Duration::from_ns(saturating_u64(seek_ns.round())),
-            rotation: Duration::from_ns(works.revolution_ns() / 2),
+            rotation: Duration::from_ns(model.revolution_ns() / 2),
             transfer: Duration::from_ns(saturating_u64((sector_ns * sectors).round())),
         })
     }
@@ -90,10 +90,10 @@ impl HddSpec {
 
 /// Cylinders of about equal size in a row, as `(first cylinder, end, sectors of a cylinder)`: zones, or pieces of them
 /// where slips make cylinders differ.
-fn bands(layout: &Layout) -> Vec<(i64, i64, f64)> {
+fn bands(layout: &DiskLayout) -> Vec<(i64, i64, f64)> {
     const PIECES: usize = 256;
     let table = match layout {
-        Layout::Regular(geometry) => {
+        DiskLayout::Regular(geometry) => {
             let heads = f64_from(geometry.heads.divisor());
             let ends = geometry.zones.iter().skip(1).map(|zone| i64::from(zone.first_cylinder));
             let ends = ends.chain([i64::from(geometry.cylinders)]);
@@ -102,7 +102,7 @@ fn bands(layout: &Layout) -> Vec<(i64, i64, f64)> {
             };
             return geometry.zones.iter().zip(ends).map(band).collect();
         }
-        Layout::Table(table) => table,
+        DiskLayout::Table(table) => table,
     };
     let mut sectors = vec![0u64; table.cylinders as usize];
     table.runs().for_each(|run| sectors[run.cylinder as usize] += run.end - run.first);

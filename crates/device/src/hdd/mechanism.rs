@@ -13,7 +13,7 @@
 //!
 //! Reference: C. Ruemmler and J. Wilkes, *An introduction to disk drive modeling*, IEEE Computer 27(3), 1994.
 
-use super::geometry::{Geometry, Place, Zone};
+use super::geometry::{DiskGeometry, SectorPlace, Zone};
 use super::seek::SeekTable;
 use crate::service::Service;
 use raidlab_types::number::u32_from;
@@ -22,22 +22,22 @@ use std::sync::Arc;
 
 /// Movement and wait at a boundary, in ns.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Step {
+pub(crate) struct Crossing {
     pub seek: u64,
     pub rotation: u64,
 }
 
 /// Steps to the next head and to the next cylinder.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Steps {
-    pub head: Step,
-    pub cylinder: Step,
+pub(crate) struct Crossings {
+    pub head: Crossing,
+    pub cylinder: Crossing,
 }
 
 /// What is true of every disk of one model.
 #[derive(Debug)]
 pub(crate) struct Plant {
-    pub geometry: Geometry,
+    pub geometry: DiskGeometry,
     pub seek: SeekTable,
     pub head_switch_ns: u64,
     pub read_overhead_ns: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Plant {
     pub write_settle_ns: u64,
     pub turnaround_ns: u64,
     /// For reads and for writes, by zone.
-    pub steps: [Box<[Steps]>; 2],
+    pub steps: [Box<[Crossings]>; 2],
 }
 
 /// One disk.
@@ -58,20 +58,20 @@ pub(crate) struct Hdd {
     head: u32,
 }
 
-/// Angle at time 0 of the disk with this seed.
-fn phase(seed: Seed, revolution_ns: u64) -> u64 {
+/// How far the disk with this seed has turned at time 0.
+fn initial_angle_ns(seed: Seed, revolution_ns: u64) -> u64 {
     seed.named("angle").draws().below(revolution_ns)
 }
 
 impl Hdd {
     pub(crate) fn new(plant: Plant, seed: Seed) -> Self {
-        let phase = phase(seed, plant.geometry.revolution.divisor());
+        let phase = initial_angle_ns(seed, plant.geometry.revolution.divisor());
         Hdd { plant: Arc::new(plant), phase, cylinder: 0, head: 0 }
     }
 
     /// Another disk of the same model, its arm parked at cylinder 0; shares what is compiled.
     pub(crate) fn twin(&self, seed: Seed) -> Self {
-        let phase = phase(seed, self.plant.geometry.revolution.divisor());
+        let phase = initial_angle_ns(seed, self.plant.geometry.revolution.divisor());
         Hdd { plant: Arc::clone(&self.plant), phase, cylinder: 0, head: 0 }
     }
 
@@ -145,7 +145,7 @@ impl Hdd {
 
     /// Time to bring the right head over the track.
     #[inline(always)]
-    fn movement(&self, place: &Place, write: bool) -> u64 {
+    fn movement(&self, place: &SectorPlace, write: bool) -> u64 {
         let plant = &*self.plant;
         let distance = self.cylinder.abs_diff(place.cylinder);
         if distance == 0 && self.head == place.head {
@@ -160,7 +160,7 @@ impl Plant {
     /// The transfer of `sectors` sectors from `place` on, more than its track holds, with the movements and waits on its
     /// way; and the cylinder and head where it ends.
     #[inline(never)]
-    fn transfer_on(&self, place: Place, write: bool, sectors: u64) -> (Service, u32, u32) {
+    fn transfer_on(&self, place: SectorPlace, write: bool, sectors: u64) -> (Service, u32, u32) {
         let mut sum = Service::default();
         let service = &mut sum;
         let (mut index, mut track) = (place.zone, place.track);
@@ -186,7 +186,7 @@ impl Plant {
     }
 
     /// The part of a transfer that lies on the tracks of `zone` after `track`; returns the last track and what is left.
-    fn rest_of_zone(&self, zone: &Zone, steps: &Steps, track: u64, left: u64, service: &mut Service) -> (u64, u64) {
+    fn rest_of_zone(&self, zone: &Zone, steps: &Crossings, track: u64, left: u64, service: &mut Service) -> (u64, u64) {
         let (whole, tail) = zone.per_track.div_rem(left);
         let tracks = (whole + u64::from(tail > 0)).min(zone.tracks - 1 - track);
         let cylinders = self.geometry.heads.div_rem(track + tracks).0 - self.geometry.heads.div_rem(track).0;
@@ -199,7 +199,7 @@ impl Plant {
     }
 }
 
-fn take_steps(service: &mut Service, count: u64, step: &Step) {
+fn take_steps(service: &mut Service, count: u64, step: &Crossing) {
     service.seek += count * step.seek;
     service.rotation += count * step.rotation;
 }

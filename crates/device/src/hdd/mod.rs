@@ -24,7 +24,7 @@ mod zone_spec;
 pub use buffer_spec::{
     BufferSpec, BusSpec, CommandSpec, ExtraDisconnect, KeepRequested, Preseek, ReadAhead, WriteBack,
 };
-pub(crate) use drive::{Command, Drive};
+pub(crate) use drive::Drive;
 pub use layout_spec::{BandSpec, ChildSpec, LayoutSpec, NodeSpec};
 pub(crate) use mechanism::Hdd;
 pub use seek::SeekSpec;

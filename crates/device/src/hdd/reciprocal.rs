@@ -14,7 +14,7 @@ impl Reciprocal {
     /// Prepares division by `divisor`, which must not be 0.
     pub(crate) fn new(divisor: u64) -> Self {
         assert!(divisor > 0, "division by zero");
-        // floor((2^64 - 1) / d): for d = 1 the true reciprocal would not fit, and being one short is mended below.
+        // floor((2^64 - 1) / d): for d = 1 the true reciprocal would not fit, and being one short is corrected below.
         Reciprocal { divisor, multiplier: u64::MAX / divisor }
     }
 

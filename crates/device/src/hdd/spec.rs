@@ -4,9 +4,9 @@
 //! sector of the array.
 
 use super::buffer_spec::{BufferSpec, BusSpec, CommandSpec};
-use super::geometry::{Geometry, ZoneInput};
+use super::geometry::{DiskGeometry, ZoneInput};
 use super::layout_spec::LayoutSpec;
-use super::mechanism::{Plant, Step, Steps};
+use super::mechanism::{Crossing, Crossings, Plant};
 use super::seek::{SeekSpec, SeekTable};
 use super::zone_spec::{Mapping, Skew, Sparing, ZoneSpec};
 use crate::error::{check_sector_bytes, ms_to_ns, within};
@@ -149,18 +149,18 @@ impl HddSpec {
         let (revolution_ns, usable_ns) = self.turn_ns()?;
         let gap_ns = revolution_ns - usable_ns;
         let zones = self.zone_inputs(revolution_ns, usable_ns)?;
-        let geometry = Geometry::new(&zones, self.heads, revolution_ns, usable_ns);
+        let geometry = DiskGeometry::new(&zones, self.heads, revolution_ns, usable_ns);
         let head_switch_ns = ns("head_switch_ms", self.head_switch_ms)?;
         let seek = SeekTable::new(&self.seek, geometry.cylinders, u32_from(head_switch_ns))?;
         let write_settle_ns = ns("write_settle_ms", self.write_settle_ms)?;
         let next_cylinder = if geometry.cylinders > 1 { u64::from(seek.ns(1)) } else { 0 };
         let steps_with = |settle: u64| {
             let step = |skew: u64, movement: u64| boundary(skew + gap_ns, movement + settle, revolution_ns);
-            let of_zone = |zone: &ZoneInput| Steps {
+            let of_zone = |zone: &ZoneInput| Crossings {
                 head: step(zone.track_skew_ns, head_switch_ns),
                 cylinder: step(zone.cylinder_skew_ns, next_cylinder),
             };
-            zones.iter().map(of_zone).collect::<Box<[Steps]>>()
+            zones.iter().map(of_zone).collect::<Box<[Crossings]>>()
         };
         Ok(Plant {
             steps: [steps_with(0), steps_with(write_settle_ns)],
@@ -230,8 +230,8 @@ fn skew_ns(key: &str, skew: Skew, per_track: u32, revolution: u64, usable: u64) 
 }
 
 /// Movement and wait from the end of one track's sectors to the first of the next, which lies `ahead` ns further on.
-fn boundary(ahead: u64, movement: u64, revolution: u64) -> Step {
+fn boundary(ahead: u64, movement: u64, revolution: u64) -> Crossing {
     // Both are below a few revolutions, so one multiple of the revolution keeps the difference positive.
     let turns = movement.div_ceil(revolution) * revolution;
-    Step { seek: movement, rotation: (ahead + turns - movement) % revolution }
+    Crossing { seek: movement, rotation: (ahead + turns - movement) % revolution }
 }

@@ -2,20 +2,20 @@
 //!
 //! Invariant: as for `look`, with sweeps in one direction: waits depend less on the address.
 
-use super::sorted::Sorted;
-use super::{Arm, Schedule, Waiting};
+use super::sorted::AddressOrder;
+use super::{ArmAddress, QueuedOperation, Schedule};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clook {
-    waiting: Sorted,
+    waiting: AddressOrder,
 }
 
 impl Schedule for Clook {
-    fn push(&mut self, waiting: Waiting) {
+    fn push(&mut self, waiting: QueuedOperation) {
         self.waiting.push(waiting);
     }
 
-    fn take(&mut self, arm: Arm, _positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
+    fn take(&mut self, arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
         let next = self.waiting.from(arm.lba + 1).or((self.waiting.len() > 0).then_some(0))?;
         Some(self.waiting.remove(next))
     }

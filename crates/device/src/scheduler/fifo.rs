@@ -1,12 +1,12 @@
 //! First come, first served.
 
-use super::{Arm, Schedule, Waiting};
+use super::{ArmAddress, QueuedOperation, Schedule};
 use std::collections::VecDeque;
 
 /// Operations in order of arrival.
 #[derive(Debug, Clone)]
 pub(crate) struct Fifo {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedOperation>,
 }
 
 impl Default for Fifo {
@@ -18,12 +18,12 @@ impl Default for Fifo {
 
 impl Schedule for Fifo {
     #[inline]
-    fn push(&mut self, waiting: Waiting) {
+    fn push(&mut self, waiting: QueuedOperation) {
         self.waiting.push_back(waiting);
     }
 
     #[inline]
-    fn take(&mut self, _arm: Arm, _positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
+    fn take(&mut self, _arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
         self.waiting.pop_front()
     }
 

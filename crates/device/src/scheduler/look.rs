@@ -3,22 +3,22 @@
 //! Invariant: a sweep goes strictly on in addresses, so it ends, and everything that waits when it begins is served in it or
 //! in the next.
 
-use super::sorted::Sorted;
-use super::{Arm, Schedule, Waiting};
+use super::sorted::AddressOrder;
+use super::{ArmAddress, QueuedOperation, Schedule};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Look {
-    waiting: Sorted,
+    waiting: AddressOrder,
     /// Which way the arm goes; up at first.
     down: bool,
 }
 
 impl Schedule for Look {
-    fn push(&mut self, waiting: Waiting) {
+    fn push(&mut self, waiting: QueuedOperation) {
         self.waiting.push(waiting);
     }
 
-    fn take(&mut self, arm: Arm, _positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
+    fn take(&mut self, arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
         // By where the last one began: one behind whose end the arm stands lies behind it on the way up.
         let (above, below) = (self.waiting.from(arm.lba + 1), self.waiting.below(arm.lba));
         self.down = match (above, below) {
@@ -54,11 +54,11 @@ mod tests {
         for id in 1..4 {
             look.push(waiting_at(id, 50));
         }
-        let mut arm = Arm { lba: 50, end: 51 };
+        let mut arm = ArmAddress { lba: 50, end: 51 };
         let mut order = Vec::new();
         for id in 4..8 {
             let next = look.take(arm, NOWHERE).unwrap();
-            arm = Arm { lba: next.lba, end: next.lba + next.sectors };
+            arm = ArmAddress { lba: next.lba, end: next.lba + next.sectors };
             order.push(next.lba);
             look.push(waiting_at(id, 50));
         }

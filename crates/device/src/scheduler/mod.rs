@@ -66,7 +66,7 @@ impl SchedulerSpec {
 
 /// Where the arm stands: behind the operation that was served last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Arm {
+pub(crate) struct ArmAddress {
     /// That operation's first sector, and one past its last.
     pub lba: u64,
     pub end: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Arm {
 
 /// An operation that waits, in sectors of the device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedOperation {
     pub id: OpId,
     pub kind: OpKind,
     /// Must be on the medium when it completes.
@@ -93,11 +93,11 @@ pub(crate) struct Waiting {
 /// Stands for no pair; no operation has this name, for windows and nodes are numbered from 0.
 const NO_PAIR: u64 = u64::MAX;
 
-impl Waiting {
+impl QueuedOperation {
     /// The operation as the device counts it: in its own sectors, arrived at `now` after `sequence` others.
     #[inline]
     pub(crate) fn new(op: &Operation, sectors_each: u64, now: Instant, sequence: u64) -> Self {
-        Waiting {
+        QueuedOperation {
             id: op.id,
             kind: op.kind,
             durable: op.force_unit_access,
@@ -120,9 +120,9 @@ impl Waiting {
 /// What a scheduler can do.
 pub(crate) trait Schedule {
     /// Takes in an operation.
-    fn push(&mut self, waiting: Waiting);
+    fn push(&mut self, waiting: QueuedOperation);
     /// The one to serve next; `positioning_ns` is what arm and rotation would take for one.
-    fn take(&mut self, arm: Arm, positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting>;
+    fn take(&mut self, arm: ArmAddress, positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation>;
     /// How many wait.
     fn len(&self) -> usize;
 }
@@ -157,11 +157,11 @@ macro_rules! each {
 /// room for.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
-    head: VecDeque<Waiting>,
+    head: VecDeque<QueuedOperation>,
     scheduler: Scheduler,
     /// How many may wait within the device.
     room: usize,
-    outside: VecDeque<Waiting>,
+    outside: VecDeque<QueuedOperation>,
     /// How many wait, wherever.
     waiting: usize,
 }
@@ -184,7 +184,7 @@ impl Queue {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, waiting: Waiting) {
+    pub(crate) fn push(&mut self, waiting: QueuedOperation) {
         self.waiting += 1;
         if self.room != usize::MAX && self.is_full() {
             return self.push_outside(waiting);
@@ -193,20 +193,25 @@ impl Queue {
     }
 
     #[cold]
-    fn push_outside(&mut self, waiting: Waiting) {
+    fn push_outside(&mut self, waiting: QueuedOperation) {
         self.outside.push_back(waiting);
     }
 
     /// Puts `waiting` before everything but what was put there earlier.
     #[inline]
-    pub(crate) fn push_head(&mut self, waiting: Waiting) {
+    pub(crate) fn push_head(&mut self, waiting: QueuedOperation) {
         self.waiting += 1;
         self.head.push_back(waiting);
     }
 
     /// The operation to serve from `now` on.
     #[inline]
-    pub(crate) fn take(&mut self, now: Instant, arm: Arm, positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        arm: ArmAddress,
+        positioning_ns: impl Fn(&QueuedOperation) -> u64,
+    ) -> Option<QueuedOperation> {
         self.waiting = self.waiting.saturating_sub(1);
         if !self.head.is_empty() {
             return self.take_head();
@@ -220,14 +225,14 @@ impl Queue {
     }
 
     #[cold]
-    fn take_head(&mut self) -> Option<Waiting> {
+    fn take_head(&mut self) -> Option<QueuedOperation> {
         self.head.pop_front()
     }
 
     /// A place within the device has become free: what waited outside for longest gets it at `now`, and is served at once
     /// where the device has no other.
     #[inline(never)]
-    fn let_in(&mut self, now: Instant, taken: Option<Waiting>) -> Option<Waiting> {
+    fn let_in(&mut self, now: Instant, taken: Option<QueuedOperation>) -> Option<QueuedOperation> {
         let mut enter = || {
             let mut waiting = self.outside.pop_front()?;
             waiting.entered = now.max(waiting.arrived);
@@ -251,8 +256,8 @@ impl Queue {
 }
 
 #[cfg(test)]
-pub(crate) fn waiting_at(id: u64, lba: u64) -> Waiting {
-    Waiting {
+pub(crate) fn waiting_at(id: u64, lba: u64) -> QueuedOperation {
+    QueuedOperation {
         id: OpId(id),
         kind: OpKind::Read,
         durable: false,
@@ -267,17 +272,17 @@ pub(crate) fn waiting_at(id: u64, lba: u64) -> Waiting {
 
 /// For schedulers that do not ask.
 #[cfg(test)]
-const NOWHERE: fn(&Waiting) -> u64 = |_| 0;
+const NOWHERE: fn(&QueuedOperation) -> u64 = |_| 0;
 
 /// The addresses in the order in which a scheduler gives them, with the arm behind sector `from`.
 #[cfg(test)]
 pub(crate) fn order(mut scheduler: impl Schedule, from: u64, addresses: &[u64]) -> Vec<u64> {
     addresses.iter().enumerate().for_each(|(id, &lba)| scheduler.push(waiting_at(id as u64, lba)));
     assert_eq!(scheduler.len(), addresses.len());
-    let mut arm = Arm { lba: from, end: from + 1 };
+    let mut arm = ArmAddress { lba: from, end: from + 1 };
     std::iter::from_fn(|| {
         let next = scheduler.take(arm, NOWHERE)?;
-        arm = Arm { lba: next.lba, end: next.lba + next.sectors };
+        arm = ArmAddress { lba: next.lba, end: next.lba + next.sectors };
         Some(next.lba)
     })
     .collect()
@@ -288,10 +293,10 @@ mod tests {
     use super::*;
 
     fn ids(queue: &mut Queue, now: u64) -> Vec<(u64, u64)> {
-        let mut arm = Arm::default();
+        let mut arm = ArmAddress::default();
         std::iter::from_fn(|| {
             let next = queue.take(Instant::from_ns(now), arm, NOWHERE)?;
-            arm = Arm { lba: next.lba, end: next.lba + 1 };
+            arm = ArmAddress { lba: next.lba, end: next.lba + 1 };
             Some((next.id.0, next.entered.as_ns()))
         })
         .collect()

@@ -3,37 +3,37 @@
 //! Invariant: taking and giving back allocates nothing once there has been room for as many. Keys are small and lie close
 //! together: inserting one shifts a few cache lines at the depths that disks see.
 
-use super::Waiting;
+use super::QueuedOperation;
 use raidlab_types::number::u32_from;
 use slab::Slab;
 
 /// An address, and where the rest of the operation lies.
 #[derive(Debug, Clone, Copy)]
-struct Key {
+struct SortKey {
     lba: u64,
     slot: u32,
 }
 
 /// The operations that wait.
 #[derive(Debug, Clone)]
-pub(super) struct Sorted {
-    keys: Vec<Key>,
-    waiting: Slab<Waiting>,
+pub(super) struct AddressOrder {
+    keys: Vec<SortKey>,
+    waiting: Slab<QueuedOperation>,
 }
 
-impl Default for Sorted {
+impl Default for AddressOrder {
     fn default() -> Self {
         const ROOM: usize = 64;
-        Sorted { keys: Vec::with_capacity(ROOM), waiting: Slab::with_capacity(ROOM) }
+        AddressOrder { keys: Vec::with_capacity(ROOM), waiting: Slab::with_capacity(ROOM) }
     }
 }
 
-impl Sorted {
-    pub(super) fn push(&mut self, waiting: Waiting) {
+impl AddressOrder {
+    pub(super) fn push(&mut self, waiting: QueuedOperation) {
         let lba = waiting.lba;
         let at = self.keys.partition_point(|other| other.lba <= lba);
         let slot = u32_from(self.waiting.insert(waiting));
-        self.keys.insert(at, Key { lba, slot });
+        self.keys.insert(at, SortKey { lba, slot });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -41,12 +41,12 @@ impl Sorted {
     }
 
     /// The one at this place in the order.
-    pub(super) fn get(&self, index: usize) -> &Waiting {
+    pub(super) fn get(&self, index: usize) -> &QueuedOperation {
         &self.waiting[self.keys[index].slot as usize]
     }
 
     /// Takes out the one at this place in the order.
-    pub(super) fn remove(&mut self, index: usize) -> Waiting {
+    pub(super) fn remove(&mut self, index: usize) -> QueuedOperation {
         self.waiting.remove(self.keys.remove(index).slot as usize)
     }
 
@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn neighbours_and_order_of_arrival_at_one_address() {
-        let mut sorted = Sorted::default();
+        let mut sorted = AddressOrder::default();
         [(0, 50), (1, 20), (2, 50), (3, 20), (4, 80)]
             .into_iter()
             .for_each(|(id, lba)| sorted.push(waiting_at(id, lba)));
-        let id = |sorted: &Sorted, index: Option<usize>| index.map(|index| sorted.get(index).id.0);
+        let id = |sorted: &AddressOrder, index: Option<usize>| index.map(|index| sorted.get(index).id.0);
         assert_eq!(id(&sorted, sorted.from(21)), Some(0));
         assert_eq!(id(&sorted, sorted.from(20)), Some(1));
         assert_eq!(id(&sorted, sorted.below(80)), Some(0));

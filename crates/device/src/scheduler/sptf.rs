@@ -4,12 +4,12 @@
 //!
 //! Reference: M. Seltzer, P. Chen and J. Ousterhout, *Disk scheduling revisited*, Winter USENIX 1990.
 
-use super::{Arm, Schedule, Waiting};
+use super::{ArmAddress, QueuedOperation, Schedule};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sptf {
     /// In no order: each choice looks at all.
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedOperation>,
 }
 
 impl Default for Sptf {
@@ -19,12 +19,12 @@ impl Default for Sptf {
 }
 
 impl Schedule for Sptf {
-    fn push(&mut self, waiting: Waiting) {
+    fn push(&mut self, waiting: QueuedOperation) {
         self.waiting.push(waiting);
     }
 
-    fn take(&mut self, _arm: Arm, positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
-        let rank = |waiting: &Waiting| (positioning_ns(waiting), waiting.sequence);
+    fn take(&mut self, _arm: ArmAddress, positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
+        let rank = |waiting: &QueuedOperation| (positioning_ns(waiting), waiting.sequence);
         let (next, _) = self.waiting.iter().map(rank).enumerate().min_by_key(|&(_, rank)| rank)?;
         Some(self.waiting.swap_remove(next))
     }
@@ -43,7 +43,7 @@ mod tests {
     fn least_time_first_and_the_earlier_of_two_as_short() {
         let mut sptf = Sptf::default();
         [(0, 30), (1, 7), (2, 30), (3, 5)].into_iter().for_each(|(id, lba)| sptf.push(waiting_at(id, lba)));
-        let arm = Arm { lba: 0, end: 1 };
+        let arm = ArmAddress { lba: 0, end: 1 };
         let order: Vec<u64> =
             std::iter::from_fn(|| sptf.take(arm, |waiting| waiting.lba % 10)).map(|w| w.id.0).collect();
         assert_eq!(order, [0, 2, 3, 1]);

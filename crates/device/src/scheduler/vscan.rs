@@ -5,13 +5,13 @@
 //!
 //! Reference: R. Geist and S. Daniel, *A continuum of disk scheduling algorithms*, ACM TOCS 5(1), 1987.
 
-use super::sorted::Sorted;
-use super::{Arm, Schedule, Waiting};
+use super::sorted::AddressOrder;
+use super::{ArmAddress, QueuedOperation, Schedule};
 use raidlab_types::number::u64_from;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Vscan {
-    waiting: Sorted,
+    waiting: AddressOrder,
     down: bool,
     /// What turning round counts, in sectors.
     turn: u64,
@@ -20,16 +20,16 @@ pub(crate) struct Vscan {
 impl Vscan {
     pub(super) fn new(percent: u8, capacity: u64) -> Self {
         let turn = u64_from(u128::from(capacity) * u128::from(percent) / 100);
-        Vscan { waiting: Sorted::default(), down: false, turn }
+        Vscan { waiting: AddressOrder::default(), down: false, turn }
     }
 }
 
 impl Schedule for Vscan {
-    fn push(&mut self, waiting: Waiting) {
+    fn push(&mut self, waiting: QueuedOperation) {
         self.waiting.push(waiting);
     }
 
-    fn take(&mut self, arm: Arm, _positioning_ns: impl Fn(&Waiting) -> u64) -> Option<Waiting> {
+    fn take(&mut self, arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
         let (above, below) = (self.waiting.from(arm.end), self.waiting.below(arm.end));
         self.down = match (above, below) {
             (Some(above), Some(below)) => {

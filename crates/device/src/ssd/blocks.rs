@@ -6,7 +6,7 @@
 //! Invariants: a full block is listed once, under exactly what it holds, until it is taken as a victim; the open block
 //! and victims are not listed. Counts never leave 0 to the units of a block.
 
-use super::geometry::{Geometry, NONE};
+use super::geometry::{FlashGeometry, NONE};
 use raidlab_types::number::u32_from;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -22,21 +22,21 @@ pub enum Victim {
     Fifo,
 }
 
-/// In `Link::before`: the block is in no list.
+/// In `ListLink::before`: the block is in no list.
 const UNLISTED: u32 = u32::MAX - 1;
 
 #[derive(Debug, Clone, Copy)]
-struct Link {
+struct ListLink {
     before: u32,
     after: u32,
 }
 
 #[derive(Debug, Clone)]
-enum Listed {
+enum BlockLists {
     Greedy {
         /// By die and what is held, the first block of that list.
         heads: Vec<u32>,
-        links: Vec<Link>,
+        links: Vec<ListLink>,
         /// By die: no block holds less than this.
         least: Vec<u32>,
     },
@@ -46,27 +46,27 @@ enum Listed {
 
 /// All blocks of a drive.
 #[derive(Debug, Clone)]
-pub(crate) struct Blocks {
+pub(crate) struct FlashBlocks {
     /// Valid units a block holds.
     valid: Vec<u32>,
-    listed: Listed,
+    listed: BlockLists,
     /// Lists of a die: one for each number of units held.
     lists: usize,
 }
 
-impl Blocks {
-    pub(super) fn new(geometry: &Geometry, victim: Victim) -> Self {
+impl FlashBlocks {
+    pub(super) fn new(geometry: &FlashGeometry, victim: Victim) -> Self {
         let blocks = (geometry.dies * geometry.blocks_per_die) as usize;
         let (dies, lists) = (geometry.dies as usize, geometry.units_per_block as usize + 1);
         let listed = match victim {
-            Victim::Greedy => Listed::Greedy {
+            Victim::Greedy => BlockLists::Greedy {
                 heads: vec![NONE; dies * lists],
-                links: vec![Link { before: UNLISTED, after: NONE }; blocks],
+                links: vec![ListLink { before: UNLISTED, after: NONE }; blocks],
                 least: vec![geometry.units_per_block; dies],
             },
-            Victim::Fifo => Listed::Fifo(vec![VecDeque::with_capacity(geometry.blocks_per_die as usize); dies]),
+            Victim::Fifo => BlockLists::Fifo(vec![VecDeque::with_capacity(geometry.blocks_per_die as usize); dies]),
         };
-        Blocks { valid: vec![0; blocks], listed, lists }
+        FlashBlocks { valid: vec![0; blocks], listed, lists }
     }
 
     #[inline]
@@ -86,7 +86,7 @@ impl Blocks {
         let held = self.valid[block as usize];
         debug_assert!(held > 0, "block {block} holds nothing");
         self.valid[block as usize] = held - 1;
-        if let Listed::Greedy { heads, links, least } = &mut self.listed {
+        if let BlockLists::Greedy { heads, links, least } = &mut self.listed {
             if links[block as usize].before == UNLISTED {
                 return;
             }
@@ -101,19 +101,19 @@ impl Blocks {
     /// A block is full: from now on it may be a victim.
     pub(super) fn list(&mut self, die: u32, block: u32) {
         match &mut self.listed {
-            Listed::Greedy { heads, links, least } => {
+            BlockLists::Greedy { heads, links, least } => {
                 let held = self.valid[block as usize];
                 push(&mut heads[die as usize * self.lists..][..self.lists], links, held, block);
                 least[die as usize] = least[die as usize].min(held);
             }
-            Listed::Fifo(queues) => queues[die as usize].push_back(block),
+            BlockLists::Fifo(queues) => queues[die as usize].push_back(block),
         }
     }
 
     /// Takes the next victim of a die out of the lists; none where no block is full.
     pub(super) fn take_victim(&mut self, die: u32) -> Option<u32> {
         match &mut self.listed {
-            Listed::Greedy { heads, links, least } => {
+            BlockLists::Greedy { heads, links, least } => {
                 let heads = &mut heads[die as usize * self.lists..][..self.lists];
                 let held = (least[die as usize] as usize..self.lists).find(|&held| heads[held] != NONE)?;
                 least[die as usize] = u32_from(held);
@@ -121,23 +121,23 @@ impl Blocks {
                 unlink(heads, links, u32_from(held), block);
                 Some(block)
             }
-            Listed::Fifo(queues) => queues[die as usize].pop_front(),
+            BlockLists::Fifo(queues) => queues[die as usize].pop_front(),
         }
     }
 }
 
 #[inline]
-fn push(heads: &mut [u32], links: &mut [Link], held: u32, block: u32) {
+fn push(heads: &mut [u32], links: &mut [ListLink], held: u32, block: u32) {
     let after = std::mem::replace(&mut heads[held as usize], block);
     if after != NONE {
         links[after as usize].before = block;
     }
-    links[block as usize] = Link { before: NONE, after };
+    links[block as usize] = ListLink { before: NONE, after };
 }
 
 #[inline]
-fn unlink(heads: &mut [u32], links: &mut [Link], held: u32, block: u32) {
-    let Link { before, after } = links[block as usize];
+fn unlink(heads: &mut [u32], links: &mut [ListLink], held: u32, block: u32) {
+    let ListLink { before, after } = links[block as usize];
     match before {
         NONE => heads[held as usize] = after,
         _ => links[before as usize].after = after,
@@ -152,12 +152,12 @@ fn unlink(heads: &mut [u32], links: &mut [Link], held: u32, block: u32) {
 mod tests {
     use super::*;
 
-    const GEOMETRY: Geometry =
-        Geometry { dies: 2, units_per_page: 1, units_per_block: 4, blocks_per_die: 5, units_per_die: 8 };
+    const GEOMETRY: FlashGeometry =
+        FlashGeometry { dies: 2, units_per_page: 1, units_per_block: 4, blocks_per_die: 5, units_per_die: 8 };
 
     /// Blocks 5 to 7 of the second die, full, of which they lose 1, 3 and 3 units.
-    fn three(victim: Victim) -> Blocks {
-        let mut blocks = Blocks::new(&GEOMETRY, victim);
+    fn three(victim: Victim) -> FlashBlocks {
+        let mut blocks = FlashBlocks::new(&GEOMETRY, victim);
         for (block, lost) in [(5, 1), (6, 3), (7, 3)] {
             (0..4).for_each(|_| blocks.gain(block));
             blocks.list(1, block);

@@ -11,7 +11,7 @@
 //! Invariants:
 //! - `map` and `back` are inverse to each other: a logical unit has at most one physical one and back.
 //! - A block's count of valid units is the number of its entries in `back`, and a die's that of its blocks. No die holds
-//!   more than it can clean ([`Geometry::most_held`]).
+//!   more than it can clean ([`FlashGeometry::most_held`]).
 //! - A victim is chosen while at least a block's worth of erased units is left; moving keeps such a pace that it ends
 //!   before they do: when the host (with what is padded) has written a block's worth less what the victim held and less
 //!   a page, all of it has been moved. So room never runs out, and cleaning a block never leaves less than before.
@@ -20,8 +20,8 @@
 //! P. Mehrvarzy, M. Arjomand, H. Sarbazi-Azad, *Performance Evaluation of Dynamic Page Allocation Strategies in SSDs*, ACM
 //! TOMPECS 1(2), 2016, and Y. Jun and others, *We Ain't Afraid of No File Fragmentation*, FAST 2024, of placing by turns.
 
-use super::blocks::{Blocks, Victim};
-use super::geometry::{Geometry, NONE};
+use super::blocks::{FlashBlocks, Victim};
+use super::geometry::{FlashGeometry, NONE};
 use raidlab_types::number::{u32_from, usize_from};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -83,7 +83,7 @@ impl Counts {
 
 /// One die's work.
 #[derive(Debug, Clone)]
-struct Die {
+struct DieBlocks {
     /// The block that is being filled, and how far it is.
     open: u32,
     fill: u32,
@@ -105,13 +105,13 @@ struct Die {
 /// The translation layer of one drive.
 #[derive(Debug, Clone)]
 pub(crate) struct Ftl {
-    geometry: Geometry,
+    geometry: FlashGeometry,
     /// Physical unit of a logical one.
     map: Vec<u32>,
     /// Logical unit of a physical one.
     back: Vec<u32>,
-    blocks: Blocks,
-    dies: Vec<Die>,
+    blocks: FlashBlocks,
+    dies: Vec<DieBlocks>,
     placement: Placement,
     /// The die that the host's last unit went to, and whether the page it went to is full.
     turn: u32,
@@ -121,10 +121,10 @@ pub(crate) struct Ftl {
 
 impl Ftl {
     /// A drive on which nothing was ever written.
-    pub(super) fn new(geometry: Geometry, victim: Victim, placement: Placement) -> Self {
+    pub(super) fn new(geometry: FlashGeometry, victim: Victim, placement: Placement) -> Self {
         let die = |d: u32| {
             let first = d * geometry.blocks_per_die;
-            Die {
+            DieBlocks {
                 open: first,
                 fill: 0,
                 waiting: 0,
@@ -140,7 +140,7 @@ impl Ftl {
         Ftl {
             map: vec![NONE; geometry.logical_units() as usize],
             back: vec![NONE; usize_from(geometry.physical_units())],
-            blocks: Blocks::new(&geometry, victim),
+            blocks: FlashBlocks::new(&geometry, victim),
             dies: (0..geometry.dies).map(die).collect(),
             placement,
             turn: geometry.dies - 1,
@@ -150,7 +150,7 @@ impl Ftl {
         }
     }
 
-    pub(super) fn geometry(&self) -> &Geometry {
+    pub(super) fn geometry(&self) -> &FlashGeometry {
         &self.geometry
     }
 
@@ -302,7 +302,7 @@ impl Ftl {
 
     /// Cleans until nothing is owed and enough is left.
     fn clean(&mut self, die: u32, orders: &mut impl Orders) {
-        let Geometry { units_per_block, units_per_page, .. } = self.geometry;
+        let FlashGeometry { units_per_block, units_per_page, .. } = self.geometry;
         loop {
             let state = &mut self.dies[die as usize];
             if state.victim == NONE {

@@ -4,7 +4,7 @@ use raidlab_types::Seed;
 
 /// Counts what the flash is told, by die.
 #[derive(Default, Clone)]
-struct Told {
+struct FlashCounts {
     /// Who is done first: 0 all at once, 1 the lowest die, 2 the one that has programmed least, 3 another each time.
     first: u8,
     programs: Vec<u64>,
@@ -13,14 +13,14 @@ struct Told {
     moved_units: u64,
 }
 
-impl Told {
+impl FlashCounts {
     fn new(dies: u32) -> Self {
         let none = vec![0; dies as usize];
-        Told { programs: none.clone(), erases: none, ..Told::default() }
+        FlashCounts { programs: none.clone(), erases: none, ..FlashCounts::default() }
     }
 }
 
-impl Orders for Told {
+impl Orders for FlashCounts {
     fn read(&mut self, _: u32, units: u32) {
         self.moved_units += u64::from(units);
     }
@@ -45,7 +45,7 @@ impl Orders for Told {
 }
 
 /// Everything the header promises, looked up one by one.
-fn check(ftl: &Ftl, told: &Told, present: &[bool]) {
+fn check(ftl: &Ftl, told: &FlashCounts, present: &[bool]) {
     let g = &ftl.geometry;
     let mut held = vec![0u32; (g.dies * g.blocks_per_die) as usize];
     for (unit, &present) in present.iter().enumerate() {
@@ -83,16 +83,16 @@ fn check(ftl: &Ftl, told: &Told, present: &[bool]) {
     assert_eq!(told.host_units + waiting, ftl.counts.host);
 }
 
-fn geometry() -> impl Strategy<Value = Geometry> {
+fn geometry() -> impl Strategy<Value = FlashGeometry> {
     (1u32..4, 1u32..5, 2u32..7, 1u32..40, 1u32..5).prop_map(|(dies, page, pages, rows, spare)| {
         let (units_per_block, units_per_die) = (page * pages, rows * page);
         let blocks_per_die = units_per_die.div_ceil(units_per_block) + spare + 1;
-        Geometry { dies, units_per_page: page, units_per_block, blocks_per_die, units_per_die }
+        FlashGeometry { dies, units_per_page: page, units_per_block, blocks_per_die, units_per_die }
     })
 }
 
 /// Where writes go: anywhere, one unit, one die, in order, or mostly to a few.
-fn place(pattern: u8, i: u32, units: u32, g: &Geometry, rng: &mut raidlab_types::CounterRng) -> u32 {
+fn place(pattern: u8, i: u32, units: u32, g: &FlashGeometry, rng: &mut raidlab_types::CounterRng) -> u32 {
     match pattern {
         0 => rng.below(u64::from(units)) as u32,
         1 => 0,
@@ -117,7 +117,7 @@ proptest! {
     ) {
         let victim = if fifo { Victim::Fifo } else { Victim::Greedy };
         let placement = if by_address { Placement::ByAddress } else { Placement::Dynamic };
-        let (mut ftl, mut told) = (Ftl::new(geometry, victim, placement), Told::new(geometry.dies));
+        let (mut ftl, mut told) = (Ftl::new(geometry, victim, placement), FlashCounts::new(geometry.dies));
         told.first = first;
         let units = geometry.logical_units();
         let mut present = vec![false; units as usize];
@@ -153,9 +153,10 @@ proptest! {
 }
 
 /// Small enough to follow: one die, four units a block, two of them a page.
-fn small(victim: Victim) -> (Ftl, Told) {
-    let geometry = Geometry { dies: 1, units_per_page: 2, units_per_block: 4, blocks_per_die: 4, units_per_die: 8 };
-    let mut made = (Ftl::new(geometry, victim, Placement::Dynamic), Told::new(1));
+fn small(victim: Victim) -> (Ftl, FlashCounts) {
+    let geometry =
+        FlashGeometry { dies: 1, units_per_page: 2, units_per_block: 4, blocks_per_die: 4, units_per_die: 8 };
+    let mut made = (Ftl::new(geometry, victim, Placement::Dynamic), FlashCounts::new(1));
     (0..8).for_each(|unit| made.0.write(unit, &mut made.1));
     made
 }
@@ -169,8 +170,8 @@ fn writes_fill_pages_and_blocks_in_order() {
 }
 
 /// Three dies of pages of two units, on which so many units were written in order.
-fn three_dies(placement: Placement, blocks_per_die: u32, units: u32, told: &mut Told) -> Ftl {
-    let geometry = Geometry { dies: 3, units_per_page: 2, units_per_block: 4, blocks_per_die, units_per_die: 8 };
+fn three_dies(placement: Placement, blocks_per_die: u32, units: u32, told: &mut FlashCounts) -> Ftl {
+    let geometry = FlashGeometry { dies: 3, units_per_page: 2, units_per_block: 4, blocks_per_die, units_per_die: 8 };
     let mut ftl = Ftl::new(geometry, Victim::Greedy, placement);
     (0..units).for_each(|unit| ftl.write(unit, told));
     ftl
@@ -179,7 +180,7 @@ fn three_dies(placement: Placement, blocks_per_die: u32, units: u32, told: &mut 
 #[test]
 fn what_is_written_in_order_goes_round_the_dies_page_by_page() {
     for placement in [Placement::Dynamic, Placement::ByAddress] {
-        let ftl = three_dies(placement, 4, 14, &mut Told::new(3));
+        let ftl = three_dies(placement, 4, 14, &mut FlashCounts::new(3));
         let dies: Vec<u32> = (0..14).filter_map(|unit| ftl.holder(unit)).collect();
         assert_eq!(dies, [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 0, 0]);
     }
@@ -189,7 +190,7 @@ fn what_is_written_in_order_goes_round_the_dies_page_by_page() {
 fn what_is_written_together_lies_together_whatever_its_addresses() {
     let scattered = [0, 6, 12, 18];
     let holders = |placement| {
-        let mut told = Told::new(3);
+        let mut told = FlashCounts::new(3);
         let mut ftl = three_dies(placement, 5, 24, &mut told);
         scattered.iter().for_each(|&unit| ftl.write(unit, &mut told));
         scattered.map(|unit| ftl.holder(unit).unwrap())
@@ -200,7 +201,7 @@ fn what_is_written_together_lies_together_whatever_its_addresses() {
 
 #[test]
 fn a_die_that_has_more_to_do_is_passed_over_and_a_full_one_too() {
-    let mut told = Told { first: 1, ..Told::new(3) };
+    let mut told = FlashCounts { first: 1, ..FlashCounts::new(3) };
     let mut ftl = three_dies(Placement::Dynamic, 4, 0, &mut told);
     // The lowest is always done first, until it holds two blocks, as much as can be cleaned.
     (0..20).for_each(|unit| ftl.write(unit, &mut told));
@@ -253,8 +254,9 @@ fn greedy_moves_less_than_fifo() {
 #[test]
 fn moving_keeps_pace_with_writing() {
     // A block of 64 units of which 31 are valid: with a page of 1 the gain is 32, so nearly one is moved for each written.
-    let geometry = Geometry { dies: 1, units_per_page: 1, units_per_block: 64, blocks_per_die: 4, units_per_die: 128 };
-    let (mut ftl, mut told) = (Ftl::new(geometry, Victim::Greedy, Placement::Dynamic), Told::new(1));
+    let geometry =
+        FlashGeometry { dies: 1, units_per_page: 1, units_per_block: 64, blocks_per_die: 4, units_per_die: 128 };
+    let (mut ftl, mut told) = (Ftl::new(geometry, Victim::Greedy, Placement::Dynamic), FlashCounts::new(1));
     (0..128).for_each(|unit| ftl.write(unit, &mut told));
     (0..33).for_each(|unit| ftl.discard(unit));
     (64..127).for_each(|unit| ftl.write(unit, &mut told));

@@ -5,7 +5,7 @@
 /// Numbers of everything. A *page* and a *block* are those of all planes of a die together: they are programmed and
 /// erased as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Geometry {
+pub(crate) struct FlashGeometry {
     pub dies: u32,
     pub units_per_page: u32,
     pub units_per_block: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Geometry {
 /// Stands for no unit and no block.
 pub(crate) const NONE: u32 = u32::MAX;
 
-impl Geometry {
+impl FlashGeometry {
     pub(crate) fn logical_units(&self) -> u32 {
         self.dies * self.units_per_die
     }

@@ -20,7 +20,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// What things take, in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Timings {
+pub(crate) struct FlashTimes {
     pub read: u64,
     pub program: u64,
     pub erase: u64,
@@ -38,7 +38,7 @@ enum Kind {
     Erase,
 }
 
-impl Timings {
+impl FlashTimes {
     /// What a die takes for something that waits for nothing.
     fn of(&self, kind: Kind) -> u64 {
         match kind {
@@ -56,7 +56,7 @@ struct Work {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Die {
+struct DieQueue {
     free_at: u64,
     backlog: VecDeque<Work>,
     /// What the backlog takes, waits for the channel not counted.
@@ -69,8 +69,8 @@ struct Die {
 /// The flash of one drive.
 #[derive(Debug, Clone)]
 pub(crate) struct Medium {
-    timings: Timings,
-    dies: Vec<Die>,
+    timings: FlashTimes,
+    dies: Vec<DieQueue>,
     /// By die, when it worked.
     meters: Vec<Meter>,
     /// By die: when the next work of its backlog would begin; never where there is none.
@@ -82,12 +82,12 @@ pub(crate) struct Medium {
     floor: u64,
     /// When what is ordered now may begin.
     ready: u64,
-    cache: Cache,
+    cache: WriteBuffer,
 }
 
 /// Room for what the host has written and the flash has not.
 #[derive(Debug, Clone)]
-struct Cache {
+struct WriteBuffer {
     /// In units; without limit where the host waits for the flash itself.
     capacity: u32,
     /// Units taken, those included that `releases` says are given back.
@@ -100,17 +100,17 @@ const NEVER: (u64, usize) = (u64::MAX, 0);
 
 impl Medium {
     /// Idle flash with a cache of so many units, or none.
-    pub(super) fn new(timings: Timings, dies: u32, channels: u32, cache_units: Option<u32>) -> Self {
+    pub(super) fn new(timings: FlashTimes, dies: u32, channels: u32, cache_units: Option<u32>) -> Self {
         Medium {
             timings,
-            dies: vec![Die::default(); dies as usize],
+            dies: vec![DieQueue::default(); dies as usize],
             meters: vec![Meter::default(); dies as usize],
             starts: vec![u64::MAX; dies as usize],
             next: NEVER,
             channels: vec![Timeline::default(); channels as usize],
             floor: 0,
             ready: 0,
-            cache: Cache { capacity: cache_units.unwrap_or(u32::MAX), taken: 0, releases: BinaryHeap::new() },
+            cache: WriteBuffer { capacity: cache_units.unwrap_or(u32::MAX), taken: 0, releases: BinaryHeap::new() },
         }
     }
 
@@ -188,7 +188,7 @@ impl Medium {
     /// Senses a page from `start` on and sends `units` of it; returns when they have left.
     #[inline]
     fn sense(&mut self, at: usize, start: u64, units: u32) -> u64 {
-        let Timings { read, unit_transfer, .. } = self.timings;
+        let FlashTimes { read, unit_transfer, .. } = self.timings;
         let length = u64::from(units) * unit_transfer;
         let sent = self.send(at, start + read, length);
         self.meters[at].works(start, start + read);
@@ -210,7 +210,7 @@ impl Medium {
         let end = match work.kind {
             Kind::Read(units) => self.sense(at, start, units),
             Kind::Program(_) => {
-                let Timings { page_transfer, program, .. } = self.timings;
+                let FlashTimes { page_transfer, program, .. } = self.timings;
                 let sent = self.send(at, start, page_transfer);
                 self.meters[at].works(sent - page_transfer, sent + program);
                 sent + program
@@ -282,7 +282,7 @@ impl Orders for Medium {
 mod tests {
     use super::*;
 
-    const TIMINGS: Timings = Timings { read: 50, program: 600, erase: 3000, unit_transfer: 5, page_transfer: 20 };
+    const TIMINGS: FlashTimes = FlashTimes { read: 50, program: 600, erase: 3000, unit_transfer: 5, page_transfer: 20 };
 
     fn medium(dies: u32, channels: u32, cache: Option<u32>) -> Medium {
         Medium::new(TIMINGS, dies, channels, cache)

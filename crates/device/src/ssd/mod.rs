@@ -33,7 +33,7 @@ mod precondition;
 mod spec;
 mod timeline;
 
-use crate::service::{FlashTotals, Service, Visit};
+use crate::service::{Command, FlashTotals, Service, TimedService};
 use crate::SpecError;
 pub use blocks::Victim;
 pub use ftl::Placement;
@@ -41,32 +41,15 @@ use ftl::{Counts, Ftl};
 use medium::Medium;
 use raidlab_types::number::u32_from;
 use raidlab_types::{OpKind, Seed};
-use spec::Works;
+use spec::FlashModel;
 pub use spec::{Initial, SsdSpec};
 use std::sync::Arc;
 use timeline::Timeline;
 
-/// A command as the drive sees it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FlashCommand {
-    pub kind: OpKind,
-    pub lba: u64,
-    pub sectors: u64,
-    /// Must be on the medium when it is complete.
-    pub durable: bool,
-    pub now: u64,
-}
-
-impl FlashCommand {
-    fn end(&self) -> u64 {
-        self.lba + self.sectors
-    }
-}
-
 /// One flash drive.
 #[derive(Debug, Clone)]
 pub(crate) struct Ssd {
-    works: Arc<Works>,
+    model: Arc<FlashModel>,
     seed: Seed,
     /// Empty until the first command.
     ftl: Option<Ftl>,
@@ -87,10 +70,10 @@ impl Ssd {
         Ok(Ssd::of(Arc::new(spec.compile()?), seed))
     }
 
-    fn of(works: Arc<Works>, seed: Seed) -> Self {
-        let medium = Medium::new(works.timings, works.geometry.dies, works.channels, works.cache_units);
+    fn of(model: Arc<FlashModel>, seed: Seed) -> Self {
+        let medium = Medium::new(model.timings, model.geometry.dies, model.channels, model.cache_units);
         Ssd {
-            works,
+            model,
             seed,
             ftl: None,
             medium,
@@ -102,21 +85,21 @@ impl Ssd {
 
     /// Another drive of the same model, with a past of its own.
     pub(crate) fn twin(&self, seed: Seed) -> Self {
-        Ssd::of(Arc::clone(&self.works), seed)
+        Ssd::of(Arc::clone(&self.model), seed)
     }
 
     pub(crate) fn capacity_sectors(&self) -> u64 {
-        self.works.capacity_sectors
+        self.model.capacity_sectors
     }
 
     pub(crate) fn queue_depth(&self) -> usize {
-        self.works.queue_depth
+        self.model.queue_depth
     }
 
     /// Does now what the first command would have to wait for.
     pub(crate) fn prepare(&mut self) {
         if self.ftl.is_none() {
-            self.ftl = Some(precondition::prepared(&self.works, self.seed));
+            self.ftl = Some(precondition::prepared(&self.model, self.seed));
         }
     }
 
@@ -125,7 +108,7 @@ impl Ssd {
     pub(crate) fn totals(&mut self, now: u64) -> FlashTotals {
         self.medium.advance(self.clock, now);
         let counts = self.counts().since(&self.before);
-        let bytes = |units: u64| units * self.works.unit_bytes;
+        let bytes = |units: u64| units * self.model.unit_bytes;
         let (die_busy_ns, channel_busy_ns) = self.medium.busiest(now);
         FlashTotals {
             host_bytes: bytes(counts.host),
@@ -151,69 +134,69 @@ impl Ssd {
     }
 
     /// The visit of a command.
-    pub(crate) fn serve(&mut self, asked: FlashCommand) -> Visit {
+    pub(crate) fn serve(&mut self, command: Command) -> TimedService {
         self.prepare();
         // A driver on a real clock may be late to let a command in, and name a time before the last one's.
-        self.clock = self.clock.max(asked.now);
-        let (done, transfer) = match asked.kind {
-            OpKind::Read => (self.read(&asked), self.works.link.transfer(asked.sectors * self.works.sector_bytes)),
+        self.clock = self.clock.max(command.now);
+        let (done, transfer) = match command.kind {
+            OpKind::Read => (self.read(&command), self.model.link.transfer(command.sectors * self.model.sector_bytes)),
             OpKind::Write | OpKind::WriteZeroes => {
-                (self.write(&asked), self.works.link.transfer(asked.sectors * self.works.sector_bytes))
+                (self.write(&command), self.model.link.transfer(command.sectors * self.model.sector_bytes))
             }
             OpKind::Flush => (self.flush(), 0),
-            OpKind::Discard => (self.discard(&asked), 0),
+            OpKind::Discard => (self.discard(&command), 0),
         };
-        let spent = done - asked.now;
+        let spent = done - command.now;
         let service =
             Service { overhead: spent - transfer.min(spent), transfer: transfer.min(spent), ..Service::default() };
-        Visit { begun: asked.now, service, release: done }
+        TimedService { begun: command.now, service, release: done }
     }
 
     /// Pages are read as they lie; what was never written, or is still in memory, is only sent.
-    fn read(&mut self, asked: &FlashCommand) -> u64 {
-        let works = &self.works;
+    fn read(&mut self, command: &Command) -> u64 {
+        let model = &self.model;
         let Some(ftl) = &self.ftl else { unreachable!("prepared") };
-        let from = self.clock + works.read_overhead;
+        let from = self.clock + model.read_overhead;
         self.medium.advance(self.clock, from);
-        let mut command = works.link.command;
-        let (mut sector, mut done) = (asked.lba, from);
-        while sector < asked.end() {
-            let first = u32_from(sector / works.unit_sectors);
+        let mut command_ns = model.link.command;
+        let (mut sector, mut done) = (command.lba, from);
+        while sector < command.end() {
+            let first = u32_from(sector / model.unit_sectors);
             let page = ftl.page_of(first);
             let mut units = 1;
-            let reached = |units: u32| u64::from(first + units) * works.unit_sectors;
-            while reached(units) < asked.end() && ftl.page_of(first + units) == page {
+            let reached = |units: u32| u64::from(first + units) * model.unit_sectors;
+            while reached(units) < command.end() && ftl.page_of(first + units) == page {
                 units += 1;
             }
             let ready = match page {
                 Some((die, _)) => self.medium.read(die, from, units),
                 None => from,
             };
-            let stop = reached(units).min(asked.end());
-            let sending = command + works.link.transfer((stop - sector) * works.sector_bytes);
+            let stop = reached(units).min(command.end());
+            let sending = command_ns + model.link.transfer((stop - sector) * model.sector_bytes);
             done = done.max(self.links[READ].book(self.clock, ready, sending));
-            (sector, command) = (stop, 0);
+            (sector, command_ns) = (stop, 0);
         }
         done
     }
 
     /// Data come over the link page by page; each unit goes into the cache when there is room.
-    fn write(&mut self, asked: &FlashCommand) -> u64 {
-        let from = self.clock + self.works.write_overhead;
+    fn write(&mut self, command: &Command) -> u64 {
+        let from = self.clock + self.model.write_overhead;
         self.medium.advance(self.clock, from);
-        let group_sectors = self.works.unit_sectors * u64::from(self.works.geometry.units_per_page);
-        let link = if self.works.link.full_duplex { WRITE } else { READ };
-        let mut command = self.works.link.command;
-        let (mut sector, mut done) = (asked.lba, from);
-        while sector < asked.end() {
-            let stop = ((sector / group_sectors + 1) * group_sectors).min(asked.end());
-            let sending = command + self.works.link.transfer((stop - sector) * self.works.sector_bytes);
+        let group_sectors = self.model.unit_sectors * u64::from(self.model.geometry.units_per_page);
+        let link = if self.model.link.full_duplex { WRITE } else { READ };
+        let mut command_ns = self.model.link.command;
+        let (mut sector, mut done) = (command.lba, from);
+        while sector < command.end() {
+            let stop = ((sector / group_sectors + 1) * group_sectors).min(command.end());
+            let sending = command_ns + self.model.link.transfer((stop - sector) * self.model.sector_bytes);
             let sent = self.links[link].book(self.clock, from, sending);
             done = done.max(self.take(sector, stop, from, sent));
-            (sector, command) = (stop, 0);
+            (sector, command_ns) = (stop, 0);
         }
-        if self.works.cache_units.is_none() || (asked.durable && !self.works.power_loss_protection) {
-            done = done.max(self.settle(asked));
+        if self.model.cache_units.is_none() || (command.durable && !self.model.power_loss_protection) {
+            done = done.max(self.settle(command));
         }
         done
     }
@@ -221,7 +204,7 @@ impl Ssd {
     /// Takes the data of sectors `first` to `stop`, which are there at `sent`; returns when the last was taken.
     fn take(&mut self, first: u64, stop: u64, from: u64, sent: u64) -> u64 {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
-        let (unit_sectors, mut taken) = (self.works.unit_sectors, sent);
+        let (unit_sectors, mut taken) = (self.model.unit_sectors, sent);
         for unit in first / unit_sectors..stop.div_ceil(unit_sectors) {
             let is_whole = first <= unit * unit_sectors && (unit + 1) * unit_sectors <= stop;
             let unit = u32_from(unit);
@@ -237,10 +220,10 @@ impl Ssd {
     }
 
     /// Waits until a write is on the flash: pages that it does not fill are programmed as they are.
-    fn settle(&mut self, asked: &FlashCommand) -> u64 {
+    fn settle(&mut self, command: &Command) -> u64 {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
         let (mut done, mut last) = (0, None);
-        for unit in asked.lba / self.works.unit_sectors..asked.end().div_ceil(self.works.unit_sectors) {
+        for unit in command.lba / self.model.unit_sectors..command.end().div_ceil(self.model.unit_sectors) {
             let holder = ftl.holder(u32_from(unit));
             // What was written together mostly lies together.
             if let Some(die) = holder.filter(|_| holder != last) {
@@ -254,23 +237,23 @@ impl Ssd {
 
     /// Waits until everything that was written before is on the flash.
     fn flush(&mut self) -> u64 {
-        let from = self.clock + self.works.write_overhead;
+        let from = self.clock + self.model.write_overhead;
         self.medium.advance(self.clock, from);
-        if self.works.cache_units.is_none() || self.works.power_loss_protection {
+        if self.model.cache_units.is_none() || self.model.power_loss_protection {
             return from;
         }
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
         self.medium.set_ready(from);
-        (0..self.works.geometry.dies).for_each(|die| ftl.pad(die, &mut self.medium));
-        (0..self.works.geometry.dies).map(|die| self.medium.finish(die)).fold(from, u64::max)
+        (0..self.model.geometry.dies).for_each(|die| ftl.pad(die, &mut self.medium));
+        (0..self.model.geometry.dies).map(|die| self.medium.finish(die)).fold(from, u64::max)
     }
 
     /// Forgets the units that lie wholly within.
-    fn discard(&mut self, asked: &FlashCommand) -> u64 {
+    fn discard(&mut self, command: &Command) -> u64 {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
-        let units = asked.lba.div_ceil(self.works.unit_sectors)..asked.end() / self.works.unit_sectors;
+        let units = command.lba.div_ceil(self.model.unit_sectors)..command.end() / self.model.unit_sectors;
         units.for_each(|unit| ftl.discard(u32_from(unit)));
-        self.clock + self.works.write_overhead
+        self.clock + self.model.write_overhead
     }
 }
 

@@ -11,16 +11,16 @@
 
 use super::blocks::Victim;
 use super::ftl::{Ftl, Placement};
-use super::geometry::Geometry;
-use super::spec::{Initial, Works};
+use super::geometry::FlashGeometry;
+use super::spec::{FlashModel, Initial};
 use raidlab_types::number::{f64_from, u32_from, usize_from};
 use raidlab_types::{CounterRng, Seed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Key = (Geometry, Victim, Placement, Initial);
+type DriveState = (FlashGeometry, Victim, Placement, Initial);
 
 /// The states that were asked for last.
-static KEPT: Mutex<Vec<(Key, Arc<Ftl>)>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<(DriveState, Arc<Ftl>)>> = Mutex::new(Vec::new());
 const KEPT_MOST: usize = 4;
 
 /// Write amplification has settled when it differs by no more than this between parts of a turn.
@@ -32,13 +32,13 @@ const MOST_PARTS: u64 = 40 * PARTS;
 const OWN: u64 = 16;
 
 /// A drive as it is when the first operation comes.
-pub(crate) fn prepared(works: &Works, seed: Seed) -> Ftl {
-    if works.initial == Initial::Fresh {
-        return Ftl::new(works.geometry, works.victim, works.placement);
+pub(crate) fn prepared(model: &FlashModel, seed: Seed) -> Ftl {
+    if model.initial == Initial::Fresh {
+        return Ftl::new(model.geometry, model.victim, model.placement);
     }
-    let mut ftl = Ftl::clone(&kept((works.geometry, works.victim, works.placement, works.initial)));
-    if works.initial == Initial::Steady {
-        let units = u64::from(works.geometry.logical_units());
+    let mut ftl = Ftl::clone(&kept((model.geometry, model.victim, model.placement, model.initial)));
+    if model.initial == Initial::Steady {
+        let units = u64::from(model.geometry.logical_units());
         overwrite(&mut ftl, &mut seed.named("precondition").draws(), units / OWN);
     }
     ftl.begin();
@@ -46,7 +46,7 @@ pub(crate) fn prepared(works: &Works, seed: Seed) -> Ftl {
 }
 
 /// Works a state out, or takes the one that was worked out before. Whoever wants the same at the same time waits.
-fn kept(key: Key) -> Arc<Ftl> {
+fn kept(key: DriveState) -> Arc<Ftl> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(place) = kept.iter().position(|(of, _)| *of == key) {
         let found = kept.remove(place);
@@ -60,7 +60,7 @@ fn kept(key: Key) -> Arc<Ftl> {
     Arc::clone(&kept[kept.len() - 1].1)
 }
 
-fn worked_out((geometry, victim, placement, initial): Key) -> Ftl {
+fn worked_out((geometry, victim, placement, initial): DriveState) -> Ftl {
     let mut ftl = Ftl::new(geometry, victim, placement);
     (0..geometry.logical_units()).for_each(|unit| ftl.write(unit, &mut ()));
     if initial == Initial::Steady {

@@ -2,8 +2,8 @@
 
 use super::blocks::Victim;
 use super::ftl::Placement;
-use super::geometry::Geometry;
-use super::medium::{Medium, Timings};
+use super::geometry::FlashGeometry;
+use super::medium::{FlashTimes, Medium};
 use super::timeline::Timeline;
 use crate::error::{check_sector_bytes, ms_to_ns, us_to_ns, within};
 use crate::fixed::default_sector_bytes;
@@ -121,12 +121,12 @@ fn yes() -> bool {
 
 /// What follows from a spec: the same for every drive of one model.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Works {
-    pub geometry: Geometry,
+pub(crate) struct FlashModel {
+    pub geometry: FlashGeometry,
     pub victim: Victim,
     pub placement: Placement,
     pub initial: Initial,
-    pub timings: Timings,
+    pub timings: FlashTimes,
     pub channels: u32,
     pub unit_bytes: u64,
     pub unit_sectors: u64,
@@ -137,18 +137,18 @@ pub(crate) struct Works {
     pub power_loss_protection: bool,
     pub read_overhead: u64,
     pub write_overhead: u64,
-    pub link: Link,
+    pub link: HostLink,
 }
 
 /// The interface to the host.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Link {
+pub(crate) struct HostLink {
     pub ns_per_byte: f64,
     pub command: u64,
     pub full_duplex: bool,
 }
 
-impl Link {
+impl HostLink {
     #[inline]
     pub(crate) fn transfer(&self, bytes: u64) -> u64 {
         saturating_u64(f64_from(bytes) * self.ns_per_byte + 0.5)
@@ -172,26 +172,26 @@ fn ns_per_byte(key: &str, mb_s: f64) -> Result<f64, SpecError> {
 
 impl SsdSpec {
     /// Checks the parameters and works out what follows from them.
-    pub(crate) fn compile(&self) -> Result<Works, SpecError> {
+    pub(crate) fn compile(&self) -> Result<FlashModel, SpecError> {
         check_sector_bytes(self.sector_bytes)?;
         let geometry = self.geometry()?;
         let channel = ns_per_byte("channel_mb_s", self.channel_mb_s)?;
         let moving = |bytes: u32| saturating_u64((f64::from(bytes) * channel).round()).max(1);
-        let timings = Timings {
+        let timings = FlashTimes {
             read: ns("read_us", self.read_us, 0.001)?,
             program: ns("program_us", self.program_us, 0.001)?,
             erase: ms_to_ns("erase_ms", self.erase_ms, 1e4)?,
             unit_transfer: moving(self.mapping_bytes),
             page_transfer: moving(self.page_bytes * self.planes_per_die),
         };
-        let link = Link {
+        let link = HostLink {
             ns_per_byte: ns_per_byte("link_mb_s", self.link_mb_s)?,
             command: ns("link_command_us", self.link_command_us, 0.0)?,
             full_duplex: self.link_full_duplex,
         };
         let unit_bytes = u64::from(self.mapping_bytes);
         let sector_bytes = u64::from(self.sector_bytes);
-        Ok(Works {
+        Ok(FlashModel {
             geometry,
             victim: self.victim,
             placement: self.placement,
@@ -211,7 +211,7 @@ impl SsdSpec {
         })
     }
 
-    fn geometry(&self) -> Result<Geometry, SpecError> {
+    fn geometry(&self) -> Result<FlashGeometry, SpecError> {
         let dies =
             count("channels", self.channels, 1, 256)? * count("dies_per_channel", self.dies_per_channel, 1, 256)?;
         let planes = count("planes_per_die", self.planes_per_die, 1, 16)?;
@@ -249,7 +249,7 @@ impl SsdSpec {
             );
             return Err(SpecError::new("capacity_bytes", message));
         }
-        Ok(Geometry {
+        Ok(FlashGeometry {
             dies,
             units_per_page,
             units_per_block: u32_from(units_per_block),
@@ -259,7 +259,7 @@ impl SsdSpec {
     }
 
     /// What the cache holds; every die must be able to fill a page while another is programmed.
-    fn cache_units(&self, geometry: &Geometry) -> Result<Option<u32>, SpecError> {
+    fn cache_units(&self, geometry: &FlashGeometry) -> Result<Option<u32>, SpecError> {
         if self.cache_bytes == 0 {
             return Ok(None);
         }
@@ -285,25 +285,25 @@ impl SsdSpec {
 
     /// Mean times of one operation of `bytes` bytes, written in order before, on an idle drive.
     pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
-        let works = self.compile()?;
+        let model = self.compile()?;
         let transfer = match kind {
             OpKind::Flush | OpKind::Discard => 0,
-            _ => works.link.transfer(bytes),
+            _ => model.link.transfer(bytes),
         };
         let done = match kind {
-            OpKind::Read => works.idle_read(bytes),
+            OpKind::Read => model.idle_read(bytes),
             OpKind::Write | OpKind::WriteZeroes => {
-                let on_flash = works.timings.page_transfer + works.timings.program;
-                let sent = works.write_overhead + works.link.command + transfer;
-                sent + if works.cache_units.is_some() { 0 } else { on_flash }
+                let on_flash = model.timings.page_transfer + model.timings.program;
+                let sent = model.write_overhead + model.link.command + transfer;
+                sent + if model.cache_units.is_some() { 0 } else { on_flash }
             }
-            OpKind::Flush | OpKind::Discard => works.write_overhead,
+            OpKind::Flush | OpKind::Discard => model.write_overhead,
         };
         Ok(IdleMean::still(Duration::from_ns(done.saturating_sub(transfer)), Duration::from_ns(transfer)))
     }
 }
 
-impl Works {
+impl FlashModel {
     /// When a read of pages that were written one after another has arrived: each die sends its page when it has it.
     fn idle_read(&self, bytes: u64) -> u64 {
         let mut medium = Medium::new(self.timings, self.geometry.dies, self.channels, None);

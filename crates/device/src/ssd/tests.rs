@@ -16,13 +16,13 @@ fn ssd(more: &str) -> Ssd {
     Ssd::new(&spec(more), Seed::new(1)).unwrap()
 }
 
-fn asked(kind: OpKind, lba: u64, sectors: u64, now: u64) -> FlashCommand {
-    FlashCommand { kind, lba, sectors, durable: false, now }
+fn command(kind: OpKind, lba: u64, sectors: u64, now: u64) -> Command {
+    Command { kind, lba, sectors, durable: false, entered: now, now }
 }
 
 /// How long a command took, in ns.
 fn took(ssd: &mut Ssd, kind: OpKind, lba: u64, sectors: u64, now: u64) -> u64 {
-    let visit = ssd.serve(asked(kind, lba, sectors, now));
+    let visit = ssd.serve(command(kind, lba, sectors, now));
     assert_eq!(visit.release, visit.begun + visit.service.total());
     visit.release - now
 }
@@ -88,14 +88,14 @@ fn without_a_cache_a_write_is_over_when_it_is_on_the_flash() {
 fn a_durable_write_and_a_flush_wait_for_the_flash_unless_power_may_fail() {
     let on_flash = 7_000 + 1_000 + 8_192 + PAGE + 600_000;
     let mut drive = ssd(CACHED);
-    let visit = drive.serve(FlashCommand { durable: true, ..asked(OpKind::Write, 0, 8, 0) });
+    let visit = drive.serve(Command { durable: true, ..command(OpKind::Write, 0, 8, 0) });
     assert_eq!(visit.release, on_flash);
-    drive.serve(asked(OpKind::Write, 8, 8, 2_000_000));
+    drive.serve(command(OpKind::Write, 8, 8, 2_000_000));
     // The page waits to be filled until the flush asks for it.
-    assert_eq!(drive.serve(asked(OpKind::Flush, 0, 0, 2_010_000)).release, 2_017_000 + PAGE + 600_000);
+    assert_eq!(drive.serve(command(OpKind::Flush, 0, 0, 2_010_000)).release, 2_017_000 + PAGE + 600_000);
     assert_eq!(took(&mut drive, OpKind::Flush, 0, 0, 9_000_000), 7_000, "nothing is left to wait for");
     let mut safe = ssd(&format!(r#"{CACHED}, "power_loss_protection": true"#));
-    let visit = safe.serve(FlashCommand { durable: true, ..asked(OpKind::Write, 0, 8, 0) });
+    let visit = safe.serve(Command { durable: true, ..command(OpKind::Write, 0, 8, 0) });
     assert_eq!(visit.release, 7_000 + 1_000 + 8_192);
     assert_eq!(took(&mut safe, OpKind::Flush, 0, 0, 20_000), 7_000);
 }
@@ -120,7 +120,7 @@ fn a_full_cache_lets_writes_wait_for_programs() {
 fn a_discarded_unit_is_gone_and_need_not_be_moved() {
     let mut drive = ssd(CACHED);
     // The units that lie wholly within sectors 4 to 28: the second and the third.
-    drive.serve(asked(OpKind::Discard, 4, 24, 0));
+    drive.serve(command(OpKind::Discard, 4, 24, 0));
     let ftl = drive.ftl.as_ref().unwrap();
     let there: Vec<bool> = (0..4).map(|unit| ftl.page_of(unit).is_some()).collect();
     assert_eq!(there, [true, false, false, true]);
@@ -130,7 +130,7 @@ fn a_discarded_unit_is_gone_and_need_not_be_moved() {
 fn a_duplex_link_sends_while_it_receives() {
     let ends = |more: &str| {
         let mut drive = ssd(&format!("{CACHED}{more}"));
-        drive.serve(asked(OpKind::Write, 4096, 128, 0));
+        drive.serve(command(OpKind::Write, 4096, 128, 0));
         took(&mut drive, OpKind::Read, 0, 8, 0)
     };
     assert!(ends(r#", "link_full_duplex": false"#) > ends(""));
@@ -167,7 +167,7 @@ fn a_window_has_what_was_done_within_it() {
     drive.reset_totals(sent + 10_000);
     assert_eq!(busy(&mut drive, sent + 10_000), [0, 0, 0]);
     assert_eq!(busy(&mut drive, sent + PAGE), [PAGE - 10_000, PAGE - 10_000, 0]);
-    // FlashCommand for or not, at the end of the window it is half done.
+    // Asked for or not, at the end of the window it is half done.
     let half = sent + PAGE + 300_000;
     assert_eq!(busy(&mut drive, half), [PAGE - 10_000 + 300_000, PAGE - 10_000, 0]);
     drive.reset_totals(half);
@@ -189,7 +189,7 @@ fn looking_changes_nothing() {
                 drive.totals(now);
             }
             let kind = if rng.below(2) == 0 { OpKind::Read } else { OpKind::Write };
-            drive.serve(asked(kind, rng.below(2000) * 8, 8, now)).release
+            drive.serve(command(kind, rng.below(2000) * 8, 8, now)).release
         };
         (0..20_000).map(&mut next).collect::<Vec<u64>>()
     };
@@ -212,7 +212,7 @@ fn time_never_runs_backwards_and_parts_add_up() {
                 2..10 => OpKind::Read,
                 _ => OpKind::Write,
             };
-            let visit = drive.serve(FlashCommand { durable: i % 31 == 0, ..asked(kind, lba, sectors, at) });
+            let visit = drive.serve(Command { durable: i % 31 == 0, ..command(kind, lba, sectors, at) });
             assert_eq!(visit.begun, at);
             assert!(visit.release >= at + visit.service.total() && visit.release >= drive.clock);
             now += rng.below(400_000);
@@ -224,7 +224,7 @@ fn time_never_runs_backwards_and_parts_add_up() {
 fn the_same_seed_gives_the_same_drive_and_twins_differ() {
     let run = |mut drive: Ssd| {
         let mut rng = Seed::new(9).draws();
-        let mut write = |i: u64| drive.serve(asked(OpKind::Write, rng.below(2000) * 8, 8, i * 20_000)).release;
+        let mut write = |i: u64| drive.serve(command(OpKind::Write, rng.below(2000) * 8, 8, i * 20_000)).release;
         (0..30_000).map(&mut write).collect::<Vec<u64>>()
     };
     let steady = r#", "cache_bytes": 131072, "initial": "steady""#;

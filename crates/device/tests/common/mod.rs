@@ -2,7 +2,7 @@
 #![allow(dead_code)] // Each test file uses its own part.
 
 use raidlab_device::{Completion, Device, DeviceSpec, PairPricing};
-use raidlab_types::{Extent, Instant, OpClass, OpId, OpKind, Operation, Seed};
+use raidlab_types::{Extent, Instant, OpId, OpKind, Operation, Seed};
 
 pub(crate) const AMDAHL: &str = include_str!("../../../../devices/original/amdahl6380.toml");
 pub(crate) const HDD_7200: &str = include_str!("../../../../devices/hdd-7200.toml");
@@ -80,8 +80,6 @@ pub(crate) fn op(id: u64, kind: OpKind, lba: u64, sectors: u64) -> Operation {
         leaf: 0,
         kind,
         extent: Extent::new(lba, sectors),
-        class: OpClass::Foreground,
-        priority: 0,
         force_unit_access: false,
         pair_with: None,
     }

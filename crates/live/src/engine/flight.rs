@@ -195,7 +195,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raidlab_types::{Extent, OpClass, OpId};
+    use raidlab_types::{Extent, OpId};
 
     fn flight(flights: &mut Flights, sectors: u64) -> u32 {
         let operation = Operation {
@@ -204,8 +204,6 @@ mod tests {
             leaf: 0,
             kind: OpKind::Read,
             extent: Extent::new(10, sectors),
-            class: OpClass::Foreground,
-            priority: 0,
             force_unit_access: false,
             pair_with: None,
         };

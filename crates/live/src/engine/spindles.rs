@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::target::{self, EmulatedContent, Intent, TargetSpec};
     use raidlab_device::PairPricing;
-    use raidlab_types::{Extent, OpClass, OpKind};
+    use raidlab_types::{Extent, OpKind};
 
     /// Disks that take so many microseconds for everything.
     fn spindles(us: &[u32], pair_pricing: PairPricing) -> Spindles {
@@ -264,8 +264,6 @@ mod tests {
             leaf,
             kind,
             extent: Extent::new(id, 1),
-            class: OpClass::Foreground,
-            priority: 0,
             force_unit_access: false,
             pair_with: pair_with.map(OpId),
         }

@@ -42,7 +42,7 @@ use crate::target::direct::{self, Access};
 use content::FileCheck;
 use fill::{sectors_of, Filler, PlannedFile};
 use place::{buffers, check_room, choose, empty_cache, facts_of};
-use raidlab_load::files::plan::{self, Sequence, Wanted};
+use raidlab_load::files::plan::{self, FileAmount, Sequence};
 use raidlab_types::number::u32_from;
 use raidlab_types::Seed;
 use read::Readable;
@@ -110,7 +110,7 @@ fn run_made(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult,
         unreachable!("the caller looked")
     };
     let seed = Seed::new(config.seed).named("files");
-    let sizes = plan::sizes(sizes, "files.sizes", *numbers, Wanted::of(*count, *total_bytes)?, seed)?;
+    let sizes = plan::sizes(sizes, "files.sizes", *numbers, FileAmount::of(*count, *total_bytes)?, seed)?;
     if directories.is_empty() {
         return Err(LiveError::bad("files.directories", "name at least one"));
     }

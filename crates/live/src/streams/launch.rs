@@ -20,7 +20,7 @@ use crate::error::{plain, LiveError};
 use crate::io::Clock;
 use crate::memory::{fill_random, Mapping};
 use crate::workers::run_watched;
-use raidlab_load::streams::tape::{Drive, Playing, Recording};
+use raidlab_load::streams::tape::{Playing, Recording, TapeDrive};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::{Duration, Seed};
 use std::io;
@@ -178,7 +178,7 @@ fn make<'a>(
                 }),
                 None => ends::Content::Made(maker),
             };
-            Source::Tape(Playing::new(Drive::new(*mb_s, *buffer_bytes, *start_stop_ms)), content)
+            Source::Tape(Playing::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)), content)
         }
         EndpointSpec::Array { array, volume, offset_bytes } => Source::Array(hubs[*array].port(*volume, *offset_bytes)),
         _ => Source::Part(part(true).ok_or_else(missing)?),
@@ -190,7 +190,7 @@ fn make<'a>(
             Sink::Memory(Region { memory, block_bytes })
         }
         EndpointSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
-            Sink::Tape(Recording::new(Drive::new(*mb_s, *buffer_bytes, *start_stop_ms)))
+            Sink::Tape(Recording::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)))
         }
         EndpointSpec::Array { array, volume, offset_bytes } => Sink::Array(hubs[*array].port(*volume, *offset_bytes)),
         EndpointSpec::Connection { descriptor } => Sink::Far(Connection::new(*descriptor)?),

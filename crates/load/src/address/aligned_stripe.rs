@@ -6,7 +6,7 @@
 //!
 //! Invariant: two random words; of the places where a request fits, each has the same chance.
 
-use super::Site;
+use super::AddressSpace;
 use crate::error::{join, SpecError};
 use raidlab_types::{CounterRng, Lba};
 
@@ -19,7 +19,7 @@ pub(crate) struct AlignedStripe {
 }
 
 impl AlignedStripe {
-    pub(crate) fn new(key: &str, stripe_bytes: u64, chunk_bytes: u64, site: Site) -> Result<Self, SpecError> {
+    pub(crate) fn new(key: &str, stripe_bytes: u64, chunk_bytes: u64, site: AddressSpace) -> Result<Self, SpecError> {
         let stripe_sectors = site.length(key, "stripe", stripe_bytes)?;
         let chunk_sectors = site.length(key, "chunk", chunk_bytes)?;
         if !stripe_sectors.is_multiple_of(chunk_sectors) {

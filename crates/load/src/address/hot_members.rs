@@ -7,8 +7,8 @@
 //! long requests no longer fit); with an alignment below the chunk, a request that fits a chunk stays within it, so that
 //! the weight is the member's; a longer one begins at the beginning of its chunk. Two or three random words.
 
-use super::Site;
-use crate::draw::Weighted;
+use super::AddressSpace;
+use crate::draw::WeightTable;
 use crate::error::{join, weighted, SpecError};
 use raidlab_types::{CounterRng, Lba};
 
@@ -19,11 +19,11 @@ pub(crate) struct HotMembers {
     chunk_sectors: u64,
     stripe_sectors: u64,
     align_sectors: u64,
-    columns: Weighted,
+    columns: WeightTable,
 }
 
 impl HotMembers {
-    pub(crate) fn new(key: &str, weights: &[f64], chunk_bytes: u64, site: Site) -> Result<Self, SpecError> {
+    pub(crate) fn new(key: &str, weights: &[f64], chunk_bytes: u64, site: AddressSpace) -> Result<Self, SpecError> {
         let columns = weighted(key, "weights", weights)?;
         let chunk_sectors = site.length(key, "chunk", chunk_bytes)?;
         let stripe_sectors = chunk_sectors.saturating_mul(weights.len() as u64);
@@ -73,7 +73,7 @@ impl HotMembers {
 #[cfg(test)]
 mod tests {
     use crate::address::test_support::{chi2_equal, site, starts};
-    use crate::address::Site;
+    use crate::address::AddressSpace;
     use crate::spec::AddressSpec;
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
         // quantiles 21.1 and 58.6.
         let weights = vec![1.0, 2.0, 3.0, 4.0];
         let spec = AddressSpec::HotMembers { weights, chunk_bytes: 5120 };
-        let aligned = Site { align_bytes: Some(5120), ..site(1000) };
+        let aligned = AddressSpace { align_bytes: Some(5120), ..site(1000) };
         let (mut columns, mut stripes) = ([0.0; 4], [0; 25]);
         for start in starts(&spec, aligned, 10, 50_000) {
             assert_eq!(start % 10, 0);

@@ -5,14 +5,14 @@
 //!
 //! Invariants: no random word is drawn; a stream that has come to the list's end goes on at its beginning.
 
-use super::Site;
+use super::AddressSpace;
 use crate::error::{join, SpecError};
 use raidlab_types::Lba;
 use std::sync::Arc;
 
 /// Starts from a list.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
+pub(crate) struct AddressList {
     /// Shared by copies of the load: it may be long.
     starts: Arc<[Lba]>,
     longest: u64,
@@ -20,8 +20,8 @@ pub(crate) struct Listed {
     cursors: Box<[usize]>,
 }
 
-impl Listed {
-    pub(crate) fn new(key: &str, offset_bytes: &[u64], site: Site) -> Result<Self, SpecError> {
+impl AddressList {
+    pub(crate) fn new(key: &str, offset_bytes: &[u64], site: AddressSpace) -> Result<Self, SpecError> {
         let key = join(key, "offset_bytes");
         let sector = u64::from(site.sector_bytes);
         let start = |(index, &bytes): (usize, &u64)| {
@@ -38,7 +38,7 @@ impl Listed {
         };
         let (length, streams) = (starts.len(), site.streams as usize);
         let cursors = (0..streams).map(|stream| stream * length / streams).collect();
-        Ok(Listed { longest: site.capacity_sectors - last, starts, cursors })
+        Ok(AddressList { longest: site.capacity_sectors - last, starts, cursors })
     }
 
     /// Behind the start that lies farthest back there must be room for it.
@@ -58,7 +58,7 @@ impl Listed {
 #[cfg(test)]
 mod tests {
     use crate::address::test_support::{site, starts};
-    use crate::address::{Address, Site};
+    use crate::address::{Address, AddressSpace};
     use crate::spec::AddressSpec;
     use raidlab_types::Seed;
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn streams_begin_apart_and_run_through_all_of_it() {
-        let site = Site { sector_bytes: 512, capacity_sectors: 10, streams: 2, align_bytes: None };
+        let site = AddressSpace { sector_bytes: 512, capacity_sectors: 10, streams: 2, align_bytes: None };
         let mut address = Address::new(&listed(&[1, 2, 3, 4]), "a", site).unwrap();
         let mut draw = |stream| address.draw(&mut Seed::new(1).draws(), 1, stream);
         assert_eq!([draw(0), draw(1), draw(1), draw(1), draw(0)], [1, 3, 4, 1, 2]);

@@ -11,7 +11,7 @@
 //! Reference: J. S. Bucy, J. Schindler, S. W. Schlosser, G. R. Ganger, *The DiskSim Simulation Environment Version 4.0
 //! Reference Manual*, CMU-PDL-08-101, 2008, section 4.2.
 
-use super::Site;
+use super::AddressSpace;
 use crate::draw;
 use crate::error::{join, positive, SpecError};
 use raidlab_types::number::{f64_from, i64_from, saturating_i64};
@@ -48,7 +48,7 @@ impl Mixed {
         key: &str,
         (sequential, local): (f64, f64),
         local_sd_bytes: f64,
-        site: Site,
+        site: AddressSpace,
     ) -> Result<Self, SpecError> {
         for (name, share, most) in [("sequential", sequential, 1.0), ("local", local, 1.0 - sequential)] {
             // Shares written in decimals need not add up to one exactly.
@@ -116,7 +116,7 @@ impl Mixed {
 #[cfg(test)]
 mod tests {
     use crate::address::test_support::{chi2_equal, site, starts};
-    use crate::address::{Address, Site};
+    use crate::address::{Address, AddressSpace};
     use crate::spec::AddressSpec;
     use raidlab_types::Seed;
 
@@ -124,8 +124,8 @@ mod tests {
         AddressSpec::Mixed { sequential, local, local_sd_bytes }
     }
 
-    fn aligned(capacity_sectors: u64, align_bytes: u64) -> Site {
-        Site { align_bytes: Some(align_bytes), ..site(capacity_sectors) }
+    fn aligned(capacity_sectors: u64, align_bytes: u64) -> AddressSpace {
+        AddressSpace { align_bytes: Some(align_bytes), ..site(capacity_sectors) }
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn streams_follow_themselves_alone() {
-        let site = Site { sector_bytes: 512, capacity_sectors: 1 << 30, streams: 2, align_bytes: None };
+        let site = AddressSpace { sector_bytes: 512, capacity_sectors: 1 << 30, streams: 2, align_bytes: None };
         let mut address = Address::new(&spec(1.0, 0.0, 512.0), "a", site).unwrap();
         let mut rng = Seed::new(3).draws();
         let first = [address.draw(&mut rng, 4, 0), address.draw(&mut rng, 4, 1)];

@@ -24,7 +24,7 @@ use raidlab_types::{CounterRng, Lba};
 
 /// What an address kind must know of its volume.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Site {
+pub(crate) struct AddressSpace {
     /// Bytes in a sector.
     pub(crate) sector_bytes: u32,
     /// Length of the volume.
@@ -35,7 +35,7 @@ pub(crate) struct Site {
     pub(crate) align_bytes: Option<u64>,
 }
 
-impl Site {
+impl AddressSpace {
     /// The alignment in sectors.
     fn align(self) -> Result<u64, SpecError> {
         let Some(bytes) = self.align_bytes else { return Ok(1) };
@@ -62,21 +62,21 @@ impl Site {
 /// The kinds of addresses, for one volume.
 #[derive(Debug, Clone)]
 pub(crate) enum Address {
-    Uniform(uniform::Uniform),
+    Uniform(uniform::UniformAddress),
     Sequential(sequential::Sequential),
     Zipf(zipf::Zipf),
     HotMembers(hot_members::HotMembers),
     Strided(strided::Strided),
     Mixed(mixed::Mixed),
-    Listed(listed::Listed),
+    Listed(listed::AddressList),
     AlignedStripe(aligned_stripe::AlignedStripe),
 }
 
 impl Address {
-    pub(crate) fn new(spec: &AddressSpec, key: &str, site: Site) -> Result<Self, SpecError> {
+    pub(crate) fn new(spec: &AddressSpec, key: &str, site: AddressSpace) -> Result<Self, SpecError> {
         use AddressSpec as Spec;
         Ok(match spec {
-            Spec::Uniform {} => Address::Uniform(uniform::Uniform::new(site)?),
+            Spec::Uniform {} => Address::Uniform(uniform::UniformAddress::new(site)?),
             Spec::Sequential { .. } => Address::Sequential(sequential::Sequential::new(key, site)?),
             Spec::Zipf { theta } => Address::Zipf(zipf::Zipf::new(key, *theta, site)?),
             Spec::HotMembers { weights, chunk_bytes } => {
@@ -87,7 +87,7 @@ impl Address {
                 let shares = (*sequential, *local);
                 Address::Mixed(mixed::Mixed::new(key, shares, *local_sd_bytes, site)?)
             }
-            Spec::Listed { offset_bytes } => Address::Listed(listed::Listed::new(key, offset_bytes, site)?),
+            Spec::Listed { offset_bytes } => Address::Listed(listed::AddressList::new(key, offset_bytes, site)?),
             Spec::AlignedStripe { stripe_bytes, chunk_bytes } => {
                 Address::AlignedStripe(aligned_stripe::AlignedStripe::new(key, *stripe_bytes, *chunk_bytes, site)?)
             }
@@ -130,12 +130,12 @@ pub(crate) mod test_support {
     use raidlab_types::Seed;
 
     /// A volume of so many sectors of 512 bytes, one stream.
-    pub(crate) fn site(capacity_sectors: u64) -> Site {
-        Site { sector_bytes: 512, capacity_sectors, streams: 1, align_bytes: None }
+    pub(crate) fn site(capacity_sectors: u64) -> AddressSpace {
+        AddressSpace { sector_bytes: 512, capacity_sectors, streams: 1, align_bytes: None }
     }
 
     /// `n` starts of requests of `sectors` sectors in one stream.
-    pub(crate) fn starts(spec: &AddressSpec, site: Site, sectors: u64, n: u64) -> Vec<Lba> {
+    pub(crate) fn starts(spec: &AddressSpec, site: AddressSpace, sectors: u64, n: u64) -> Vec<Lba> {
         let mut address = Address::new(spec, "workload.address", site).unwrap();
         (0..n).map(|i| address.draw(&mut Seed::new(40).child(i).draws(), sectors, 0)).collect()
     }
@@ -179,7 +179,7 @@ mod tests {
             let capacity = unit * units + extra.min(unit - 1);
             let alignments = [None, Some(unit * 512)];
             for (spec, align_bytes) in kinds(unit).into_iter().flat_map(|spec| alignments.map(|align| (spec.clone(), align))) {
-                let site = Site { sector_bytes: 512, capacity_sectors: capacity, streams, align_bytes };
+                let site = AddressSpace { sector_bytes: 512, capacity_sectors: capacity, streams, align_bytes };
                 let mut address = Address::new(&spec, "a", site).unwrap();
                 let longest = address.longest();
                 prop_assert!(longest >= 1 && longest <= capacity);
@@ -198,7 +198,7 @@ mod tests {
     fn lengths_are_checked_with_their_key() {
         let at = |spec: AddressSpec, site| Address::new(&spec, "w.address", site).unwrap_err().key;
         for align_bytes in [700, 512 * 101] {
-            let site = Site { align_bytes: Some(align_bytes), ..site(100) };
+            let site = AddressSpace { align_bytes: Some(align_bytes), ..site(100) };
             assert_eq!(at(AddressSpec::Uniform {}, site), "workload.align");
         }
         let key = |spec| at(spec, site(100));

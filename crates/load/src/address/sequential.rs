@@ -6,7 +6,7 @@
 //! Invariants: no random word is drawn; within a stream requests leave no gap but what the alignment asks for, and never
 //! cross into the next stream's part.
 
-use super::Site;
+use super::AddressSpace;
 use crate::error::{join, SpecError};
 use raidlab_types::Lba;
 
@@ -21,7 +21,7 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    pub(crate) fn new(key: &str, site: Site) -> Result<Self, SpecError> {
+    pub(crate) fn new(key: &str, site: AddressSpace) -> Result<Self, SpecError> {
         let align_sectors = site.align()?;
         let streams = u64::from(site.streams);
         // The only stream owns all of the volume, an unaligned remainder included.
@@ -57,7 +57,7 @@ impl Sequential {
 #[cfg(test)]
 mod tests {
     use crate::address::test_support::{site, starts};
-    use crate::address::{Address, Site};
+    use crate::address::{Address, AddressSpace};
     use crate::spec::AddressSpec;
     use raidlab_types::Seed;
 
@@ -65,14 +65,14 @@ mod tests {
     fn a_stream_wraps_where_the_next_request_no_longer_fits() {
         let spec = AddressSpec::Sequential { streams: 1 };
         assert_eq!(starts(&spec, site(10), 3, 5), [0, 3, 6, 0, 3]);
-        let aligned = Site { align_bytes: Some(2048), ..site(12) };
+        let aligned = AddressSpace { align_bytes: Some(2048), ..site(12) };
         assert_eq!(starts(&spec, aligned, 3, 4), [0, 4, 8, 0]);
     }
 
     #[test]
     fn streams_keep_to_their_parts() {
         let spec = AddressSpec::Sequential { streams: 3 };
-        let site = Site { sector_bytes: 512, capacity_sectors: 32, streams: 3, align_bytes: Some(1024) };
+        let site = AddressSpace { sector_bytes: 512, capacity_sectors: 32, streams: 3, align_bytes: Some(1024) };
         let mut address = Address::new(&spec, "a", site).unwrap();
         let mut rng = Seed::new(1).draws();
         let mut draw = |stream| address.draw(&mut rng, 4, stream);
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn more_streams_than_places_are_refused() {
         let spec = AddressSpec::Sequential { streams: 5 };
-        let site = Site { sector_bytes: 512, capacity_sectors: 9, streams: 5, align_bytes: Some(1024) };
+        let site = AddressSpace { sector_bytes: 512, capacity_sectors: 9, streams: 5, align_bytes: Some(1024) };
         assert_eq!(Address::new(&spec, "w.address", site).unwrap_err().key, "w.address.streams");
     }
 }

@@ -6,7 +6,7 @@
 //! Invariants: no random word is drawn; the stride is a multiple of the alignment; where the next request no longer
 //! fits, the stream begins again at the volume's beginning.
 
-use super::Site;
+use super::AddressSpace;
 use crate::error::{join, SpecError};
 use raidlab_types::Lba;
 
@@ -20,7 +20,7 @@ pub(crate) struct Strided {
 }
 
 impl Strided {
-    pub(crate) fn new(key: &str, stride_bytes: u64, site: Site) -> Result<Self, SpecError> {
+    pub(crate) fn new(key: &str, stride_bytes: u64, site: AddressSpace) -> Result<Self, SpecError> {
         let stride_sectors = site.length(key, "stride", stride_bytes)?;
         let align = site.align()?;
         if !stride_sectors.is_multiple_of(align) {
@@ -49,7 +49,7 @@ impl Strided {
 #[cfg(test)]
 mod tests {
     use crate::address::test_support::{site, starts};
-    use crate::address::{Address, Site};
+    use crate::address::{Address, AddressSpace};
     use crate::spec::AddressSpec;
 
     #[test]
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn the_stride_is_a_multiple_of_the_alignment() {
         let spec = AddressSpec::Strided { stride_bytes: 1536 };
-        let site = Site { align_bytes: Some(1024), ..site(13) };
+        let site = AddressSpace { align_bytes: Some(1024), ..site(13) };
         assert_eq!(Address::new(&spec, "a", site).unwrap_err().key, "a.stride");
     }
 }

@@ -13,9 +13,9 @@
 //! distributions*, ACM TOMACS 6 (1996), 169-184; Gray et al., *Quickly Generating Billion-Record Synthetic Databases*,
 //! SIGMOD 1994.
 
-use super::Site;
+use super::AddressSpace;
 use crate::error::{positive, SpecError};
-use raidlab_types::number::{f64_from, saturating_u64, u64_from};
+use raidlab_types::number::{f64_from, gcd, saturating_u64, u64_from};
 use raidlab_types::{CounterRng, Lba};
 
 /// Zipf-distributed starts.
@@ -29,7 +29,7 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
-    pub(crate) fn new(key: &str, theta: f64, site: Site) -> Result<Self, SpecError> {
+    pub(crate) fn new(key: &str, theta: f64, site: AddressSpace) -> Result<Self, SpecError> {
         let theta = positive(key, "theta", theta)?;
         let align_sectors = site.align()?;
         let places = site.capacity_sectors / align_sectors;
@@ -59,13 +59,6 @@ impl Zipf {
 fn scatter(places: u64) -> u64 {
     let golden = saturating_u64(f64_from(places) * 0.618_033_988_749_894_9);
     (golden.max(1)..).find(|&k| gcd(k, places) == 1).unwrap_or(1)
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// Ranks 1 to n with chances proportional to `r^-theta`.
@@ -175,7 +168,7 @@ mod tests {
     fn huge_volumes_need_no_memory_and_reach_far() {
         let spec = AddressSpec::Zipf { theta: 0.9 };
         let capacity = 1 << 45;
-        let seen = starts(&spec, Site { align_bytes: Some(4096), ..site(capacity) }, 8, 10_000);
+        let seen = starts(&spec, AddressSpace { align_bytes: Some(4096), ..site(capacity) }, 8, 10_000);
         assert!(seen.iter().all(|s| s % 8 == 0 && s + 8 <= capacity));
         let upper = seen.iter().filter(|&&s| s >= capacity / 2).count();
         assert!((4000..6000).contains(&upper), "upper half {upper}");

@@ -1,6 +1,6 @@
 //! When the tasks of an open loop arrive.
 //!
-//! Purpose: the intended times of arrivals 0, 1, 2, ... from the start of the run. Kinds are listed in [`Gaps`]; to add
+//! Purpose: the intended times of arrivals 0, 1, 2, ... from the start of the run. Kinds are listed in [`InterarrivalGaps`]; to add
 //! one, write its file, add a line here and to [`ArrivalSpec`].
 //!
 //! Invariants:
@@ -35,18 +35,20 @@ impl Gap {
 
 /// The kinds of arrivals.
 #[derive(Debug, Clone)]
-enum Gaps {
+enum InterarrivalGaps {
     Poisson(poisson::Poisson),
-    Uniform(uniform::Uniform),
+    Uniform(uniform::ConstantGap),
     H2(h2::H2),
 }
 
-impl Gaps {
+impl InterarrivalGaps {
     fn new(spec: &ArrivalSpec, key: &str) -> Result<Self, SpecError> {
         Ok(match *spec {
-            ArrivalSpec::Poisson { rate_per_s } => Gaps::Poisson(poisson::Poisson::new(key, rate_per_s)?),
-            ArrivalSpec::Uniform { rate_per_s } => Gaps::Uniform(uniform::Uniform::new(key, rate_per_s)?),
-            ArrivalSpec::H2 { rate_per_s, cv2 } => Gaps::H2(h2::H2::new(key, rate_per_s, cv2)?),
+            ArrivalSpec::Poisson { rate_per_s } => InterarrivalGaps::Poisson(poisson::Poisson::new(key, rate_per_s)?),
+            ArrivalSpec::Uniform { rate_per_s } => {
+                InterarrivalGaps::Uniform(uniform::ConstantGap::new(key, rate_per_s)?)
+            }
+            ArrivalSpec::H2 { rate_per_s, cv2 } => InterarrivalGaps::H2(h2::H2::new(key, rate_per_s, cv2)?),
             ArrivalSpec::Trace { .. } => {
                 let message = "\"trace\": there is no trace whose times these could be; accepted: poisson, uniform, h2";
                 return Err(SpecError::new(join(key, "kind"), message));
@@ -57,9 +59,9 @@ impl Gaps {
     #[inline]
     fn draw(&self, rng: &mut CounterRng) -> Gap {
         match self {
-            Gaps::Poisson(kind) => kind.draw(rng),
-            Gaps::Uniform(kind) => kind.draw(),
-            Gaps::H2(kind) => kind.draw(rng),
+            InterarrivalGaps::Poisson(kind) => kind.draw(rng),
+            InterarrivalGaps::Uniform(kind) => kind.draw(),
+            InterarrivalGaps::H2(kind) => kind.draw(rng),
         }
     }
 }
@@ -67,7 +69,7 @@ impl Gaps {
 /// The intended times of one run, in order. Cheap to copy: a copy goes on independently from the same place.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrivals {
-    gaps: Gaps,
+    gaps: InterarrivalGaps,
     seed: Seed,
     /// Number of the arrival that `at_ns` is the time of.
     index: u64,
@@ -80,7 +82,7 @@ pub(crate) struct Arrivals {
 impl Arrivals {
     /// The arrivals of `spec`, the first one a gap after the start of the run.
     pub(crate) fn new(spec: &ArrivalSpec, key: &str, seed: Seed) -> Result<Self, SpecError> {
-        let gaps = Gaps::new(spec, key)?;
+        let gaps = InterarrivalGaps::new(spec, key)?;
         let mean_gap_ns = match *spec {
             ArrivalSpec::Poisson { rate_per_s }
             | ArrivalSpec::Uniform { rate_per_s }

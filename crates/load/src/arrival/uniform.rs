@@ -9,18 +9,18 @@ use raidlab_types::number::f64_from;
 
 /// Evenly spaced arrivals.
 #[derive(Debug, Clone)]
-pub(crate) struct Uniform {
+pub(crate) struct ConstantGap {
     gap: Gap,
 }
 
-impl Uniform {
+impl ConstantGap {
     pub(crate) fn new(key: &str, rate_per_s: f64) -> Result<Self, SpecError> {
         let rate = positive(key, "rate_per_s", rate_per_s)?;
         let mut gap = Gap::from_ns(1e9 / rate);
         // The fraction anew from the remainder: the quotient above has lost the bits its whole part took.
         let remainder = libm::fma(-f64_from(gap.whole_ns), rate, 1e9);
         gap.fraction_ns = (remainder / rate).clamp(0.0, 1.0 - f64::EPSILON);
-        Ok(Uniform { gap })
+        Ok(ConstantGap { gap })
     }
 
     #[inline]

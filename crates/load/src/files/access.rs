@@ -5,7 +5,7 @@
 //!
 //! Invariant: clusters of a file cover it exactly, in order; none is longer than a cluster or goes over a gap on the volume.
 
-use super::layout::Place;
+use super::layout::FilePlace;
 use super::spec::FileSystemSpec;
 
 /// What an access is for.
@@ -50,7 +50,13 @@ pub(super) struct Cluster {
 }
 
 /// The clusters of a file, in order, into `out`.
-pub(super) fn clusters(fs: &FileSystemSpec, place: &Place, size_bytes: u64, sector_bytes: u64, out: &mut Vec<Cluster>) {
+pub(super) fn clusters(
+    fs: &FileSystemSpec,
+    place: &FilePlace,
+    size_bytes: u64,
+    sector_bytes: u64,
+    out: &mut Vec<Cluster>,
+) {
     out.clear();
     let (block_sectors, per_cluster) = (fs.block_bytes / sector_bytes, (fs.cluster_bytes / fs.block_bytes).max(1));
     let (mut data, mut left, mut indirect) = (0, size_bytes, None);
@@ -94,12 +100,12 @@ fn is_indirect(fs: &FileSystemSpec, data: u64, last: Option<(u64, u64)>) -> bool
 mod tests {
     use super::*;
 
-    use crate::files::layout::{blocks_of, Run};
+    use crate::files::layout::{blocks_of, BlockRun};
 
     #[test]
     fn clusters_cover_the_file_and_stop_at_indirect_blocks() {
         let fs = FileSystemSpec::default();
-        let whole = |size| Place { inode: 0, runs: vec![Run { lba: 1000, blocks: blocks_of(&fs, size) }] };
+        let whole = |size| FilePlace { inode: 0, runs: vec![BlockRun { lba: 1000, blocks: blocks_of(&fs, size) }] };
         let mut found = Vec::new();
         clusters(&fs, &whole(200_000), 200_000, 512, &mut found);
         let rows: Vec<_> = found.iter().map(|c| (c.lba, c.sectors, c.bytes, c.indirect)).collect();
@@ -123,9 +129,9 @@ mod tests {
     fn a_cluster_ends_with_its_run() {
         let fs = FileSystemSpec { direct_blocks: 3, ..FileSystemSpec::default() };
         // Two blocks; one, the indirect one, one; three.
-        let runs = [(0, 2), (100, 3), (500, 3)].map(|(lba, blocks)| Run { lba, blocks }).to_vec();
+        let runs = [(0, 2), (100, 3), (500, 3)].map(|(lba, blocks)| BlockRun { lba, blocks }).to_vec();
         let mut found = Vec::new();
-        clusters(&fs, &Place { inode: 900, runs }, 7 * 8192 - 100, 512, &mut found);
+        clusters(&fs, &FilePlace { inode: 900, runs }, 7 * 8192 - 100, 512, &mut found);
         let rows: Vec<_> = found.iter().map(|c| (c.lba, c.bytes, c.indirect)).collect();
         let all = [(0, 16_384, None), (100, 8192, None), (132, 8192, Some(116)), (500, 3 * 8192 - 100, Some(116))];
         assert_eq!(rows, all);

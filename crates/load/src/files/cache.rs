@@ -9,25 +9,25 @@
 use std::collections::BTreeMap;
 
 /// A block: volume and sector.
-pub(super) type Key = (u32, u64);
+pub(super) type BlockKey = (u32, u64);
 
 /// Blocks in the order of their last use.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cache {
+pub(super) struct BlockCache {
     room: usize,
     /// By block, when it was used last; by that, the block.
-    used: BTreeMap<Key, u64>,
-    order: BTreeMap<u64, Key>,
+    used: BTreeMap<BlockKey, u64>,
+    order: BTreeMap<u64, BlockKey>,
     clock: u64,
 }
 
-impl Cache {
-    pub(super) fn new(room: u64) -> Cache {
-        Cache { room: usize::try_from(room).unwrap_or(usize::MAX), ..Cache::default() }
+impl BlockCache {
+    pub(super) fn new(room: u64) -> BlockCache {
+        BlockCache { room: usize::try_from(room).unwrap_or(usize::MAX), ..BlockCache::default() }
     }
 
     /// Whether the block is there; if so, it is used now.
-    pub(super) fn find(&mut self, key: Key) -> bool {
+    pub(super) fn find(&mut self, key: BlockKey) -> bool {
         let Some(last) = self.used.get_mut(&key) else { return false };
         self.order.remove(last);
         self.clock += 1;
@@ -37,7 +37,7 @@ impl Cache {
     }
 
     /// The block is there from now on.
-    pub(super) fn keep(&mut self, key: Key) {
+    pub(super) fn keep(&mut self, key: BlockKey) {
         if self.room == 0 || self.find(key) {
             return;
         }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_was_used_longest_ago_goes_first() {
-        let mut cache = Cache::new(2);
+        let mut cache = BlockCache::new(2);
         cache.keep((0, 1));
         cache.keep((0, 2));
         assert!(cache.find((0, 1)));
@@ -66,7 +66,7 @@ mod tests {
         assert!(!cache.find((0, 2)) && cache.find((0, 1)) && cache.find((1, 1)));
         cache.keep((1, 1));
         assert!(cache.find((0, 1)), "a block that is there drops no other");
-        let mut none = Cache::new(0);
+        let mut none = BlockCache::new(0);
         none.keep((0, 1));
         assert!(!none.find((0, 1)));
     }

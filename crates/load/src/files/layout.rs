@@ -18,7 +18,7 @@ use raidlab_types::Seed;
 
 /// Blocks of a file that lie side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct BlockRun {
     /// First sector on the volume.
     pub lba: u64,
     /// Blocks.
@@ -27,11 +27,11 @@ pub struct Run {
 
 /// Where one file lies, in sectors of its volume.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct FilePlace {
     /// The block that holds its inode.
     pub inode: u64,
     /// Its blocks, indirect ones among them, in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<BlockRun>,
 }
 
 /// Blocks of a file with its indirect ones, each of which stands before the blocks that it leads to.
@@ -42,7 +42,7 @@ pub(super) fn blocks_of(fs: &FileSystemSpec, size_bytes: u64) -> u64 {
 
 /// A run that is to be put somewhere.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct FilePart {
     file: u32,
     run: u32,
     blocks: u64,
@@ -54,25 +54,25 @@ struct Groups<'a> {
     /// By group: its first block behind the inodes, blocks that are free, and what it holds.
     first: Vec<u64>,
     room: Vec<u64>,
-    held: Vec<Vec<Part>>,
+    held: Vec<Vec<FilePart>>,
 }
 
 impl Groups<'_> {
     /// Puts a part into `group`, or the next one that has room; where none has room for all of it, as much as goes into
     /// the one with most. The blocks put away: 0 where all is full.
-    fn hold(&mut self, group: u64, part: Part) -> u64 {
+    fn hold(&mut self, group: u64, part: FilePart) -> u64 {
         let groups = self.room.len();
         let in_turn = || (0..groups).map(|i| (usize_from(group) + i) % groups);
         let fits = in_turn().find(|&g| self.room[g] >= part.blocks);
         let found = fits.or_else(|| in_turn().max_by_key(|&g| self.room[g])).expect("there is a group");
         let blocks = part.blocks.min(self.room[found]);
         self.room[found] -= blocks;
-        self.held[found].push(Part { blocks, ..part });
+        self.held[found].push(FilePart { blocks, ..part });
         blocks
     }
 
     /// Lays out what each group holds, with equal gaps; strewn where files are broken.
-    fn lay(&mut self, sector_bytes: u64, seed: Seed, places: &mut [Place]) {
+    fn lay(&mut self, sector_bytes: u64, seed: Seed, places: &mut [FilePlace]) {
         let block_sectors = self.fs.block_bytes / sector_bytes;
         for (group, parts) in self.held.iter_mut().enumerate() {
             if self.fs.run_bytes.is_some() {
@@ -91,16 +91,13 @@ impl Groups<'_> {
 }
 
 /// Lays out the files of a volume. `sizes` are those of the volume's files, in order.
-///
-/// # Errors
-/// If they do not fit.
 pub fn place(
     fs: &FileSystemSpec,
     sizes: &[u64],
     volume_bytes: u64,
     sector_bytes: u64,
     seed: Seed,
-) -> Result<Vec<Place>, SpecError> {
+) -> Result<Vec<FilePlace>, SpecError> {
     let groups = volume_bytes / fs.group_bytes;
     if groups == 0 {
         let message = format!(
@@ -110,7 +107,7 @@ pub fn place(
         return Err(SpecError::new("files.file_system.group", message));
     }
     let group_of = |file: usize| file as u64 * groups / sizes.len() as u64;
-    let mut places = vec![Place::default(); sizes.len()];
+    let mut places = vec![FilePlace::default(); sizes.len()];
     let mut inodes = vec![0u64; usize_from(groups)];
     for (file, place) in places.iter_mut().enumerate() {
         let group = group_of(file);
@@ -128,11 +125,11 @@ pub fn place(
             let group = if fs.run_bytes.is_none() { group + run as u64 } else { group };
             while blocks > 0 {
                 let runs = &mut places[number].runs;
-                let held = all.hold(group, Part { file, run: u32_from(runs.len()), blocks });
+                let held = all.hold(group, FilePart { file, run: u32_from(runs.len()), blocks });
                 if held == 0 {
                     return Err(does_not_fit(sizes, volume_bytes));
                 }
-                runs.push(Run { lba: 0, blocks: held });
+                runs.push(BlockRun { lba: 0, blocks: held });
                 blocks -= held;
             }
         }
@@ -186,7 +183,7 @@ mod tests {
             let fs = FileSystemSpec { run_bytes, ..FileSystemSpec::default() };
             let places = place(&fs, &sizes, 700_000_000, 512, Seed::new(1)).expect("they fit");
             let of_place =
-                |p: &Place| p.runs.iter().map(|run| (run.lba, run.lba + run.blocks * 16)).collect::<Vec<_>>();
+                |p: &FilePlace| p.runs.iter().map(|run| (run.lba, run.lba + run.blocks * 16)).collect::<Vec<_>>();
             let mut runs: Vec<(u64, u64)> = places.iter().flat_map(of_place).collect();
             runs.extend(places.iter().map(|place| (place.inode, place.inode + 16)));
             runs.sort_unstable();

@@ -15,9 +15,9 @@
 //! - Inode blocks that have changed are written together, at multiples of their time; each of them once.
 
 use super::access::{clusters, AccessName, Cluster};
-use super::cache::{Cache, Key};
-use super::layout::{place, Place};
-use super::plan::{self, Sequence, Wanted};
+use super::cache::{BlockCache, BlockKey};
+use super::layout::{place, FilePlace};
+use super::plan::{self, FileAmount, Sequence};
 use super::record::FilesRecord;
 use super::spec::{FileSystemSpec, FilesSpec};
 use crate::generator::Generator;
@@ -32,7 +32,7 @@ use std::collections::{BTreeSet, VecDeque};
 const BLOCKS: std::ops::RangeInclusive<u64> = 512..=1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ReaderStage {
     /// Has work at the host before anything is read.
     Opening,
     /// Waits for the inode.
@@ -48,9 +48,9 @@ enum Stage {
 }
 
 #[derive(Debug, Clone)]
-struct Reader {
+struct FileReader {
     sequence: Sequence,
-    stage: Stage,
+    stage: ReaderStage,
     file: u32,
     start: Instant,
     open_ns: u64,
@@ -66,7 +66,7 @@ struct Reader {
 
 /// Whose access it is.
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct FileRequest {
     /// None for the write of an inode.
     reader: Option<u32>,
     name: AccessName,
@@ -84,16 +84,16 @@ pub struct FileLoad {
     sector_bytes: u64,
     sizes: Vec<u64>,
     volume: Vec<u32>,
-    places: Vec<Place>,
-    readers: Vec<Reader>,
-    cache: Cache,
-    pending: Slab<Pending>,
+    places: Vec<FilePlace>,
+    readers: Vec<FileReader>,
+    cache: BlockCache,
+    pending: Slab<FileRequest>,
     requests: VecDeque<Request>,
     work: VecDeque<(u32, Duration)>,
     /// Time between two writings of changed inode blocks, these in the order in which they changed, and when they are due.
     update_every: Option<Duration>,
-    changed: Vec<Key>,
-    is_changed: BTreeSet<Key>,
+    changed: Vec<BlockKey>,
+    is_changed: BTreeSet<BlockKey>,
     update_at: Instant,
     begun: bool,
     busy_readers: u32,
@@ -104,9 +104,6 @@ pub struct FileLoad {
 
 impl FileLoad {
     /// The readers that a cell describes, over these volumes: as many as the closed loop is deep.
-    ///
-    /// # Errors
-    /// When the description makes no sense; the error names the key.
     pub fn new(
         spec: &FilesSpec,
         load: &LoadSpec,
@@ -121,18 +118,18 @@ impl FileLoad {
         let sector_bytes = u64::from(sector_bytes);
         let seed = seed.named("files");
         let keeps_sizes = matches!(sizes, SizeSpec::Table { .. } | SizeSpec::Fixed { .. });
-        let wanted = Wanted::of(spec.count, spec.total_bytes)?;
+        let wanted = FileAmount::of(spec.count, spec.total_bytes)?;
         let sizes = plan::sizes(sizes, "workload.size", spec.numbers, wanted, seed)?;
         let volume = plan::deal(&sizes, volumes.len(), seed.named("places"));
         let places = places(&spec.file_system, &sizes, &volume, volumes, sector_bytes, seed)?;
         let lists = plan::lists(&sizes, spec.lists as usize, seed);
-        let reader = |k: u32| Reader {
+        let reader = |k: u32| FileReader {
             sequence: Sequence::new(
                 &lists[k as usize % lists.len()],
                 spec.order,
                 seed.named("readers").child(u64::from(k)),
             ),
-            stage: Stage::Done,
+            stage: ReaderStage::Done,
             file: 0,
             start: Instant::ZERO,
             open_ns: 0,
@@ -152,7 +149,7 @@ impl FileLoad {
             volume,
             places,
             readers: (0..readers).map(reader).collect(),
-            cache: Cache::new(spec.file_system.inode_cache_bytes / spec.file_system.block_bytes),
+            cache: BlockCache::new(spec.file_system.inode_cache_bytes / spec.file_system.block_bytes),
             pending: Slab::new(),
             requests: VecDeque::new(),
             work: VecDeque::new(),
@@ -184,7 +181,7 @@ impl FileLoad {
         &self.volume
     }
 
-    fn inode_of(&self, file: u32) -> Key {
+    fn inode_of(&self, file: u32) -> BlockKey {
         (self.volume[file as usize], self.places[file as usize].inode)
     }
 
@@ -192,14 +189,14 @@ impl FileLoad {
     fn next_file(&mut self, reader: u32, now: Instant) {
         let r = &mut self.readers[reader as usize];
         let Some(file) = r.sequence.next() else {
-            r.stage = Stage::Done;
+            r.stage = ReaderStage::Done;
             self.busy_readers -= 1;
             if self.busy_readers == 0 {
                 self.recorder.close_at(now);
             }
             return;
         };
-        (r.file, r.start, r.stage) = (file, now, Stage::Opening);
+        (r.file, r.start, r.stage) = (file, now, ReaderStage::Opening);
         (r.asked, r.at, r.indirect) = (0, 0, None);
         self.recorder.issued(now);
         let place = &self.places[file as usize];
@@ -231,14 +228,14 @@ impl FileLoad {
             let (volume, number) = (self.volume[r.file as usize], u32_from(r.asked));
             if let Some(block) = indirect.filter(|_| indirect != r.indirect) {
                 let r = &mut self.readers[reader as usize];
-                (r.indirect, r.stage) = (indirect, Stage::Indirect);
+                (r.indirect, r.stage) = (indirect, ReaderStage::Indirect);
                 return self.ask(now, Some(reader), (AccessName::Indirect, 0), (volume, block), self.fs.block_bytes);
             }
             self.ask(now, Some(reader), (AccessName::Data, number), (volume, lba), sectors * self.sector_bytes);
             self.readers[reader as usize].asked += 1;
         }
         let r = &mut self.readers[reader as usize];
-        r.stage = Stage::Waiting;
+        r.stage = ReaderStage::Waiting;
         if r.arrived[r.at] {
             self.take(reader);
         }
@@ -246,13 +243,13 @@ impl FileLoad {
 
     fn take(&mut self, reader: u32) {
         let r = &mut self.readers[reader as usize];
-        r.stage = Stage::Taking;
+        r.stage = ReaderStage::Taking;
         let us = f64_from(r.clusters[r.at].bytes) / 1024.0 * self.us_per_kib;
         self.work.push_back((reader, Duration::from_s_f64(us / 1e6)));
     }
 
     fn end_file(&mut self, reader: u32, now: Instant) {
-        let Reader { file, start, open_ns, first_byte_ns, .. } = self.readers[reader as usize];
+        let FileReader { file, start, open_ns, first_byte_ns, .. } = self.readers[reader as usize];
         let bytes = self.sizes[file as usize];
         if self.recorder.is_measuring() {
             let record = &mut self.record;
@@ -282,14 +279,14 @@ impl FileLoad {
         self.next_file(reader, now);
     }
 
-    fn ask(&mut self, now: Instant, reader: Option<u32>, what: (AccessName, u32), (volume, lba): Key, bytes: u64) {
+    fn ask(&mut self, now: Instant, reader: Option<u32>, what: (AccessName, u32), (volume, lba): BlockKey, bytes: u64) {
         let (name, cluster) = what;
         if self.recorder.is_measuring() {
             let totals = self.record.accesses_mut(name);
             totals.count += 1;
             totals.bytes += bytes;
         }
-        let tag = self.pending.insert(Pending { reader, name, cluster, asked: now }) as RequestTag;
+        let tag = self.pending.insert(FileRequest { reader, name, cluster, asked: now }) as RequestTag;
         let kind = if name == AccessName::InodeUpdate { RequestKind::Write } else { RequestKind::Read };
         let extent = Extent::new(lba, bytes / self.sector_bytes);
         self.requests.push_back(Request { tag, volume, kind, extent, force_unit_access: false });
@@ -329,14 +326,14 @@ impl Generator for FileLoad {
     /// Arrays of whole files lose no members, and what one could not read has failed its cell by then.
     fn handle_done(&mut self, now: Instant, tag: RequestTag, _ok: bool) {
         self.recorder.observe(now);
-        let Pending { reader, name, cluster, asked } = self.pending.remove(usize_from(tag));
+        let FileRequest { reader, name, cluster, asked } = self.pending.remove(usize_from(tag));
         if self.recorder.is_measuring() {
             let totals = self.record.accesses_mut(name);
             totals.answered += 1;
             totals.time_ns += now.since(asked).as_ns();
         }
         let Some(reader) = reader else { return };
-        let Reader { file, .. } = self.readers[reader as usize];
+        let FileReader { file, .. } = self.readers[reader as usize];
         match name {
             AccessName::Inode => {
                 self.cache.keep(self.inode_of(file));
@@ -346,7 +343,7 @@ impl Generator for FileLoad {
             AccessName::Data => {
                 let r = &mut self.readers[reader as usize];
                 r.arrived[cluster as usize] = true;
-                if r.stage == Stage::Waiting && r.at == cluster as usize {
+                if r.stage == ReaderStage::Waiting && r.at == cluster as usize {
                     self.take(reader);
                 }
             }
@@ -358,7 +355,7 @@ impl Generator for FileLoad {
         self.recorder.observe(now);
         let r = &mut self.readers[reader as usize];
         match r.stage {
-            Stage::Opening => {
+            ReaderStage::Opening => {
                 let key = self.inode_of(self.readers[reader as usize].file);
                 if self.cache.find(key) {
                     if self.recorder.is_measuring() {
@@ -366,10 +363,10 @@ impl Generator for FileLoad {
                     }
                     return self.opened(reader, now);
                 }
-                self.readers[reader as usize].stage = Stage::Inode;
+                self.readers[reader as usize].stage = ReaderStage::Inode;
                 self.ask(now, Some(reader), (AccessName::Inode, 0), key, self.fs.block_bytes);
             }
-            Stage::Taking => {
+            ReaderStage::Taking => {
                 if r.at == 0 {
                     r.first_byte_ns = now.since(r.start).as_ns();
                 }
@@ -404,8 +401,8 @@ fn places(
     volumes: &[Volume],
     sector_bytes: u64,
     seed: Seed,
-) -> Result<Vec<Place>, SpecError> {
-    let mut places = vec![Place::default(); sizes.len()];
+) -> Result<Vec<FilePlace>, SpecError> {
+    let mut places = vec![FilePlace::default(); sizes.len()];
     for (number, of) in volumes.iter().enumerate() {
         let files: Vec<usize> = (0..sizes.len()).filter(|&file| volume[file] as usize == number).collect();
         let own: Vec<u64> = files.iter().map(|&file| sizes[file]).collect();

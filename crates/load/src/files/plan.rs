@@ -21,26 +21,23 @@ const MOST_FILES: u64 = 10_000_000;
 
 /// How many files are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum FileAmount {
     /// So many.
     Count(u64),
     /// As many as fit into so many bytes.
     Bytes(u64),
 }
 
-impl Wanted {
+impl FileAmount {
     /// From the two keys of which one must be there.
-    ///
-    /// # Errors
-    /// If there are none, or both, or the number is out of range.
-    pub fn of(count: Option<u64>, total_bytes: Option<u64>) -> Result<Wanted, SpecError> {
+    pub fn of(count: Option<u64>, total_bytes: Option<u64>) -> Result<FileAmount, SpecError> {
         match (count, total_bytes) {
             (Some(0), None) => Err(SpecError::new("files.count", "0 must be at least 1")),
             (Some(n), None) if n > MOST_FILES => {
                 Err(SpecError::new("files.count", format!("{n} must be at most {MOST_FILES}")))
             }
-            (Some(n), None) => Ok(Wanted::Count(n)),
-            (None, Some(bytes)) => Ok(Wanted::Bytes(bytes)),
+            (Some(n), None) => Ok(FileAmount::Count(n)),
+            (None, Some(bytes)) => Ok(FileAmount::Bytes(bytes)),
             (Some(_), Some(_)) => Err(SpecError::new("files", "give either count or total_bytes, not both")),
             (None, None) => Err(SpecError::new("files", "give count or total_bytes")),
         }
@@ -51,7 +48,13 @@ impl Wanted {
 ///
 /// # Errors
 /// If the specification makes no sense, or too many or no files would come of it.
-pub fn sizes(spec: &SizeSpec, key: &str, numbers: Numbers, wanted: Wanted, seed: Seed) -> Result<Vec<u64>, SpecError> {
+pub fn sizes(
+    spec: &SizeSpec,
+    key: &str,
+    numbers: Numbers,
+    wanted: FileAmount,
+    seed: Seed,
+) -> Result<Vec<u64>, SpecError> {
     // Built in either case: it checks the specification.
     let drawn = Sizes::new(spec, key, 1, LONGEST_BYTES, seed.named("sizes"))?;
     let found = match (numbers, spec) {
@@ -67,7 +70,7 @@ pub fn sizes(spec: &SizeSpec, key: &str, numbers: Numbers, wanted: Wanted, seed:
         (Numbers::Drawn, _) => draw(&drawn, wanted),
     };
     match (found.len() as u64, wanted) {
-        (0, Wanted::Bytes(total)) => {
+        (0, FileAmount::Bytes(total)) => {
             Err(SpecError::new("files.total_bytes", format!("{total} is less than the first file needs")))
         }
         (n, _) if n > MOST_FILES => {
@@ -77,10 +80,10 @@ pub fn sizes(spec: &SizeSpec, key: &str, numbers: Numbers, wanted: Wanted, seed:
     }
 }
 
-fn draw(sizes: &Sizes, wanted: Wanted) -> Vec<u64> {
+fn draw(sizes: &Sizes, wanted: FileAmount) -> Vec<u64> {
     let mut left = match wanted {
-        Wanted::Count(n) => return (0..n).map(|i| sizes.bytes(i)).collect(),
-        Wanted::Bytes(total) => total,
+        FileAmount::Count(n) => return (0..n).map(|i| sizes.bytes(i)).collect(),
+        FileAmount::Bytes(total) => total,
     };
     let fits = |bytes: &u64| {
         let fits = *bytes <= left;
@@ -92,19 +95,19 @@ fn draw(sizes: &Sizes, wanted: Wanted) -> Vec<u64> {
 }
 
 /// Every size as often as its weight says, to within one: the largest remainders get what is left.
-fn even(bytes: &[u64], weights: &[f64], wanted: Wanted) -> Vec<u64> {
+fn even(bytes: &[u64], weights: &[f64], wanted: FileAmount) -> Vec<u64> {
     let total_weight: f64 = weights.iter().sum();
     let mean = bytes.iter().zip(weights).map(|(&b, w)| f64_from(b) * w / total_weight).sum::<f64>();
     let mut count = match wanted {
-        Wanted::Count(n) => n,
-        Wanted::Bytes(total) => saturating_u64(f64_from(total) / mean).min(MOST_FILES + 1),
+        FileAmount::Count(n) => n,
+        FileAmount::Bytes(total) => saturating_u64(f64_from(total) / mean).min(MOST_FILES + 1),
     };
     loop {
         let numbers = apportion(weights, total_weight, count);
         let sum: u64 = numbers.iter().zip(bytes).map(|(n, b)| n * b).sum();
         match wanted {
             // Rounding to whole files may have gone a little beyond.
-            Wanted::Bytes(total) if sum > total && count > 0 => count -= 1,
+            FileAmount::Bytes(total) if sum > total && count > 0 => count -= 1,
             _ => return numbers.iter().zip(bytes).flat_map(|(&n, &b)| std::iter::repeat_n(b, usize_from(n))).collect(),
         }
     }
@@ -208,8 +211,9 @@ mod tests {
 
     #[test]
     fn even_numbers_are_even_and_shuffled() {
-        let made =
-            |n, seed| sizes(&ten_sizes(), "sizes", Numbers::Even, Wanted::Count(n), Seed::new(seed)).expect("sizes");
+        let made = |n, seed| {
+            sizes(&ten_sizes(), "sizes", Numbers::Even, FileAmount::Count(n), Seed::new(seed)).expect("sizes")
+        };
         assert!(counted(made(360, 1)).values().all(|&n| n == 36));
         assert!(counted(made(365, 1)).values().all(|&n| n == 36 || n == 37));
         assert_eq!(made(365, 1).len(), 365);
@@ -225,20 +229,20 @@ mod tests {
             (Numbers::Drawn, ten_sizes()),
             (Numbers::Drawn, SizeSpec::Exponential { mean_bytes: 5e4 }),
         ] {
-            let made = sizes(&spec, "sizes", numbers, Wanted::Bytes(5_000_000), Seed::new(3)).expect("sizes");
+            let made = sizes(&spec, "sizes", numbers, FileAmount::Bytes(5_000_000), Seed::new(3)).expect("sizes");
             let total: u64 = made.iter().sum();
             assert!(total <= 5_000_000 && total > 4_000_000, "{numbers:?} {spec:?}: {total}");
         }
-        let none = sizes(&ten_sizes(), "sizes", Numbers::Even, Wanted::Bytes(1000), Seed::new(3));
+        let none = sizes(&ten_sizes(), "sizes", Numbers::Even, FileAmount::Bytes(1000), Seed::new(3));
         assert_eq!(none.expect_err("nothing fits").key, "files.total_bytes");
-        let drawn = sizes(&SizeSpec::Fixed { bytes: 9 }, "sizes", Numbers::Even, Wanted::Count(1), Seed::new(3));
+        let drawn = sizes(&SizeSpec::Fixed { bytes: 9 }, "sizes", Numbers::Even, FileAmount::Count(1), Seed::new(3));
         assert_eq!(drawn.expect_err("no table").key, "files.numbers");
     }
 
     #[test]
     fn lists_are_disjoint_complete_and_alike_in_size_and_place() {
         let seed = Seed::new(5);
-        let sizes = sizes(&ten_sizes(), "sizes", Numbers::Even, Wanted::Count(720), seed).expect("sizes");
+        let sizes = sizes(&ten_sizes(), "sizes", Numbers::Even, FileAmount::Count(720), seed).expect("sizes");
         let places = deal(&sizes, 6, seed.named("places"));
         let lists = lists(&sizes, 12, seed);
         let mut all: Vec<u32> = lists.concat();

@@ -14,12 +14,12 @@ use raidlab_types::Instant;
 pub(super) const LEAST_GAP_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Gaps {
+pub(super) struct CompletionGaps {
     last: Instant,
     times: Times,
 }
 
-impl Gaps {
+impl CompletionGaps {
     /// The window opened: what was before does not count.
     pub(super) fn opened(&mut self, at: Instant) {
         self.last = at;
@@ -40,7 +40,7 @@ impl Gaps {
         &self.times
     }
 
-    pub(super) fn merge(&mut self, other: &Gaps) {
+    pub(super) fn merge(&mut self, other: &CompletionGaps) {
         self.times.merge(&other.times);
     }
 }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn gaps_lie_within_the_window() {
-        let mut gaps = Gaps::default();
+        let mut gaps = CompletionGaps::default();
         let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
         gaps.completed(at(50));
         gaps.opened(at(100));

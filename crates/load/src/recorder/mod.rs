@@ -24,11 +24,11 @@ pub use times::{Times, LONGEST_NS, SIGNIFICANT_DIGITS};
 
 use crate::error::SpecError;
 use crate::spec::Limits;
-use gaps::Gaps;
+use gaps::CompletionGaps;
 use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Instant, RequestKind};
 use snapshots::Snapshots;
-use window::{Change, Window};
+use window::{Change, MeasureWindow};
 
 /// What was counted of one kind of request, or of tasks.
 #[derive(Debug, Clone, Default)]
@@ -88,7 +88,7 @@ pub(crate) struct Done {
 /// The record of a run. See the [module's documentation](self).
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    window: Window,
+    window: MeasureWindow,
     read: Tally,
     write: Tally,
     /// None where a task is one request.
@@ -102,14 +102,14 @@ pub struct Recorder {
     in_flight_within: u128,
     snapshots: Snapshots,
     /// On the real clock only.
-    gaps: Option<Gaps>,
+    gaps: Option<CompletionGaps>,
 }
 
 impl Recorder {
     /// `steps`: requests of a task; `settles`: there is a depth to settle before the window may open.
     pub(crate) fn new(limits: &Limits, steps: usize, settles: bool) -> Result<Self, SpecError> {
         Ok(Recorder {
-            window: Window::new(limits, settles)?,
+            window: MeasureWindow::new(limits, settles)?,
             read: Tally::default(),
             write: Tally::default(),
             tasks: (steps > 1).then(Tally::default),
@@ -206,7 +206,7 @@ impl Recorder {
     /// The window closes at `at`, as if a limit were reached: nothing more is issued or counted.
     pub fn close_at(&mut self, at: Instant) {
         // If it was to open before that, it has.
-        self.observe(at.max(self.window.end()));
+        self.observe(at.max(self.window.seen));
         let change = self.window.close_at(at);
         self.changed(change);
     }
@@ -214,7 +214,7 @@ impl Recorder {
     /// From here on response times are kept for each second too, and how long nothing completed.
     pub(crate) fn keep_histograms(&mut self) {
         self.snapshots.keep_histograms();
-        self.gaps.get_or_insert_with(Gaps::default);
+        self.gaps.get_or_insert_with(CompletionGaps::default);
     }
 
     #[cold]
@@ -239,7 +239,7 @@ impl Recorder {
 
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        self.window.deadline()
+        self.window.deadline
     }
 
     /// Reads.
@@ -276,12 +276,12 @@ impl Recorder {
 
     /// Whether it was closed by an interruption.
     pub fn is_interrupted(&self) -> bool {
-        self.window.is_interrupted()
+        self.window.interrupted
     }
 
     /// When the window opened, if it has.
     pub fn opened(&self) -> Option<Instant> {
-        self.window.opened()
+        self.window.opened
     }
 
     /// How long the window was open: to its close, or to the last event seen.
@@ -292,7 +292,7 @@ impl Recorder {
     /// Mean number of requests in flight while the window was open: to its close, or to the last event seen.
     pub fn mean_in_flight(&self) -> f64 {
         let within = if self.window.is_measuring() {
-            self.in_flight_ns(self.window.end()).saturating_sub(self.in_flight_before)
+            self.in_flight_ns(self.window.seen).saturating_sub(self.in_flight_before)
         } else {
             self.in_flight_within
         };
@@ -322,7 +322,7 @@ impl Recorder {
     /// Times of 1 ms or more within the window in which no request of a worker completed, of each worker by
     /// itself; none where the load was not told to keep histograms.
     pub fn gaps(&self) -> Option<&Times> {
-        self.gaps.as_ref().map(Gaps::times)
+        self.gaps.as_ref().map(CompletionGaps::times)
     }
 
     /// Adds what another worker recorded beside this one on the same clock. Counts, times and numbers in flight add up;

@@ -15,7 +15,7 @@ use crate::spec::{Limit, Limits};
 use raidlab_types::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum MeasurePhase {
     Warming,
     Measuring,
     Over,
@@ -31,28 +31,29 @@ pub(crate) enum Change {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Window {
-    phase: Phase,
+pub(crate) struct MeasureWindow {
+    phase: MeasurePhase,
     /// Completions still to come before the warm-up is over.
     warm_requests: u64,
     warm_until: Instant,
     /// Completions still to be counted; `u64::MAX` without a limit.
     measure_requests: u64,
     measure_for: Option<Duration>,
-    opened: Option<Instant>,
+    /// When it opened, if it has.
+    pub(super) opened: Option<Instant>,
     /// When it opens, where that is the driver's to say; `Instant::MAX` until it has.
     opens_at: Option<Instant>,
     /// When the window closes by duration; `Instant::MAX` before it opens and without a limit.
-    deadline: Instant,
+    pub(super) deadline: Instant,
     /// From when on an observation needs a closer look: the deadline; at once where there is no warm-up, and when all is
     /// over. One comparison an event.
     look_from: Instant,
     /// When it closed, or the last time seen.
-    seen: Instant,
-    interrupted: bool,
+    pub(super) seen: Instant,
+    pub(super) interrupted: bool,
 }
 
-impl Window {
+impl MeasureWindow {
     /// `settles`: there is a depth to settle before the window may open.
     pub(crate) fn new(limits: &Limits, settles: bool) -> Result<Self, SpecError> {
         let warm_for = checked(&limits.warmup, "warmup")?;
@@ -67,8 +68,8 @@ impl Window {
         let warm_requests = limits.warmup.requests.unwrap_or(0);
         let warm_until = Instant::ZERO + warm_for.unwrap_or(Duration::ZERO);
         let open_at_once = warm_requests == 0 && warm_until == Instant::ZERO && !settles;
-        Ok(Window {
-            phase: Phase::Warming,
+        Ok(MeasureWindow {
+            phase: MeasurePhase::Warming,
             warm_requests,
             warm_until,
             measure_requests: limits.measure.requests.unwrap_or(u64::MAX),
@@ -95,12 +96,12 @@ impl Window {
     #[cold]
     fn look(&mut self, now: Instant) -> Change {
         match self.phase {
-            Phase::Over => Change::None,
-            Phase::Measuring => {
+            MeasurePhase::Over => Change::None,
+            MeasurePhase::Measuring => {
                 let at = self.deadline;
                 self.close(at)
             }
-            Phase::Warming => {
+            MeasurePhase::Warming => {
                 self.seen = now;
                 self.open(self.opens_at.unwrap_or(now))
             }
@@ -111,26 +112,26 @@ impl Window {
     #[inline]
     pub(crate) fn completed(&mut self, now: Instant, settled: bool) -> Change {
         match self.phase {
-            Phase::Measuring => {
+            MeasurePhase::Measuring => {
                 self.measure_requests -= 1;
                 if self.measure_requests == 0 {
                     return self.close(now);
                 }
             }
-            Phase::Warming => {
+            MeasurePhase::Warming => {
                 self.warm_requests = self.warm_requests.saturating_sub(1);
                 if self.warm_requests == 0 && now >= self.warm_until && settled {
                     return self.open(now);
                 }
             }
-            Phase::Over => {}
+            MeasurePhase::Over => {}
         }
         Change::None
     }
 
     #[cold]
     fn open(&mut self, at: Instant) -> Change {
-        self.phase = Phase::Measuring;
+        self.phase = MeasurePhase::Measuring;
         self.opened = Some(at);
         if let Some(duration) = self.measure_for {
             self.deadline = Instant::from_ns(at.as_ns().saturating_add(duration.as_ns()));
@@ -141,7 +142,7 @@ impl Window {
 
     /// From here on it stays shut until [`Self::open_at`] says when it opens, whatever its limits for warm-up were.
     pub(crate) fn keep_shut(&mut self) {
-        if self.phase == Phase::Warming {
+        if self.phase == MeasurePhase::Warming {
             self.opens_at = Some(Instant::MAX);
             self.look_from = Instant::MAX;
             self.warm_requests = u64::MAX;
@@ -150,7 +151,7 @@ impl Window {
 
     /// It opens at `at`, or at the last time seen if that is later.
     pub(crate) fn open_at(&mut self, at: Instant) {
-        if self.phase == Phase::Warming {
+        if self.phase == MeasurePhase::Warming {
             let at = at.max(self.seen);
             (self.opens_at, self.look_from) = (Some(at), at);
         }
@@ -159,15 +160,15 @@ impl Window {
     /// It closes at `at`, or at the last time seen if that is later, as if its limit were reached.
     pub(crate) fn close_at(&mut self, at: Instant) -> Change {
         match self.phase {
-            Phase::Over => Change::None,
+            MeasurePhase::Over => Change::None,
             _ => self.close(at.max(self.seen)),
         }
     }
 
     #[cold]
     fn close(&mut self, at: Instant) -> Change {
-        let measuring = self.phase == Phase::Measuring;
-        self.phase = Phase::Over;
+        let measuring = self.phase == MeasurePhase::Measuring;
+        self.phase = MeasurePhase::Over;
         self.deadline = Instant::MAX;
         self.look_from = Instant::ZERO;
         self.seen = at;
@@ -180,7 +181,7 @@ impl Window {
 
     /// Ends it now, whatever is left to measure.
     pub(crate) fn interrupt(&mut self, now: Instant) -> Change {
-        if self.phase == Phase::Over {
+        if self.phase == MeasurePhase::Over {
             return Change::None;
         }
         self.interrupted = true;
@@ -189,32 +190,12 @@ impl Window {
 
     #[inline]
     pub(crate) fn is_measuring(&self) -> bool {
-        self.phase == Phase::Measuring
+        self.phase == MeasurePhase::Measuring
     }
 
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        self.phase == Phase::Over
-    }
-
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted
-    }
-
-    /// When the driver must look again to see the window close.
-    #[inline]
-    pub(crate) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    /// When it opened; none if it never did.
-    pub(crate) fn opened(&self) -> Option<Instant> {
-        self.opened
-    }
-
-    /// When it closed, or else the last time seen.
-    pub(crate) fn end(&self) -> Instant {
-        self.seen
+        self.phase == MeasurePhase::Over
     }
 
     /// How long it has been open, up to its close or the last time seen.
@@ -245,12 +226,12 @@ mod tests {
         Limit { requests, duration_s }
     }
 
-    fn window(warmup: Limit, measure: Limit) -> Window {
-        Window::new(&Limits { warmup, measure }, false).unwrap()
+    fn window(warmup: Limit, measure: Limit) -> MeasureWindow {
+        MeasureWindow::new(&Limits { warmup, measure }, false).unwrap()
     }
 
     /// Completes one request at `ns`.
-    fn complete(window: &mut Window, ns: u64) -> Change {
+    fn complete(window: &mut MeasureWindow, ns: u64) -> Change {
         let now = Instant::from_ns(ns);
         match window.observe(now) {
             Change::None => window.completed(now, true),
@@ -282,15 +263,15 @@ mod tests {
     fn without_warm_up_it_opens_at_the_first_event() {
         let mut window = window(Limit::default(), limit(Some(1), None));
         assert_eq!(window.observe(Instant::from_ns(7)), Change::Opened(Instant::from_ns(7)));
-        assert_eq!(window.opened(), Some(Instant::from_ns(7)));
+        assert_eq!(window.opened, Some(Instant::from_ns(7)));
         assert_eq!(window.interrupt(Instant::from_ns(9)), Change::Closed(Instant::from_ns(9)));
-        assert!(window.is_interrupted() && window.is_over());
+        assert!(window.interrupted && window.is_over());
     }
 
     #[test]
     fn an_unsettled_depth_keeps_it_shut() {
         let limits = Limits { warmup: Limit::default(), measure: limit(Some(1), None) };
-        let mut window = Window::new(&limits, true).unwrap();
+        let mut window = MeasureWindow::new(&limits, true).unwrap();
         let now = Instant::from_ns(5);
         assert_eq!((window.observe(now), window.completed(now, false)), (Change::None, Change::None));
         assert_eq!(window.completed(now, true), Change::Opened(now));
@@ -317,13 +298,13 @@ mod tests {
             Change::Closed(Instant::from_ns(30)),
             "not before what was seen"
         );
-        assert!(window.is_over() && !window.is_interrupted());
+        assert!(window.is_over() && !window.interrupted);
         assert_eq!(window.close_at(Instant::from_ns(40)), Change::None);
     }
 
     #[test]
     fn limits_are_checked_with_their_key() {
-        let key = |warmup, measure| Window::new(&Limits { warmup, measure }, false).unwrap_err().key;
+        let key = |warmup, measure| MeasureWindow::new(&Limits { warmup, measure }, false).unwrap_err().key;
         assert_eq!(key(Limit::default(), Limit::default()), "measure");
         assert_eq!(key(limit(None, Some(-1.0)), limit(Some(1), None)), "warmup.duration");
         assert_eq!(key(Limit::default(), limit(Some(0), None)), "measure.requests");

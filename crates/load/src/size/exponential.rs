@@ -10,7 +10,7 @@
 //!
 //! Invariant: mean exactly `mean_bytes`, save what the longest possible request cuts off.
 
-use super::Room;
+use super::SizeLimits;
 use crate::draw;
 use crate::error::{mean_sectors, SpecError};
 use raidlab_types::number::saturating_u64;
@@ -25,7 +25,7 @@ pub(crate) struct Exponential {
 }
 
 impl Exponential {
-    pub(crate) fn new(key: &str, mean_bytes: f64, room: Room) -> Result<Self, SpecError> {
+    pub(crate) fn new(key: &str, mean_bytes: f64, room: SizeLimits) -> Result<Self, SpecError> {
         let mean = mean_sectors(key, mean_bytes, room.sector_bytes, room.longest_sectors)?;
         // Rounded up, an exponential of scale s has the mean 1 / (1 - exp(-1/s)); at a mean of exactly one sector the
         // logarithm is infinite and the scale 0, which is right.

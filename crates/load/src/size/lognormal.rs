@@ -6,7 +6,7 @@
 //! Invariant: one random word a size.
 //! Reference: J. R. Douceur and W. J. Bolosky, *A Large-Scale Study of File-System Contents*, SIGMETRICS 1999.
 
-use super::Room;
+use super::SizeLimits;
 use crate::draw;
 use crate::error::{mean_sectors, positive, SpecError};
 use raidlab_types::CounterRng;
@@ -17,11 +17,11 @@ pub(crate) struct Lognormal {
     /// Mean of the logarithm of the size in sectors.
     mu: f64,
     sigma: f64,
-    room: Room,
+    room: SizeLimits,
 }
 
 impl Lognormal {
-    pub(crate) fn new(key: &str, mean_bytes: f64, sigma: f64, room: Room) -> Result<Self, SpecError> {
+    pub(crate) fn new(key: &str, mean_bytes: f64, sigma: f64, room: SizeLimits) -> Result<Self, SpecError> {
         let mean = mean_sectors(key, mean_bytes, room.sector_bytes, room.longest_sectors)?;
         let sigma = positive(key, "sigma", sigma)?;
         Ok(Lognormal { mu: libm::log(mean) - 0.5 * sigma * sigma, sigma, room })

@@ -19,14 +19,14 @@ use raidlab_types::{CounterRng, Seed};
 
 /// What a size kind must know of the array.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct SizeLimits {
     /// Bytes in a sector.
     pub(crate) sector_bytes: u32,
     /// Sectors of the longest request that can be placed on every volume.
     pub(crate) longest_sectors: u64,
 }
 
-impl Room {
+impl SizeLimits {
     /// A size that was written down: whole sectors, and no more than the longest request.
     fn written(self, key: &str, name: &str, bytes: u64) -> Result<u64, SpecError> {
         let sectors = whole_sectors(key, name, bytes, self.sector_bytes)?;
@@ -55,11 +55,11 @@ pub(crate) enum Size {
     Exponential(exponential::Exponential),
     Normal(normal::Normal),
     Lognormal(lognormal::Lognormal),
-    Table(table::Table),
+    Table(table::SizeTable),
 }
 
 impl Size {
-    pub(crate) fn new(spec: &SizeSpec, key: &str, room: Room) -> Result<Self, SpecError> {
+    pub(crate) fn new(spec: &SizeSpec, key: &str, room: SizeLimits) -> Result<Self, SpecError> {
         Ok(match spec {
             SizeSpec::Fixed { bytes } => Size::Fixed(room.written(key, "bytes", *bytes)?),
             SizeSpec::Exponential { mean_bytes } => {
@@ -71,7 +71,7 @@ impl Size {
             SizeSpec::Lognormal { mean_bytes, sigma } => {
                 Size::Lognormal(lognormal::Lognormal::new(key, *mean_bytes, *sigma, room)?)
             }
-            SizeSpec::Table { bytes, weights } => Size::Table(table::Table::new(key, bytes, weights, room)?),
+            SizeSpec::Table { bytes, weights } => Size::Table(table::SizeTable::new(key, bytes, weights, room)?),
         })
     }
 
@@ -101,9 +101,6 @@ pub struct Sizes {
 
 impl Sizes {
     /// Sizes in whole units of `unit_bytes`, at least one and at most `longest_bytes`; errors name keys below `key`.
-    ///
-    /// # Errors
-    /// If the specification makes no sense, or asks for more than the longest.
     pub fn new(
         spec: &SizeSpec,
         key: &str,
@@ -111,7 +108,7 @@ impl Sizes {
         longest_bytes: u64,
         seed: Seed,
     ) -> Result<Sizes, SpecError> {
-        let room = Room { sector_bytes: unit_bytes, longest_sectors: longest_bytes / u64::from(unit_bytes) };
+        let room = SizeLimits { sector_bytes: unit_bytes, longest_sectors: longest_bytes / u64::from(unit_bytes) };
         Ok(Sizes { size: Size::new(spec, key, room)?, unit_bytes, seed })
     }
 
@@ -126,10 +123,10 @@ pub(crate) mod test_support {
     use super::*;
 
     /// Roomy: 4 KiB sectors, requests up to 4 GiB.
-    pub(crate) const ROOM: Room = Room { sector_bytes: 4096, longest_sectors: 1 << 20 };
+    pub(crate) const ROOM: SizeLimits = SizeLimits { sector_bytes: 4096, longest_sectors: 1 << 20 };
 
     /// `n` sizes in sectors.
-    pub(crate) fn sizes(spec: &SizeSpec, room: Room, n: u64) -> Vec<u64> {
+    pub(crate) fn sizes(spec: &SizeSpec, room: SizeLimits, n: u64) -> Vec<u64> {
         let size = Size::new(spec, "workload.size", room).unwrap();
         (0..n).map(|i| size.draw(&mut Seed::new(30).child(i).draws())).collect()
     }
@@ -164,7 +161,7 @@ mod tests {
 
     #[test]
     fn fixed_sizes_are_whole_sectors_that_fit() {
-        let room = Room { sector_bytes: 512, longest_sectors: 16 };
+        let room = SizeLimits { sector_bytes: 512, longest_sectors: 16 };
         assert_eq!(sizes(&SizeSpec::Fixed { bytes: 8192 }, room, 2), [16, 16]);
         for bytes in [0, 8193, 100, 8704] {
             let error = Size::new(&SizeSpec::Fixed { bytes }, "workload.size", room).unwrap_err();
@@ -174,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_kind_stays_within_the_room() {
-        let room = Room { sector_bytes: 512, longest_sectors: 5 };
+        let room = SizeLimits { sector_bytes: 512, longest_sectors: 5 };
         for spec in [
             SizeSpec::Exponential { mean_bytes: 2000.0 },
             SizeSpec::Normal { mean_bytes: 1500.0, sd_bytes: 3000.0 },

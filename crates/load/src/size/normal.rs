@@ -7,7 +7,7 @@
 //! `z = mean / sd`: 0.04 % of a standard deviation at `sd = mean / 3`, 8 % of it at `sd = mean`.
 //! Invariant: one random word a size.
 
-use super::Room;
+use super::SizeLimits;
 use crate::draw;
 use crate::error::{mean_sectors, positive, SpecError};
 use raidlab_types::CounterRng;
@@ -17,11 +17,11 @@ use raidlab_types::CounterRng;
 pub(crate) struct Normal {
     mean_sectors: f64,
     sd_sectors: f64,
-    room: Room,
+    room: SizeLimits,
 }
 
 impl Normal {
-    pub(crate) fn new(key: &str, mean_bytes: f64, sd_bytes: f64, room: Room) -> Result<Self, SpecError> {
+    pub(crate) fn new(key: &str, mean_bytes: f64, sd_bytes: f64, room: SizeLimits) -> Result<Self, SpecError> {
         let mean_sectors = mean_sectors(key, mean_bytes, room.sector_bytes, room.longest_sectors)?;
         let sd_sectors = positive(key, "sd", sd_bytes)? / f64::from(room.sector_bytes);
         Ok(Normal { mean_sectors, sd_sectors, room })

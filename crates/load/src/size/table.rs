@@ -3,20 +3,20 @@
 //! Purpose: mixes such as Iometer's File Server pattern. Invariant: sizes stand in ascending order inside, so that the
 //! size is monotone in its random word; every one is a whole number of sectors that fits the volume.
 
-use super::Room;
-use crate::draw::Weighted;
+use super::SizeLimits;
+use crate::draw::WeightTable;
 use crate::error::{join, weighted, SpecError};
 use raidlab_types::CounterRng;
 
 /// Sizes with weights.
 #[derive(Debug, Clone)]
-pub(crate) struct Table {
+pub(crate) struct SizeTable {
     sectors: Box<[u64]>,
-    weighted: Weighted,
+    weighted: WeightTable,
 }
 
-impl Table {
-    pub(crate) fn new(key: &str, bytes: &[u64], weights: &[f64], room: Room) -> Result<Self, SpecError> {
+impl SizeTable {
+    pub(crate) fn new(key: &str, bytes: &[u64], weights: &[f64], room: SizeLimits) -> Result<Self, SpecError> {
         if bytes.len() != weights.len() {
             let message = format!("{} weights for {} sizes; accepted: one each", weights.len(), bytes.len());
             return Err(SpecError::new(join(key, "weights"), message));
@@ -28,7 +28,7 @@ impl Table {
         }
         rows.sort_by_key(|row| row.0);
         let (sectors, weights): (Vec<u64>, Vec<f64>) = rows.into_iter().unzip();
-        Ok(Table { sectors: sectors.into(), weighted: weighted(key, "weights", &weights)? })
+        Ok(SizeTable { sectors: sectors.into(), weighted: weighted(key, "weights", &weights)? })
     }
 
     #[inline]
@@ -43,7 +43,7 @@ mod tests {
     use crate::size::test_support::sizes;
     use crate::spec::SizeSpec;
 
-    const ROOM: Room = Room { sector_bytes: 512, longest_sectors: 1 << 20 };
+    const ROOM: SizeLimits = SizeLimits { sector_bytes: 512, longest_sectors: 1 << 20 };
 
     #[test]
     fn the_file_server_mix_has_its_shares() {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_entry() {
-        let key = |bytes: &[u64], weights: &[f64]| Table::new("size", bytes, weights, ROOM).unwrap_err().key;
+        let key = |bytes: &[u64], weights: &[f64]| SizeTable::new("size", bytes, weights, ROOM).unwrap_err().key;
         assert_eq!(key(&[512, 700], &[1.0, 1.0]), "size.bytes[1]");
         assert_eq!(key(&[512], &[1.0, 1.0]), "size.weights");
         assert_eq!(key(&[512], &[-1.0]), "size.weights");

@@ -12,7 +12,7 @@
 //! - A stream has ended when its sink has everything for good.
 
 use super::record::StreamRecord;
-use super::side::{End, Side, Stage};
+use super::side::{End, Side, SideStage};
 use super::spec::{check, StreamSpec};
 use crate::recorder::{Done, Recorder};
 use crate::{Generator, Limits, SpecError, Volume};
@@ -36,7 +36,7 @@ pub struct Carry {
 
 /// A request on its way: of which side, and which of its requests.
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct StreamRequest {
     who: u32,
     number: u64,
     kind: RequestKind,
@@ -45,7 +45,7 @@ struct Pending {
 }
 
 #[derive(Debug, Clone)]
-struct Running {
+struct StreamState {
     spec: StreamSpec,
     blocks: u64,
     /// Blocks that the source has handed over, and the sink has taken.
@@ -60,7 +60,7 @@ struct Running {
 const SOURCE: usize = 0;
 const SINK: usize = 1;
 
-impl Running {
+impl StreamState {
     fn block(&self, index: u64) -> u64 {
         self.spec.block_bytes.min(self.spec.bytes - index * self.spec.block_bytes)
     }
@@ -69,9 +69,9 @@ impl Running {
 /// The offered load of one run. The head of this file gives the order of calls.
 #[derive(Debug, Clone)]
 pub struct StreamLoad {
-    streams: Vec<Running>,
+    streams: Vec<StreamState>,
     sector_bytes: u64,
-    pending: Slab<Pending>,
+    pending: Slab<StreamRequest>,
     requests: VecDeque<Request>,
     work: VecDeque<(u32, Duration)>,
     carries: VecDeque<Carry>,
@@ -83,9 +83,6 @@ pub struct StreamLoad {
 
 impl StreamLoad {
     /// The streams that a cell describes, over these volumes; `ways` are there.
-    ///
-    /// # Errors
-    /// When the description makes no sense; the error names the key.
     pub fn new(
         specs: &[StreamSpec],
         limits: &Limits,
@@ -100,7 +97,7 @@ impl StreamLoad {
         for (i, spec) in specs.iter().enumerate() {
             check(&format!("streams[{i}]"), spec, volumes, sector, ways)?;
         }
-        let running = |spec: &StreamSpec| Running {
+        let running = |spec: &StreamSpec| StreamState {
             spec: spec.clone(),
             blocks: spec.bytes.div_ceil(spec.block_bytes),
             taken: 0,
@@ -131,8 +128,8 @@ impl StreamLoad {
     /// Begins whatever either side may begin.
     fn proceed(&mut self, stream: usize) {
         loop {
-            let Running { spec, taken, given, blocks, sides, .. } = &self.streams[stream];
-            let is_idle = |side: usize| sides[side].stage == Stage::Idle;
+            let StreamState { spec, taken, given, blocks, sides, .. } = &self.streams[stream];
+            let is_idle = |side: usize| sides[side].stage == SideStage::Idle;
             // What is being given still fills its buffer.
             if is_idle(SOURCE) && taken < blocks && taken - given < u64::from(spec.buffers) {
                 self.begin(stream, SOURCE);
@@ -163,17 +160,17 @@ impl StreamLoad {
             }
             End::Way(way) => {
                 let carry = Carry { who, way: *way, bytes, outward: side == SINK };
-                running.sides[side].stage = Stage::Carried;
+                running.sides[side].stage = SideStage::Carried;
                 self.carries.push_back(carry);
             }
             End::File(_) if side == SOURCE => {
-                running.sides[side].stage = Stage::Array;
+                running.sides[side].stage = SideStage::Array;
                 self.ask(stream, side);
                 self.array_moved(stream, side);
             }
             End::File(file) => {
                 let cost = file.work(bytes);
-                running.sides[side].stage = Stage::Host;
+                running.sides[side].stage = SideStage::Host;
                 self.work.push_back((who, cost));
             }
         }
@@ -183,7 +180,7 @@ impl StreamLoad {
         if at <= self.now {
             return self.count_block(stream, side);
         }
-        self.streams[stream].sides[side].stage = Stage::Until(at);
+        self.streams[stream].sides[side].stage = SideStage::Until(at);
     }
 
     /// Issues what the file system of a side is to ask for by now.
@@ -197,7 +194,7 @@ impl StreamLoad {
             let (volume, kind) = (file.volume, file.kind);
             let bytes = extent.sectors * self.sector_bytes;
             let who = u32_from(stream * 2 + side);
-            let tag = self.pending.insert(Pending { who, number, kind, bytes, asked: self.now }) as RequestTag;
+            let tag = self.pending.insert(StreamRequest { who, number, kind, bytes, asked: self.now }) as RequestTag;
             self.recorder.issued(self.now);
             self.requests.push_back(Request { tag, volume, kind, extent, force_unit_access: false });
         }
@@ -211,12 +208,12 @@ impl StreamLoad {
         let end = index * running.spec.block_bytes + bytes;
         let End::File(file) = &running.sides[side].end else { return };
         match running.sides[side].stage {
-            Stage::Array if side == SOURCE && file.has(end) => {
+            SideStage::Array if side == SOURCE && file.has(end) => {
                 let cost = file.work(bytes);
-                running.sides[side].stage = Stage::Host;
+                running.sides[side].stage = SideStage::Host;
                 self.work.push_back((u32_from(stream * 2 + side), cost));
             }
-            Stage::Array if side == SINK && file.has_room() => self.block_done(stream, side),
+            SideStage::Array if side == SINK && file.has_room() => self.block_done(stream, side),
             _ => self.end_if_through(stream),
         }
     }
@@ -246,7 +243,7 @@ impl StreamLoad {
         let drained = running.sides[SINK].drained(now);
         if drained > now {
             running.sides[SINK].begin(now);
-            running.sides[SINK].stage = Stage::Until(drained);
+            running.sides[SINK].stage = SideStage::Until(drained);
         }
         self.end_if_through(stream);
     }
@@ -256,7 +253,7 @@ impl StreamLoad {
         let running = &mut self.streams[stream];
         let is_quiet = match &running.sides[SINK].end {
             End::File(file) => file.is_quiet(),
-            _ => running.sides[SINK].stage == Stage::Idle,
+            _ => running.sides[SINK].stage == SideStage::Idle,
         };
         if running.through.is_none() || running.ended.is_some() || !is_quiet {
             return;
@@ -283,7 +280,7 @@ impl Generator for StreamLoad {
         }
         for stream in 0..self.streams.len() {
             for side in [SOURCE, SINK] {
-                if matches!(self.streams[stream].sides[side].stage, Stage::Until(at) if at <= now) {
+                if matches!(self.streams[stream].sides[side].stage, SideStage::Until(at) if at <= now) {
                     self.block_done(stream, side);
                 }
             }
@@ -301,14 +298,14 @@ impl Generator for StreamLoad {
 
     /// When a tape is ready, or the measurement ends.
     fn poll_timeout(&self) -> Option<Instant> {
-        let until = |side: &Side| if let Stage::Until(at) = side.stage { at } else { Instant::MAX };
+        let until = |side: &Side| if let SideStage::Until(at) = side.stage { at } else { Instant::MAX };
         let tapes = self.streams.iter().flat_map(|stream| &stream.sides).map(until).min();
         Some(tapes.unwrap_or(Instant::MAX).min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
     }
 
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
         self.observe(now);
-        let Pending { who, number, kind, bytes, asked } = self.pending.remove(usize_from(tag));
+        let StreamRequest { who, number, kind, bytes, asked } = self.pending.remove(usize_from(tag));
         self.recorder.left(now);
         self.recorder.request_done(now, &Done { kind, bytes, intended: asked, issued: asked, ok });
         self.recorder.advance(now, true);
@@ -322,13 +319,13 @@ impl Generator for StreamLoad {
     fn handle_work_done(&mut self, now: Instant, who: u32) {
         self.observe(now);
         let (stream, side) = (who as usize / 2, who as usize % 2);
-        let is_written = side == SINK && self.streams[stream].sides[side].stage == Stage::Host;
+        let is_written = side == SINK && self.streams[stream].sides[side].stage == SideStage::Host;
         if is_written {
             let bytes = self.streams[stream].block(self.streams[stream].given);
             if let End::File(file) = &mut self.streams[stream].sides[side].end {
                 file.written += bytes;
             }
-            self.streams[stream].sides[side].stage = Stage::Array;
+            self.streams[stream].sides[side].stage = SideStage::Array;
             self.ask(stream, side);
             self.array_moved(stream, side);
         } else {
@@ -351,7 +348,7 @@ impl Generator for StreamLoad {
     }
 
     fn streams(&self) -> Vec<StreamRecord> {
-        let one = |stream: &Running| {
+        let one = |stream: &StreamState| {
             let end = stream.ended.unwrap_or(self.now);
             let [source, sink] = [stream.sides[SOURCE].record, stream.sides[SINK].record];
             StreamRecord {

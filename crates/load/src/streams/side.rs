@@ -10,7 +10,7 @@
 
 use super::record::SideRecord;
 use super::spec::{EndSpec, StreamSpec};
-use super::tape::{Drive, Playing, Recording};
+use super::tape::{Playing, Recording, TapeDrive};
 use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Extent, Instant, RequestKind};
 use std::collections::BTreeSet;
@@ -100,7 +100,7 @@ impl FileEnd {
 
 /// What a side is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum SideStage {
     /// Nothing: it waits for the other end, or has done all.
     Idle,
     /// Waits for requests.
@@ -117,7 +117,7 @@ pub(super) enum Stage {
 #[derive(Debug, Clone)]
 pub(super) struct Side {
     pub end: End,
-    pub stage: Stage,
+    pub stage: SideStage,
     since: Instant,
     pub record: SideRecord,
 }
@@ -129,7 +129,7 @@ impl Side {
             EndSpec::Memory => End::Memory,
             EndSpec::Way { way } => End::Way(way),
             EndSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
-                let drive = Drive::new(mb_s, buffer_bytes, start_stop_ms);
+                let drive = TapeDrive::new(mb_s, buffer_bytes, start_stop_ms);
                 match is_source {
                     true => End::Player(Playing::new(drive)),
                     false => End::Recorder(Recording::new(drive)),
@@ -152,7 +152,7 @@ impl Side {
                 })
             }
         };
-        Side { end, stage: Stage::Idle, since: Instant::ZERO, record: SideRecord::default() }
+        Side { end, stage: SideStage::Idle, since: Instant::ZERO, record: SideRecord::default() }
     }
 
     /// It begins a block.
@@ -165,7 +165,7 @@ impl Side {
     pub(super) fn end(&mut self, now: Instant) {
         self.record.busy_ns += now.since(self.since).as_ns();
         self.since = now;
-        self.stage = Stage::Idle;
+        self.stage = SideStage::Idle;
         self.record.stops = match &self.end {
             End::Player(tape) => tape.stops,
             End::Recorder(tape) => tape.stops,

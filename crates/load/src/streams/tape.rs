@@ -12,7 +12,7 @@ use raidlab_types::number::{f64_from, saturating_u64};
 
 /// What a drive is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drive {
+pub struct TapeDrive {
     /// While it runs.
     pub ns_per_byte: f64,
     /// What it holds between the stream and the tape.
@@ -21,10 +21,10 @@ pub struct Drive {
     pub start_stop_ns: u64,
 }
 
-impl Drive {
+impl TapeDrive {
     /// From the words of a cell.
-    pub fn new(mb_s: f64, buffer_bytes: u64, start_stop_ms: f64) -> Drive {
-        Drive { ns_per_byte: 1000.0 / mb_s, buffer_bytes, start_stop_ns: saturating_u64(start_stop_ms * 1e6) }
+    pub fn new(mb_s: f64, buffer_bytes: u64, start_stop_ms: f64) -> TapeDrive {
+        TapeDrive { ns_per_byte: 1000.0 / mb_s, buffer_bytes, start_stop_ns: saturating_u64(start_stop_ms * 1e6) }
     }
 
     fn time_of(&self, bytes: u64) -> u64 {
@@ -36,7 +36,7 @@ impl Drive {
 /// A drive that records.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    drive: Drive,
+    drive: TapeDrive,
     tape: Tape,
     /// When it was last given a block.
     last_ns: u64,
@@ -55,7 +55,7 @@ enum Tape {
 
 impl Recording {
     /// A drive with a tape in position.
-    pub fn new(drive: Drive) -> Recording {
+    pub fn new(drive: TapeDrive) -> Recording {
         Recording { drive, tape: Tape::Standing { held_bytes: 0, ready_ns: 0 }, last_ns: 0, stops: 0 }
     }
 
@@ -113,7 +113,7 @@ impl Recording {
 /// A drive that plays.
 #[derive(Debug, Clone)]
 pub struct Playing {
-    drive: Drive,
+    drive: TapeDrive,
     /// Since when it has been running, and how much had come off the tape before.
     running: Option<(u64, u64)>,
     taken_bytes: u64,
@@ -123,7 +123,7 @@ pub struct Playing {
 
 impl Playing {
     /// A drive with a tape at its beginning.
-    pub fn new(drive: Drive) -> Playing {
+    pub fn new(drive: TapeDrive) -> Playing {
         Playing { drive, running: None, taken_bytes: 0, stops: 0 }
     }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     /// 1 byte a microsecond, a buffer of 1000, 50 ms to start again.
-    const DRIVE: Drive = Drive { ns_per_byte: 1000.0, buffer_bytes: 1000, start_stop_ns: 50_000_000 };
+    const DRIVE: TapeDrive = TapeDrive { ns_per_byte: 1000.0, buffer_bytes: 1000, start_stop_ns: 50_000_000 };
 
     #[test]
     fn a_host_in_time_keeps_the_tape_running() {
@@ -197,7 +197,7 @@ mod tests {
     fn no_pattern_of_asking_goes_faster_than_the_tape() {
         let mut random = raidlab_types::Seed::new(11).draws();
         for _ in 0..200 {
-            let drive = Drive {
+            let drive = TapeDrive {
                 ns_per_byte: 0.5 + random.unit() * 20.0,
                 buffer_bytes: random.below(5000),
                 start_stop_ns: random.below(3) * 100_000,

@@ -10,16 +10,16 @@
 //! - A record that cannot be offered ends the run: [`Generator::fault`] says why.
 //! - Nothing is allocated for a request, but by whoever gives the records.
 
-use super::place::{Misplaced, Places, Target};
-use super::{Only, Record, Records, TraceError, TraceSpec};
+use super::place::{PlaceError, Target, VolumeMap};
+use super::{KindFilter, Record, Records, TraceError, TraceSpec};
 use crate::error::{depth, positive};
 use crate::generator::Generator;
-use crate::load::{check_array, in_flight, Backlog, Task, Volume, MOST_IN_FLIGHT};
+use crate::load::{check_array, in_flight, Backlog, Task, MOST_IN_FLIGHT};
 use crate::recorder::{Done, Recorder};
 use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
 use crate::SpecError;
 use raidlab_types::number::{f64_from, saturating_u64, usize_from};
-use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag};
+use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag, Volume};
 use slab::Slab;
 
 /// Slots taken in advance.
@@ -70,7 +70,7 @@ impl Replayed {
 
 /// Who decides when a request enters.
 #[derive(Debug, Clone, Copy)]
-enum Pace {
+enum ReplayPace {
     Closed,
     /// So many times as fast as recorded.
     Stamps(f64),
@@ -92,9 +92,9 @@ pub struct TraceLoad {
     batch: Vec<Record>,
     at: usize,
     may_have_more: bool,
-    places: Places,
-    only: Only,
-    pace: Pace,
+    places: VolumeMap,
+    only: KindFilter,
+    pace: ReplayPace,
     limit: u32,
     sector_bytes: u64,
     /// Time stamp of the first request offered, and of the latest.
@@ -128,7 +128,7 @@ impl TraceLoad {
             batch: Vec::new(),
             at: 0,
             may_have_more: true,
-            places: Places::new(&spec, volumes, sector_bytes),
+            places: VolumeMap::new(&spec, volumes, sector_bytes),
             only: spec.only,
             pace,
             limit,
@@ -198,11 +198,11 @@ impl TraceLoad {
 
     /// The record as a request; none where it is left out.
     #[inline]
-    fn place(&mut self, record: &Record) -> Result<Option<Next>, Misplaced> {
+    fn place(&mut self, record: &Record) -> Result<Option<Next>, PlaceError> {
         let is_wanted = match self.only {
-            Only::All => true,
-            Only::Reads => record.kind == RequestKind::Read,
-            Only::Writes => record.kind == RequestKind::Write,
+            KindFilter::All => true,
+            KindFilter::Reads => record.kind == RequestKind::Read,
+            KindFilter::Writes => record.kind == RequestKind::Write,
         };
         if !is_wanted {
             return Ok(None);
@@ -220,15 +220,15 @@ impl TraceLoad {
         }
         self.latest_ns = self.latest_ns.max(since_ns);
         let due_ns = match self.pace {
-            Pace::Stamps(speed) if speed != 1.0 => saturating_u64(f64_from(self.latest_ns) / speed),
+            ReplayPace::Stamps(speed) if speed != 1.0 => saturating_u64(f64_from(self.latest_ns) / speed),
             _ => self.latest_ns,
         };
         Ok(Some(Next { due: Instant::from_ns(due_ns), volume, kind: record.kind, extent }))
     }
 
     #[cold]
-    fn fault_of(&self, record: &Record, misplaced: &Misplaced) -> SpecError {
-        let Misplaced { message, accepted } = misplaced;
+    fn fault_of(&self, record: &Record, misplaced: &PlaceError) -> SpecError {
+        let PlaceError { message, accepted } = misplaced;
         let text = if record.kind == RequestKind::Read { "a read" } else { "a write" };
         let error = TraceError::of_line(self.records.file(), record.line, text.as_bytes(), message, accepted);
         SpecError::new("trace", error.to_string())
@@ -259,9 +259,9 @@ impl Generator for TraceLoad {
         }
         let next = self.next?;
         let intended = match self.pace {
-            Pace::Closed => now,
-            Pace::Stamps(_) if next.due > now => return None,
-            Pace::Stamps(_) => {
+            ReplayPace::Closed => now,
+            ReplayPace::Stamps(_) if next.due > now => return None,
+            ReplayPace::Stamps(_) => {
                 self.backlog.max_delay_ns = self.backlog.max_delay_ns.max(now.since(next.due).as_ns());
                 self.backlog.max_in_flight = self.backlog.max_in_flight.max(self.tasks.len() as u64 + 1);
                 next.due
@@ -286,7 +286,7 @@ impl Generator for TraceLoad {
             return None;
         }
         let arrival = match (self.pace, self.next) {
-            (Pace::Stamps(_), Some(next)) if self.tasks.len() < self.limit as usize => next.due,
+            (ReplayPace::Stamps(_), Some(next)) if self.tasks.len() < self.limit as usize => next.due,
             _ => Instant::MAX,
         };
         Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
@@ -331,12 +331,12 @@ impl Generator for TraceLoad {
     }
 }
 
-fn pace(load: &LoadSpec) -> Result<(Pace, u32), SpecError> {
+fn pace(load: &LoadSpec) -> Result<(ReplayPace, u32), SpecError> {
     match load {
-        LoadSpec::Closed { depth: asked } => Ok((Pace::Closed, depth("load", "depth", *asked)?)),
+        LoadSpec::Closed { depth: asked } => Ok((ReplayPace::Closed, depth("load", "depth", *asked)?)),
         LoadSpec::Open { arrival: ArrivalSpec::Trace { speed }, max_in_flight } => {
             let limit = depth("load", "max_in_flight", max_in_flight.unwrap_or(MOST_IN_FLIGHT))?;
-            Ok((Pace::Stamps(positive("load.arrival", "speed", *speed)?), limit))
+            Ok((ReplayPace::Stamps(positive("load.arrival", "speed", *speed)?), limit))
         }
         LoadSpec::Open { .. } | LoadSpec::Hold { .. } => {
             let message = "is no load of a trace; accepted: open with the arrival \"trace\", or closed";

@@ -8,7 +8,7 @@
 //! - Lines end with a line feed, or a carriage return and a line feed; the last one need not. Blank lines mean nothing.
 //! - Every other line is a record, or is counted in [`Skipped`], or is an error.
 
-use super::format::{Format, Line, State};
+use super::format::{Format, State, TraceLine};
 use super::{Names, Record, TraceError};
 use raidlab_types::number::usize_from;
 
@@ -76,9 +76,6 @@ impl Parser {
     }
 
     /// The file is at its end: a last line without a line feed is read too.
-    ///
-    /// # Errors
-    /// As [`Self::feed`].
     pub fn finish(&mut self, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let last = std::mem::take(&mut self.rest);
         if last.is_empty() {
@@ -104,14 +101,14 @@ impl Parser {
             return Ok(());
         }
         match self.format.parse(line, &mut self.state) {
-            Ok(Line::Request(raw)) if raw.bytes == 0 => self.skipped.empty_requests += 1,
-            Ok(Line::Request(raw)) if raw.bytes > LONGEST_REQUEST_BYTES => {
+            Ok(TraceLine::Request(raw)) if raw.bytes == 0 => self.skipped.empty_requests += 1,
+            Ok(TraceLine::Request(raw)) if raw.bytes > LONGEST_REQUEST_BYTES => {
                 return Err(self.fault(line, "it asks for more than 4 GiB at once"));
             }
-            Ok(Line::Request(raw)) if raw.offset_bytes.checked_add(raw.bytes).is_none() => {
+            Ok(TraceLine::Request(raw)) if raw.offset_bytes.checked_add(raw.bytes).is_none() => {
                 return Err(self.fault(line, "it ends beyond 2^64 bytes"));
             }
-            Ok(Line::Request(raw)) => out.push(Record {
+            Ok(TraceLine::Request(raw)) => out.push(Record {
                 line: self.state.line,
                 time_ns: raw.time_ns,
                 volume: self.names.number(raw.volume),
@@ -120,7 +117,7 @@ impl Parser {
                 bytes: raw.bytes,
                 response_ns: raw.response_ns,
             }),
-            Ok(Line::Other) => self.skipped.other_lines += 1,
+            Ok(TraceLine::Other) => self.skipped.other_lines += 1,
             Err(message) => return Err(self.fault(line, message)),
         }
         Ok(())

@@ -6,23 +6,22 @@
 //! - A request lies within its volume, or is an error.
 //! - Nothing is moved or widened without being counted.
 
-use super::{Beyond, Names, Others, Record, Replayed, TraceSpec};
-use crate::load::Volume;
+use super::{BeyondEnd, Names, OtherVolumes, Record, Replayed, TraceSpec};
 use raidlab_types::number::u32_from;
-use raidlab_types::Extent;
+use raidlab_types::{Extent, Volume};
 
 /// The longest request there is, as in every load.
 const MOST_REQUEST_BYTES: u64 = 1 << 30;
 
 /// Why a record cannot be offered, and what would be accepted.
-pub(super) struct Misplaced {
+pub(super) struct PlaceError {
     pub(super) message: String,
     pub(super) accepted: String,
 }
 
 /// Finds the place of records.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
+pub(super) struct VolumeMap {
     spec: TraceSpec,
     volumes: Box<[Volume]>,
     sector_bytes: u64,
@@ -41,9 +40,9 @@ pub(super) enum Target {
     Volume(u32),
 }
 
-impl Places {
-    pub(super) fn new(spec: &TraceSpec, volumes: &[Volume], sector_bytes: u32) -> Places {
-        Places {
+impl VolumeMap {
+    pub(super) fn new(spec: &TraceSpec, volumes: &[Volume], sector_bytes: u32) -> VolumeMap {
+        VolumeMap {
             spec: spec.clone(),
             volumes: volumes.into(),
             sector_bytes: u64::from(sector_bytes),
@@ -60,7 +59,7 @@ impl Places {
 
     /// The first request of a volume.
     #[cold]
-    pub(super) fn meet(&mut self, number: u32, names: &Names) -> Result<Target, Misplaced> {
+    pub(super) fn meet(&mut self, number: u32, names: &Names) -> Result<Target, PlaceError> {
         let target = self.target(number, names.name(number))?;
         if self.targets.len() <= number as usize {
             self.targets.resize(number as usize + 1, Target::Unmet);
@@ -69,11 +68,11 @@ impl Places {
         Ok(target)
     }
 
-    fn target(&self, number: u32, name: &str) -> Result<Target, Misplaced> {
+    fn target(&self, number: u32, name: &str) -> Result<Target, PlaceError> {
         let by_table = !self.spec.volumes.is_empty();
         let wanted = if by_table { self.spec.volumes.get(name).copied() } else { Some(number) };
         let found = wanted.filter(|&volume| (volume as usize) < self.volumes.len());
-        if found.is_some() || self.spec.others == Others::LeaveOut {
+        if found.is_some() || self.spec.others == OtherVolumes::LeaveOut {
             return Ok(found.map_or(Target::LeftOut, Target::Volume));
         }
         let has = self.volumes.len();
@@ -85,12 +84,12 @@ impl Places {
             (Some(volume), true) => format!("volume {volume} for '{name}' is none of the array's {has}"),
         };
         let accepted = "volumes = { \"its name\" = volume of the array, from 0 }, or others = \"leave_out\"";
-        Err(Misplaced { message, accepted: accepted.to_owned() })
+        Err(PlaceError { message, accepted: accepted.to_owned() })
     }
 
     /// The sectors of a record on a volume of the array.
     #[inline]
-    pub(super) fn extent(&self, record: &Record, volume: u32, count: &mut Replayed) -> Result<Extent, Misplaced> {
+    pub(super) fn extent(&self, record: &Record, volume: u32, count: &mut Replayed) -> Result<Extent, PlaceError> {
         let first = record.offset_bytes >> self.sector_shift;
         // The end is within 64 bits, and so is its sector.
         let last = (record.offset_bytes + (record.bytes - 1)) >> self.sector_shift;
@@ -100,7 +99,7 @@ impl Places {
         }
         let capacity = self.volumes[volume as usize].capacity_sectors;
         if extent.sectors > MOST_REQUEST_BYTES >> self.sector_shift {
-            return Err(Misplaced {
+            return Err(PlaceError {
                 message: format!("a request of {} bytes", record.bytes),
                 accepted: format!("at most {MOST_REQUEST_BYTES} bytes"),
             });
@@ -113,16 +112,16 @@ impl Places {
     }
 
     #[cold]
-    fn beyond(&self, record: &Record, extent: Extent, volume: u32) -> Result<Extent, Misplaced> {
+    fn beyond(&self, record: &Record, extent: Extent, volume: u32) -> Result<Extent, PlaceError> {
         let capacity = self.volumes[volume as usize].capacity_sectors;
         let has = capacity * self.sector_bytes;
         let fits = extent.sectors <= capacity;
-        if self.spec.beyond == Beyond::Wrap && fits {
+        if self.spec.beyond == BeyondEnd::Wrap && fits {
             let lba = extent.lba % capacity;
             return Ok(Extent::new(lba.min(capacity - extent.sectors), extent.sectors));
         }
         let wrap = if fits { "; beyond = \"wrap\" takes addresses modulo the volume" } else { "" };
-        Err(Misplaced {
+        Err(PlaceError {
             message: format!(
                 "{} bytes at {} lie beyond volume {volume} of the array, which has {has} bytes",
                 record.bytes, record.offset_bytes

@@ -1,6 +1,6 @@
 //! The requests of a trace, and where they come from.
 
-use super::{Names, TraceError};
+use super::{Names, Parser, TraceError};
 use raidlab_types::RequestKind;
 
 /// A request as it was recorded.
@@ -48,5 +48,31 @@ impl<T: Records + ?Sized> Records for Box<T> {
 
     fn file(&self) -> &str {
         (**self).file()
+    }
+}
+
+/// The records of a text that is there already, in blocks of any length.
+#[derive(Debug)]
+pub struct Text<B> {
+    /// Reads the blocks.
+    pub parser: Parser,
+    /// What is left of the text.
+    pub blocks: B,
+}
+
+impl<B: Iterator<Item = Vec<u8>>> Records for Text<B> {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        match self.blocks.next() {
+            Some(block) => self.parser.feed(&block, out).map(|()| true),
+            None => self.parser.finish(out).map(|()| false),
+        }
+    }
+
+    fn names(&self) -> &Names {
+        self.parser.names()
+    }
+
+    fn file(&self) -> &str {
+        self.parser.file()
     }
 }

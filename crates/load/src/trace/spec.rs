@@ -21,19 +21,19 @@ pub struct TraceSpec {
     pub volumes: BTreeMap<String, u32>,
     /// What becomes of volumes that have none.
     #[serde(default)]
-    pub others: Others,
+    pub others: OtherVolumes,
     /// What becomes of requests beyond the end of their volume.
     #[serde(default)]
-    pub beyond: Beyond,
+    pub beyond: BeyondEnd,
     /// Which requests are offered.
     #[serde(default)]
-    pub only: Only,
+    pub only: KindFilter,
 }
 
 /// What becomes of requests to volumes of the trace that have no volume of the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Others {
+pub enum OtherVolumes {
     /// The first one is an error.
     #[default]
     Refuse,
@@ -44,7 +44,7 @@ pub enum Others {
 /// What becomes of requests beyond the end of their volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Beyond {
+pub enum BeyondEnd {
     /// The first one is an error.
     #[default]
     Refuse,
@@ -56,7 +56,7 @@ pub enum Beyond {
 /// Which requests are offered; the others are left out, and counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Only {
+pub enum KindFilter {
     /// All.
     #[default]
     All,

@@ -14,7 +14,7 @@ use raidlab_types::RequestKind;
 
 /// A request as formats write it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Written<'a> {
+pub(crate) struct RequestLine<'a> {
     /// How many were written before it.
     pub(crate) index: u64,
     pub(crate) time_ns: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Written<'a> {
     pub(crate) response_ns: Option<u64>,
 }
 
-impl Written<'_> {
+impl RequestLine<'_> {
     /// First sector and sectors of 512 bytes.
     pub(crate) fn sectors(&self) -> Result<(u64, u64), &'static str> {
         if !self.offset_bytes.is_multiple_of(SECTOR_BYTES) || !self.bytes.is_multiple_of(SECTOR_BYTES) {
@@ -73,15 +73,12 @@ impl Writer {
     }
 
     /// Appends the lines of a request; `names` are the volumes of the trace it is from, which `file` calls in errors.
-    ///
-    /// # Errors
-    /// Where the format cannot say it.
     pub fn write(&mut self, record: &Record, names: &Names, file: &str, out: &mut String) -> Result<(), TraceError> {
         if self.index == 0 {
             self.first_ns = record.time_ns;
         }
         let since_first_ns = record.time_ns.saturating_sub(self.first_ns).max(self.previous_since_first_ns);
-        let written = Written {
+        let written = RequestLine {
             index: self.index,
             time_ns: record.time_ns,
             since_first_ns,

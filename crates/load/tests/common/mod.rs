@@ -41,7 +41,7 @@ pub(crate) fn try_load(load: &LoadSpec, workload: &WorkloadSpec, limits: &Limits
 
 /// A request as it was driven, in order of issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Driven {
+pub(crate) struct IssuedRequest {
     pub request: Request,
     pub issued_ns: u64,
 }
@@ -74,14 +74,18 @@ fn libm_log(x: f64) -> f64 {
 }
 
 /// Drives `load` to its end, calling `watch` after every round of polling; what was issued.
-pub(crate) fn drive(load: &mut Load, array: &mut impl Array, mut watch: impl FnMut(&Load, u64)) -> Vec<Driven> {
+pub(crate) fn drive<L: Generator>(
+    load: &mut L,
+    array: &mut impl Array,
+    mut watch: impl FnMut(&L, u64),
+) -> Vec<IssuedRequest> {
     let mut completions = BinaryHeap::new();
     let (mut now, mut driven) = (0u64, Vec::new());
     loop {
         while let Some(request) = load.poll_request(Instant::from_ns(now)) {
             let (at, ok) = array.serve(now, &request);
             completions.push(Reverse((at, driven.len(), request.tag, ok)));
-            driven.push(Driven { request, issued_ns: now });
+            driven.push(IssuedRequest { request, issued_ns: now });
         }
         watch(load, now);
         if load.is_finished() {

@@ -16,97 +16,63 @@ struct Avx2(__m256i);
 
 super::walk::kernels!(Avx2, "avx2");
 
-// SAFETY of every block below: `Vector` is only used inside the entry functions made by `kernels!`, where AVX2 is
-// enabled, and pointers are valid for the bytes that the trait says are touched.
+// `Vector` is only used inside the entry functions made by `kernels!`, where AVX2 is enabled, and pointers are valid for
+// the bytes that the trait says are touched: this makes every instruction below safe.
+#[allow(unsafe_op_in_unsafe_fn, reason = "one reason holds for all of them")]
 impl Vector for Avx2 {
     const BYTES: usize = 32;
     type Factor = [__m256i; 2];
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: see above.
-        unsafe { Avx2(_mm256_setzero_si256()) }
+        Avx2(_mm256_setzero_si256())
     }
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: see above.
-        unsafe { Avx2(_mm256_loadu_si256(from.cast())) }
+        Avx2(_mm256_loadu_si256(from.cast()))
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: see above.
-        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+        _mm256_storeu_si256(to.cast(), self.0)
     }
 
     #[inline(always)]
     unsafe fn stream(self, to: *mut u8) {
-        // SAFETY: see above; the address is a multiple of the vector's size.
-        unsafe { _mm256_stream_si256(to.cast(), self.0) }
+        _mm256_stream_si256(to.cast(), self.0)
     }
 
     #[inline(always)]
     unsafe fn fence() {
-        // SAFETY: SSE, which every x86-64 processor has.
-        unsafe { _mm_sfence() }
-    }
-
-    #[inline(always)]
-    unsafe fn load_partial(from: *const u8, count: usize) -> Self {
-        let mut bytes = [0u8; Self::BYTES];
-        // SAFETY: see above; `count < BYTES`, so the copy stays in the array.
-        unsafe {
-            core::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
-            Self::load(bytes.as_ptr())
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut u8, count: usize) {
-        let mut bytes = [0u8; Self::BYTES];
-        // SAFETY: see above; `count < BYTES`, so the copy stays in the array.
-        unsafe {
-            self.store(bytes.as_mut_ptr());
-            core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
-        }
+        _mm_sfence()
     }
 
     #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: see above.
-        unsafe { Avx2(_mm256_xor_si256(self.0, other.0)) }
+        Avx2(_mm256_xor_si256(self.0, other.0))
     }
 
     #[inline(always)]
     unsafe fn double(self) -> Self {
-        // SAFETY: see above.
-        unsafe {
-            let overflow = _mm256_cmpgt_epi8(_mm256_setzero_si256(), self.0);
-            let reduction = _mm256_and_si256(overflow, _mm256_set1_epi8(gf::POLYNOMIAL as i8));
-            Avx2(_mm256_xor_si256(_mm256_add_epi8(self.0, self.0), reduction))
-        }
+        let overflow = _mm256_cmpgt_epi8(_mm256_setzero_si256(), self.0);
+        let reduction = _mm256_and_si256(overflow, _mm256_set1_epi8(gf::POLYNOMIAL as i8));
+        Avx2(_mm256_xor_si256(_mm256_add_epi8(self.0, self.0), reduction))
     }
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
         let halves = &gf::HALVES[coefficient as usize];
-        // SAFETY: see above; each table has 16 bytes.
-        unsafe {
-            let low = _mm_load_si128(halves.low.as_ptr().cast());
-            let high = _mm_load_si128(halves.high.as_ptr().cast());
-            [_mm256_broadcastsi128_si256(low), _mm256_broadcastsi128_si256(high)]
-        }
+        let low = _mm_load_si128(halves.low.as_ptr().cast());
+        let high = _mm_load_si128(halves.high.as_ptr().cast());
+        [_mm256_broadcastsi128_si256(low), _mm256_broadcastsi128_si256(high)]
     }
 
     #[inline(always)]
     unsafe fn mul(self, [low, high]: Self::Factor) -> Self {
-        // SAFETY: see above.
-        unsafe {
-            let mask = _mm256_set1_epi8(0x0f);
-            let low_half = _mm256_and_si256(self.0, mask);
-            let high_half = _mm256_and_si256(_mm256_srli_epi64::<4>(self.0), mask);
-            Avx2(_mm256_xor_si256(_mm256_shuffle_epi8(low, low_half), _mm256_shuffle_epi8(high, high_half)))
-        }
+        let mask = _mm256_set1_epi8(0x0f);
+        let low_half = _mm256_and_si256(self.0, mask);
+        let high_half = _mm256_and_si256(_mm256_srli_epi64::<4>(self.0), mask);
+        Avx2(_mm256_xor_si256(_mm256_shuffle_epi8(low, low_half), _mm256_shuffle_epi8(high, high_half)))
     }
 }

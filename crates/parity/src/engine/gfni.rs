@@ -6,85 +6,34 @@
 //!
 //! Reference: Intel, "Galois Field New Instructions (GFNI) Technology Guide" (2018), affine transformation.
 
-use super::avx512::Avx512;
-use super::walk::Vector;
+use super::avx512::{Avx512, Product};
 use crate::gf;
 use core::arch::x86_64::*;
 
+/// By the affine instruction.
 #[derive(Clone, Copy)]
-struct Gfni(Avx512);
+struct Affine;
 
-super::walk::kernels!(Gfni, "avx512f,avx512bw,gfni");
+super::walk::kernels!(Avx512<Affine>, "avx512f,avx512bw,gfni");
 
-// SAFETY of every block below: `Vector` is only used inside the entry functions made by `kernels!`, where AVX-512 F, BW
-// and GFNI are enabled, and pointers are valid for the bytes that the trait says are touched.
-impl Vector for Gfni {
-    const BYTES: usize = Avx512::BYTES;
+// Only used inside the entry functions made by `kernels!`, where AVX-512 F, BW and GFNI are enabled: this makes the
+// instructions below safe.
+#[allow(unsafe_op_in_unsafe_fn, reason = "one reason holds for all of them")]
+impl Product for Affine {
     type Factor = __m512i;
 
     #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: see above.
-        unsafe { Gfni(Avx512::zero()) }
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: see above.
-        unsafe { Gfni(Avx512::load(from)) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: see above.
-        unsafe { self.0.store(to) }
-    }
-
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut u8) {
-        // SAFETY: see above; the address is a multiple of the vector's size.
-        unsafe { self.0.stream(to) }
-    }
-
-    #[inline(always)]
-    unsafe fn fence() {
-        // SAFETY: see above.
-        unsafe { Avx512::fence() }
-    }
-
-    #[inline(always)]
-    unsafe fn load_partial(from: *const u8, count: usize) -> Self {
-        // SAFETY: see above.
-        unsafe { Gfni(Avx512::load_partial(from, count)) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut u8, count: usize) {
-        // SAFETY: see above.
-        unsafe { self.0.store_partial(to, count) }
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: see above.
-        unsafe { Gfni(self.0.xor(other.0)) }
-    }
-
-    #[inline(always)]
-    unsafe fn double(self) -> Self {
-        // SAFETY: see above.
-        unsafe { self.mul(Self::factor(2)) }
+    unsafe fn double(vector: __m512i) -> __m512i {
+        Self::mul(vector, Self::factor(2))
     }
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: see above.
-        unsafe { _mm512_set1_epi64(gf::MATRIX[coefficient as usize] as i64) }
+        _mm512_set1_epi64(gf::MATRIX[coefficient as usize] as i64)
     }
 
     #[inline(always)]
-    unsafe fn mul(self, factor: Self::Factor) -> Self {
-        // SAFETY: see above.
-        unsafe { Gfni(Avx512(_mm512_gf2p8affine_epi64_epi8::<0>(self.0 .0, factor))) }
+    unsafe fn mul(vector: __m512i, factor: Self::Factor) -> __m512i {
+        _mm512_gf2p8affine_epi64_epi8::<0>(vector, factor)
     }
 }

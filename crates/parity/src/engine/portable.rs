@@ -70,26 +70,6 @@ impl Vector for Words {
     unsafe fn fence() {}
 
     #[inline(always)]
-    unsafe fn load_partial(from: *const u8, count: usize) -> Self {
-        let mut bytes = [0u8; Self::BYTES];
-        // SAFETY: the caller's pointer is valid for `count < BYTES` bytes.
-        unsafe {
-            core::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
-            Self::load(bytes.as_ptr())
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut u8, count: usize) {
-        let mut bytes = [0u8; Self::BYTES];
-        // SAFETY: the caller's pointer is valid for `count < BYTES` bytes.
-        unsafe {
-            self.store(bytes.as_mut_ptr());
-            core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
-        }
-    }
-
-    #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         self.map(|i, word| word ^ other.0[i])
     }

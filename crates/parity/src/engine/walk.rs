@@ -22,6 +22,9 @@
 /// a call pushes its own first bytes out before it ends.
 const STREAM_FROM: usize = 2 << 20;
 
+/// Bytes of the longest vector.
+const LONGEST: usize = 64;
+
 /// What a backend's vector can do. `Copy`, held in a register.
 ///
 /// Every function must be called where the backend's instruction set is enabled; that is all that makes the
@@ -42,10 +45,6 @@ pub(super) trait Vector: Copy {
     unsafe fn stream(self, to: *mut u8);
     /// Makes streamed stores visible in order with what follows.
     unsafe fn fence();
-    /// Reads the first `count < BYTES` bytes and no other.
-    unsafe fn load_partial(from: *const u8, count: usize) -> Self;
-    /// Writes the first `count < BYTES` bytes and no other.
-    unsafe fn store_partial(self, to: *mut u8, count: usize);
     /// The sum.
     unsafe fn xor(self, other: Self) -> Self;
     /// Each byte times 2.
@@ -54,107 +53,132 @@ pub(super) trait Vector: Copy {
     unsafe fn factor(coefficient: u8) -> Self::Factor;
     /// Each byte times the coefficient.
     unsafe fn mul(self, factor: Self::Factor) -> Self;
+
+    /// Reads the first `count < BYTES` bytes and no other.
+    #[inline(always)]
+    unsafe fn load_partial(from: *const u8, count: usize) -> Self {
+        let mut bytes = [0u8; LONGEST];
+        // SAFETY: the caller's pointer is valid for `count < BYTES <= LONGEST` bytes.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
+            Self::load(bytes.as_ptr())
+        }
+    }
+
+    /// Writes the first `count < BYTES` bytes and no other.
+    #[inline(always)]
+    unsafe fn store_partial(self, to: *mut u8, count: usize) {
+        let mut bytes = [0u8; LONGEST];
+        // SAFETY: the caller's pointer is valid for `count < BYTES <= LONGEST` bytes.
+        unsafe {
+            self.store(bytes.as_mut_ptr());
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
+        }
+    }
 }
 
-/// How a step reads and writes a vector.
-trait Access: Copy {
-    unsafe fn load<V: Vector>(self, from: *const u8) -> V;
-    unsafe fn store<V: Vector>(self, vector: V, to: *mut u8);
-}
-
-/// Whole vectors.
+/// How a step reads and writes a vector. Always a constant where a step is called, so that the compiler sees which.
 #[derive(Clone, Copy)]
-struct Whole;
+enum Access {
+    /// Whole vectors.
+    Whole,
+    /// Whole vectors, stored past the caches.
+    Stream,
+    /// The first so many bytes of a vector: the end of a block.
+    First(usize),
+}
 
-impl Access for Whole {
+impl Access {
     #[inline(always)]
     unsafe fn load<V: Vector>(self, from: *const u8) -> V {
         // SAFETY: passed on to the caller.
-        unsafe { V::load(from) }
+        unsafe {
+            match self {
+                Access::Whole | Access::Stream => V::load(from),
+                Access::First(count) => V::load_partial(from, count),
+            }
+        }
     }
+
     #[inline(always)]
     unsafe fn store<V: Vector>(self, vector: V, to: *mut u8) {
         // SAFETY: passed on to the caller.
-        unsafe { vector.store(to) }
+        unsafe {
+            match self {
+                Access::Whole => vector.store(to),
+                Access::Stream => vector.stream(to),
+                Access::First(count) => vector.store_partial(to, count),
+            }
+        }
     }
 }
 
-/// Whole vectors, stored past the caches.
-#[derive(Clone, Copy)]
-struct Streamed;
-
-impl Access for Streamed {
-    #[inline(always)]
-    unsafe fn load<V: Vector>(self, from: *const u8) -> V {
-        // SAFETY: passed on to the caller.
-        unsafe { V::load(from) }
-    }
-    #[inline(always)]
-    unsafe fn store<V: Vector>(self, vector: V, to: *mut u8) {
-        // SAFETY: passed on to the caller.
-        unsafe { vector.stream(to) }
-    }
+/// What a kernel computes from its inputs: `U` vectors of each output, at a position.
+trait Kernel<const OUTS: usize> {
+    unsafe fn sums<V: Vector, const U: usize>(&self, inputs: &[*const u8], access: Access, at: usize)
+        -> [[V; U]; OUTS];
 }
 
-/// The first so many bytes of a vector: the end of a block.
-#[derive(Clone, Copy)]
-struct Partial(usize);
-
-impl Access for Partial {
-    #[inline(always)]
-    unsafe fn load<V: Vector>(self, from: *const u8) -> V {
-        // SAFETY: passed on to the caller.
-        unsafe { V::load_partial(from, self.0) }
-    }
-    #[inline(always)]
-    unsafe fn store<V: Vector>(self, vector: V, to: *mut u8) {
-        // SAFETY: passed on to the caller.
-        unsafe { vector.store_partial(to, self.0) }
-    }
+/// The blocks of one call.
+struct CallBlocks<'a, const OUTS: usize> {
+    outs: [*mut u8; OUTS],
+    inputs: &'a [*const u8],
+    len: usize,
 }
 
-/// One kernel with its blocks: computes `U` vectors of its outputs at a position.
-trait Kernel {
-    fn outs(&self) -> &[*mut u8];
-    fn inputs(&self) -> &[*const u8];
-    unsafe fn step<V: Vector, const U: usize>(&self, access: impl Access, at: usize);
-
+impl<const OUTS: usize> CallBlocks<'_, OUTS> {
     /// Whether streaming pays. Never for an output that is an input: its line is in the cache by the time it is stored.
     #[inline(always)]
-    fn streams<V: Vector>(&self, len: usize) -> bool {
-        let (outs, inputs) = (self.outs(), self.inputs());
-        len.saturating_mul(outs.len() + inputs.len()) >= STREAM_FROM
-            && outs.iter().all(|out| out.addr() % V::BYTES == 0 && !inputs.contains(&out.cast_const()))
+    fn streams<V: Vector>(&self) -> bool {
+        self.len.saturating_mul(OUTS + self.inputs.len()) >= STREAM_FROM
+            && self.outs.iter().all(|out| out.addr() % V::BYTES == 0 && !self.inputs.contains(&out.cast_const()))
     }
-}
 
-/// Covers `len` bytes with steps, `U` vectors of each output at a time.
-///
-/// # Safety
-/// The kernel's blocks are valid for `len` bytes, and V's instruction set is enabled in the caller.
-#[inline(always)]
-unsafe fn walk<V: Vector, const U: usize>(kernel: &impl Kernel, len: usize) {
-    let mut at = 0;
-    // SAFETY: each step covers `U * BYTES` (or `len - at`) bytes from `at`, which the conditions keep within `len`;
-    // streamed outputs are aligned at the start, and so after any number of vectors.
-    unsafe {
-        if kernel.streams::<V>(len) {
-            while len - at >= 2 * V::BYTES {
-                kernel.step::<V, 2>(Streamed, at);
-                at += 2 * V::BYTES;
+    /// Computes and stores `U` vectors of each output.
+    ///
+    /// # Safety
+    /// As [`Self::walk`]; the vectors, or as much of them as `access` says, lie within the blocks.
+    #[inline(always)]
+    unsafe fn step<V: Vector, const U: usize>(&self, kernel: &impl Kernel<OUTS>, access: Access, at: usize) {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let sums = kernel.sums::<V, U>(self.inputs, access, at);
+            for (out, sums) in self.outs.iter().zip(sums) {
+                for (u, sum) in sums.into_iter().enumerate() {
+                    access.store(sum, out.add(at + u * V::BYTES));
+                }
             }
-            V::fence();
         }
-        while len - at >= U * V::BYTES {
-            kernel.step::<V, U>(Whole, at);
-            at += U * V::BYTES;
-        }
-        while len - at >= V::BYTES {
-            kernel.step::<V, 1>(Whole, at);
-            at += V::BYTES;
-        }
-        if at < len {
-            kernel.step::<V, 1>(Partial(len - at), at);
+    }
+
+    /// Covers the blocks with steps, `U` vectors of each output at a time.
+    ///
+    /// # Safety
+    /// The blocks are valid for `len` bytes, and V's instruction set is enabled in the caller.
+    #[inline(always)]
+    unsafe fn walk<V: Vector, const U: usize>(&self, kernel: &impl Kernel<OUTS>) {
+        let (len, mut at) = (self.len, 0);
+        // SAFETY: each step covers `U * BYTES` (or `len - at`) bytes from `at`, which the conditions keep within `len`;
+        // streamed outputs are aligned at the start, and so after any number of vectors.
+        unsafe {
+            if self.streams::<V>() {
+                while len - at >= 2 * V::BYTES {
+                    self.step::<V, 2>(kernel, Access::Stream, at);
+                    at += 2 * V::BYTES;
+                }
+                V::fence();
+            }
+            while len - at >= U * V::BYTES {
+                self.step::<V, U>(kernel, Access::Whole, at);
+                at += U * V::BYTES;
+            }
+            while len - at >= V::BYTES {
+                self.step::<V, 1>(kernel, Access::Whole, at);
+                at += V::BYTES;
+            }
+            if at < len {
+                self.step::<V, 1>(kernel, Access::First(len - at), at);
+            }
         }
     }
 }
@@ -164,7 +188,7 @@ unsafe fn walk<V: Vector, const U: usize>(kernel: &impl Kernel, len: usize) {
 /// # Safety
 /// As `access` demands, for each.
 #[inline(always)]
-unsafe fn load<V: Vector, const U: usize>(access: impl Access, from: *const u8) -> [V; U] {
+unsafe fn load<V: Vector, const U: usize>(access: Access, from: *const u8) -> [V; U] {
     // SAFETY: passed on to the caller.
     unsafe {
         let mut vectors = [V::zero(); U];
@@ -175,25 +199,14 @@ unsafe fn load<V: Vector, const U: usize>(access: impl Access, from: *const u8) 
     }
 }
 
-struct Xor<'a> {
-    out: *mut u8,
-    inputs: &'a [*const u8],
-}
+struct Xor;
 
-impl Kernel for Xor<'_> {
+impl Kernel<1> for Xor {
     #[inline(always)]
-    fn outs(&self) -> &[*mut u8] {
-        core::slice::from_ref(&self.out)
-    }
-    #[inline(always)]
-    fn inputs(&self) -> &[*const u8] {
-        self.inputs
-    }
-    #[inline(always)]
-    unsafe fn step<V: Vector, const U: usize>(&self, access: impl Access, at: usize) {
+    unsafe fn sums<V: Vector, const U: usize>(&self, inputs: &[*const u8], access: Access, at: usize) -> [[V; U]; 1] {
         // SAFETY: `walk` keeps every access within the blocks.
         unsafe {
-            let Some((first, rest)) = self.inputs.split_first() else { return };
+            let Some((first, rest)) = inputs.split_first() else { return [[V::zero(); U]] };
             let mut sum = load::<V, U>(access, first.add(at));
             for input in rest {
                 let input = input.add(at);
@@ -201,32 +214,19 @@ impl Kernel for Xor<'_> {
                     *sum = sum.xor(access.load(input.add(u * V::BYTES)));
                 }
             }
-            for (u, sum) in sum.into_iter().enumerate() {
-                access.store(sum, self.out.add(at + u * V::BYTES));
-            }
+            [sum]
         }
     }
 }
 
-struct Pq<'a> {
-    outs: [*mut u8; 2],
-    inputs: &'a [*const u8],
-}
+struct Pq;
 
-impl Kernel for Pq<'_> {
+impl Kernel<2> for Pq {
     #[inline(always)]
-    fn outs(&self) -> &[*mut u8] {
-        &self.outs
-    }
-    #[inline(always)]
-    fn inputs(&self) -> &[*const u8] {
-        self.inputs
-    }
-    #[inline(always)]
-    unsafe fn step<V: Vector, const U: usize>(&self, access: impl Access, at: usize) {
+    unsafe fn sums<V: Vector, const U: usize>(&self, inputs: &[*const u8], access: Access, at: usize) -> [[V; U]; 2] {
         // SAFETY: `walk` keeps every access within the blocks.
         unsafe {
-            let Some((last, rest)) = self.inputs.split_last() else { return };
+            let Some((last, rest)) = inputs.split_last() else { return [[V::zero(); U]; 2] };
             let mut p = load::<V, U>(access, last.add(at));
             let mut q = p;
             for input in rest.iter().rev() {
@@ -237,48 +237,35 @@ impl Kernel for Pq<'_> {
                     q[u] = q[u].double().xor(data);
                 }
             }
-            for u in 0..U {
-                access.store(p[u], self.outs[0].add(at + u * V::BYTES));
-                access.store(q[u], self.outs[1].add(at + u * V::BYTES));
-            }
+            [p, q]
         }
     }
 }
 
-struct Combine<'a, const OUTS: usize> {
-    outs: [*mut u8; OUTS],
-    inputs: &'a [*const u8],
-    coefficients: [&'a [u8]; OUTS],
-}
+/// Sums of products: a list of coefficients for each output, as long as the list of inputs.
+struct Products<'a, const OUTS: usize>([&'a [u8]; OUTS]);
 
-impl<const OUTS: usize> Kernel for Combine<'_, OUTS> {
+impl<const OUTS: usize> Kernel<OUTS> for Products<'_, OUTS> {
     #[inline(always)]
-    fn outs(&self) -> &[*mut u8] {
-        &self.outs
-    }
-    #[inline(always)]
-    fn inputs(&self) -> &[*const u8] {
-        self.inputs
-    }
-    #[inline(always)]
-    unsafe fn step<V: Vector, const U: usize>(&self, access: impl Access, at: usize) {
+    unsafe fn sums<V: Vector, const U: usize>(
+        &self,
+        inputs: &[*const u8],
+        access: Access,
+        at: usize,
+    ) -> [[V; U]; OUTS] {
         // SAFETY: `walk` keeps every access within the blocks; a coefficient list is as long as the list of inputs.
         unsafe {
             let mut sums = [[V::zero(); U]; OUTS];
-            for (i, input) in self.inputs.iter().enumerate() {
+            for (i, input) in inputs.iter().enumerate() {
                 let data = load::<V, U>(access, input.add(at));
-                for (sums, coefficients) in sums.iter_mut().zip(self.coefficients) {
+                for (sums, coefficients) in sums.iter_mut().zip(self.0) {
                     let factor = V::factor(*coefficients.get_unchecked(i));
                     for (sum, data) in sums.iter_mut().zip(data) {
                         *sum = sum.xor(data.mul(factor));
                     }
                 }
             }
-            for (out, sums) in self.outs.iter().zip(sums) {
-                for (u, sum) in sums.into_iter().enumerate() {
-                    access.store(sum, out.add(at + u * V::BYTES));
-                }
-            }
+            sums
         }
     }
 }
@@ -287,13 +274,13 @@ impl<const OUTS: usize> Kernel for Combine<'_, OUTS> {
 /// As [`Kernels`](super::Kernels) says, and V's instruction set is enabled in the caller.
 #[inline(always)]
 pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usize) {
+    let blocks = CallBlocks { outs: [out], inputs, len };
     // SAFETY: passed on to the caller.
     unsafe {
-        let kernel = Xor { out, inputs };
         if V::BYTES < 64 {
-            walk::<V, 8>(&kernel, len)
+            blocks.walk::<V, 8>(&Xor)
         } else {
-            walk::<V, 4>(&kernel, len)
+            blocks.walk::<V, 4>(&Xor)
         }
     }
 }
@@ -303,7 +290,7 @@ pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usi
 #[inline(always)]
 pub(super) unsafe fn pq<V: Vector>(outs: [*mut u8; 2], inputs: &[*const u8], len: usize) {
     // SAFETY: passed on to the caller.
-    unsafe { walk::<V, 2>(&Pq { outs, inputs }, len) }
+    unsafe { CallBlocks { outs, inputs, len }.walk::<V, 2>(&Pq) }
 }
 
 /// # Safety
@@ -315,13 +302,13 @@ pub(super) unsafe fn combine<V: Vector, const OUTS: usize>(
     coefficients: [&[u8]; OUTS],
     len: usize,
 ) {
+    let blocks = CallBlocks { outs, inputs, len };
     // SAFETY: passed on to the caller.
     unsafe {
-        let kernel = Combine { outs, inputs, coefficients };
         if OUTS == 1 {
-            walk::<V, 4>(&kernel, len)
+            blocks.walk::<V, 4>(&Products(coefficients))
         } else {
-            walk::<V, 2>(&kernel, len)
+            blocks.walk::<V, 2>(&Products(coefficients))
         }
     }
 }

@@ -6,7 +6,7 @@ use raidlab_types::number::usize_from;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy)]
-struct Line {
+struct CacheLine {
     /// Last use; meaningless while it is on its way.
     stamp: u64,
     is_there: bool,
@@ -14,7 +14,7 @@ struct Line {
 
 #[derive(Debug)]
 pub(super) struct Lines {
-    lines: BTreeMap<u64, Line>,
+    lines: BTreeMap<u64, CacheLine>,
     by_use: BTreeMap<u64, u64>,
     stamp: u64,
     most: usize,
@@ -37,7 +37,7 @@ impl Lines {
 
     /// A line is fetched.
     pub(super) fn begin(&mut self, line: u64) {
-        self.lines.insert(line, Line { stamp: 0, is_there: false });
+        self.lines.insert(line, CacheLine { stamp: 0, is_there: false });
     }
 
     /// A line is used, if it is there.
@@ -55,7 +55,7 @@ impl Lines {
             self.by_use.remove(&old.stamp);
         }
         self.stamp += 1;
-        self.lines.insert(line, Line { stamp: self.stamp, is_there: true });
+        self.lines.insert(line, CacheLine { stamp: self.stamp, is_there: true });
         self.by_use.insert(self.stamp, line);
         while self.by_use.len() > self.most {
             let Some((_, given_up)) = self.by_use.pop_first() else { return };

@@ -3,8 +3,8 @@
 
 use super::{Observer, Sim};
 use crate::cache::{Cache, CacheOp};
-use crate::path::{Leg, Paths, Span};
-use crate::walks::Then;
+use crate::path::{Leg, Paths, StepRange};
+use crate::walks::Continuation;
 use raidlab_load::Generator;
 use raidlab_types::number::usize_from;
 use raidlab_types::{Request, RequestKind, RequestTag};
@@ -51,8 +51,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     fn bring(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
         let is_first = !std::mem::replace(&mut self.arriving[usize_from(tag)].1, true);
         // The status follows when all is there.
-        let leg = |paths: &Paths| Leg { after: Span::default(), ..paths.request(volume, false).up };
-        self.walk(leg, sectors * self.sector_bytes, is_first, Then::Arrived(tag, sectors));
+        let leg = |paths: &Paths| Leg { after: StepRange::default(), ..paths.request(volume, false).up };
+        self.walk(leg, sectors * self.sector_bytes, is_first, Continuation::Arrived(tag, sectors));
     }
 
     /// Sectors of a read have reached the client; after the last of them comes the status.
@@ -67,11 +67,11 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
         let volume = self.requests[usize_from(tag)].volume;
         let leg = |paths: &Paths| Leg { after: paths.request(volume, false).up.after, ..Leg::default() };
-        self.walk(leg, 0, true, Then::Answer(tag, true));
+        self.walk(leg, 0, true, Continuation::Answer(tag, true));
     }
 
     /// A write is in its cache: what that costs beyond the request's own way, before it is answered.
     fn copy(&mut self, volume: u32, tag: RequestTag, sectors: u64) {
-        self.walk(|paths| paths.copy(volume), sectors * self.sector_bytes, true, Then::Leave(tag));
+        self.walk(|paths| paths.copy(volume), sectors * self.sector_bytes, true, Continuation::Leave(tag));
     }
 }

@@ -1,7 +1,7 @@
 //! A host that issues the operations of a request one after the other, where issuing costs time.
 
 use super::{Observer, Sim};
-use crate::walks::Then;
+use crate::walks::Continuation;
 use raidlab_load::Generator;
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::Operation;
@@ -26,7 +26,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
         self.issuers[tag].busy = true;
         self.send(op);
-        let then = Then::Next(u32_from(tag), self.issuers[tag].generation);
+        let then = Continuation::Next(u32_from(tag), self.issuers[tag].generation);
         let issued = self.walks.as_mut().and_then(|walks| walks.work(self.now, self.issue_cost, then));
         debug_assert!(issued.is_none(), "issuing costs time");
     }

@@ -14,7 +14,7 @@ use crate::events::Timers;
 use crate::path::{Leg, Paths};
 use crate::result::{MemberResult, SimResult, StationResult};
 use crate::station::Station;
-use crate::walks::{Then, Walks};
+use crate::walks::{Continuation, Walks};
 use cached::OF_CACHE;
 use in_turn::Issuer;
 use raidlab_array::{Array, ArrayOp, Event};
@@ -86,9 +86,6 @@ struct Sim<'o, L: Generator, O: Observer> {
 const PROGRESS_EVERY: u64 = 1 << 16;
 
 /// Runs a simulation.
-///
-/// # Errors
-/// When the configuration makes no sense; the error names the key.
 pub fn run(config: &SimConfig) -> Result<SimResult, SpecError> {
     run_observed(config, None, &mut ())
 }
@@ -113,9 +110,6 @@ pub fn run_observed<O: Observer>(
 }
 
 /// Whether this could be run, of a trace as far as its beginning says: everything is built and nothing run.
-///
-/// # Errors
-/// As [`run_observed`].
 pub fn check(config: &SimConfig, trace: Option<Replay>) -> Result<(), SpecError> {
     match (trace, &config.files, &config.streams) {
         (Some(trace), _, _) => Sim::new(config, replaying(trace), &mut ()).map(drop),
@@ -237,19 +231,19 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// A client has work for the host.
     fn work(&mut self, who: u32, cost: Duration) {
         let follows = match &mut self.walks {
-            Some(walks) => walks.work(self.now, cost, Then::Worked(who)),
-            None => Some(Then::Worked(who)),
+            Some(walks) => walks.work(self.now, cost, Continuation::Worked(who)),
+            None => Some(Continuation::Worked(who)),
         };
         self.follow_at_once(follows);
     }
 
     /// A block of a stream sets out along one of the path's ways.
     fn carry(&mut self, carry: Carry) {
-        self.walk(|paths| paths.way(carry.way, carry.outward), carry.bytes, true, Then::Worked(carry.who));
+        self.walk(|paths| paths.way(carry.way, carry.outward), carry.bytes, true, Continuation::Worked(carry.who));
     }
 
     /// Somebody walks a leg of the paths with so many bytes; see [`Walks::walk`].
-    fn walk(&mut self, leg: impl FnOnce(&Paths) -> Leg, bytes: u64, pays: bool, then: Then) {
+    fn walk(&mut self, leg: impl FnOnce(&Paths) -> Leg, bytes: u64, pays: bool, then: Continuation) {
         let follows = match &mut self.walks {
             Some(walks) => {
                 let leg = leg(&walks.paths);
@@ -273,7 +267,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
         self.requests[tag] = request;
         let (bytes, writes) = (request.extent.sectors * self.sector_bytes, request.kind == RequestKind::Write);
-        self.walk(|paths| paths.request(request.volume, writes).down, bytes, true, Then::Enter(request));
+        self.walk(|paths| paths.request(request.volume, writes).down, bytes, true, Continuation::Enter(request));
     }
 
     #[inline]
@@ -304,7 +298,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
         let Request { volume, kind, extent, .. } = self.requests[usize_from(tag)];
         let (bytes, writes) = (extent.sectors * self.sector_bytes, kind == RequestKind::Write);
-        self.walk(|paths| paths.request(volume, writes).up, bytes, true, Then::Answer(tag, ok));
+        self.walk(|paths| paths.request(volume, writes).up, bytes, true, Continuation::Answer(tag, ok));
     }
 
     #[inline]
@@ -333,7 +327,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// An operation sets out for its member.
     fn send(&mut self, op: Operation) {
         let bytes = op.extent.sectors * self.sector_bytes;
-        self.walk(|paths| paths.member(op.leaf, op.kind).down, bytes, true, Then::Start(op));
+        self.walk(|paths| paths.member(op.leaf, op.kind).down, bytes, true, Continuation::Start(op));
     }
 
     #[inline]
@@ -348,7 +342,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     #[inline]
     fn compute(&mut self, id: OpId, read_bytes: u64) {
         let Some(walks) = &mut self.walks else { return self.array.handle_op_done(self.now, id, Ok(())) };
-        let follows = walks.compute(self.now, read_bytes, Then::Computed(id));
+        let follows = walks.compute(self.now, read_bytes, Continuation::Computed(id));
         self.follow_at_once(follows);
     }
 
@@ -371,7 +365,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     fn come_back(&mut self, leaf: u32, id: OpId) {
         let Some((kind, sectors)) = self.array.moves(id) else { return };
         let bytes = sectors * self.sector_bytes;
-        self.walk(|paths| paths.member(leaf, kind).up, bytes, true, Then::Completed(id, Ok(())));
+        self.walk(|paths| paths.member(leaf, kind).up, bytes, true, Continuation::Completed(id, Ok(())));
     }
 
     #[inline]
@@ -381,26 +375,26 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     }
 
     /// What took no time is over: what follows from it.
-    fn follow_at_once(&mut self, follows: Option<Then>) {
+    fn follow_at_once(&mut self, follows: Option<Continuation>) {
         if let Some(then) = follows {
             self.follow(then);
         }
     }
 
-    fn follow(&mut self, then: Then) {
+    fn follow(&mut self, then: Continuation) {
         match then {
-            Then::Enter(request) => self.enter(request),
-            Then::Answer(tag, ok) => self.answer(tag, ok),
-            Then::Arrived(tag, sectors) => self.arrived(tag, sectors),
-            Then::Leave(tag) => self.leave(tag, true),
-            Then::Start(op) => self.start(&op),
-            Then::Next(tag, generation) => self.next_in_turn(tag, generation),
-            Then::Worked(who) => {
+            Continuation::Enter(request) => self.enter(request),
+            Continuation::Answer(tag, ok) => self.answer(tag, ok),
+            Continuation::Arrived(tag, sectors) => self.arrived(tag, sectors),
+            Continuation::Leave(tag) => self.leave(tag, true),
+            Continuation::Start(op) => self.start(&op),
+            Continuation::Next(tag, generation) => self.next_in_turn(tag, generation),
+            Continuation::Worked(who) => {
                 self.load.handle_work_done(self.now, who);
                 self.answered = true;
             }
-            Then::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
-            Then::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
+            Continuation::Computed(id) => self.array.handle_op_done(self.now, id, Ok(())),
+            Continuation::Completed(id, result) => self.array.handle_op_done(self.now, id, result),
         }
     }
 

@@ -11,9 +11,9 @@ use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
 use raidlab_load::streams::StreamLoad;
 use raidlab_load::trace::{Replay, TraceLoad};
-use raidlab_load::{Generator, Load, Volume};
+use raidlab_load::{Generator, Load};
 use raidlab_types::number::u32_from;
-use raidlab_types::{Duration, Instant, Seed, SpecError};
+use raidlab_types::{Duration, Instant, Seed, SpecError, Volume};
 
 /// The load of a trace.
 pub(super) fn replaying(
@@ -116,12 +116,10 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         config.tree.validate()?;
         let (devices, sector_bytes) = devices(config, config.tree.leaves())?;
         let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
-        let layout =
-            Layout::new(&config.tree, &sizes, sector_bytes).map_err(|e| SpecError::new("tree", e.to_string()))?;
-        let volumes: Vec<Volume> =
-            layout.volumes().iter().map(|v| Volume { capacity_sectors: v.capacity_sectors }).collect();
+        let layout = Layout::new(&config.tree, &sizes, sector_bytes)?;
         let seed = Seed::new(config.seed).named("load");
-        let load = load(config, &volumes, sector_bytes, seed)?;
+        let load = load(config, layout.volumes(), sector_bytes, seed)?;
+        let volumes = layout.volumes().len();
         let mut array = Array::new(layout, config.policy);
         for &leaf in &config.missing {
             if leaf as usize >= devices.len() {
@@ -131,7 +129,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
             array.set_member_state(leaf, MemberState::Missing);
         }
         let walk_seed = Seed::new(config.seed).named("walks");
-        let walks = Walks::new(&config.path, &config.host, volumes.len(), devices.len(), walk_seed, L::WORKS)?;
+        let walks = Walks::new(&config.path, &config.host, volumes, devices.len(), walk_seed, L::WORKS)?;
         let caches = caches(config, array.layout())?;
         Ok(Sim {
             now: Instant::ZERO,

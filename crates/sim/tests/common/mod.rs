@@ -1,4 +1,4 @@
-//! Configurations the simulator's tests share.
+//! Configurations the simulator's tests and benches share.
 
 #![allow(clippy::cast_precision_loss, reason = "numbers here are small")]
 #![allow(dead_code)] // Each test binary uses its own part.
@@ -6,7 +6,7 @@
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{HostSpec, PathSpec, SimConfig, SimResult};
+use raidlab_sim::{Distribution, HostSpec, PathSpec, Phase, SimConfig, SimResult, StationSpec, VisitKind, VisitSpec};
 
 /// A device file of the project. (Tests may read files; the simulator may not.)
 #[allow(clippy::disallowed_methods)]
@@ -20,6 +20,16 @@ pub(crate) fn device(name: &str) -> DeviceSpec {
 pub(crate) fn fixed(us: f64) -> DeviceSpec {
     let text = format!(r#"{{"kind": "fixed", "capacity_bytes": 1073741824, "read_us": {us}, "write_us": {us}}}"#);
     serde_json::from_str(&text).expect("a device")
+}
+
+/// A disk of four zones whose seeks are given by three times.
+pub(crate) fn zoned_disk() -> DeviceSpec {
+    let text = r#"{"kind": "hdd", "revolution_ms": 8.333, "heads": 4, "sector_bytes": 512,
+        "zones": [{"cylinders": 20000, "sectors_per_track": 1600}, {"cylinders": 20000, "sectors_per_track": 1400},
+                  {"cylinders": 20000, "sectors_per_track": 1200}, {"cylinders": 20000, "sectors_per_track": 900}],
+        "seek": {"kind": "lee", "min_ms": 0.8, "avg_ms": 8.5, "max_ms": 18.0}, "read_overhead_ms": 0.1,
+        "write_overhead_ms": 0.1}"#;
+    serde_json::from_str(text).expect("a disk")
 }
 
 /// A workload from its JSON text.
@@ -64,4 +74,19 @@ pub(crate) fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, dep
 /// Requests a second.
 pub(crate) fn rate(result: &SimResult) -> f64 {
     result.recorder.all().requests as f64 / result.recorder.elapsed().as_s_f64()
+}
+
+/// Mean response time.
+pub(crate) fn mean_us(result: &SimResult) -> f64 {
+    result.recorder.all().response.mean_ns() / 1e3
+}
+
+pub(crate) fn station(name: &str, servers: u32) -> StationSpec {
+    StationSpec { name: name.into(), servers }
+}
+
+/// A visit of every request, which takes `us` and what the bytes take at `mb_s`.
+pub(crate) fn visit(station: &str, phase: Phase, us: f64, mb_s: Option<f64>) -> VisitSpec {
+    let (on, times) = (VisitKind::Both, Distribution::Constant);
+    VisitSpec { station: station.into(), phase, cost_us: us, mb_s, on, only: None, times }
 }

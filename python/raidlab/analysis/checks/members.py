@@ -36,34 +36,34 @@ Judge = Callable[[Member], MemberVerdict | None]
 def over_members(name: str, analysis: Analysis, judge: Judge) -> Iterator[Finding]:
     """One finding for all live members of a run."""
     members = analysis.run.live_members()
-    found = [judged for member in members if (judged := judge(member)) is not None]
+    found = [answer for member in members if (answer := judge(member)) is not None]
     if found:
         yield merged(name, "live", found, members)
 
 
 def of_target(name: str, member: Member, judge: Judge) -> Iterator[Finding]:
     """The finding about one target that is looked at by itself."""
-    judged = judge(member)
-    if judged is not None:
-        yield Finding(name, name_of(member), judged.verdict, judged.evidence, judged.remedy)
+    answer = judge(member)
+    if answer is not None:
+        yield Finding(name, name_of(member), answer.verdict, answer.evidence, answer.remedy)
 
 
-def merged(check: str, target: str, found: list[MemberVerdict], members: Sequence[Member]) -> Finding:
+def merged(name: str, target: str, found: list[MemberVerdict], members: Sequence[Member]) -> Finding:
     """The worst of several answers, with the sentences of all that are as bad; what is said of several alike, once."""
-    worst = max(found, key=lambda judged: SEVERITY[judged.verdict])
+    worst = max(found, key=lambda answer: SEVERITY[answer.verdict])
     names = sorted(map(name_of, members), key=len, reverse=True)
     # By the sentence without its member's name: the first such sentence, and the members that it is said of.
     alike: dict[str, tuple[str, list[str]]] = {}
-    for sentence in (judged.evidence for judged in found if judged.verdict == worst.verdict):
-        name = next((one for one in names if one in sentence), "")
-        _, same = alike.setdefault(sentence.replace(name, "") if name else sentence, (sentence, []))
-        if name not in same:
-            same.append(name)
+    for sentence in (answer.evidence for answer in found if answer.verdict == worst.verdict):
+        own = next((one for one in names if one in sentence), "")
+        _, same = alike.setdefault(sentence.replace(own, "") if own else sentence, (sentence, []))
+        if own not in same:
+            same.append(own)
     told = [sentence + _same_of(same[1:], named=worst.verdict in (WARN, INVALID)) for sentence, same in alike.values()]
     evidence = " ".join(told[:_MOST_SENTENCES])
     if len(told) > _MOST_SENTENCES:
         evidence += f" And so of {len(told) - _MOST_SENTENCES} more, with other figures."
-    return Finding(check, target, worst.verdict, evidence, worst.remedy)
+    return Finding(name, target, worst.verdict, evidence, worst.remedy)
 
 
 def _same_of(names: list[str], *, named: bool) -> str:

@@ -14,7 +14,7 @@ mod small;
 
 pub(crate) use rotation::ParityLayout;
 
-use super::{chunks, whole_stripes, ChunkPart, Compiled, Content, Level, Personality, Surroundings};
+use super::{chunks, whole_stripes, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{cut, narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
@@ -23,7 +23,7 @@ use crate::spec::Rotation;
 use raidlab_types::{gf, Extent};
 use rotation::Role;
 
-pub(super) fn compile(around: &Surroundings<'_>, parities: u32, rotation: Rotation) -> Compiled {
+pub(super) fn compile(around: &Surroundings<'_>, parities: u32, rotation: Rotation) -> NodeLayout {
     let members = u32::try_from(around.count()).expect("node ids are 32 bits wide");
     let parity = ParityLayout { chunk: around.chunk, members, parities, rotation };
     around.striping(Level::Parity(parity), u64::from(parity.data()))
@@ -86,7 +86,8 @@ impl Personality for ParityLayout {
     fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
         self.parts(node, extent).all(|(position, part)| {
             let readable = |position| planner.is_readable(node.child(position), part);
-            readable(position) || (0..self.members).filter(|&m| !readable(m)).count() <= self.parities as usize
+            let lost = || (0..self.members).filter(|&member| !readable(member)).count();
+            readable(position) || lost() <= self.parities as usize
         })
     }
 

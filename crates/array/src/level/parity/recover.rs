@@ -72,9 +72,9 @@ impl Outputs {
         self.count += 1;
     }
 
-    /// The coefficients of one input, for each output in order.
-    fn coefficients(&self, of_unknown: impl Fn(usize) -> u8) -> [u8; 2] {
-        [0, 1].map(|n| if n < self.count { of_unknown(self.unknown[n]) } else { 0 })
+    /// What one input is multiplied by in the sum for each unknown block, in order.
+    fn coefficients(&self, coefficient_of: impl Fn(usize) -> u8) -> [u8; 2] {
+        [0, 1].map(|n| if n < self.count { coefficient_of(self.unknown[n]) } else { 0 })
     }
 }
 

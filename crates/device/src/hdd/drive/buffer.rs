@@ -12,7 +12,7 @@ use crate::hdd::BufferSpec;
 
 /// One segment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Segment {
+pub(crate) struct BufferSegment {
     /// The addresses it holds: first, and one past the last; none if equal.
     pub first: u64,
     pub end: u64,
@@ -40,7 +40,7 @@ pub(crate) enum Hit {
 /// All segments.
 #[derive(Debug, Clone)]
 pub(crate) struct Buffer {
-    pub segments: Box<[Segment]>,
+    pub segments: Box<[BufferSegment]>,
     used: u64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Moment {
 
 impl Buffer {
     pub(super) fn new(segments: usize) -> Self {
-        Buffer { segments: vec![Segment::default(); segments].into(), used: 0 }
+        Buffer { segments: vec![BufferSegment::default(); segments].into(), used: 0 }
     }
 
     /// Marks a segment as used last.
@@ -134,7 +134,7 @@ impl Buffer {
     }
 
     /// The segment of the highest value, of equal ones the one used longest ago.
-    fn best(&self, from: usize, value: impl Fn(usize, &Segment) -> Option<(u32, Hit)>) -> Option<(usize, Hit)> {
+    fn best(&self, from: usize, value: impl Fn(usize, &BufferSegment) -> Option<(u32, Hit)>) -> Option<(usize, Hit)> {
         let mut best: Option<(u32, u64, usize, Hit)> = None;
         for (i, segment) in self.segments.iter().enumerate().skip(from) {
             let Some((value, hit)) = value(i, segment) else { continue };

@@ -9,14 +9,14 @@ use super::media::Pass;
 
 /// When each sector of a read is in the buffer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrivals<'a> {
+pub(crate) struct SectorArrivals<'a> {
     /// One past the last address that is there already.
     pub have: u64,
     /// The passes that bring the rest, in order.
     pub passes: &'a [Pass],
 }
 
-impl Arrivals<'_> {
+impl SectorArrivals<'_> {
     /// One past the last address there at `now`.
     fn visible(&self, now: u64) -> u64 {
         let mut visible = self.have;
@@ -43,7 +43,7 @@ impl Arrivals<'_> {
 
 /// What governs a transfer to the host.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Link {
+pub(crate) struct BusTransfer {
     pub sector: u64,
     pub hold: bool,
     pub disconnect: u64,
@@ -62,9 +62,9 @@ pub(crate) enum Contact {
     Away(u64),
 }
 
-impl Link {
+impl BusTransfer {
     /// When the last sector of `lba..end` has been sent.
-    pub(super) fn deliver(&self, arrivals: &Arrivals, lba: u64, end: u64, contact: Contact) -> u64 {
+    pub(super) fn deliver(&self, arrivals: &SectorArrivals, lba: u64, end: u64, contact: Contact) -> u64 {
         let mut now = match contact {
             Contact::Held(at) => at,
             Contact::Away(from) => self.reconnect(arrivals, from, lba, end, self.first_reselect),
@@ -88,7 +88,7 @@ impl Link {
     }
 
     /// When the bus is taken again and ready, asked for from `from` on.
-    fn reconnect(&self, arrivals: &Arrivals, from: u64, sent: u64, end: u64, reselect: u64) -> u64 {
+    fn reconnect(&self, arrivals: &SectorArrivals, from: u64, sent: u64, end: u64, reselect: u64) -> u64 {
         let enough = (sent + self.watermark.max(1)).min(end);
         from.max(arrivals.ready(enough)) + reselect + self.preparation
     }
@@ -96,7 +96,7 @@ impl Link {
     /// Sector after sector, each as soon as it and the bus are there.
     ///
     /// Within a pass sectors come at equal distances, so that either the first or the last one decides.
-    fn stream(&self, arrivals: &Arrivals, lba: u64, end: u64, from: u64) -> u64 {
+    fn stream(&self, arrivals: &SectorArrivals, lba: u64, end: u64, from: u64) -> u64 {
         let mut sent = arrivals.have.min(end).max(lba);
         let mut now = from + (sent - lba) * self.sector;
         for pass in arrivals.passes {

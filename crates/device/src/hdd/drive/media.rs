@@ -9,7 +9,7 @@
 //!
 //! Reference: C. Ruemmler and J. Wilkes, *An introduction to disk drive modeling*, IEEE Computer 27(3), 1994.
 
-use super::works::Works;
+use super::model::DiskModel;
 use crate::hdd::buffer_spec::ReadAhead;
 use crate::hdd::layout::Stretch;
 
@@ -133,7 +133,7 @@ pub(crate) struct Approach {
 /// The moving parts of one drive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Media<'a> {
-    pub works: &'a Works,
+    pub model: &'a DiskModel,
     /// Angle at time 0, in ns.
     pub phase: u64,
 }
@@ -142,14 +142,14 @@ impl Media<'_> {
     /// Angle at a time, in ns.
     #[inline]
     fn angle(&self, at: u64) -> u64 {
-        self.works.revolution.rem(at + self.phase)
+        self.model.revolution.rem(at + self.phase)
     }
 
     /// From when the head is over its track to when `lba` begins to pass.
     #[inline]
     fn wait(&self, stretch: &Stretch, lba: u64, at: u64) -> u64 {
-        let revolution = self.works.revolution_ns();
-        let (angle, here) = (self.works.revolution.rem(stretch.angle_ns(lba)), self.angle(at));
+        let revolution = self.model.revolution_ns();
+        let (angle, here) = (self.model.revolution.rem(stretch.angle_ns(lba)), self.angle(at));
         if angle >= here {
             angle - here
         } else {
@@ -166,11 +166,11 @@ impl Media<'_> {
     /// The same with a least time for the movement.
     #[inline]
     pub(super) fn approach_slowly(&self, track: (u32, u32), from: u64, lba: u64, write: bool, least: u64) -> Approach {
-        let stretch = self.works.layout.stretch(lba);
-        let seek = self.works.movement(track, (stretch.cylinder, stretch.head), write).max(least);
+        let stretch = self.model.layout.stretch(lba);
+        let seek = self.model.movement(track, (stretch.cylinder, stretch.head), write).max(least);
         let arrived = from + seek;
         let mut rotation = self.wait(&stretch, lba, arrived);
-        if seek == 0 && rotation + SLACK_NS >= self.works.revolution_ns() {
+        if seek == 0 && rotation + SLACK_NS >= self.model.revolution_ns() {
             rotation = 0;
         }
         Approach { stretch, seek, rotation, start: arrived + rotation }
@@ -180,7 +180,7 @@ impl Media<'_> {
     #[inline]
     pub(super) fn read(&self, track: (u32, u32), from: u64, lba: u64, wanted: u64, first_of_command: bool) -> Pass {
         let approach = self.approach(track, from, lba, false);
-        let rules = &self.works.rules;
+        let rules = &self.model.rules;
         let out_of_order = rules.zero_latency_read || (rules.read_free_sectors && first_of_command);
         if out_of_order && approach.rotation > 0 {
             if let Some(pass) = self.read_from_the_middle(&approach, lba, wanted, first_of_command) {
@@ -199,20 +199,20 @@ impl Media<'_> {
     /// taken from there on, and the rest when it comes round. `None` where that changes nothing.
     fn read_from_the_middle(&self, approach: &Approach, lba: u64, wanted: u64, first_of_command: bool) -> Option<Pass> {
         let (landed, track_end) = self.landing(approach, lba)?;
-        let works = self.works;
+        let model = self.model;
         let tail_end = wanted.min(track_end);
-        let collects = works.rules.zero_latency_read && landed < tail_end;
-        let free = works.rules.read_free_sectors && first_of_command;
+        let collects = model.rules.zero_latency_read && landed < tail_end;
+        let free = model.rules.read_free_sectors && first_of_command;
         if !collects && !free {
             return None;
         }
-        let first = if free { works.layout.track_first(&approach.stretch) } else { lba };
-        let stretch = works.layout.stretch(first);
+        let first = if free { model.layout.track_first(&approach.stretch) } else { lba };
+        let stretch = model.layout.stretch(first);
         let landed_at = approach.start - approach.rotation;
         let rotation = self.wait(&stretch, first, landed_at);
         let start = landed_at + rotation;
         let (visible_to, bonus) = if collects { (landed, tail_end - landed) } else { (track_end, 0) };
-        let last = works.layout.stretch(visible_to - 1);
+        let last = model.layout.stretch(visible_to - 1);
         let end = start + self.between(&stretch, first, &last, visible_to - 1) + last.length_ns(1);
         let (cylinder, head) = (stretch.cylinder, stretch.head);
         let seek = approach.seek;
@@ -233,9 +233,9 @@ impl Media<'_> {
     /// The first address from `lba` on whose beginning is still to come when the head lands, if any on this track is; and
     /// one past the last address of the track.
     fn landing(&self, approach: &Approach, lba: u64) -> Option<(u64, u64)> {
-        let layout = &self.works.layout;
+        let layout = &self.model.layout;
         // How far the track has turned past the first address when the head comes down.
-        let past = self.works.revolution_ns() - approach.rotation;
+        let past = self.model.revolution_ns() - approach.rotation;
         let (mut landed, mut stretch, mut from) = (None, approach.stretch, lba);
         loop {
             let offset = self.between(&approach.stretch, lba, &stretch, from);
@@ -253,7 +253,7 @@ impl Media<'_> {
 
     /// How far the platters turn from the beginning of `a` to that of `b`, which lie on one track.
     fn between(&self, of_a: &Stretch, a: u64, of_b: &Stretch, b: u64) -> u64 {
-        let revolution = &self.works.revolution;
+        let revolution = &self.model.revolution;
         let (from, to) = (revolution.rem(of_a.angle_ns(a)), revolution.rem(of_b.angle_ns(b)));
         if to >= from {
             to - from
@@ -265,7 +265,7 @@ impl Media<'_> {
     /// The pass that goes on after `pass`, if reading ahead in this way may go there.
     pub(super) fn read_on(&self, pass: &Pass, wanted: u64, within: ReadAhead) -> Option<Pass> {
         let lba = pass.visible_end();
-        if lba >= self.works.capacity {
+        if lba >= self.model.capacity {
             return None;
         }
         let next = self.read(pass.track(), pass.end, lba, wanted, false);

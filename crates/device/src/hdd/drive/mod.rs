@@ -3,7 +3,7 @@
 //! Purpose: price one command after another, each from what the disk knows when it begins. Nothing is simulated between
 //! commands: reading ahead is worked out when the next command asks how far it has come, writing back when it is ordered.
 //!
-//! - `works`: what is true of every drive of one model
+//! - `model`: what is true of every drive of one model
 //! - `media`: passes of sectors under the head
 //! - `buffer`: segments; `ahead`: reading ahead; `bus`: transfers to the host
 //! - `read`, `write`: the two kinds of command
@@ -22,43 +22,24 @@ mod ahead;
 mod buffer;
 mod bus;
 mod media;
+mod model;
 mod read;
-mod works;
 mod write;
 
 use super::HddSpec;
-use crate::service::{Service, Visit};
+use crate::service::{Command, Service, TimedService};
 use crate::SpecError;
 use ahead::Ahead;
 use buffer::{Buffer, Moment};
 use media::{Arm, Media, Pass};
+pub(crate) use model::{Bus, CommandTimes, DiskModel, Extra};
 use raidlab_types::{OpKind, Seed};
 use std::sync::Arc;
-pub(crate) use works::{Bus, Extra, Timings, Works};
-
-/// A command as the disk sees it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Command {
-    pub kind: OpKind,
-    pub lba: u64,
-    pub sectors: u64,
-    /// Must be on the medium when it is complete.
-    pub durable: bool,
-    /// When it reached the disk, and when the disk turns to it.
-    pub entered: u64,
-    pub now: u64,
-}
-
-impl Command {
-    fn end(&self) -> u64 {
-        self.lba + self.sectors
-    }
-}
 
 /// One disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Drive {
-    works: Arc<Works>,
+    model: Arc<DiskModel>,
     /// What to compile a twin from, where speeds differ.
     inexact: Option<Arc<HddSpec>>,
     /// Angle at time 0, in ns.
@@ -76,7 +57,7 @@ pub(crate) struct Drive {
 
 /// What stands in the way of a command that needs the arm.
 #[derive(Debug, Clone, Copy, Default)]
-struct Way {
+struct ArmDelay {
     /// The arm is given to nobody before.
     blocked_until: u64,
     /// Further delay until what is going on has stopped.
@@ -86,16 +67,16 @@ struct Way {
 impl Drive {
     /// A disk of this spec; each of inexact speed is compiled for itself.
     pub(crate) fn new(spec: &HddSpec, seed: Seed) -> Result<Self, SpecError> {
-        let works = spec.compile_works(deviation(spec.rpm_error_percent, seed))?;
+        let model = spec.compile_model(deviation(spec.rpm_error_percent, seed))?;
         let inexact = (spec.rpm_error_percent > 0.0).then(|| Arc::new(spec.clone()));
-        Ok(Drive::of(Arc::new(works), inexact, seed))
+        Ok(Drive::of(Arc::new(model), inexact, seed))
     }
 
-    fn of(works: Arc<Works>, inexact: Option<Arc<HddSpec>>, seed: Seed) -> Self {
-        let phase = seed.named("angle").draws().below(works.revolution_ns());
-        let buffer = Buffer::new(works.rules.segments as usize);
+    fn of(model: Arc<DiskModel>, inexact: Option<Arc<HddSpec>>, seed: Seed) -> Self {
+        let phase = seed.named("angle").draws().below(model.revolution_ns());
+        let buffer = Buffer::new(model.rules.segments as usize);
         Drive {
-            works,
+            model,
             inexact,
             phase,
             arm: Arm::default(),
@@ -111,19 +92,19 @@ impl Drive {
     /// Another disk of the same model, with an angle of its own and nothing in its buffer.
     pub(crate) fn twin(&self, seed: Seed) -> Self {
         let of_its_own = self.inexact.as_ref().and_then(|spec| {
-            let works = spec.compile_works(deviation(spec.rpm_error_percent, seed)).ok()?;
-            Some(Arc::new(works))
+            let model = spec.compile_model(deviation(spec.rpm_error_percent, seed)).ok()?;
+            Some(Arc::new(model))
         });
-        Drive::of(of_its_own.unwrap_or_else(|| Arc::clone(&self.works)), self.inexact.clone(), seed)
+        Drive::of(of_its_own.unwrap_or_else(|| Arc::clone(&self.model)), self.inexact.clone(), seed)
     }
 
     pub(crate) fn capacity_sectors(&self) -> u64 {
-        self.works.capacity
+        self.model.capacity
     }
 
     /// The visit of a command.
-    pub(crate) fn serve(&mut self, command: Command) -> Visit {
-        let command = Command { entered: command.entered + self.works.timings.every, ..command };
+    pub(crate) fn serve(&mut self, command: Command) -> TimedService {
+        let command = Command { entered: command.entered + self.model.timings.every, ..command };
         match command.kind {
             OpKind::Read => self.read(command),
             OpKind::Write | OpKind::WriteZeroes => self.write(command),
@@ -134,9 +115,9 @@ impl Drive {
     /// The write of a pair directly after its read ended at `now`: the turnaround, then the same extent again, with the data
     /// in the buffer.
     pub(crate) fn serve_pair_write(&mut self, now: u64, lba: u64, sectors: u64) -> Service {
-        let turnaround = self.works.turnaround;
+        let turnaround = self.model.turnaround;
         self.settle_ahead(now);
-        let media = Media { works: &self.works, phase: self.phase };
+        let media = Media { model: &self.model, phase: self.phase };
         let extent = (lba, lba + sectors);
         let written = write::write_media(media, &mut self.arm, extent, now + turnaround, 0, &write::Data::Buffered);
         self.buffer.forget(lba, lba + sectors, usize::MAX);
@@ -152,7 +133,7 @@ impl Drive {
     /// Movement and wait of a command that the disk turns to at `now`, as far as it can tell: what the buffer holds and what
     /// ends of reading ahead cost is left out.
     pub(crate) fn positioning_ns(&self, now: u64, kind: OpKind, lba: u64) -> u64 {
-        let timings = &self.works.timings;
+        let timings = &self.model.timings;
         let (overhead, write) = match kind {
             OpKind::Read => (timings.read_miss[self.last], false),
             OpKind::Write | OpKind::WriteZeroes => (timings.write_miss[self.last], true),
@@ -165,18 +146,18 @@ impl Drive {
     }
 
     fn media(&self) -> Media<'_> {
-        Media { works: &self.works, phase: self.phase }
+        Media { model: &self.model, phase: self.phase }
     }
 
     /// Everything that was reported complete goes to the medium first.
-    fn flush(&mut self, command: Command) -> Visit {
+    fn flush(&mut self, command: Command) -> TimedService {
         let overhead = match command.kind {
-            OpKind::Flush => self.works.timings.write_miss[self.last],
-            _ => self.works.timings.write_hit[self.last],
+            OpKind::Flush => self.model.timings.write_miss[self.last],
+            _ => self.model.timings.write_hit[self.last],
         };
         let begun = if command.kind == OpKind::Flush { command.now.max(self.dirty_until()) } else { command.now };
         let done = begun.max(command.entered) + overhead;
-        Visit { begun, release: done, service: Service { overhead: done - begun, ..Service::default() } }
+        TimedService { begun, release: done, service: Service { overhead: done - begun, ..Service::default() } }
     }
 
     /// When all written data are on the medium.
@@ -187,11 +168,11 @@ impl Drive {
     /// Brings the segment that is read ahead into up to date; an end of reading ahead frees the arm.
     fn catch_up(&mut self, now: u64) {
         let Some(mut ahead) = self.ahead.take() else { return };
-        let media = Media { works: &self.works, phase: self.phase };
+        let media = Media { model: &self.model, phase: self.phase };
         let visible = ahead.visible(media, now);
         let segment = &mut self.buffer.segments[ahead.segment];
         segment.end = segment.end.max(visible);
-        segment.first = segment.first.max(segment.end.saturating_sub(self.works.rules.segment_sectors));
+        segment.first = segment.first.max(segment.end.saturating_sub(self.model.rules.segment_sectors));
         match ahead.ended(media, now) {
             Some(end) => self.arm = ahead.arm(end),
             None => self.ahead = Some(ahead),
@@ -206,22 +187,22 @@ impl Drive {
     }
 
     /// Ends reading ahead for a command that begins at `now`, and says how long that takes.
-    fn stop_ahead(&mut self, now: u64) -> Way {
-        let Some(mut ahead) = self.ahead.take() else { return Way::default() };
-        let media = Media { works: &self.works, phase: self.phase };
+    fn stop_ahead(&mut self, now: u64) -> ArmDelay {
+        let Some(mut ahead) = self.ahead.take() else { return ArmDelay::default() };
+        let media = Media { model: &self.model, phase: self.phase };
         let minimum = ahead.minimum.min(ahead.limit);
         if ahead.visible(media, now) < minimum {
             // It must first read what it must; then it is over.
             let until = ahead.reached(media, minimum);
             let segment = &mut self.buffer.segments[ahead.segment];
             segment.end = segment.end.max(minimum);
-            segment.first = segment.first.max(segment.end.saturating_sub(self.works.rules.segment_sectors));
+            segment.first = segment.first.max(segment.end.saturating_sub(self.model.rules.segment_sectors));
             self.arm = ahead.arm(until);
-            return Way { blocked_until: until, stop_delay: 0 };
+            return ArmDelay { blocked_until: until, stop_delay: 0 };
         }
-        let stopped = ahead.stop(media, now, self.works.rules.stop_within_sector);
+        let stopped = ahead.stop(media, now, self.model.rules.stop_within_sector);
         self.arm = ahead.arm(now);
-        Way { blocked_until: 0, stop_delay: stopped - now }
+        ArmDelay { blocked_until: 0, stop_delay: stopped - now }
     }
 
     /// Ends reading ahead at `now` without further delay.

@@ -2,16 +2,16 @@
 
 use super::ahead::Ahead;
 use super::buffer::Hit;
-use super::bus::{Arrivals, Contact, Link};
+use super::bus::{BusTransfer, Contact, SectorArrivals};
 use super::media::Media;
-use super::{Command, Drive, Way};
+use super::{ArmDelay, Command, Drive};
 use crate::hdd::buffer_spec::{KeepRequested, Preseek, ReadAhead};
-use crate::service::{Service, Visit};
+use crate::service::{Service, TimedService};
 use raidlab_types::number::usize_from;
 
 /// How a read goes about it.
 #[derive(Debug, Clone, Copy)]
-struct Plan {
+struct ReadPlan {
     segment: usize,
     hit: Hit,
     /// It goes on with the reading ahead that is under way.
@@ -24,7 +24,7 @@ struct Plan {
 }
 
 impl Drive {
-    pub(super) fn read(&mut self, command: Command) -> Visit {
+    pub(super) fn read(&mut self, command: Command) -> TimedService {
         let plan = self.plan_read(&command);
         let (lba, end) = (command.lba, command.end());
         let have = match plan.hit {
@@ -40,7 +40,7 @@ impl Drive {
             self.pass_over(have, end, &plan);
         }
         let sent = self.send(&command, have, &plan);
-        let done = sent + self.works.timings.read_completion;
+        let done = sent + self.model.timings.read_completion;
         self.bus_free_at = done;
         self.after_read(&command, &plan, have);
         self.buffer.touch(plan.segment);
@@ -49,11 +49,11 @@ impl Drive {
     }
 
     /// Decides everything that must be decided before anything moves.
-    fn plan_read(&mut self, command: &Command) -> Plan {
+    fn plan_read(&mut self, command: &Command) -> ReadPlan {
         let now = command.now;
         self.catch_up(now);
         let moment = self.moment(now);
-        let rules = &self.works.rules;
+        let rules = &self.model.rules;
         let chosen = self.buffer.for_read(rules, command.lba, command.end(), moment);
         // Every segment is taken: the command waits for the arm, and by then the oldest is on the medium.
         let (segment, hit) = chosen.unwrap_or_else(|| {
@@ -63,14 +63,14 @@ impl Drive {
                 .unwrap_or((self.buffer.segments.len() - 1, Hit::Miss))
         });
         let joins = hit != Hit::Miss && self.ahead.is_some_and(|ahead| ahead.segment == segment);
-        let way = if joins { Way::default() } else { self.stop_ahead(now) };
-        let timings = &self.works.timings;
+        let way = if joins { ArmDelay::default() } else { self.stop_ahead(now) };
+        let timings = &self.model.timings;
         let overhead = timings.read_miss[self.last];
         let ready = command.entered + overhead;
         let blocked = self.arm.free_at.max(way.blocked_until);
         let arm_from = (now.max(ready) + way.stop_delay).max(blocked);
         let prompt = command.now <= command.entered && chosen.is_some() && blocked <= now;
-        let contact = if self.works.bus.never_disconnect || (prompt && self.enough(command, segment, hit)) {
+        let contact = if self.model.bus.never_disconnect || (prompt && self.enough(command, segment, hit)) {
             let own = if hit == Hit::Miss { overhead } else { timings.read_hit[self.last] };
             Contact::Held((command.entered + own + timings.preparation).max(now))
         } else {
@@ -80,12 +80,12 @@ impl Drive {
         };
         let needs_arm = hit != Hit::Whole || matches!(contact, Contact::Away(_));
         let waits = if needs_arm { blocked.saturating_sub(now.max(ready)) } else { 0 };
-        Plan { segment, hit, joins, arm_from, waits, contact }
+        ReadPlan { segment, hit, joins, arm_from, waits, contact }
     }
 
     /// Whether enough of a read is in the buffer to begin sending at once.
     fn enough(&self, command: &Command, segment: usize, hit: Hit) -> bool {
-        let rules = &self.works.rules;
+        let rules = &self.model.rules;
         match hit {
             Hit::Whole => true,
             Hit::Part => {
@@ -97,8 +97,8 @@ impl Drive {
     }
 
     /// The passes that bring what is missing, from `from` on.
-    fn pass_over(&mut self, from: u64, end: u64, plan: &Plan) {
-        let media = Media { works: &self.works, phase: self.phase };
+    fn pass_over(&mut self, from: u64, end: u64, plan: &ReadPlan) {
+        let media = Media { model: &self.model, phase: self.phase };
         let first = match self.ahead.filter(|_| plan.joins) {
             Some(ahead) => *ahead.pass(),
             None => media.read(self.arm.track(), plan.arm_from, from, end, true),
@@ -115,38 +115,38 @@ impl Drive {
     }
 
     /// Sends the data to the host; when the last sector is there.
-    fn send(&mut self, command: &Command, have: u64, plan: &Plan) -> u64 {
-        let (works, sectors) = (&*self.works, command.sectors);
-        let timings = &works.timings;
-        let link = Link {
-            sector: works.bus.read_sector,
-            hold: works.bus.hold_for_read || works.bus.never_disconnect,
+    fn send(&mut self, command: &Command, have: u64, plan: &ReadPlan) -> u64 {
+        let (model, sectors) = (&*self.model, command.sectors);
+        let timings = &model.timings;
+        let link = BusTransfer {
+            sector: model.bus.read_sector,
+            hold: model.bus.hold_for_read || model.bus.never_disconnect,
             disconnect: timings.read_disconnect[self.last],
             first_reselect: timings.first_reselect,
             other_reselect: timings.other_reselect,
             preparation: timings.preparation,
-            watermark: works.rules.watermark(works.rules.read_watermark, sectors),
+            watermark: model.rules.watermark(model.rules.read_watermark, sectors),
         };
         let contact = match plan.contact {
             Contact::Held(at) => Contact::Held(at.max(self.bus_free_at)),
             Contact::Away(from) => Contact::Away(from.max(self.bus_free_at)),
         };
-        if sectors > works.rules.segment_sectors && self.throttles() {
+        if sectors > model.rules.segment_sectors && self.throttles() {
             return self.send_throttled(command, &link, contact);
         }
-        link.deliver(&Arrivals { have, passes: &self.passes }, command.lba, command.end(), contact)
+        link.deliver(&SectorArrivals { have, passes: &self.passes }, command.lba, command.end(), contact)
     }
 
     /// Whether the bus is slower than the medium, so that a long read can fill the buffer.
     fn throttles(&self) -> bool {
-        self.passes.iter().any(|pass| pass.end - pass.start < pass.sectors * self.works.bus.read_sector)
+        self.passes.iter().any(|pass| pass.end - pass.start < pass.sectors * self.model.bus.read_sector)
     }
 
     /// A read longer than a segment over a bus slower than the medium: a sector that finds the buffer full is missed and
     /// comes round again. Sector by sector; the passes are made anew.
-    fn send_throttled(&mut self, command: &Command, link: &Link, contact: Contact) -> u64 {
-        let media = Media { works: &self.works, phase: self.phase };
-        let (end, size) = (command.end(), usize_from(self.works.rules.segment_sectors));
+    fn send_throttled(&mut self, command: &Command, link: &BusTransfer, contact: Contact) -> u64 {
+        let media = Media { model: &self.model, phase: self.phase };
+        let (end, size) = (command.end(), usize_from(self.model.rules.segment_sectors));
         let mut pass = self.passes[0];
         let mut free = match contact {
             Contact::Held(at) => at,
@@ -181,9 +181,9 @@ impl Drive {
     }
 
     /// What the buffer holds afterwards, and what the arm goes on with.
-    fn after_read(&mut self, command: &Command, plan: &Plan, have: u64) {
+    fn after_read(&mut self, command: &Command, plan: &ReadPlan, have: u64) {
         let (lba, end) = (command.lba, command.end());
-        let rules = &self.works.rules;
+        let rules = &self.model.rules;
         let size = rules.segment_sectors;
         let segment = &mut self.buffer.segments[plan.segment];
         if let Some(first) = self.passes.first().filter(|pass| have == lba && pass.first < lba) {
@@ -199,7 +199,7 @@ impl Drive {
         }
         let (first, holds_to) = (segment.first, segment.end);
         let limit = self.read_ahead_limit(first.min(lba), lba, end);
-        let minimum = (end + rules.minimum_read_ahead_sectors).min(self.works.capacity);
+        let minimum = (end + rules.minimum_read_ahead_sectors).min(self.model.capacity);
         let within = rules.read_ahead;
         if let Some(ahead) = self.ahead.as_mut().filter(|_| plan.joins) {
             // Also where the command was found completely: it may read on further than it would have.
@@ -208,10 +208,10 @@ impl Drive {
             *ahead = Ahead::new(plan.segment, pass, limit, minimum, within);
         } else if let Some(&pass) = self.passes.last() {
             self.ahead = Some(Ahead::new(plan.segment, pass, limit, minimum, within));
-        } else if rules.read_ahead_on_hit && holds_to < limit && holds_to < self.works.capacity {
+        } else if rules.read_ahead_on_hit && holds_to < limit && holds_to < self.model.capacity {
             self.read_on_after_hit(plan, holds_to, limit, minimum);
         }
-        if !self.works.rules.caching {
+        if !self.model.rules.caching {
             let segment = &mut self.buffer.segments[plan.segment];
             segment.end = segment.first;
             self.settle_uncached();
@@ -219,9 +219,9 @@ impl Drive {
     }
 
     /// A read that was found completely sets the arm to what follows in its segment.
-    fn read_on_after_hit(&mut self, plan: &Plan, from: u64, limit: u64, minimum: u64) {
-        let media = Media { works: &self.works, phase: self.phase };
-        let within = self.works.rules.read_ahead;
+    fn read_on_after_hit(&mut self, plan: &ReadPlan, from: u64, limit: u64, minimum: u64) {
+        let media = Media { model: &self.model, phase: self.phase };
+        let within = self.model.rules.read_ahead;
         let pass = media.read(self.arm.track(), plan.arm_from, from, limit, true);
         let allowed = match within {
             ReadAhead::None => false,
@@ -237,7 +237,7 @@ impl Drive {
     /// Without caching nothing is read ahead: the arm stays behind the last sector.
     fn settle_uncached(&mut self) {
         if let Some(mut ahead) = self.ahead.take() {
-            let media = Media { works: &self.works, phase: self.phase };
+            let media = Media { model: &self.model, phase: self.phase };
             let end = ahead.reached(media, ahead.limit);
             self.arm = ahead.arm(end);
         }
@@ -245,14 +245,14 @@ impl Drive {
 
     /// One past the last address that may be read ahead after a read of `lba..end` into a segment that begins at `first`.
     fn read_ahead_limit(&self, first: u64, lba: u64, end: u64) -> u64 {
-        let (rules, layout) = (&self.works.rules, &self.works.layout);
+        let (rules, layout) = (&self.model.rules, &self.model.layout);
         let (size, sectors) = (rules.segment_sectors, end - lba);
         let limit = match rules.read_ahead {
             ReadAhead::None => end,
-            ReadAhead::NextTrack if end < self.works.capacity => {
+            ReadAhead::NextTrack if end < self.model.capacity => {
                 let stretch = layout.stretch(end);
                 let further = if first < layout.track_first(&stretch) {
-                    layout.sectors_per_track(&layout.stretch(lba), self.works.revolution_ns())
+                    layout.sectors_per_track(&layout.stretch(lba), self.model.revolution_ns())
                 } else {
                     0
                 };
@@ -266,11 +266,11 @@ impl Drive {
             }
             _ => lba + size,
         };
-        limit.max(end + rules.minimum_read_ahead_sectors).min(self.works.capacity)
+        limit.max(end + rules.minimum_read_ahead_sectors).min(self.model.capacity)
     }
 
     /// The parts of the time, and when the arm may go on.
-    fn visit_of_read(&self, command: &Command, plan: &Plan, sent: u64, done: u64) -> Visit {
+    fn visit_of_read(&self, command: &Command, plan: &ReadPlan, sent: u64, done: u64) -> TimedService {
         let begun = command.now + plan.waits.min(done - command.now);
         let (mut seek, mut rotation, mut medium) = (0, 0, 0);
         let mut last = command.now;
@@ -285,13 +285,13 @@ impl Drive {
             medium += last.saturating_sub(pass.start.max(command.now));
         }
         let waited =
-            self.passes.first().map_or(command.sectors * self.works.bus.read_sector, |_| sent.saturating_sub(last));
+            self.passes.first().map_or(command.sectors * self.model.bus.read_sector, |_| sent.saturating_sub(last));
         let service = Service::split(done - begun, seek, rotation, medium + waited);
-        let release = match self.works.rules.preseek {
+        let release = match self.model.rules.preseek {
             Preseek::None => done,
             Preseek::DuringCompletion => sent,
             Preseek::BeforeCompletion => last,
         };
-        Visit { begun, release: release.clamp(begun, done), service }
+        TimedService { begun, release: release.clamp(begun, done), service }
     }
 }

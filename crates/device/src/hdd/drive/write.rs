@@ -5,7 +5,7 @@ use super::media::{Arm, Media};
 use super::{Command, Drive};
 use crate::hdd::buffer_spec::{Preseek, WriteBack};
 use crate::hdd::layout::Stretch;
-use crate::service::{Service, Visit};
+use crate::service::{Service, TimedService};
 use raidlab_types::number::usize_from;
 
 /// When the sectors of a write are in the buffer.
@@ -37,7 +37,7 @@ impl Data {
 
 /// How a write got to the medium.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Written {
+pub(super) struct MediaWrite {
     pub seek: u64,
     pub rotation: u64,
     /// When its last sector was on the medium.
@@ -46,7 +46,7 @@ pub(super) struct Written {
 
 /// What is decided before anything moves.
 #[derive(Debug, Clone, Copy)]
-struct Plan {
+struct WritePlan {
     segment: usize,
     hit: Hit,
     /// It leaves the bus before it takes any data.
@@ -59,10 +59,10 @@ struct Plan {
 }
 
 impl Drive {
-    pub(super) fn write(&mut self, command: Command) -> Visit {
+    pub(super) fn write(&mut self, command: Command) -> TimedService {
         let plan = self.plan_write(&command);
-        let works = &*self.works;
-        let (timings, sectors) = (&works.timings, command.sectors);
+        let model = &*self.model;
+        let (timings, sectors) = (&model.timings, command.sectors);
         let bus_from = plan.bus_from.max(self.bus_free_at);
         let gather = timings.extra.map_or(0, |extra| {
             if extra.long_from == 0 || sectors < extra.long_from {
@@ -72,26 +72,26 @@ impl Drive {
             }
         });
         let least = if plan.hit == Hit::Append { 0 } else { timings.minimum_write_seek };
-        let (bus_sector, long) = (works.bus.write_sector, sectors > works.rules.segment_sectors);
+        let (bus_sector, long) = (model.bus.write_sector, sectors > model.rules.segment_sectors);
         let (written, taken) = if long && bus_sector > 0 {
             self.write_long(&command, &plan, bus_from, least)
         } else {
             let data = Data::Coming { from: bus_from, sector: bus_sector, gather };
-            let media = Media { works, phase: self.phase };
+            let media = Media { model, phase: self.phase };
             let written = write_media(media, &mut self.arm, (command.lba, command.end()), plan.arm_from, least, &data);
             (written, bus_from + sectors * bus_sector)
         };
-        let done = self.report_write(&command, &plan, &written, taken);
+        let done = self.completion_of_write(&command, &plan, &written, taken);
         self.after_write(&command, &plan, &written);
         self.bus_free_at = done;
         self.visit_of_write(&command, &plan, &written, taken, done)
     }
 
-    fn plan_write(&mut self, command: &Command) -> Plan {
+    fn plan_write(&mut self, command: &Command) -> WritePlan {
         let (now, lba, end) = (command.now, command.lba, command.end());
         self.catch_up(now);
         let moment = self.moment(now);
-        let rules = &self.works.rules;
+        let rules = &self.model.rules;
         let chosen = self.buffer.for_write(rules, lba, end, moment);
         // Every segment is taken: the command waits for the arm, and by then the oldest is on the medium.
         let (segment, hit) = chosen.unwrap_or_else(|| {
@@ -99,15 +99,15 @@ impl Drive {
             self.buffer.for_write(rules, lba, end, later).unwrap_or((0, Hit::Miss))
         });
         let way = self.stop_ahead(now);
-        let (works, held) = (&*self.works, &self.buffer.segments[segment]);
-        let timings = &works.timings;
+        let (model, held) = (&*self.model, &self.buffer.segments[segment]);
+        let timings = &model.timings;
         let leaves_first =
             hit == Hit::Miss && chosen.is_some() && self.buffer.used_last(segment) && held.by_write && lba != held.end;
         let overhead = if self.reports_early(command) { timings.write_hit } else { timings.write_miss }[self.last];
         let blocked = self.arm.free_at.max(way.blocked_until);
-        let idle = blocked <= now || hit == Hit::Append || works.rules.write_prebuffering;
-        let prompt = works.bus.never_disconnect || (now <= command.entered && chosen.is_some() && idle);
-        let extra = timings.extra.filter(|_| leaves_first && prompt && !works.bus.never_disconnect);
+        let idle = blocked <= now || hit == Hit::Append || model.rules.write_prebuffering;
+        let prompt = model.bus.never_disconnect || (now <= command.entered && chosen.is_some() && idle);
+        let extra = timings.extra.filter(|_| leaves_first && prompt && !model.bus.never_disconnect);
         let ready = command.entered + extra.map_or(overhead, |extra| extra.command + extra.seek_delay);
         let arm_from = (now.max(ready) + way.stop_delay).max(blocked);
         let contact = timings.first_reselect + timings.preparation;
@@ -117,32 +117,32 @@ impl Drive {
             None => (ready + timings.write_disconnect).max(blocked).max(now) + contact,
         };
         let waits = if prompt && self.reports_early(command) { 0 } else { blocked.saturating_sub(now.max(ready)) };
-        Plan { segment, hit, leaves_first: extra.is_some(), arm_from, waits, bus_from }
+        WritePlan { segment, hit, leaves_first: extra.is_some(), arm_from, waits, bus_from }
     }
 
     /// Whether the command is complete once the buffer has it.
     fn reports_early(&self, command: &Command) -> bool {
-        self.works.rules.write_back != WriteBack::None && !command.durable
+        self.model.rules.write_back != WriteBack::None && !command.durable
     }
 
-    /// When the host learns that the write is complete.
-    fn report_write(&self, command: &Command, plan: &Plan, written: &Written, taken: u64) -> u64 {
-        let timings = &self.works.timings;
+    /// When the host learns that the write is complete, whose last byte the disk has `received`.
+    fn completion_of_write(&self, command: &Command, plan: &WritePlan, written: &MediaWrite, received: u64) -> u64 {
+        let timings = &self.model.timings;
         if self.reports_early(command) {
-            return taken + timings.write_completion;
+            return received + timings.write_completion;
         }
         let extra = timings.extra.filter(|_| plan.leaves_first);
-        let (leave, come_back) = match extra {
+        let (disconnect, reselect) = match extra {
             Some(extra) => (extra.second_disconnect, timings.other_reselect),
             None => (timings.write_disconnect, timings.first_reselect),
         };
-        (taken + leave).max(written.end) + come_back + timings.write_completion
+        (received + disconnect).max(written.end) + reselect + timings.write_completion
     }
 
     /// What the buffer holds afterwards, and where the arm is.
-    fn after_write(&mut self, command: &Command, plan: &Plan, written: &Written) {
+    fn after_write(&mut self, command: &Command, plan: &WritePlan, written: &MediaWrite) {
         let (lba, end) = (command.lba, command.end());
-        let size = self.works.rules.segment_sectors;
+        let size = self.model.rules.segment_sectors;
         let segment = &mut self.buffer.segments[plan.segment];
         if plan.hit != Hit::Append {
             segment.first = lba;
@@ -157,15 +157,15 @@ impl Drive {
     }
 
     /// A write longer than a segment: the bus waits for room, the medium for data, sector by sector.
-    fn write_long(&mut self, command: &Command, plan: &Plan, bus_from: u64, least: u64) -> (Written, u64) {
-        let works = &*self.works;
-        let media = Media { works, phase: self.phase };
-        let (rules, timings, revolution) = (&works.rules, &works.timings, works.revolution_ns());
+    fn write_long(&mut self, command: &Command, plan: &WritePlan, bus_from: u64, least: u64) -> (MediaWrite, u64) {
+        let model = &*self.model;
+        let media = Media { model, phase: self.phase };
+        let (rules, timings, revolution) = (&model.rules, &model.timings, model.revolution_ns());
         let size = usize_from(rules.segment_sectors);
-        let keeps_bus = works.bus.hold_for_write || works.bus.never_disconnect;
+        let keeps_bus = model.bus.hold_for_write || model.bus.never_disconnect;
         let low = usize_from(rules.watermark(rules.write_watermark, command.sectors).min(rules.segment_sectors));
         let away = timings.write_disconnect + timings.other_reselect + timings.preparation;
-        let mut written = Written { end: plan.arm_from, ..Written::default() };
+        let mut written = MediaWrite { end: plan.arm_from, ..MediaWrite::default() };
         let (mut taken, mut least) = (bus_from, least);
         self.times.clear();
         for lba in command.lba..command.end() {
@@ -175,7 +175,7 @@ impl Drive {
                 let emptied = if keeps_bus { index - size } else { (index - 1).saturating_sub(low).max(index - size) };
                 taken = taken.max(self.times[emptied]) + if keeps_bus { 0 } else { away };
             }
-            taken += works.bus.write_sector;
+            taken += model.bus.write_sector;
             let approach = media.approach_slowly(self.arm.track(), written.end, lba, true, least);
             written.seek += approach.seek;
             let turns = taken.saturating_sub(approach.start).div_ceil(revolution) * revolution;
@@ -189,9 +189,16 @@ impl Drive {
     }
 
     /// The parts of the time, and when the arm may go on.
-    fn visit_of_write(&self, command: &Command, plan: &Plan, written: &Written, taken: u64, done: u64) -> Visit {
+    fn visit_of_write(
+        &self,
+        command: &Command,
+        plan: &WritePlan,
+        written: &MediaWrite,
+        taken: u64,
+        done: u64,
+    ) -> TimedService {
         let begun = command.now + plan.waits.min(done - command.now);
-        let bus = command.sectors * self.works.bus.write_sector;
+        let bus = command.sectors * self.model.bus.write_sector;
         let service = if self.reports_early(command) {
             // The arm works behind the command's back.
             Service::split(done - begun, 0, 0, bus)
@@ -199,12 +206,12 @@ impl Drive {
             let medium = written.end.saturating_sub(plan.arm_from + written.seek + written.rotation);
             Service::split(done - begun, written.seek, written.rotation, medium)
         };
-        let release = match self.works.rules.preseek {
+        let release = match self.model.rules.preseek {
             Preseek::None => done,
-            Preseek::DuringCompletion => done - self.works.timings.write_completion,
+            Preseek::DuringCompletion => done - self.model.timings.write_completion,
             Preseek::BeforeCompletion => taken.max(written.end),
         };
-        Visit { begun, release: release.clamp(begun, done), service }
+        TimedService { begun, release: release.clamp(begun, done), service }
     }
 }
 
@@ -217,9 +224,9 @@ pub(super) fn write_media(
     from: u64,
     least: u64,
     data: &Data,
-) -> Written {
-    let revolution = media.works.revolution_ns();
-    let mut written = Written { end: from, ..Written::default() };
+) -> MediaWrite {
+    let revolution = media.model.revolution_ns();
+    let mut written = MediaWrite { end: from, ..MediaWrite::default() };
     let (mut next, mut least) = (lba, least);
     while next < end {
         let approach = media.approach_slowly(arm.track(), written.end, next, true, least);
@@ -227,7 +234,7 @@ pub(super) fn write_media(
         written.seek += approach.seek;
         (arm.cylinder, arm.head, least) = (stretch.cylinder, stretch.head, 0);
         let stop = stretch.end.min(end);
-        if media.works.rules.zero_latency_write && data.ready(stop - 1 - lba) <= approach.start - approach.rotation {
+        if media.model.rules.zero_latency_write && data.ready(stop - 1 - lba) <= approach.start - approach.rotation {
             if let Some(at) = media.written_from_the_middle(&approach, next, stop) {
                 (written.end, next) = (at, stop);
                 continue;

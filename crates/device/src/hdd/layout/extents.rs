@@ -7,12 +7,12 @@
 //!
 //! Reference: `layout_g2` of the diskmodel library of DiskSim 4.0.
 
-use super::{Table, TableBuilder};
+use super::{SectorTable, TableBuilder};
 use crate::SpecError;
 
 /// A band, checked for itself; angles in 2^-20 ns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Band {
+pub(crate) struct ExtentBand {
     pub first_cylinder: u32,
     pub last_cylinder: u32,
     pub sectors_per_track: u32,
@@ -23,12 +23,12 @@ pub(crate) struct Band {
 
 /// Writes a map out. Each extent is (first address, cylinder, head, first sector, sectors).
 pub(crate) fn build(
-    bands: &[Band],
+    bands: &[ExtentBand],
     extents: &[(u64, u32, u32, u32, u64)],
     heads: u32,
     revolution_ns: u64,
     cylinders: Option<u32>,
-) -> Result<Table, SpecError> {
+) -> Result<SectorTable, SpecError> {
     let mut builder = TableBuilder::new(revolution_ns);
     // Angle of sector 0 of each track met so far.
     let mut angles: Vec<Option<u128>> = Vec::new();

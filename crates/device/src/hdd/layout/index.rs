@@ -7,7 +7,7 @@
 //!
 //! Reference: `layout_g4` of the diskmodel library of DiskSim 4.0.
 
-use super::{Table, TableBuilder, FRACTION};
+use super::{SectorTable, TableBuilder, FRACTION};
 use crate::hdd::layout_spec::{ChildSpec, NodeSpec};
 use crate::SpecError;
 use raidlab_types::number::{f64_from, saturating_u128};
@@ -26,7 +26,7 @@ pub(crate) struct Index<'a> {
 
 /// Consecutive positions of the index on one track.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct TrackRun {
     position: u64,
     sectors: u64,
     cylinder: u32,
@@ -47,7 +47,7 @@ struct Origin {
 
 impl Index<'_> {
     /// Writes the index out.
-    pub(crate) fn build(&self, cylinders: Option<u32>) -> Result<Table, SpecError> {
+    pub(crate) fn build(&self, cylinders: Option<u32>) -> Result<SectorTable, SpecError> {
         self.check()?;
         let mut pieces = Vec::new();
         let origin = Origin { position: 0, end: u64::MAX, cylinder: 0, angle: 0.0 };
@@ -94,7 +94,7 @@ impl Index<'_> {
     }
 
     /// Lays a node down; the pieces come in no particular order.
-    fn lay(&self, node: usize, at: Origin, pieces: &mut Vec<Piece>) -> Result<(), SpecError> {
+    fn lay(&self, node: usize, at: Origin, pieces: &mut Vec<TrackRun>) -> Result<(), SpecError> {
         for entry in &self.nodes[node] {
             let mut done = 0;
             let mut repetition = 0i64;
@@ -119,7 +119,7 @@ impl Index<'_> {
         Ok(())
     }
 
-    fn piece(&self, track: u32, head: u32, at: Origin) -> Result<Piece, SpecError> {
+    fn piece(&self, track: u32, head: u32, at: Origin) -> Result<TrackRun, SpecError> {
         let (low, high, per_track) = self.tracks[track as usize];
         let cylinder = u32::try_from(at.cylinder).ok().filter(|&cylinder| cylinder < 1 << 24);
         let cylinder = cylinder.ok_or_else(|| {
@@ -129,7 +129,7 @@ impl Index<'_> {
         let angle_fixed = saturating_u128(angle * f64_from(self.revolution_ns << FRACTION));
         let sectors = u64::from(high - low + 1);
         let sectors = sectors.min(at.end - at.position);
-        Ok(Piece { position: at.position, sectors, cylinder, head, angle_fixed, sectors_per_track: per_track })
+        Ok(TrackRun { position: at.position, sectors, cylinder, head, angle_fixed, sectors_per_track: per_track })
     }
 
     /// The disk's addresses as runs of (address, sectors, position in the index).
@@ -157,7 +157,7 @@ impl Index<'_> {
     fn write(
         &self,
         (first, sectors, position): (u64, u64, u64),
-        pieces: &[Piece],
+        pieces: &[TrackRun],
         remaps: &[(u64, u64, u32, u32, u32, u32)],
         builder: &mut TableBuilder,
     ) -> Result<(), SpecError> {
@@ -193,7 +193,7 @@ impl Index<'_> {
 }
 
 /// Angle of sector 0 of a track that something is remapped to; a track of spares alone has none in the index: any is as good.
-fn track_angle(cylinder: u32, head: u32, pieces: &[Piece]) -> u128 {
+fn track_angle(cylinder: u32, head: u32, pieces: &[TrackRun]) -> u128 {
     let found = pieces.iter().find(|piece| (piece.cylinder, piece.head) == (cylinder, head));
     found.map_or(0, |piece| piece.angle_fixed)
 }

@@ -22,10 +22,10 @@ mod table;
 mod tests;
 mod zones;
 
-use super::geometry::Geometry;
-pub(crate) use extents::{build as from_extents, Band};
+use super::geometry::DiskGeometry;
+pub(crate) use extents::{build as from_extents, ExtentBand};
 pub(crate) use index::Index;
-pub(crate) use table::Table;
+pub(crate) use table::SectorTable;
 use table::TableBuilder;
 pub(crate) use zones::{sectors_fixed, ZoneTable, ZoneTrack};
 
@@ -77,27 +77,27 @@ impl Stretch {
 
 /// The layout of one model of disk.
 #[derive(Debug)]
-pub(crate) enum Layout {
+pub(crate) enum DiskLayout {
     /// Equal tracks in zones, worked out by arithmetic.
-    Regular(Geometry),
+    Regular(DiskGeometry),
     /// Anything else, written out.
-    Table(Table),
+    Table(SectorTable),
 }
 
-impl Layout {
+impl DiskLayout {
     /// Number of addresses.
     pub(crate) fn capacity(&self) -> u64 {
         match self {
-            Layout::Regular(geometry) => geometry.capacity,
-            Layout::Table(table) => table.capacity,
+            DiskLayout::Regular(geometry) => geometry.capacity,
+            DiskLayout::Table(table) => table.capacity,
         }
     }
 
     /// Cylinders that hold data or lie between those that do.
     pub(crate) fn cylinders(&self) -> u32 {
         match self {
-            Layout::Regular(geometry) => geometry.cylinders,
-            Layout::Table(table) => table.cylinders,
+            DiskLayout::Regular(geometry) => geometry.cylinders,
+            DiskLayout::Table(table) => table.cylinders,
         }
     }
 
@@ -105,8 +105,8 @@ impl Layout {
     #[inline]
     pub(crate) fn stretch(&self, lba: u64) -> Stretch {
         match self {
-            Layout::Regular(geometry) => regular(geometry, lba),
-            Layout::Table(table) => table.stretch(table.position(lba)),
+            DiskLayout::Regular(geometry) => regular(geometry, lba),
+            DiskLayout::Table(table) => table.stretch(table.position(lba)),
         }
     }
 
@@ -117,8 +117,8 @@ impl Layout {
             return None;
         }
         Some(match self {
-            Layout::Regular(geometry) => regular(geometry, stretch.end),
-            Layout::Table(table) => table.stretch(stretch.at as usize + 1),
+            DiskLayout::Regular(geometry) => regular(geometry, stretch.end),
+            DiskLayout::Table(table) => table.stretch(stretch.at as usize + 1),
         })
     }
 
@@ -127,8 +127,8 @@ impl Layout {
             return None;
         }
         Some(match self {
-            Layout::Regular(geometry) => regular(geometry, stretch.first - 1),
-            Layout::Table(table) => table.stretch(stretch.at as usize - 1),
+            DiskLayout::Regular(geometry) => regular(geometry, stretch.first - 1),
+            DiskLayout::Table(table) => table.stretch(stretch.at as usize - 1),
         })
     }
 
@@ -158,7 +158,7 @@ impl Layout {
 
 /// The whole track of a regular layout that holds `lba`.
 #[inline]
-fn regular(geometry: &Geometry, lba: u64) -> Stretch {
+fn regular(geometry: &DiskGeometry, lba: u64) -> Stretch {
     let mut place = geometry.place(lba);
     let first = lba - place.sector;
     place.sector = 0;

@@ -14,7 +14,7 @@ const MAX_RUNS: usize = 1 << 26;
 
 /// A stretch as the table holds it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run {
+pub(crate) struct StretchEntry {
     pub first: u64,
     /// Below a revolution, which is at most a second.
     pub angle_ns: u32,
@@ -26,8 +26,8 @@ pub(crate) struct Run {
 
 /// All runs of a disk.
 #[derive(Debug)]
-pub(crate) struct Table {
-    runs: Box<[Run]>,
+pub(crate) struct SectorTable {
+    runs: Box<[StretchEntry]>,
     /// Lengths of sectors in 2^-20 ns.
     lengths: Box<[u64]>,
     /// Run of the first address of each bucket of 2^shift addresses.
@@ -37,7 +37,7 @@ pub(crate) struct Table {
     pub cylinders: u32,
 }
 
-impl Table {
+impl SectorTable {
     /// The run that holds `lba`.
     #[inline]
     pub(crate) fn position(&self, lba: u64) -> usize {
@@ -55,25 +55,25 @@ impl Table {
     }
 
     /// The same disk, giving out only the addresses below `sectors`.
-    pub(crate) fn offering(self, sectors: u64) -> Result<Table, SpecError> {
+    pub(crate) fn offering(self, sectors: u64) -> Result<SectorTable, SpecError> {
         if !(1..=self.capacity).contains(&sectors) {
             let message = format!("{sectors} must lie between 1 and the {} that the layout holds", self.capacity);
             return Err(SpecError::new("sectors", message));
         }
         let mut runs = self.runs.into_vec();
         runs.truncate(runs.partition_point(|run| run.first < sectors));
-        Ok(Table::indexed(runs, self.lengths, sectors, self.cylinders))
+        Ok(SectorTable::indexed(runs, self.lengths, sectors, self.cylinders))
     }
 
     /// The runs with their sentinel, and an index to find them.
-    fn indexed(mut runs: Vec<Run>, lengths: Box<[u64]>, capacity: u64, cylinders: u32) -> Table {
-        runs.push(Run { first: capacity, angle_ns: 0, cylinder: 0, head: 0, length: 0 });
+    fn indexed(mut runs: Vec<StretchEntry>, lengths: Box<[u64]>, capacity: u64, cylinders: u32) -> SectorTable {
+        runs.push(StretchEntry { first: capacity, angle_ns: 0, cylinder: 0, head: 0, length: 0 });
         let index_shift = capacity.div_ceil(BUCKETS).next_power_of_two().trailing_zeros();
         let buckets = (capacity - 1) >> index_shift;
         let runs = runs.into_boxed_slice();
         let holder = |address: u64| u32_from(runs.partition_point(|run| run.first <= address) - 1);
         let index = (0..=buckets).map(|bucket| holder(bucket << index_shift)).chain([holder(capacity - 1)]).collect();
-        Table { runs, lengths, index, index_shift, capacity, cylinders }
+        SectorTable { runs, lengths, index, index_shift, capacity, cylinders }
     }
 
     /// The run at a position, which is not the sentinel's.
@@ -101,7 +101,7 @@ impl Table {
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     revolution_ns: u64,
-    runs: Vec<Run>,
+    runs: Vec<StretchEntry>,
     lengths: Vec<u64>,
     next: u64,
     cylinders: u32,
@@ -113,7 +113,7 @@ impl TableBuilder {
         TableBuilder { revolution_ns, runs: Vec::new(), lengths: Vec::new(), next: 0, cylinders: 0 }
     }
 
-    /// The length of a sector where a track has `sectors_per_track`, as a number to be named by [`Run::length`].
+    /// The length of a sector where a track has `sectors_per_track`, as a number to be named by [`StretchEntry::length`].
     pub(super) fn length(&mut self, sectors_per_track: u32, usable_ns: u64) -> u16 {
         let fixed = (usable_ns << FRACTION).div_ceil(u64::from(sectors_per_track));
         let found = self.lengths.iter().rposition(|&length| length == fixed);
@@ -146,14 +146,14 @@ impl TableBuilder {
         }
         let (cylinder, head) = place;
         let angle_ns = u32_from((angle_fixed >> FRACTION) % u128::from(self.revolution_ns));
-        self.runs.push(Run { first: self.next, angle_ns, cylinder, head: u16_from(head), length });
+        self.runs.push(StretchEntry { first: self.next, angle_ns, cylinder, head: u16_from(head), length });
         self.next += sectors;
         self.cylinders = self.cylinders.max(cylinder + 1);
         Ok(())
     }
 
     /// The table; `cylinders` where the arm can go further than the data.
-    pub(super) fn finish(self, cylinders: Option<u32>) -> Result<Table, SpecError> {
+    pub(super) fn finish(self, cylinders: Option<u32>) -> Result<SectorTable, SpecError> {
         if self.next == 0 {
             return Err(SpecError::new("zones", "the disk holds no sector"));
         }
@@ -162,6 +162,6 @@ impl TableBuilder {
             let message = format!("{} are fewer than the {needed} that hold data", cylinders.unwrap_or(0));
             return Err(SpecError::new("cylinders", message));
         }
-        Ok(Table::indexed(self.runs, self.lengths.into(), self.next, cylinders.unwrap_or(needed)))
+        Ok(SectorTable::indexed(self.runs, self.lengths.into(), self.next, cylinders.unwrap_or(needed)))
     }
 }

@@ -1,31 +1,31 @@
 //! Every address has one place and every place one address, under each way of laying sectors out.
 
-use super::{Layout, Stretch};
+use super::{DiskLayout, Stretch};
 use crate::{HddSpec, SpecError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 /// Two heads, a revolution of 10 ms; the rest as told.
-fn layout(more: &str) -> Result<Layout, SpecError> {
+fn layout(more: &str) -> Result<DiskLayout, SpecError> {
     let text = format!(
         r#"{{"revolution_ms": 10.0, "heads": 2, "cylinders": 50, "head_switch_ms": 0.5, "seek": {{"kind": "constant", "ms": 1.0}}, {more}}}"#
     );
     let spec: HddSpec = serde_json::from_str(&text).unwrap();
-    Ok(spec.compile_works(0.0)?.layout)
+    Ok(spec.compile_model(0.0)?.layout)
 }
 
 /// One zone of `cylinders` cylinders of tracks of five sectors, with further keys.
-fn zone(sparing: &str, cylinders: u32, more: &str) -> Result<Layout, SpecError> {
+fn zone(sparing: &str, cylinders: u32, more: &str) -> Result<DiskLayout, SpecError> {
     let comma = if more.is_empty() { "" } else { ", " };
     layout(&format!(
         r#""sparing": {sparing}, "zones": [{{"cylinders": {cylinders}, "sectors_per_track": 5{comma}{more}}}]"#
     ))
 }
 
-type Place = (u32, u32, u64);
+type TrackAngle = (u32, u32, u64);
 
 /// Where each address lies: cylinder, head, and angle in ns.
-fn places(layout: &Layout) -> Vec<Place> {
+fn places(layout: &DiskLayout) -> Vec<TrackAngle> {
     let place = |lba| {
         let stretch = layout.stretch(lba);
         assert!((stretch.first..stretch.end).contains(&lba));
@@ -35,7 +35,7 @@ fn places(layout: &Layout) -> Vec<Place> {
 }
 
 /// The sectors, numbered along the tracks of a zone without skews, that hold the addresses.
-fn sectors(layout: &Layout) -> Vec<u64> {
+fn sectors(layout: &DiskLayout) -> Vec<u64> {
     places(layout)
         .into_iter()
         .map(|(cylinder, head, angle)| (cylinder as u64 * 2 + head as u64) * 5 + angle / 2_000_000)
@@ -43,7 +43,7 @@ fn sectors(layout: &Layout) -> Vec<u64> {
 }
 
 /// That stretches follow one another, and that no two addresses share a place.
-fn check(layout: &Layout) {
+fn check(layout: &DiskLayout) {
     let (mut next, mut stretch) = (0, Some(layout.stretch(0)));
     while let Some(here) = stretch {
         assert_eq!(here.first, next);
@@ -167,7 +167,7 @@ fn an_index_and_a_map_can_say_what_zones_say() {
     );
     let index = layout(&index).unwrap();
     check(&index);
-    let near = |a: &[Place], b: &[Place]| {
+    let near = |a: &[TrackAngle], b: &[TrackAngle]| {
         assert_eq!(a.len(), b.len());
         for (a, b) in std::iter::zip(a, b) {
             let apart = a.2.abs_diff(b.2);
@@ -195,7 +195,7 @@ fn an_index_may_leave_out_and_move() {
             r#""layout": {{"kind": "index", "sectors": 12, "tracks": [[0, 4, 5]], "nodes": [[{node}]]{more}}}"#
         ))
     };
-    let numbers = |layout: &Layout| -> Vec<u64> {
+    let numbers = |layout: &DiskLayout| -> Vec<u64> {
         places(layout).into_iter().map(|(cylinder, _, angle)| cylinder as u64 * 5 + angle / 2_000_000).collect()
     };
     assert!(numbers(&index("").unwrap()).into_iter().eq(0..12));
@@ -209,7 +209,7 @@ fn an_index_may_leave_out_and_move() {
 
 #[test]
 fn what_makes_no_sense_is_named() {
-    let key = |result: Result<Layout, SpecError>| result.unwrap_err().key;
+    let key = |result: Result<DiskLayout, SpecError>| result.unwrap_err().key;
     assert_eq!(key(zone(r#""sectors_per_track""#, 2, r#""spares": 1, "slips": [0, 1]"#)), "zones[0].slips");
     assert_eq!(key(zone(r#""sectors_per_zone""#, 2, r#""slips": [20]"#)), "zones[0].slips");
     assert_eq!(key(zone(r#""sectors_per_zone""#, 2, r#""remaps": [[1, 20]]"#)), "zones[0].remaps");

@@ -14,7 +14,7 @@
 //! Reference: `layout_g1` of the diskmodel library of DiskSim 4.0. Where its two directions of translation disagree (spares at
 //! the front of a cylinder), the parameter's description decides.
 
-use super::{Table, TableBuilder, FRACTION};
+use super::{SectorTable, TableBuilder, FRACTION};
 use crate::hdd::zone_spec::{Mapping, Sparing};
 use crate::SpecError;
 use raidlab_types::number::{u32_from, usize_from};
@@ -53,7 +53,7 @@ type Interval = (u64, u64);
 
 impl ZoneTable {
     /// Writes all zones out.
-    pub(crate) fn build(&self) -> Result<Table, SpecError> {
+    pub(crate) fn build(&self) -> Result<SectorTable, SpecError> {
         let mut builder = TableBuilder::new(self.revolution_ns);
         let mut start_fixed = 0;
         for (i, zone) in self.zones.iter().enumerate() {
@@ -66,7 +66,7 @@ impl ZoneTable {
                 return Err(wrong("reserved_sectors", message));
             }
             let length = builder.length(zone.sectors_per_track, self.usable_ns);
-            let writer = Writer { table: self, zone, start_fixed, length, pushed: self.pushed_by_slips(zone) };
+            let writer = ZoneWriter { table: self, zone, start_fixed, length, pushed: self.pushed_by_slips(zone) };
             writer.write(&intervals, &mut builder)?;
             start_fixed += self.per_cylinder_fixed(zone) * u128::from(zone.cylinders);
         }
@@ -203,7 +203,7 @@ fn drop_back(intervals: &mut Vec<Interval>, mut sectors: u64) {
 }
 
 /// Writes one zone.
-struct Writer<'a> {
+struct ZoneWriter<'a> {
     table: &'a ZoneTable,
     zone: &'a ZoneTrack,
     start_fixed: u128,
@@ -212,7 +212,7 @@ struct Writer<'a> {
     pushed: Option<u64>,
 }
 
-impl Writer<'_> {
+impl ZoneWriter<'_> {
     fn write(&self, intervals: &[Interval], builder: &mut TableBuilder) -> Result<(), SpecError> {
         let per_track = u64::from(self.zone.sectors_per_track);
         let mut remaps: Vec<(u64, u64)> = self.sector_remaps();

@@ -6,7 +6,7 @@
 //! Reference: J. Li et al., *An In-Depth Analysis of Cloud Block Storage Workloads in Large-Scale Production*, IISWC 2020;
 //! the README of the traces (alibaba/block-traces).
 
-use super::{is_header, Line, Parsed, Raw, State, Written, NS_PER_US};
+use super::{is_header, ParseResult, RawRequest, RequestLine, State, TraceLine, NS_PER_US};
 use crate::trace::fields::{self, by_comma, exactly, number, times};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
@@ -14,15 +14,15 @@ use std::fmt::Write;
 pub(super) const ACCEPTED: &str = "device_id,R|W,offset,length,timestamp (bytes, microseconds)";
 
 #[inline]
-pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> ParseResult<'a> {
     let [device, kind, offset, length, time] = exactly(by_comma(line)).ok_or("not five fields")?;
     if is_header(line, state, "device_id") {
-        return Ok(Line::Other);
+        return Ok(TraceLine::Other);
     }
     if number(device).is_none() {
         return Err("no number of a device");
     }
-    Ok(Line::Request(Raw {
+    Ok(TraceLine::Request(RawRequest {
         time_ns: times(time, NS_PER_US).ok_or("no time in microseconds")?,
         volume: device,
         kind: fields::kind(kind, &[b"R", b"r"], &[b"W", b"w"]).ok_or("neither R nor W")?,
@@ -32,7 +32,7 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
     }))
 }
 
-pub(super) fn write(record: &Written<'_>, out: &mut String) {
+pub(super) fn write(record: &RequestLine<'_>, out: &mut String) {
     let kind = if record.kind == RequestKind::Read { 'R' } else { 'W' };
     let (device, us) = (record.number_of_volume(), record.time_ns / NS_PER_US);
     // Writing to a string does not fail.
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_traces() {
-        let Ok(Line::Request(raw)) = parse(b"419,W,8792731648,16384,1577808144360767", &State::default()) else {
+        let Ok(TraceLine::Request(raw)) = parse(b"419,W,8792731648,16384,1577808144360767", &State::default()) else {
             panic!("no request")
         };
         assert_eq!((raw.volume, raw.kind), (&b"419"[..], RequestKind::Write));
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_header_stands_on_the_first_line_only() {
         let header = b"device_id,opcode,offset,length,timestamp";
-        assert_eq!(parse(header, &State { line: 1, ..State::default() }), Ok(Line::Other));
+        assert_eq!(parse(header, &State { line: 1, ..State::default() }), Ok(TraceLine::Other));
         assert_eq!(parse(header, &State { line: 2, ..State::default() }), Err("no number of a device"));
     }
 

@@ -7,19 +7,19 @@
 //!
 //! Reference: the manual page blkparse(1), "OUTPUT DESCRIPTION AND FORMATTING", and the kernel's `blk_fill_rwbs`.
 
-use super::{Line, Parsed, Raw, State, Written, NS_PER_S, SECTOR_BYTES};
+use super::{ParseResult, RawRequest, RequestLine, State, TraceLine, NS_PER_S, SECTOR_BYTES};
 use crate::trace::fields::{decimal, first, number, times, words};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
 
 pub(super) const ACCEPTED: &str = "major,minor cpu sequence seconds pid action RWBS sector + sectors [process]";
 
-pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> ParseResult<'a> {
     let mut fields = words(line);
     let device = fields.next().unwrap_or_default();
     if state.is_over || is_heading(device) {
         state.is_over = true;
-        return Ok(Line::Other);
+        return Ok(TraceLine::Other);
     }
     let mut numbers = device.split(|&byte| byte == b',');
     let is_device = [numbers.next(), numbers.next()].iter().all(|part| part.and_then(number).is_some());
@@ -29,16 +29,16 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
     let [_cpu, _sequence, time, _pid, action] = first(&mut fields).ok_or("fewer than six fields")?;
     let time_ns = decimal(time, NS_PER_S).ok_or("no time in seconds")?;
     if action != b"Q" {
-        return Ok(Line::Other);
+        return Ok(TraceLine::Other);
     }
-    let Some(kind) = direction(fields.next().ok_or("no RWBS")?) else { return Ok(Line::Other) };
+    let Some(kind) = direction(fields.next().ok_or("no RWBS")?) else { return Ok(TraceLine::Other) };
     let (sector, plus, count) = (fields.next(), fields.next(), fields.next());
     // A flush has a direction but no sectors.
-    let Some(sector) = sector.filter(|word| !word.starts_with(b"[")) else { return Ok(Line::Other) };
+    let Some(sector) = sector.filter(|word| !word.starts_with(b"[")) else { return Ok(TraceLine::Other) };
     if plus != Some(&b"+"[..]) {
         return Err("no sector + sectors");
     }
-    Ok(Line::Request(Raw {
+    Ok(TraceLine::Request(RawRequest {
         time_ns,
         volume: device,
         kind,
@@ -62,7 +62,7 @@ fn direction(rwbs: &[u8]) -> Option<RequestKind> {
     }
 }
 
-pub(super) fn write(record: &Written<'_>, out: &mut String) -> Result<(), &'static str> {
+pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
     let (first, count) = record.sectors()?;
     let by_place = record.volume.to_string();
     let (major, minor) = match record.name.split_once('.') {
@@ -88,7 +88,7 @@ pub(super) fn write(record: &Written<'_>, out: &mut String) -> Result<(), &'stat
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Parsed<'_> {
+    fn read(line: &str) -> ParseResult<'_> {
         parse(line.as_bytes(), &mut State::default())
     }
 
@@ -105,7 +105,7 @@ mod tests {
             ("8,0 1 2 0.009507758 99 Q RA 7 + 56 [cat]", RequestKind::Read, 7, 56, 9_507_758),
             ("8,16 1 2 12.5 99 Q FWFS 7 + 8 [jbd2/sda1-8]", RequestKind::Write, 7, 8, 12_500_000_000),
         ] {
-            let Ok(Line::Request(raw)) = read(line) else { panic!("{line}") };
+            let Ok(TraceLine::Request(raw)) = read(line) else { panic!("{line}") };
             assert_eq!((raw.kind, raw.time_ns), (kind, time_ns));
             assert_eq!((raw.offset_bytes, raw.bytes), (first * 512, count * 512));
             assert_eq!(raw.volume, line.trim().split(' ').next().expect("a device").as_bytes());
@@ -125,7 +125,7 @@ mod tests {
             "8,0 3 11 0.009 697 Q FWS [jbd2]",
             "8,0 3 11 0.009 697 Q FN [jbd2]",
         ] {
-            assert_eq!(read(line), Ok(Line::Other), "{line}");
+            assert_eq!(read(line), Ok(TraceLine::Other), "{line}");
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
         for line in
             ["CPU0 (sda):", " Reads Queued:           0,        0KiB\t Writes Queued:", "Throughput (R/W): 0KiB/s"]
         {
-            assert_eq!(parse(line.as_bytes(), &mut state), Ok(Line::Other), "{line}");
+            assert_eq!(parse(line.as_bytes(), &mut state), Ok(TraceLine::Other), "{line}");
         }
     }
 

@@ -6,14 +6,14 @@
 //! Reference: J. Bucy et al., *The DiskSim Simulation Environment Version 4.0 Reference Manual*, CMU-PDL-08-101, 2008,
 //! "Traces" (the format `ascii`).
 
-use super::{Line, Parsed, Raw, Written, NS_PER_MS, SECTOR_BYTES};
+use super::{ParseResult, RawRequest, RequestLine, TraceLine, NS_PER_MS, SECTOR_BYTES};
 use crate::trace::fields::{decimal, exactly, number, times, words};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
 
 pub(super) const ACCEPTED: &str = "milliseconds device block blocks flags (blocks of 512 bytes, flags in hexadecimal)";
 
-pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
+pub(super) fn parse(line: &[u8]) -> ParseResult<'_> {
     let [time, device, block, blocks, flags] = exactly(words(line)).ok_or("not five words")?;
     if number(device).is_none() {
         return Err("no number of a device");
@@ -21,7 +21,7 @@ pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
     let flags = flags.strip_prefix(b"0x").unwrap_or(flags);
     let text = std::str::from_utf8(flags).ok().filter(|text| !text.starts_with('+'));
     let flags = text.and_then(|text| u32::from_str_radix(text, 16).ok()).ok_or("no flags in hexadecimal")?;
-    Ok(Line::Request(Raw {
+    Ok(TraceLine::Request(RawRequest {
         time_ns: decimal(time, NS_PER_MS).ok_or("no time in milliseconds")?,
         volume: device,
         kind: if flags & 1 == 1 { RequestKind::Read } else { RequestKind::Write },
@@ -31,12 +31,12 @@ pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
     }))
 }
 
-pub(super) fn write(record: &Written<'_>, out: &mut String) -> Result<(), &'static str> {
-    let (first, count) = record.sectors()?;
-    let (at, device) = (record.since_first_ns, record.number_of_volume());
-    let reads = u32::from(record.kind == RequestKind::Read);
+pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
+    let (first_sector, sectors) = record.sectors()?;
+    let (ns, device) = (record.since_first_ns, record.number_of_volume());
+    let is_read = u32::from(record.kind == RequestKind::Read);
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{}.{:06} {device} {first} {count} {reads}", at / NS_PER_MS, at % NS_PER_MS);
+    let _ = writeln!(out, "{}.{:06} {device} {first_sector} {sectors} {is_read}", ns / NS_PER_MS, ns % NS_PER_MS);
     Ok(())
 }
 
@@ -51,7 +51,7 @@ mod tests {
             ("25.911729 18 28601 12 0", RequestKind::Write, 25_911_729, "18", 28_601, 12),
             ("25 18 28601 12 0x41", RequestKind::Read, 25_000_000, "18", 28_601, 12),
         ] {
-            let Ok(Line::Request(raw)) = parse(line.as_bytes()) else { panic!("{line}") };
+            let Ok(TraceLine::Request(raw)) = parse(line.as_bytes()) else { panic!("{line}") };
             assert_eq!((raw.kind, raw.time_ns, raw.volume), (kind, time_ns, volume.as_bytes()), "{line}");
             assert_eq!((raw.offset_bytes, raw.bytes), (first * 512, count * 512), "{line}");
         }

@@ -6,7 +6,7 @@
 //!
 //! Reference: the traces `valid/*.trace` of the DiskSim 4.0 distribution; manual, chapter "Validation".
 
-use super::{Line, Parsed, Raw, State, NS_PER_US, SECTOR_BYTES};
+use super::{ParseResult, RawRequest, State, TraceLine, NS_PER_US, SECTOR_BYTES};
 use crate::trace::fields::{self, decimal, exactly, times, words};
 
 pub(super) const ACCEPTED: &str = "R|W Hit|Miss|Doub|Trip LBN sectors service_us gap_us";
@@ -16,7 +16,7 @@ pub(super) const NOT_WRITTEN: &str = "what a disk took, one request at a time, i
 /// The one disk it speaks of.
 const DISK: &[u8] = b"disk";
 
-pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> ParseResult<'a> {
     let [kind, buffer, lba, sectors, service, gap] = exactly(words(line)).ok_or("not six words")?;
     let kind = fields::kind(kind, &[b"R"], &[b"W"]).ok_or("neither R nor W")?;
     if !matches!(buffer, b"Hit" | b"Miss" | b"Doub" | b"Trip") {
@@ -29,7 +29,14 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
     let time_ns = state.clock_ns;
     let next_ns = time_ns.checked_add(service_ns).and_then(|end| end.checked_add(gap_ns));
     state.clock_ns = next_ns.ok_or("times beyond 2^64 ns")?;
-    Ok(Line::Request(Raw { time_ns, volume: DISK, kind, offset_bytes, bytes, response_ns: Some(service_ns) }))
+    Ok(TraceLine::Request(RawRequest {
+        time_ns,
+        volume: DISK,
+        kind,
+        offset_bytes,
+        bytes,
+        response_ns: Some(service_ns),
+    }))
 }
 
 #[cfg(test)]
@@ -41,7 +48,7 @@ mod tests {
     fn a_request_follows_the_gap_behind_the_one_before() {
         let mut state = State::default();
         let mut read = |line: &'static str| match parse(line.as_bytes(), &mut state) {
-            Ok(Line::Request(raw)) => raw,
+            Ok(TraceLine::Request(raw)) => raw,
             other => panic!("{other:?}"),
         };
         let first = read("R Hit 547163 12 18228.000000 20935.440364");

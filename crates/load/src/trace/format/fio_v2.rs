@@ -8,7 +8,7 @@
 //! Reference: fio's manual, "Trace file format v2". (fio 3.33 itself reads the number of a `wait` as milliseconds since its
 //! own start; the manual is followed here.)
 
-use super::{Line, Parsed, Raw, State, Written, NS_PER_US};
+use super::{ParseResult, RawRequest, RequestLine, State, TraceLine, NS_PER_US};
 use crate::trace::fields::{number, times, words};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use std::fmt::Write;
 pub(super) const ACCEPTED: &str =
     "'fio version 2 iolog', then: filename add|open|close, or filename read|write|sync|datasync|trim|wait offset length";
 
-pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> ParseResult<'a> {
     if !state.has_header {
         return header(line, b"fio version 2 iolog", state);
     }
@@ -26,18 +26,18 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
         let wait_ns =
             fields.next().and_then(|field| times(field, NS_PER_US)).ok_or("no time to wait, in microseconds")?;
         state.clock_ns = state.clock_ns.checked_add(wait_ns).ok_or("waits beyond 2^64 ns")?;
-        return Ok(Line::Other);
+        return Ok(TraceLine::Other);
     }
     act(file, action, &mut fields, state.clock_ns)
 }
 
 /// The line that a log of a version begins with.
-pub(super) fn header<'a>(line: &'a [u8], wanted: &[u8], state: &mut State) -> Parsed<'a> {
+pub(super) fn header<'a>(line: &'a [u8], wanted: &[u8], state: &mut State) -> ParseResult<'a> {
     if line.trim_ascii() != wanted {
         return Err("does not begin with fio's line of the version");
     }
     state.has_header = true;
-    Ok(Line::Other)
+    Ok(TraceLine::Other)
 }
 
 /// What an action asks for, as both versions have it.
@@ -46,14 +46,14 @@ pub(super) fn act<'a>(
     action: &[u8],
     fields: &mut impl Iterator<Item = &'a [u8]>,
     time_ns: u64,
-) -> Parsed<'a> {
+) -> ParseResult<'a> {
     let kind = match action {
         b"read" => RequestKind::Read,
         b"write" => RequestKind::Write,
-        b"add" | b"open" | b"close" | b"sync" | b"datasync" | b"trim" => return Ok(Line::Other),
+        b"add" | b"open" | b"close" | b"sync" | b"datasync" | b"trim" => return Ok(TraceLine::Other),
         _ => return Err("no action that is known"),
     };
-    Ok(Line::Request(Raw {
+    Ok(TraceLine::Request(RawRequest {
         time_ns,
         volume: file,
         kind,
@@ -63,7 +63,7 @@ pub(super) fn act<'a>(
     }))
 }
 
-pub(super) fn write(record: &Written<'_>, out: &mut String) {
+pub(super) fn write(record: &RequestLine<'_>, out: &mut String) {
     let (file, us) = (record.file_name(), record.since_first_ns / NS_PER_US);
     if record.index == 0 {
         out.push_str("fio version 2 iolog\n");
@@ -88,15 +88,15 @@ mod tests {
     fn waits_add_up() {
         let mut state = State::default();
         let mut read = |line: &'static str| parse(line.as_bytes(), &mut state);
-        assert_eq!(read("fio version 2 iolog"), Ok(Line::Other));
+        assert_eq!(read("fio version 2 iolog"), Ok(TraceLine::Other));
         for line in ["/dev/sda add", "/dev/sda open", "/dev/sda wait 250 0", "/dev/sda wait 750 0", "/dev/sda sync 0 0"]
         {
-            assert_eq!(read(line), Ok(Line::Other), "{line}");
+            assert_eq!(read(line), Ok(TraceLine::Other), "{line}");
         }
-        let Ok(Line::Request(raw)) = read("/dev/sda write 61440 4096") else { panic!("no request") };
+        let Ok(TraceLine::Request(raw)) = read("/dev/sda write 61440 4096") else { panic!("no request") };
         assert_eq!((raw.time_ns, raw.volume, raw.offset_bytes, raw.bytes), (1_000_000, &b"/dev/sda"[..], 61_440, 4096));
         assert_eq!(raw.kind, RequestKind::Write);
-        assert_eq!(read("/dev/sda trim 0 4096"), Ok(Line::Other));
+        assert_eq!(read("/dev/sda trim 0 4096"), Ok(TraceLine::Other));
         assert_eq!(read("/dev/sda"), Err("no action"));
         assert_eq!(read("/dev/sda seek 0 1"), Err("no action that is known"));
         assert_eq!(read("/dev/sda read 0"), Err("no length in bytes"));

@@ -7,7 +7,7 @@
 //! Reference: fio's manual, "Trace file format v3", and what fio 3.33 writes with `write_iolog`.
 
 use super::fio_v2::{act, header};
-use super::{Parsed, State, Written, NS_PER_US};
+use super::{ParseResult, RequestLine, State, NS_PER_US};
 use crate::trace::fields::{times, words};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use std::fmt::Write;
 pub(super) const ACCEPTED: &str =
     "'fio version 3 iolog', then: us filename add|open|close, or us filename read|write|sync|datasync|trim offset length";
 
-pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> ParseResult<'a> {
     if !state.has_header {
         return header(line, b"fio version 3 iolog", state);
     }
@@ -25,7 +25,7 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> Parsed<'a> {
     act(file, action, &mut fields, time_ns)
 }
 
-pub(super) fn write(record: &Written<'_>, out: &mut String) {
+pub(super) fn write(record: &RequestLine<'_>, out: &mut String) {
     let (file, us) = (record.file_name(), record.since_first_ns / NS_PER_US);
     if record.index == 0 {
         out.push_str("fio version 3 iolog\n");
@@ -40,7 +40,7 @@ pub(super) fn write(record: &Written<'_>, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Line;
+    use super::super::TraceLine;
     use super::*;
 
     #[test]
@@ -48,12 +48,12 @@ mod tests {
         let mut state = State::default();
         let mut read = |line: &'static str| parse(line.as_bytes(), &mut state);
         for line in ["fio version 3 iolog", "37 /tmp/f1 add", "199 /tmp/f1 open"] {
-            assert_eq!(read(line), Ok(Line::Other), "{line}");
+            assert_eq!(read(line), Ok(TraceLine::Other), "{line}");
         }
-        let Ok(Line::Request(raw)) = read("205 /tmp/f1 read 61440 4096") else { panic!("no request") };
+        let Ok(TraceLine::Request(raw)) = read("205 /tmp/f1 read 61440 4096") else { panic!("no request") };
         assert_eq!((raw.time_ns, raw.volume, raw.kind), (205_000, &b"/tmp/f1"[..], RequestKind::Read));
         assert_eq!((raw.offset_bytes, raw.bytes), (61_440, 4096));
-        assert_eq!(read("170607 /tmp/f1 close"), Ok(Line::Other));
+        assert_eq!(read("170607 /tmp/f1 close"), Ok(TraceLine::Other));
         assert_eq!(read("205 /tmp/f1 wait 10 0"), Err("no action that is known"));
         assert_eq!(read("/tmp/f1 read 0 4096"), Err("no time in microseconds"));
         assert_eq!(read("205 /tmp/f1"), Err("no file and action"));

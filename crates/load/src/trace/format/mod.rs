@@ -15,7 +15,7 @@ mod msr;
 mod spc;
 mod tencent;
 
-use super::writer::Written;
+use super::writer::RequestLine;
 use raidlab_types::RequestKind;
 use serde::{Deserialize, Serialize};
 
@@ -27,15 +27,15 @@ pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
-    Request(Raw<'a>),
+pub(crate) enum TraceLine<'a> {
+    Request(RawRequest<'a>),
     /// Nothing that moves data: a header, another event, a flush.
     Other,
 }
 
 /// A request with its volume's name as it stands in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Raw<'a> {
+pub(crate) struct RawRequest<'a> {
     pub(crate) time_ns: u64,
     pub(crate) volume: &'a [u8],
     pub(crate) kind: RequestKind,
@@ -58,7 +58,7 @@ pub(crate) struct State {
 }
 
 /// What a line says, or what is wrong with it.
-pub(crate) type Parsed<'a> = Result<Line<'a>, &'static str>;
+pub(crate) type ParseResult<'a> = Result<TraceLine<'a>, &'static str>;
 
 /// The formats that can be read and written; a name here is a name in a cell, a study and on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ impl Format {
     }
 
     #[inline]
-    pub(crate) fn parse<'a>(self, line: &'a [u8], state: &mut State) -> Parsed<'a> {
+    pub(crate) fn parse<'a>(self, line: &'a [u8], state: &mut State) -> ParseResult<'a> {
         match self {
             Format::Msr => msr::parse(line, state),
             Format::Spc => spc::parse(line),
@@ -144,7 +144,7 @@ impl Format {
     }
 
     /// Appends the line, or lines, of a request.
-    pub(crate) fn write(self, record: &Written<'_>, out: &mut String) -> Result<(), &'static str> {
+    pub(crate) fn write(self, record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
         match self {
             Format::Msr => msr::write(record, out),
             Format::Spc => spc::write(record, out)?,

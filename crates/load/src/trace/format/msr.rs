@@ -7,7 +7,7 @@
 //! Reference: D. Narayanan, A. Donnelly, A. Rowstron, *Write Off-Loading: Practical Power Management for Enterprise
 //! Storage*, FAST 2008; the README of the traces at SNIA IOTTA, set 388.
 
-use super::{is_header, Line, Parsed, Raw, State, Written};
+use super::{is_header, ParseResult, RawRequest, RequestLine, State, TraceLine};
 use crate::trace::fields::{self, by_comma, exactly, number, times};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
@@ -17,15 +17,15 @@ pub(super) const ACCEPTED: &str = "timestamp,hostname,disk,Read|Write,offset,siz
 pub(super) const TICK_NS: u64 = 100;
 
 #[inline]
-pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> ParseResult<'a> {
     let [time, host, disk, kind, offset, size, response] = exactly(by_comma(line)).ok_or("not seven fields")?;
     if is_header(line, state, "timestamp") {
-        return Ok(Line::Other);
+        return Ok(TraceLine::Other);
     }
     if host.is_empty() || number(disk).is_none() {
         return Err("no host and number of a disk");
     }
-    Ok(Line::Request(Raw {
+    Ok(TraceLine::Request(RawRequest {
         time_ns: times(time, TICK_NS).ok_or("no time in ticks of 100 ns")?,
         volume: between(line, host, disk),
         kind: fields::kind(kind, &[b"Read", b"read"], &[b"Write", b"write"]).ok_or("neither Read nor Write")?,
@@ -41,7 +41,7 @@ fn between<'a>(line: &'a [u8], first: &[u8], last: &[u8]) -> &'a [u8] {
     &line[at(first)..at(last) + last.len()]
 }
 
-pub(super) fn write(record: &Written<'_>, out: &mut String) {
+pub(super) fn write(record: &RequestLine<'_>, out: &mut String) {
     let (host, disk) = match record.name.rsplit_once('.') {
         Some((host, disk)) if number(disk.as_bytes()).is_some() && !host.is_empty() => (host, disk),
         _ => (record.name, "0"),
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn a_line_of_the_traces() {
         let line = b"128166372003061629,usr,0,Read,10995532800,16384,30123";
-        let Ok(Line::Request(raw)) = parse(line, &State::default()) else { panic!("no request") };
+        let Ok(TraceLine::Request(raw)) = parse(line, &State::default()) else { panic!("no request") };
         assert_eq!((raw.time_ns, raw.volume), (12_816_637_200_306_162_900, &b"usr,0"[..]));
         assert_eq!((raw.kind, raw.offset_bytes, raw.bytes), (RequestKind::Read, 10_995_532_800, 16_384));
         assert_eq!(raw.response_ns, Some(3_012_300));

@@ -7,7 +7,7 @@
 //! Reference: Storage Performance Council, *SPC Trace File Format Specification*, revision 1.0.1, 2002. It leaves the size of
 //! a block to the description of the trace; the published ones have 512 bytes.
 
-use super::{Line, Parsed, Raw, Written, NS_PER_S, SECTOR_BYTES};
+use super::{ParseResult, RawRequest, RequestLine, TraceLine, NS_PER_S, SECTOR_BYTES};
 use crate::trace::fields::{self, by_comma, decimal, first, number, times};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
@@ -15,12 +15,12 @@ use std::fmt::Write;
 pub(super) const ACCEPTED: &str = "ASU,LBA,size,R|W,seconds (LBA in blocks of 512 bytes, size in bytes)";
 
 #[inline]
-pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
+pub(super) fn parse(line: &[u8]) -> ParseResult<'_> {
     let [unit, lba, size, kind, time] = first(&mut by_comma(line)).ok_or("fewer than five fields")?;
     if number(unit).is_none() {
         return Err("no number of a unit");
     }
-    Ok(Line::Request(Raw {
+    Ok(TraceLine::Request(RawRequest {
         time_ns: decimal(time, NS_PER_S).ok_or("no time in seconds")?,
         volume: unit,
         kind: fields::kind(kind, &[b"R", b"r"], &[b"W", b"w"]).ok_or("neither R nor W")?,
@@ -30,7 +30,7 @@ pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
     }))
 }
 
-pub(super) fn write(record: &Written<'_>, out: &mut String) -> Result<(), &'static str> {
+pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
     if !record.offset_bytes.is_multiple_of(SECTOR_BYTES) {
         return Err("does not begin at a block of 512 bytes");
     }
@@ -52,7 +52,7 @@ mod tests {
             ("0,303567,3584,w,0.000000", "0", 303_567 * 512, 3584, RequestKind::Write, 0),
             (" 1 , 55596 , 3072 , r , 0.078643 , 17, x", "1", 55_596 * 512, 3072, RequestKind::Read, 78_643_000),
         ] {
-            let Ok(Line::Request(raw)) = parse(line.as_bytes()) else { panic!("{line}") };
+            let Ok(TraceLine::Request(raw)) = parse(line.as_bytes()) else { panic!("{line}") };
             assert_eq!(raw.volume, volume.as_bytes());
             assert_eq!((raw.offset_bytes, raw.bytes, raw.kind, raw.time_ns), (offset, bytes, kind, time_ns), "{line}");
         }

@@ -7,7 +7,7 @@
 //! Reference: Y. Zhang et al., *OSCA: An Online-Model Based Cache Allocation Scheme in Cloud Block Storage Systems*, USENIX
 //! ATC 2020; the README of the traces at SNIA IOTTA, set 27917.
 
-use super::{is_header, Line, Parsed, Raw, State, Written, NS_PER_S, SECTOR_BYTES};
+use super::{is_header, ParseResult, RawRequest, RequestLine, State, TraceLine, NS_PER_S, SECTOR_BYTES};
 use crate::trace::fields::{self, by_comma, exactly, number, times};
 use raidlab_types::RequestKind;
 use std::fmt::Write;
@@ -15,15 +15,15 @@ use std::fmt::Write;
 pub(super) const ACCEPTED: &str = "timestamp,offset,size,0|1,volume (seconds, sectors of 512 bytes, 0 reads)";
 
 #[inline]
-pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> ParseResult<'a> {
     let [time, offset, size, kind, volume] = exactly(by_comma(line)).ok_or("not five fields")?;
     if is_header(line, state, "timestamp") {
-        return Ok(Line::Other);
+        return Ok(TraceLine::Other);
     }
     if number(volume).is_none() {
         return Err("no number of a volume");
     }
-    Ok(Line::Request(Raw {
+    Ok(TraceLine::Request(RawRequest {
         time_ns: times(time, NS_PER_S).ok_or("no time in seconds")?,
         volume,
         kind: fields::kind(kind, &[b"0"], &[b"1"]).ok_or("neither 0 (read) nor 1 (write)")?,
@@ -33,7 +33,7 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> Parsed<'a> {
     }))
 }
 
-pub(super) fn write(record: &Written<'_>, out: &mut String) -> Result<(), &'static str> {
+pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
     let (first, count) = record.sectors()?;
     let (s, volume, kind) =
         (record.time_ns / NS_PER_S, record.number_of_volume(), u32::from(record.kind != RequestKind::Read));
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_traces() {
-        let Ok(Line::Request(raw)) = parse(b"1538323200,6338688,8,1,1627", &State::default()) else {
+        let Ok(TraceLine::Request(raw)) = parse(b"1538323200,6338688,8,1,1627", &State::default()) else {
             panic!("no request")
         };
         assert_eq!((raw.volume, raw.kind, raw.time_ns), (&b"1627"[..], RequestKind::Write, 1_538_323_200_000_000_000));

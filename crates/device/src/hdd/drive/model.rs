@@ -1,7 +1,7 @@
 //! What is true of every drive of one model, in nanoseconds and sectors.
 
 use crate::hdd::buffer_spec::BufferSpec;
-use crate::hdd::layout::Layout;
+use crate::hdd::layout::DiskLayout;
 use crate::hdd::reciprocal::Reciprocal;
 use crate::hdd::seek::SeekTable;
 
@@ -10,7 +10,7 @@ pub(crate) type AfterReadOrWrite = [u64; 2];
 
 /// What the electronics take, in ns.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Timings {
+pub(crate) struct CommandTimes {
     pub every: u64,
     pub read_hit: AfterReadOrWrite,
     pub read_miss: AfterReadOrWrite,
@@ -52,8 +52,8 @@ pub(crate) struct Bus {
 
 /// Everything that does not change.
 #[derive(Debug)]
-pub(crate) struct Works {
-    pub layout: Layout,
+pub(crate) struct DiskModel {
+    pub layout: DiskLayout,
     pub capacity: u64,
     pub seek: SeekTable,
     pub head_switch: u64,
@@ -61,13 +61,13 @@ pub(crate) struct Works {
     pub write_settle: i64,
     pub revolution: Reciprocal,
     pub turnaround: u64,
-    pub timings: Timings,
+    pub timings: CommandTimes,
     pub bus: Bus,
     /// The rules of the buffer.
     pub rules: BufferSpec,
 }
 
-impl Works {
+impl DiskModel {
     /// Movement from one track to another, in ns.
     #[inline]
     pub(crate) fn movement(&self, from: (u32, u32), to: (u32, u32), write: bool) -> u64 {
