@@ -62,3 +62,17 @@ def test_the_published_adjusted_model_is_reproduced() -> None:
 )
 def test_writes_are_counted(tree: str, size_kib: int, writes: int) -> None:
     assert accesses(_tree(tree), size_kib * 1024, write=True) == writes
+
+
+def test_small_requests_cost_what_the_engine_plans() -> None:
+    """Every level and common name there is, so that a new one is not forgotten in the model."""
+    with pytest.raises(_core.CellError) as caught:
+        _core.parse_tree("nosuch(8)")
+    names = [word.strip() for word in str(caught.value).partition("accepted:")[2].split(",")]
+    assert {"stripe", "mirror", "parity"} < set(names)
+    for name in set(names) - {"member"}:
+        tree = _core.parse_tree(f"{name}(8)")
+        for kind in ("read", "write"):
+            nodes = _core.plan_io(tree, 512, 1 << 30, "{}", kind, 0, 4096, [], 0)["nodes"]
+            operations = [node for node in nodes if node["op"] in ("read", "write")]
+            assert accesses(json.loads(tree), 4096, write=kind == "write") == len(operations), (name, kind)

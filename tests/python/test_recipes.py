@@ -103,6 +103,7 @@ def test_a_new_kind_touches_few_files(name: str, most: int) -> None:
 def test_a_recipe_in_python_works(name: str, works: str, small_run: Run, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "python", tmp_path / "python", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "tests" / "python", tmp_path / "tests" / "python", ignore=shutil.ignore_patterns("fixtures"))
+    shutil.copytree(ROOT / "benches" / "checks-bite", tmp_path / "benches" / "checks-bite")
     applied(ROOT / "docs" / "how-to" / name, tmp_path, tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "python")}
     command = [sys.executable, "-c", HEAD + works, str(small_run.folder)]

@@ -30,7 +30,8 @@ def test_words_and_directories(tmp_path: Path) -> None:
     ("words", "pattern"),
     [
         (["smi"], "is not a target; did you mean 'sim'"),
-        (["/nowhere/at/all"], "there is no such directory or device"),
+        (["/nowhere/at/all"], "there is no such directory or device; accepted: mkdir -p /nowhere/at/all first, or sim"),
+        (["/dev/nowhere"], "there is no such directory or device; accepted: sim"),
         (["memory", "."], "cannot be mixed"),
     ],
 )

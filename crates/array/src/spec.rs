@@ -193,7 +193,7 @@ impl Tree {
     pub(crate) const fn chunk_bytes(&self) -> Option<u64> {
         match self {
             Tree::Stripe { chunk_bytes, .. } | Tree::Parity { chunk_bytes, .. } => Some(*chunk_bytes),
-            _ => None,
+            Tree::Member { .. } | Tree::Independent { .. } | Tree::Concat { .. } | Tree::Mirror { .. } => None,
         }
     }
 
@@ -202,7 +202,7 @@ impl Tree {
         match self {
             Tree::Mirror { children } => children.len().saturating_sub(1),
             Tree::Parity { parities, .. } => *parities as usize,
-            _ => 0,
+            Tree::Member { .. } | Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => 0,
         }
     }
 
@@ -234,7 +234,7 @@ impl Tree {
                 }
                 *parities as usize + 1
             }
-            _ => 1,
+            Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => 1,
         };
         if n < least {
             let what = self.level_title();

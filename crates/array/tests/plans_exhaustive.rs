@@ -2,6 +2,7 @@
 
 mod harness;
 
+use harness::trees::trees_without_parity;
 use harness::{subsets, Bench};
 use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Extent, RequestError, Seed};
@@ -112,20 +113,8 @@ fn wide_parity() {
 }
 
 #[test]
-fn stripes_mirrors_and_concats() {
-    let mirror = |n| Tree::raid1(n);
-    let trees = [
-        Tree::raid0(3, 2),
-        Tree::raid0(7, 1),
-        mirror(2),
-        mirror(3),
-        Tree::raid10(2, 2),
-        Tree::raid10(3, 1),
-        Tree::raid01(2, 3),
-        Tree::Concat { children: vec![mirror(2), Tree::member(), Tree::raid0(2, 1)] },
-        Tree::Independent { children: vec![mirror(2), mirror(2)] },
-    ];
-    for tree in trees {
+fn levels_without_parity() {
+    for tree in trees_without_parity() {
         for policy in policies() {
             exhaust(&tree, 6, policy, 2);
         }

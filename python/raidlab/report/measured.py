@@ -8,7 +8,7 @@ from __future__ import annotations
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.report.answer import TARGET_WORDS, Clause, TableAnswer
 from raidlab.report.figures.words import number
-from raidlab.stats import mean_interval
+from raidlab.stats import interval_above_zero
 
 # A first screen holds so many lines; the table below has them all.
 _MOST = 12
@@ -44,7 +44,7 @@ def _clause(point: Point) -> Clause:
     if point.is_open:
         return Clause(where, "none", point.level, time)
     rates = [rate / 1e6 for rate in point.each_per_s("all_bytes")]
-    interval = mean_interval(rates)
+    interval = interval_above_zero(rates)
     sure = "" if interval is None else f" (95 % interval {number(interval[0])} to {number(interval[1])})"
     rate = number(point.per_s("all_bytes") / 1e6)
     return Clause(where, "none", point.level, f"{rate} MB/s{sure}; {time}".rstrip("; "))

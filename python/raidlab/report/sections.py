@@ -18,7 +18,7 @@ from raidlab.report.figures import Figure
 from raidlab.report.figures.figure import key_of, length
 from raidlab.report.figures.own import own_key
 from raidlab.report.path import DataPath, data_path
-from raidlab.stats import mean_interval
+from raidlab.stats import interval_above_zero
 from raidlab.study.words import ON_THE_CLOCK
 
 # In pixels; a panel of a metric over the load is.
@@ -173,7 +173,9 @@ def _rest(analysis: Analysis, target: str) -> Iterator[Section]:
         if point.target == target and point.group not in compared and point.is_swept
     ]
     points = [
-        PointRow(point, analysis.values[index], mean_interval([rate / 1e6 for rate in point.each_per_s("all_bytes")]))
+        PointRow(
+            point, analysis.values[index], interval_above_zero([rate / 1e6 for rate in point.each_per_s("all_bytes")])
+        )
         for index, point in loose
         if (point.array, point.workload) not in with_streams
     ]

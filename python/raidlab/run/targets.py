@@ -143,8 +143,9 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
 
 def no_directory(option: str, word: str, message: str, accepted: str) -> InputError:
     """What is said of a directory that is not there: it is for the user to make, who knows where he meant."""
-    first = f"mkdir -p {shlex.quote(word)} first, or {accepted}"
-    return InputError.one(option, message, value=f"'{word}'", accepted=first)
+    # A device that is not there is none to be made.
+    first = "" if Path(word).is_relative_to("/dev") else f"mkdir -p {shlex.quote(word)} first, or "
+    return InputError.one(option, message, value=f"'{word}'", accepted=first + accepted)
 
 
 def _split_group(word: str) -> tuple[tuple[str, ...], list[str]] | None:

@@ -121,6 +121,19 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     return student(values).interval
 
 
+def interval_above_zero(values: Sequence[float]) -> tuple[float, float] | None:
+    """The `mean_interval` of what cannot be negative, such as a rate: as far as it lies above 0.
+
+    Examples
+    --------
+    >>> low, high = interval_above_zero([10.0, 12.0])
+    >>> low, round(high, 1)
+    (0.0, 23.7)
+    """
+    interval = mean_interval(values)
+    return None if interval is None else (max(interval[0], 0.0), interval[1])
+
+
 def spread_percent(values: Sequence[float]) -> float | None:
     """The range of repeats as a percentage of their mean; None for fewer than two."""
     if len(values) < 2:

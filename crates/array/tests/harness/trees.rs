@@ -5,6 +5,22 @@
 use raidlab_array::{Rotation, Tree};
 use raidlab_types::CounterRng;
 
+/// A tree or two of each level but parity, of at most seven members, for tests that try everything.
+pub(crate) fn trees_without_parity() -> Vec<Tree> {
+    let mirror = |n| Tree::raid1(n);
+    vec![
+        Tree::raid0(3, 2),
+        Tree::raid0(7, 1),
+        mirror(2),
+        mirror(3),
+        Tree::raid10(2, 2),
+        Tree::raid10(3, 1),
+        Tree::raid01(2, 3),
+        Tree::Concat { children: vec![mirror(2), Tree::member(), Tree::raid0(2, 1)] },
+        Tree::Independent { children: vec![mirror(2), mirror(2)] },
+    ]
+}
+
 /// A random tree of at most `depth` levels over members, of at most about 20 members; `with_parity` asks for parity nodes
 /// often.
 pub(crate) fn random_tree(rng: &mut CounterRng, depth: u32) -> Tree {
@@ -87,32 +103,32 @@ pub(crate) fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
         Tree::Member { .. } => (losses.missing)(first_leaf),
         Tree::Mirror { children } => gone.count() == children.len(),
         Tree::Parity { parities, .. } => gone.count() > *parities as usize,
-        _ => gone.count() > 0,
+        Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => gone.count() > 0,
     }
 }
 
 /// Sectors of the node, and its number of leaves.
 fn size(tree: &Tree, first_leaf: usize, members: &[u64]) -> u64 {
     let mut leaf = first_leaf;
-    let mut sizes = tree.children().iter().map(|c| {
+    let sizes = tree.children().iter().map(|c| {
         leaf += c.leaves();
         size(c, leaf - c.leaves(), members)
     });
     match tree {
         Tree::Member { data_offset_bytes } => members[first_leaf].saturating_sub(*data_offset_bytes),
+        Tree::Independent { .. } => unreachable!("a volume is meant"),
         Tree::Concat { .. } => sizes.sum(),
-        _ => {
-            let n = tree.children().len() as u64;
-            let smallest = sizes.by_ref().min().unwrap_or(0);
-            match tree {
-                Tree::Stripe { chunk_bytes, .. } => smallest / chunk_bytes * chunk_bytes * n,
-                Tree::Parity { chunk_bytes, parities, .. } => {
-                    smallest / chunk_bytes * chunk_bytes * (n - *parities as u64)
-                }
-                _ => smallest,
-            }
+        Tree::Stripe { chunk_bytes, children } => whole_chunks(sizes, *chunk_bytes) * children.len() as u64,
+        Tree::Mirror { .. } => whole_chunks(sizes, 1),
+        Tree::Parity { chunk_bytes, parities, children, .. } => {
+            whole_chunks(sizes, *chunk_bytes) * (children.len() as u64 - u64::from(*parities))
         }
     }
+}
+
+/// Sectors of the whole chunks that the smallest child has.
+fn whole_chunks(sizes: impl Iterator<Item = u64>, chunk: u64) -> u64 {
+    sizes.min().unwrap_or(0) / chunk * chunk
 }
 
 /// Whether sector `lba` of the node can be given back, by the definition of each level and nothing of the planner's.

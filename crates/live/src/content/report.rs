@@ -125,8 +125,8 @@ impl ContentReport {
             (Verdict::Invalid, self.wrong_words(name), mend)
         } else if self.reads_checked + self.writes_checked < LEAST {
             let mend =
-                "Let raidlab write what is read: name a directory, or give the device up with --destroy and let \
-                        the workload write; a device that is only read can be read twice (raidlab check).";
+                "Let the workload write too (a device must be given up for that with --destroy); what is only read \
+                        can be read twice (raidlab check).";
             (Verdict::Unknown, self.unknown_words(), mend)
         } else {
             (Verdict::Pass, self.passed_words(), "")
@@ -167,7 +167,7 @@ impl ContentReport {
         if checked > 0 {
             return format!("Compared {}, which is too few to say anything.", self.compared());
         }
-        format!("Nobody knows what the {} requests should have read, as raidlab did not write it.", self.reads)
+        format!("Nobody knows what the {} requests should have read, as no request had written it.", self.reads)
     }
 
     fn wrong_words(&self, name: &dyn Fn(u32) -> String) -> String {

@@ -15,7 +15,7 @@ from pathlib import Path
 from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
 from raidlab.published.quantities import Reading, Source, held, metric
 from raidlab.report.figures.figure import Figure, Panel, key_of
-from raidlab.stats import mean_interval
+from raidlab.stats import interval_above_zero, mean_interval
 from raidlab.study.figure import StudyFigure
 
 OWN = "own"
@@ -100,5 +100,4 @@ def percent_of(own: Reading | None, reference: Reading | None) -> Reading | None
 
 def span_of(reading: Reading) -> tuple[float, float] | None:
     """The 95 % interval of a reading over repeats, as far as it lies above 0; None where there is none."""
-    interval = mean_interval(reading.each)
-    return None if interval is None else (max(interval[0], 0.0), interval[1])
+    return interval_above_zero(reading.each)
