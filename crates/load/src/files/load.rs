@@ -15,7 +15,6 @@
 //! - Inode blocks that have changed are written together, at multiples of their time; each of them once.
 
 use super::access::{clusters, AccessName, Cluster};
-use super::cache::{BlockCache, BlockKey};
 use super::layout::{place, FilePlace};
 use super::plan::{self, FileAmount, Sequence};
 use super::record::FilesRecord;
@@ -23,6 +22,7 @@ use super::spec::{FileSystemSpec, FilesSpec};
 use crate::generator::Generator;
 use crate::recorder::{Done, Recorder};
 use crate::{Limits, LoadSpec, SizeSpec, SpecError, Volume};
+use raidlab_types::lru::Lru;
 use raidlab_types::number::{f64_from, u32_from, usize_from};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag, Seed};
 use slab::Slab;
@@ -46,6 +46,9 @@ enum ReaderStage {
     /// Has nothing left to read.
     Done,
 }
+
+/// A block: volume and sector.
+type BlockKey = (u32, u64);
 
 #[derive(Debug, Clone)]
 struct FileReader {
@@ -86,7 +89,9 @@ pub struct FileLoad {
     volume: Vec<u32>,
     places: Vec<FilePlace>,
     readers: Vec<FileReader>,
-    cache: BlockCache,
+    /// Inode blocks that the host keeps in memory. Indirect blocks are not among them: each leads to the blocks of one file,
+    /// so that nobody would find it again before it is dropped.
+    cache: Lru<BlockKey>,
     pending: Slab<FileRequest>,
     requests: VecDeque<Request>,
     work: VecDeque<(u32, Duration)>,
@@ -149,7 +154,7 @@ impl FileLoad {
             volume,
             places,
             readers: (0..readers).map(reader).collect(),
-            cache: BlockCache::new(spec.file_system.inode_cache_bytes / spec.file_system.block_bytes),
+            cache: Lru::new(spec.file_system.inode_cache_bytes / spec.file_system.block_bytes),
             pending: Slab::new(),
             requests: VecDeque::new(),
             work: VecDeque::new(),
@@ -357,7 +362,7 @@ impl Generator for FileLoad {
         match r.stage {
             ReaderStage::Opening => {
                 let key = self.inode_of(self.readers[reader as usize].file);
-                if self.cache.find(key) {
+                if self.cache.touch(key) {
                     if self.recorder.is_measuring() {
                         self.record.accesses_mut(AccessName::Inode).found += 1;
                     }

@@ -270,8 +270,8 @@ impl<const OUTS: usize> Kernel<OUTS> for Products<'_, OUTS> {
     }
 }
 
-/// # Safety
-/// As [`Kernels`](super::Kernels) says, and V's instruction set is enabled in the caller.
+// These are safe where [`Kernels`](super::Kernels) says so and V's instruction set is enabled in the caller.
+
 #[inline(always)]
 pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usize) {
     let blocks = CallBlocks { outs: [out], inputs, len };
@@ -285,16 +285,12 @@ pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usi
     }
 }
 
-/// # Safety
-/// As [`Kernels`](super::Kernels) says, and V's instruction set is enabled in the caller.
 #[inline(always)]
 pub(super) unsafe fn pq<V: Vector>(outs: [*mut u8; 2], inputs: &[*const u8], len: usize) {
     // SAFETY: passed on to the caller.
     unsafe { CallBlocks { outs, inputs, len }.walk::<V, 2>(&Pq) }
 }
 
-/// # Safety
-/// As [`Kernels`](super::Kernels) says, and V's instruction set is enabled in the caller.
 #[inline(always)]
 pub(super) unsafe fn combine<V: Vector, const OUTS: usize>(
     outs: [*mut u8; OUTS],
@@ -313,39 +309,32 @@ pub(super) unsafe fn combine<V: Vector, const OUTS: usize>(
     }
 }
 
-/// Defines `KERNELS` and its entry functions for a vector type and its instruction set.
+/// Defines `KERNELS` and its entry functions for a vector type and its instruction set; they are unsafe for the reasons
+/// that [`Kernels`](super::Kernels) gives.
 macro_rules! kernels {
     ($vector:ty, $features:literal) => {
         /// The kernels of this engine.
         pub(super) static KERNELS: super::Kernels =
             super::Kernels { xor, pq, combine: combine_one, combine2: combine_two };
 
-        /// # Safety
-        /// As [`Kernels`](super::Kernels) says.
         #[target_feature(enable = $features)]
         unsafe fn xor(out: *mut u8, inputs: &[*const u8], len: usize) {
             // SAFETY: passed on to the caller; the instruction set is enabled on this function.
             unsafe { super::walk::xor::<$vector>(out, inputs, len) }
         }
 
-        /// # Safety
-        /// As [`Kernels`](super::Kernels) says.
         #[target_feature(enable = $features)]
         unsafe fn pq(outs: [*mut u8; 2], inputs: &[*const u8], len: usize) {
             // SAFETY: passed on to the caller; the instruction set is enabled on this function.
             unsafe { super::walk::pq::<$vector>(outs, inputs, len) }
         }
 
-        /// # Safety
-        /// As [`Kernels`](super::Kernels) says.
         #[target_feature(enable = $features)]
         unsafe fn combine_one(outs: [*mut u8; 1], inputs: &[*const u8], coefficients: [&[u8]; 1], len: usize) {
             // SAFETY: passed on to the caller; the instruction set is enabled on this function.
             unsafe { super::walk::combine::<$vector, 1>(outs, inputs, coefficients, len) }
         }
 
-        /// # Safety
-        /// As [`Kernels`](super::Kernels) says.
         #[target_feature(enable = $features)]
         unsafe fn combine_two(outs: [*mut u8; 2], inputs: &[*const u8], coefficients: [&[u8]; 2], len: usize) {
             // SAFETY: passed on to the caller; the instruction set is enabled on this function.
