@@ -312,18 +312,10 @@ impl Device {
 
     /// Enters the completion of a write whose read has paid for it.
     fn finish_prepaid(&mut self, write: &QueuedOperation, paid: &PrepaidWrite) {
-        let running = OperationInService {
-            id: write.id,
-            arrived: write.arrived,
-            started: paid.started,
-            done: paid.ended.max(write.arrived),
-            service: paid.service,
-            sectors: write.sectors,
-            paired_ns: 0,
-            kind: write.kind,
-            prepaid: true,
-        };
-        self.calendar.finish(running, false);
+        let done = paid.ended.max(write.arrived);
+        let completion = paid.service.completion(write.id, write.arrived, paid.started, done);
+        let &QueuedOperation { sectors, kind, .. } = write;
+        self.calendar.finish(OperationInService { completion, sectors, paired_ns: 0, kind, prepaid: true }, false);
     }
 
     /// Puts an operation on a free server at `at`.
@@ -348,17 +340,8 @@ impl Device {
         let prepays = self.pricing == PairPricing::Prepaid && pair_read;
         let pauses = self.pricing == PairPricing::Head && pair_read;
         let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
-        let running = OperationInService {
-            id: op.id,
-            arrived: op.arrived,
-            started,
-            done,
-            service,
-            sectors,
-            paired_ns,
-            kind,
-            prepaid: false,
-        };
+        let completion = service.completion(op.id, op.arrived, started, done);
+        let running = OperationInService { completion, sectors, paired_ns, kind, prepaid: false };
         let release = if pauses { done } else { Instant::from_ns(release) };
         let releases = !prepays && !pauses && release == done;
         self.calendar.finish(running, releases);
@@ -399,11 +382,10 @@ impl Device {
     #[inline]
     fn account(&mut self, running: &OperationInService) -> Completion {
         self.totals.count(running.kind, running.sectors * u64::from(self.logical_block_bytes));
-        let completion = running.service.completion(running.id, running.arrived, running.started, running.done);
         if !running.prepaid {
-            self.totals.spend(&completion, running.paired_ns);
+            self.totals.spend(&running.completion, running.paired_ns);
         }
-        completion
+        running.completion
     }
 
     fn start_next(&mut self, at: Instant) {

@@ -40,7 +40,7 @@ pub(super) fn blocks_of(fs: &FileSystemSpec, size_bytes: u64) -> u64 {
     data + data.saturating_sub(fs.direct_blocks).div_ceil(fs.blocks_per_indirect)
 }
 
-/// A run that is to be put somewhere.
+/// A part of a file that is to be put somewhere.
 #[derive(Debug, Clone, Copy)]
 struct FilePart {
     file: u32,

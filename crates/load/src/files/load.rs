@@ -20,7 +20,7 @@ use super::plan::{self, FileAmount, Sequence};
 use super::record::FilesRecord;
 use super::spec::{FileSystemSpec, FilesSpec};
 use crate::generator::Generator;
-use crate::recorder::{Done, Recorder};
+use crate::recorder::{CompletedRequest, Recorder};
 use crate::{Limits, LoadSpec, SizeSpec, SpecError, Volume};
 use raidlab_types::lru::Lru;
 use raidlab_types::number::{f64_from, u32_from, usize_from};
@@ -268,8 +268,10 @@ impl FileLoad {
             }
         }
         self.recorder.left(now);
-        self.recorder
-            .request_done(now, &Done { kind: RequestKind::Read, bytes, intended: start, issued: start, ok: true });
+        self.recorder.request_done(
+            now,
+            &CompletedRequest { kind: RequestKind::Read, bytes, intended: start, issued: start, ok: true },
+        );
         self.recorder.advance(now, true);
         if let Some(every) = self.update_every {
             let key = self.inode_of(file);

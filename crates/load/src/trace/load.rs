@@ -15,7 +15,7 @@ use super::{KindFilter, Record, Records, TraceError, TraceSpec};
 use crate::error::{depth, positive};
 use crate::generator::Generator;
 use crate::load::{check_array, in_flight, Backlog, Task, MOST_IN_FLIGHT};
-use crate::recorder::{Done, Recorder};
+use crate::recorder::{CompletedRequest, Recorder};
 use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
 use crate::SpecError;
 use raidlab_types::number::{f64_from, saturating_u64, usize_from};
@@ -299,7 +299,7 @@ impl Generator for TraceLoad {
         task.in_flight = false;
         let Task { intended, issued, bytes, kind, .. } = *task;
         self.recorder.left(now);
-        self.recorder.request_done(now, &Done { kind, bytes, intended, issued, ok });
+        self.recorder.request_done(now, &CompletedRequest { kind, bytes, intended, issued, ok });
         self.tasks.remove(usize_from(tag));
         self.recorder.advance(now, true);
         if self.next.is_none() && self.tasks.is_empty() && !self.recorder.is_over() {
