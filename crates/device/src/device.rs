@@ -14,7 +14,7 @@ use crate::fixed::Fixed;
 use crate::hdd::{Drive, Hdd};
 use crate::pair::{PairLedger, PrepaidWrite};
 use crate::random::Random;
-use crate::scheduler::{ArmAddress, Queue, QueuedOperation, SchedulerSpec};
+use crate::scheduler::{ArmAddress, PendingOperation, Queue, SchedulerSpec};
 use crate::service::{Command, Completion, FlashTotals, TimedService, Totals};
 use crate::ssd::Ssd;
 use crate::{DeviceSpec, PairPricing, SpecError};
@@ -35,7 +35,7 @@ enum Model {
 
 impl Model {
     /// What arm and rotation would take for an operation that began at `at`.
-    fn positioning_ns(&self, at: Instant, op: &QueuedOperation) -> u64 {
+    fn positioning_ns(&self, at: Instant, op: &PendingOperation) -> u64 {
         match self {
             Model::Hdd(hdd) => hdd.positioning_ns(at, op.kind, op.lba),
             Model::Drive(drive) => drive.positioning_ns(at.as_ns(), op.kind, op.lba),
@@ -203,14 +203,14 @@ impl Device {
         self.taken += 1;
         if op.kind == OpKind::Write
             && op.pair_with.is_some()
-            && self.take_pair_write(&QueuedOperation::new(&op, sectors_each, now, sequence))
+            && self.take_pair_write(&PendingOperation::new(&op, sectors_each, now, sequence))
         {
             return;
         }
         if self.busy < self.direct {
-            self.start(now, &QueuedOperation::new(&op, sectors_each, now, sequence));
+            self.start(now, &PendingOperation::new(&op, sectors_each, now, sequence));
         } else {
-            self.queue.push(QueuedOperation::new(&op, sectors_each, now, sequence));
+            self.queue.push(PendingOperation::new(&op, sectors_each, now, sequence));
             if self.busy < self.servers {
                 self.start_next(now);
             }
@@ -289,7 +289,7 @@ impl Device {
     }
 
     /// Deals with the write of a pair where the pricing treats it specially; `false` leaves it to be queued.
-    fn take_pair_write(&mut self, write: &QueuedOperation) -> bool {
+    fn take_pair_write(&mut self, write: &PendingOperation) -> bool {
         match self.pricing {
             PairPricing::Queued => false,
             PairPricing::Head if self.busy == self.servers => {
@@ -311,18 +311,18 @@ impl Device {
     }
 
     /// Enters the completion of a write whose read has paid for it.
-    fn finish_prepaid(&mut self, write: &QueuedOperation, paid: &PrepaidWrite) {
+    fn finish_prepaid(&mut self, write: &PendingOperation, paid: &PrepaidWrite) {
         let done = paid.ended.max(write.arrived);
         let completion = paid.service.completion(write.id, write.arrived, paid.started, done);
-        let &QueuedOperation { sectors, kind, .. } = write;
+        let &PendingOperation { sectors, kind, .. } = write;
         self.calendar.finish(OperationInService { completion, sectors, paired_ns: 0, kind, prepaid: true }, false);
     }
 
     /// Puts an operation on a free server at `at`.
     #[inline]
-    fn start(&mut self, at: Instant, op: &QueuedOperation) {
+    fn start(&mut self, at: Instant, op: &PendingOperation) {
         self.busy += 1;
-        let &QueuedOperation { kind, lba, sectors, durable, .. } = op;
+        let &PendingOperation { kind, lba, sectors, durable, .. } = op;
         self.arm = ArmAddress { lba, end: lba + sectors };
         let now = at.as_ns();
         let command = Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now };
@@ -353,7 +353,7 @@ impl Device {
 
     /// Goes on with the write of the pair whose read ends at `at`; returns how long that holds the server.
     #[cold]
-    fn prepay(&mut self, at: Instant, read: &QueuedOperation) -> u64 {
+    fn prepay(&mut self, at: Instant, read: &PendingOperation) -> u64 {
         let service = match &mut self.model {
             Model::Hdd(hdd) => hdd.serve_pair_write(at, read.lba, read.sectors),
             Model::Drive(drive) => drive.serve_pair_write(at.as_ns(), read.lba, read.sectors),

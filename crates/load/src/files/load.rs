@@ -51,7 +51,7 @@ enum ReaderStage {
 type BlockKey = (u32, u64);
 
 #[derive(Debug, Clone)]
-struct FileReader {
+struct ReaderState {
     sequence: Sequence,
     stage: ReaderStage,
     file: u32,
@@ -88,7 +88,7 @@ pub struct FileLoad {
     sizes: Vec<u64>,
     volume: Vec<u32>,
     places: Vec<FilePlace>,
-    readers: Vec<FileReader>,
+    readers: Vec<ReaderState>,
     /// Inode blocks that the host keeps in memory. Indirect blocks are not among them: each leads to the blocks of one file,
     /// so that nobody would find it again before it is dropped.
     cache: Lru<BlockKey>,
@@ -128,7 +128,7 @@ impl FileLoad {
         let volume = plan::deal(&sizes, volumes.len(), seed.named("places"));
         let places = places(&spec.file_system, &sizes, &volume, volumes, sector_bytes, seed)?;
         let lists = plan::lists(&sizes, spec.lists as usize, seed);
-        let reader = |k: u32| FileReader {
+        let reader = |k: u32| ReaderState {
             sequence: Sequence::new(
                 &lists[k as usize % lists.len()],
                 spec.order,
@@ -254,7 +254,7 @@ impl FileLoad {
     }
 
     fn end_file(&mut self, reader: u32, now: Instant) {
-        let FileReader { file, start, open_ns, first_byte_ns, .. } = self.readers[reader as usize];
+        let ReaderState { file, start, open_ns, first_byte_ns, .. } = self.readers[reader as usize];
         let bytes = self.sizes[file as usize];
         if self.recorder.is_measuring() {
             let record = &mut self.record;
@@ -340,7 +340,7 @@ impl Generator for FileLoad {
             totals.time_ns += now.since(asked).as_ns();
         }
         let Some(reader) = reader else { return };
-        let FileReader { file, .. } = self.readers[reader as usize];
+        let ReaderState { file, .. } = self.readers[reader as usize];
         match name {
             AccessName::Inode => {
                 self.cache.keep(self.inode_of(file));
