@@ -47,7 +47,7 @@ from raidlab.analysis.checks.finding import Finding
 from raidlab.analysis.checks.members import of_target
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.cards import cards_of
-from raidlab.report.export.findings import judgements
+from raidlab.report.export.findings import verdicts_by_target
 from raidlab.results import Run, load_run
 from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS, HISTOGRAM_COLUMNS
 from raidlab.study.workload import MixedAddress
@@ -274,7 +274,7 @@ def test_what_is_unknown_is_named_wherever_warnings_are(small_run: Run, tmp_path
     findings = run_checks(analysis)
     mine = {finding.check for finding in findings if (finding.verdict, finding.target) == ("UNKNOWN", "live")}
     assert {"cache", "stalls", "sustained"} <= mine
-    assert " cache (live)" in judgements(analysis)["live"].partition("UNKNOWN")[2]
+    assert " cache (live)" in verdicts_by_target(analysis)["live"].partition("UNKNOWN")[2]
     cards = cards_of(analysis, findings, has_published=False)
     told = {finding.check for card in cards for finding in card.care if finding.verdict == "UNKNOWN"}
     assert mine <= told

@@ -113,7 +113,7 @@ def _study(run: Run) -> Path:
 def test_rules_are_answered_with_what_was_run(run: Run) -> None:
     found = choice_of(run, _study(run))
     assert found is not None
-    assert [judged.verdict for judged in found.judged] == [
+    assert [answer.verdict for answer in found.answers] == [
         "borne out",
         "not borne out",
         "no difference shown",

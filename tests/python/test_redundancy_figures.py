@@ -329,9 +329,9 @@ def test_what_is_undecided_stays_so_unless_the_rest_decides() -> None:
         "about(a, b)": True,
         "about(a, c)": False,
     }
-    assert {text: read(text).judged(judge) for text in verdicts} == verdicts
+    assert {text: read(text).decided(judge) for text in verdicts} == verdicts
     with pytest.raises(ValueError, match="no comparison"):
-        read("a + b").judged(judge)
+        read("a + b").decided(judge)
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,7 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
 def print_tables(out: Console, analysis: Analysis, target: str) -> None:
     """Print the tables of a target: the first group in full, the others as shares; points where none is compared."""
     for position, compare in enumerate(analysis.run.study.compare):
-        mine = [
-            comparison
-            for comparison in analysis.comparisons
-            if comparison.target == target and comparison.compare.group == compare.group
-        ]
+        mine = analysis.compared(target, compare.group)
         if mine:
             out.print(_full(mine) if position == 0 else _shares(mine))
     if not analysis.run.study.compare and any(not _is_of_streams(analysis, point) for point in analysis.points):

@@ -111,11 +111,8 @@ def _clause_lines(clause: Clause) -> list[str]:
 
 def _plots(analysis: Analysis, target: str, blocks: Blocks) -> Iterator[Text]:
     """Of the first table: bars of shares, and curves of throughput and of p90 over the sweep."""
-    comparisons = [
-        comparison
-        for comparison in analysis.comparisons
-        if comparison.target == target and comparison.compare.group == analysis.run.study.compare[0].group
-    ]
+    tables = analysis.run.study.compare
+    comparisons = analysis.compared(target, tables[0].group) if tables else []
     if not comparisons:
         return
     compare = comparisons[0].compare

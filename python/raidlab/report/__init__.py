@@ -3,7 +3,7 @@
 Invariant: a report reads an analysis; it never runs anything.
 """
 
-from raidlab.report.answer import Clause, TableAnswer, answers
+from raidlab.report.answer import answers
 from raidlab.report.page import render, write_page
 
-__all__ = ["Clause", "TableAnswer", "answers", "render", "write_page"]
+__all__ = ["answers", "render", "write_page"]

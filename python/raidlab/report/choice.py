@@ -44,7 +44,7 @@ def shown_choice(choice: Choice) -> ShownChoice:
         ],
         prices=prices_line(choice),
         turns=turn_lines(choice),
-        rules=[(one, _CLASSES.get(one.verdict, "")) for one in choice.judged],
+        rules=[(one, _CLASSES.get(one.verdict, "")) for one in choice.answers],
         missing=", ".join(choice.missing),
         totals=_totals(choice),
     )

@@ -144,11 +144,7 @@ def _own(
 
 def _tables(analysis: Analysis, figures: list[Figure], target: str) -> Iterator[Section]:
     for compare in analysis.run.study.compare:
-        mine = [
-            comparison
-            for comparison in analysis.comparisons
-            if comparison.target == target and comparison.compare.group == compare.group
-        ]
+        mine = analysis.compared(target, compare.group)
         if mine:
             yield Section(
                 key=key_of(compare.group, target),

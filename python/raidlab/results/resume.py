@@ -81,22 +81,15 @@ class Unfinished:
             *(self._other_host() if set(self.facts["targets"]) - set(_TIMELESS) else ()),
         ]
         if differences:
-            raise InputError.one(
-                "--resume",
-                f"cannot go on as what it was: {'; '.join(differences)}",
-                value=f"'{self.folder}'",
-                accepted="the same study, seed, targets, raidlab and (but for simulations) machine, or a new run",
-            )
+            accepted = "the same study, seed, targets, raidlab and (but for simulations) machine, or a new run"
+            raise self._is_another("; ".join(differences), accepted)
 
     def refuse_other_machine(self, name: str | None) -> None:
         """Refuse to go on with another machine at the far end of streams, or with none, than there was."""
         then = self.facts.get("far_machine")
         if then != name:
-            message = (
-                f"cannot go on as what it was: its streams went to {then or 'no machine'}, not to {name or 'none'}"
-            )
             accepted = f"--machine {then}" if then else "no --machine, or a new run"
-            raise InputError.one("--resume", message, value=f"'{self.folder}'", accepted=accepted)
+            raise self._is_another(f"its streams went to {then or 'no machine'}, not to {name or 'none'}", accepted)
 
     def _other_order(self, loaded: LoadedStudy, *, seed: int, targets: Sequence[str], quick: bool) -> Iterator[str]:
         facts = self.facts
@@ -140,12 +133,13 @@ class Unfinished:
         """Refuse to go on over other live members than there were."""
         for number, (then, now) in enumerate(zip(self.live_members, members, strict=False)):
             for key, before, after in _changes(then, _as_written(now)):
-                raise InputError.one(
-                    "--resume",
-                    f"cannot go on as what it was: the {key} of member {number} was {before}, and is {after}",
-                    value=f"'{self.folder}'",
-                    accepted="the members it ran on, or a new run",
-                )
+                difference = f"the {key} of member {number} was {before}, and is {after}"
+                raise self._is_another(difference, "the members it ran on, or a new run")
+
+    def _is_another(self, difference: str, accepted: str) -> InputError:
+        """The error of going on as another run than it was."""
+        message = f"cannot go on as what it was: {difference}"
+        return InputError.one("--resume", message, value=f"'{self.folder}'", accepted=accepted)
 
     def close(self) -> None:
         """Let others have it."""

@@ -7,7 +7,7 @@ Invariants:
 """
 
 from raidlab.study.expand import Cell, Expansion, HoldTask, LoadPoint, budget, expand, make_cell
-from raidlab.study.find import find_study, study_names
+from raidlab.study.find import study_names
 from raidlab.study.load import LoadedStudy, load_study, load_study_text
 from raidlab.study.schema import Study
 
@@ -20,7 +20,6 @@ __all__ = [
     "Study",
     "budget",
     "expand",
-    "find_study",
     "load_study",
     "load_study_text",
     "make_cell",

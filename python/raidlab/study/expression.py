@@ -107,18 +107,18 @@ class Expression:
         except (ArithmeticError, TypeError, ValueError) as error:
             raise ValueError(f"'{_shortened(self.text)}' has no value: {error}") from None
 
-    def judged(self, judge: Callable[[Margin], bool | None]) -> bool | None:
-        """What it says where comparisons may be undecided (None), each judged by its margin.
+    def decided(self, decide: Callable[[Margin], bool | None]) -> bool | None:
+        """What it says where comparisons may be undecided (None), each decided by its margin.
 
         What is undecided stays so unless the rest decides: false and undecided is false (Kleene's logic). More than
         comparisons (``<``, ``>``, ``about``) joined by ``and``, ``or``, ``not`` is a `ValueError`.
 
         Examples
         --------
-        >>> read("a > b and about(a, c)").judged(lambda margin: margin({"a": 2.0, "b": 1.0, "c": 2.0}) > 0)
+        >>> read("a > b and about(a, c)").decided(lambda margin: margin({"a": 2.0, "b": 1.0, "c": 2.0}) > 0)
         True
         """
-        return _judged(self._root, judge)
+        return _decided(self._root, decide)
 
     def sides(self) -> tuple[Expression, str, Expression] | None:
         """Both sides of a single comparison, and its sign; None for anything else.
@@ -188,14 +188,14 @@ def _check(node: ast.expr, names: set[str], text: str, levels: int) -> None:
         _check(part, names, text, levels - 1)
 
 
-def _judged(node: ast.expr, judge: Callable[[Margin], bool | None]) -> bool | None:
+def _decided(node: ast.expr, decide: Callable[[Margin], bool | None]) -> bool | None:
     match node:
         case ast.BoolOp(op=op, values=values):
-            found = [_judged(value, judge) for value in values]
+            found = [_decided(value, decide) for value in values]
             decides = isinstance(op, ast.Or)
             return decides if decides in found else None if None in found else not decides
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = _judged(operand, judge)
+            inner = _decided(operand, decide)
             return None if inner is None else not inner
         case ast.Compare(left=left, ops=ops, comparators=rest) if all(type(op) in _ORDERS for op in ops):
             sides = [left, *rest]
@@ -204,7 +204,7 @@ def _judged(node: ast.expr, judge: Callable[[Margin], bool | None]) -> bool | No
             margins = [_nearness(first, second, percent, sign) for sign in (1, -1)]
         case _:
             raise ValueError(f"'{ast.unparse(node)}' is no comparison that could be undecided")
-    found = [judge(margin) for margin in margins]
+    found = [decide(margin) for margin in margins]
     return False if False in found else None if None in found else True
 
 

@@ -83,7 +83,7 @@ def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) ->
                 volumes = _volumes(array, trees[array.name], levels, boxes)
                 is_given = any(box.volumes for box in boxes.values())
                 tree = _with_width(trees[array.name], len(volumes[0]), is_given)
-                text = _judged(tree, member_bytes, loaded.study.live.sector)
+                text = _checked_text(tree, member_bytes, loaded.study.live.sector)
             except _UnfitError as error:
                 left_out[array.name] = str(error)
                 arrays[-1] = array.model_copy(update={"on": [one for one in _ENGINES if array.runs_on(one)]})
@@ -204,7 +204,7 @@ def _volume(tree: Tree, width: int, is_given: bool) -> Tree:
     return {**tree, "children": [children[0]] * width}
 
 
-def _judged(tree: Tree, member_bytes: int, sector_bytes: int) -> str:
+def _checked_text(tree: Tree, member_bytes: int, sector_bytes: int) -> str:
     """The tree as a study writes it, if the engine takes it."""
     from raidlab import _core
 

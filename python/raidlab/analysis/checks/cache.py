@@ -35,16 +35,16 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     members = [member for member in analysis.run.live_members() if is_stored(member)]
     if not points or not members:
         return
-    found = [judged for member in members if (judged := judge(member)) is not None]
+    found = [answer for member in members if (answer := judge(member)) is not None]
     buffered = any(member["io"] == "buffered" for member in members)
     found += _by_counters(points, buffered=buffered)
-    found += [judged for member in members if (judged := _between_layers(member)) is not None]
+    found += [answer for member in members if (answer := _between_layers(member)) is not None]
     uncounted = _uncounted(analysis, members)
     if uncounted:
         found.append(unknown(f"the kernel keeps no counters of {', '.join(uncounted)}", _TELLS))
     found += _by_order(analysis, points)
     if found:
-        yield merged(NAME, "live", sorted(found, key=lambda judged: -SEVERITY[judged.verdict]))
+        yield merged(NAME, "live", sorted(found, key=lambda answer: -SEVERITY[answer.verdict]))
 
 
 def _between_layers(member: Member) -> MemberVerdict | None:

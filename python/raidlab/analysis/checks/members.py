@@ -33,22 +33,22 @@ Judge = Callable[[Member], MemberVerdict | None]
 
 def over_members(name: str, analysis: Analysis, judge: Judge) -> Iterator[Finding]:
     """One finding for all live members of a run."""
-    found = [judged for member in analysis.run.live_members() if (judged := judge(member)) is not None]
+    found = [answer for member in analysis.run.live_members() if (answer := judge(member)) is not None]
     if found:
         yield merged(name, "live", found)
 
 
 def of_target(name: str, member: Member, judge: Judge) -> Iterator[Finding]:
     """The finding about one target that is looked at by itself."""
-    judged = judge(member)
-    if judged is not None:
-        yield Finding(name, name_of(member), judged.verdict, judged.evidence, judged.remedy)
+    answer = judge(member)
+    if answer is not None:
+        yield Finding(name, name_of(member), answer.verdict, answer.evidence, answer.remedy)
 
 
 def merged(name: str, target: str, found: list[MemberVerdict]) -> Finding:
     """The worst of several answers, with the sentences of all that are as bad, each once."""
-    worst = max(found, key=lambda judged: SEVERITY[judged.verdict])
-    sentences = list(dict.fromkeys(judged.evidence for judged in found if judged.verdict == worst.verdict))
+    worst = max(found, key=lambda answer: SEVERITY[answer.verdict])
+    sentences = list(dict.fromkeys(answer.evidence for answer in found if answer.verdict == worst.verdict))
     evidence = " ".join(sentences[:_MOST_SENTENCES])
     if len(sentences) > _MOST_SENTENCES:
         evidence += f" The same of {len(sentences) - _MOST_SENTENCES} more."

@@ -34,19 +34,19 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     for target in analysis.targets:
         # The depth of a held percentile is meant to move.
         points = [point for point in analysis.points if point.target == target and point.load != "hold"]
-        judged = [found for point in points for found in _long_repeats(point, seconds_of)]
-        if not judged:
+        repeats = [found for point in points for found in _long_repeats(point, seconds_of)]
+        if not repeats:
             continue
-        chances = holm([chance for *_, chance in judged])
+        chances = holm([chance for *_, chance in repeats])
         unsteady = [
             (state, point)
-            for (point, state, _), chance in zip(judged, chances, strict=True)
+            for (point, state, _), chance in zip(repeats, chances, strict=True)
             if not state.steady and chance < _CHANCE
         ]
         if unsteady:
             state, point = max(unsteady, key=lambda pair: pair[0].range_percent or 0.0)
             evidence = (
-                f"{len(unsteady)} of {len(judged)} cells of {_LEAST_SECONDS} s or more are not steady; for one, "
+                f"{len(unsteady)} of {len(repeats)} cells of {_LEAST_SECONDS} s or more are not steady; for one, "
                 f"{point.array}, {point.workload}, {point.level}: five equal parts range over "
                 f"{state.range_percent:.0f} % of their mean (at most {MOST_RANGE_PERCENT:g}), their line climbs or "
                 f"falls by {state.slope_percent:.0f} % (at most {MOST_SLOPE_PERCENT:g})."
@@ -59,9 +59,9 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             )
             yield Finding(NAME, target, WARN, evidence, remedy)
             continue
-        widest = max(state.range_percent or 0.0 for _, state, _ in judged)
+        widest = max(state.range_percent or 0.0 for _, state, _ in repeats)
         evidence = (
-            f"All {len(judged)} cells of {_LEAST_SECONDS} s or more are steady: five equal parts of one range over at "
+            f"All {len(repeats)} cells of {_LEAST_SECONDS} s or more are steady: five equal parts of one range over at "
             f"most {widest:.1f} % of their mean, or differ by no more than chance."
         )
         yield Finding(NAME, target, PASS, evidence)

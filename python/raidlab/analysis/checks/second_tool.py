@@ -25,7 +25,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         if "missing" in one:
             yield Finding(NAME, "live", UNKNOWN, f"No second tool has measured: {one['missing']}", "Install fio.")
         elif one["depth"] == 1:
-            yield _judged(one, list(_beside(one, found)))
+            yield _finding(one, list(_beside(one, found)))
 
 
 def _beside(one: ToolMeasured, found: list[SecondTool]) -> Iterator[ToolMeasured]:
@@ -36,7 +36,7 @@ def _beside(one: ToolMeasured, found: list[SecondTool]) -> Iterator[ToolMeasured
             yield other
 
 
-def _judged(found: ToolMeasured, beside: list[ToolMeasured]) -> Finding:
+def _finding(found: ToolMeasured, beside: list[ToolMeasured]) -> Finding:
     """The finding of one job, with the figures of more jobs beside it."""
     own, other = _rates(found, "raidlab"), _rates(found, "fio")
     if not all((*own, *other)):

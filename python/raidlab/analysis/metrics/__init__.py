@@ -106,6 +106,18 @@ class Analysis:
         """The tables the study asks for."""
         return comparisons_of(self.run, self.points, self.values)
 
+    def compared(self, target: str, group: str) -> list[Comparison]:
+        """The comparisons of one table on one target, a workload each.
+
+        Parameters
+        ----------
+        target : str
+            Where the load ran, as the points have it.
+        group : str
+            The group of arrays that the table compares.
+        """
+        return [one for one in self.comparisons if (one.target, one.compare.group) == (target, group)]
+
     @cached_property
     def table(self) -> pl.DataFrame:
         """One row a point: its identity, all metrics, the 95 % interval of its throughput over repeats."""

@@ -7,10 +7,10 @@ Invariant: pure functions of trees and numbers; nothing here knows a run.
 
 from raidlab.analysis.model import adjusted, closed_loop, flash, fork_join, queues, rules
 from raidlab.analysis.model.access_count import accesses, throughput_per_member_percent
-from raidlab.analysis.model.form import Argument, Case, Form
+from raidlab.analysis.model.form import Form
 
 FORMS: dict[str, Form] = {
     form.kind: form for room in (queues, fork_join, closed_loop, adjusted, rules, flash) for form in room.FORMS
 }
 
-__all__ = ["FORMS", "Argument", "Case", "Form", "accesses", "throughput_per_member_percent"]
+__all__ = ["FORMS", "accesses", "throughput_per_member_percent"]

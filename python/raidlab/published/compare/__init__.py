@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
-from raidlab.published.compare.evaluate import CLAIMS, Evaluation
+from raidlab.published.compare.evaluate import Evaluation
 from raidlab.published.compare.row import MISS_PERCENT, MISS_POINTS, Published, PublishedRow, error_of
 from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
 from raidlab.published.quantities import Source
@@ -104,8 +104,6 @@ def parameters_of(analysis: Analysis, target: str) -> dict[str, Parameter]:
 
 
 __all__ = [
-    "CLAIMS",
-    "CONCLUSIONS",
     "FILE",
     "HEADER",
     "MISS_PERCENT",
@@ -119,6 +117,5 @@ __all__ = [
     "error_of",
     "errors_of",
     "parameters_of",
-    "target_of",
     "write_csv",
 ]

@@ -40,7 +40,7 @@ def _row(evaluation: Evaluation, name: str, conclusion: Conclusion) -> Published
         # Read first, so that the repeats of all readings are known.
         for measure in sorted(expression.names):
             known[measure]
-        found = expression.judged(lambda margin: _judged(margin, known))
+        found = expression.decided(lambda margin: _is_above_zero(margin, known))
     except NoReadingError as error:
         return replace(row, note=f"the run has no {error}")
     except ValueError as error:
@@ -53,7 +53,8 @@ def _row(evaluation: Evaluation, name: str, conclusion: Conclusion) -> Published
     return replace(row, verdict=verdict, kind=kind, note="; ".join(part for part in parts if part))
 
 
-def _judged(margin: Margin, known: Known) -> bool | None:
+def _is_above_zero(margin: Margin, known: Known) -> bool | None:
+    """Whether a comparison holds, by the interval of its margin over repeats; None where that holds 0."""
     interval = mean_interval([margin(numbers) for numbers in known.repeats()])
     if interval is None:
         return margin(known) > 0

@@ -98,7 +98,6 @@ def read_planned(place: str, measure: Mapping[str, object], source: Source) -> R
 
 __all__ = [
     "KINDS",
-    "Kind",
     "Need",
     "NotThereError",
     "Reading",

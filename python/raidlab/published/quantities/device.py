@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
 from raidlab.study.words import Line, Table
 
@@ -19,17 +17,10 @@ class Keys(Table):
 
 def read(keys: Keys, source: Source) -> Reading | None:
     """The number."""
-    from raidlab import _core
-
     device = source.run.facts["devices"].get(source.target)
     if device is None:
         return None
-    found: object = device
-    if keys.key in _IDLE:
-        try:
-            found = _core.device_facts(json.dumps(device))
-        except _core.CellError as error:
-            raise NotThereError(f"the run's device is none that this engine knows: {error}") from None
+    found: object = source.device_facts(device) if keys.key in _IDLE else device
     for step in keys.key.split("."):
         found = found.get(step) if isinstance(found, dict) else None
     if not isinstance(found, int | float):

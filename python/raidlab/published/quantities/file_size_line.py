@@ -11,10 +11,9 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
-from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source
-from raidlab.published.quantities.metric import AtDepth, chosen, needs_at
+from raidlab.published.quantities.kind import Kind, PointKeys, Reading, Source
+from raidlab.published.quantities.metric import AtDepth, chosen, point_at
 from raidlab.stats.regression import line
-from raidlab.study import Study
 
 
 class Keys(PointKeys):
@@ -54,9 +53,10 @@ def _line(keys: Keys, sizes: pl.DataFrame, cells: list[int]) -> float | None:
     return found.explained
 
 
-def needs(keys: Keys, study: Study) -> set[Need] | None:
-    """Its point."""
-    return needs_at({keys.array}, keys.workload, AtDepth(depth=keys.readers), study)
-
-
-KIND = Kind("file_size_line", "a line through retrieval time over the size of files", Keys, read, needs)
+KIND = Kind(
+    "file_size_line",
+    "a line through retrieval time over the size of files",
+    Keys,
+    read,
+    point_at(lambda keys: AtDepth(depth=keys.readers)),
+)

@@ -10,16 +10,21 @@ Invariants:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
 from raidlab.results import Run
 from raidlab.study import LoadPoint, Study
 from raidlab.study.words import Name, Table
+
+if TYPE_CHECKING:
+    from raidlab._core import DeviceFacts
+    from raidlab.results.facts import Device
 
 _METRICS = {metric.kind: metric for metric in METRICS}
 
@@ -88,6 +93,15 @@ class Source:
             if point.target == self.target:
                 found.setdefault((point.array, point.workload), []).append(point)
         return found
+
+    def device_facts(self, device: Device) -> DeviceFacts:
+        """What the engine says of a modelled device of the run."""
+        from raidlab import _core
+
+        try:
+            return _core.device_facts(json.dumps(device))
+        except _core.CellError as error:
+            raise NotThereError(f"the run's device is none that this engine knows: {error}") from None
 
     def points_of(self, array: str, workload: str) -> list[Point]:
         """The points of an array under a workload, both of the study."""

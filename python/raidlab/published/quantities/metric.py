@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -128,6 +128,11 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     """Its point; for a reference the same load there. What a search finds is not known before."""
     arrays = {keys.array} | ({keys.reference} if keys.reference else set())
     return needs_at(arrays, keys.workload, keys.at, study)
+
+
+def point_at(at: Callable[[Any], At]) -> Callable[[Any, Study], set[Need] | None]:
+    """What a measure of one point needs: that point, at the load that its keys name."""
+    return lambda keys, study: needs_at({keys.array}, keys.workload, at(keys), study)
 
 
 def needs_at(arrays: set[str], workload: str, at: At, study: Study) -> set[Need] | None:

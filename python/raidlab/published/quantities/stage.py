@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Literal
 
 from raidlab.analysis.metrics import Point
-from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source
-from raidlab.published.quantities.metric import At, needs_at, read_at
-from raidlab.study import Study
+from raidlab.published.quantities.kind import Kind, PointKeys, Reading, Source
+from raidlab.published.quantities.metric import At, point_at, read_at
 
 
 class Keys(PointKeys):
@@ -40,9 +39,4 @@ def read(keys: Keys, source: Source) -> Reading | None:
     return read_at(keys.array, keys.workload, keys.at, source, take)
 
 
-def needs(keys: Keys, study: Study) -> set[Need] | None:
-    """Its point."""
-    return needs_at({keys.array}, keys.workload, keys.at, study)
-
-
-KIND = Kind("stage", "mean time of a stage, in ms", Keys, read, needs)
+KIND = Kind("stage", "mean time of a stage, in ms", Keys, read, point_at(lambda keys: keys.at))

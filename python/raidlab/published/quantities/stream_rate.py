@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
-from raidlab.published.quantities.kind import Kind, Need, NotThereError, PointKeys, Reading, Source
-from raidlab.published.quantities.metric import AtDepth, chosen, needs_at
-from raidlab.study import Study
+from raidlab.published.quantities.kind import Kind, NotThereError, PointKeys, Reading, Source
+from raidlab.published.quantities.metric import AtDepth, chosen, point_at
 from raidlab.study.words import Name
 
 
@@ -51,9 +50,4 @@ def _of_cell(keys: Keys, streams: pl.DataFrame) -> float:
     return sum(rates) / len(rates) if rates else 0.0
 
 
-def needs(keys: Keys, study: Study) -> set[Need] | None:
-    """Its point."""
-    return needs_at({keys.array}, keys.workload, AtDepth(depth=keys.copies), study)
-
-
-KIND = Kind("stream_rate", "the rate of streams", Keys, read, needs)
+KIND = Kind("stream_rate", "the rate of streams", Keys, read, point_at(lambda keys: AtDepth(depth=keys.copies)))

@@ -35,11 +35,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
     device = source.run.facts["devices"].get(source.target)
     if device is None:
         return None
-    text = json.dumps(device)
-    try:
-        facts = _core.device_facts(text)
-    except _core.CellError as error:
-        raise NotThereError(f"the run's device is none that this engine knows: {error}") from None
+    facts = source.device_facts(device)
     sectors = keys.size // int(facts["sector_bytes"])
     places = int(facts["capacity_bytes"]) // keys.size
     if sectors == 0 or places == 0:
@@ -49,7 +45,7 @@ def read(keys: Keys, source: Source) -> Reading | None:
     # Random gaps, so that no request begins where the last one happened to leave the platters.
     gaps = rng.integers(10**8, size=_REQUESTS)
     replayed = _core.device_replay(
-        text,
+        json.dumps(device),
         np.zeros(_REQUESTS, dtype=np.uint8),
         lba.astype(np.uint64),
         np.full(_REQUESTS, sectors, dtype=np.uint64),

@@ -11,18 +11,14 @@ Invariants:
 Reference: S. Hauser, L. Berman, G. Thoma, *Is the bang worth the buck?*, 1996 ("Configuration selection").
 """
 
-from raidlab.published.rules.make import CandidateFigures, Choice, RuleAnswer, make_choice
-from raidlab.published.rules.plan import CHOICE, ChoicePlan, has_choice, load_choice
-from raidlab.published.rules.prices import PRICES, Prices, keep_prices, kept_prices, load_prices
+from raidlab.published.rules.make import Choice, RuleAnswer, make_choice
+from raidlab.published.rules.plan import ChoicePlan, has_choice, load_choice
+from raidlab.published.rules.prices import keep_prices, kept_prices, load_prices
 from raidlab.published.rules.text import choice_json, choice_text
 
 __all__ = [
-    "CHOICE",
-    "PRICES",
-    "CandidateFigures",
     "Choice",
     "ChoicePlan",
-    "Prices",
     "RuleAnswer",
     "choice_json",
     "choice_text",

@@ -79,7 +79,7 @@ class Choice:
     """Those that were run."""
     missing: list[str]
     """The arrays that were not."""
-    judged: list[RuleAnswer]
+    answers: list[RuleAnswer]
     prices: dict[str, float]
     """Those that hold."""
     currency: str
@@ -129,7 +129,7 @@ def make_choice(
         target=chosen,
         rows=there,
         missing=[row.array for row in rows if not row.values],
-        judged=[_judged(rule, plan, there, cost) for rule in plan.rule],
+        answers=[_answer(rule, plan, there, cost) for rule in plan.rule],
         prices=cost,
         currency=(prices.currency if prices is not None else "") or plan.currency,
         dated=prices.dated if prices is not None else plan.dated,
@@ -189,7 +189,7 @@ def _first(rows: list[CandidateFigures], figure: str, want: str) -> str | None:
     return (min if want == "least" else max)(known, key=lambda pair: pair[0])[1]
 
 
-def _judged(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: Mapping[str, float]) -> RuleAnswer:
+def _answer(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: Mapping[str, float]) -> RuleAnswer:
     if rule.holds is not None:
         return _by_expression(rule, plan, rows, prices)
     assert rule.by is not None, "checked when the plan was loaded"

@@ -22,9 +22,9 @@ def choice_text(choice: Choice) -> str:
     lines += _table(choice)
     lines += ["", prices_line(choice), *turn_lines(choice)]
     lines += _totals(choice)
-    for judged in choice.judged:
-        rule = judged.rule
-        lines += ["", f"{rule.when}: {rule.says}.", f"  {judged.verdict.upper()}. {judged.sentence}"]
+    for answer in choice.answers:
+        rule = answer.rule
+        lines += ["", f"{rule.when}: {rule.says}.", f"  {answer.verdict.upper()}. {answer.sentence}"]
         if rule.note:
             lines.append(f"  {rule.note.strip()}")
     if choice.missing:
@@ -118,7 +118,7 @@ def choice_json(choice: Choice) -> str:
         "total_time": choice.totals,
         "rules": [
             {"when": one.rule.when, "says": one.rule.says, "verdict": one.verdict, "sentence": one.sentence}
-            for one in choice.judged
+            for one in choice.answers
         ],
     }
     return json.dumps(document, indent=2)

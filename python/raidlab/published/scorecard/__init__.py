@@ -10,19 +10,13 @@ Reference: I. Bird et al., *Evaluating RAID in the Real World*, Jefferson Lab, 1
 """
 
 from raidlab.published.scorecard.boxes import Box, boxes_of
-from raidlab.published.scorecard.facts import BoxFacts, load_facts, load_network
-from raidlab.published.scorecard.make import BoxSheet, Sheet, SheetRow, make_sheet
-from raidlab.published.scorecard.plan import SHEET, SheetPlan, load_plan
+from raidlab.published.scorecard.facts import load_facts, load_network
+from raidlab.published.scorecard.make import make_sheet
+from raidlab.published.scorecard.plan import load_plan
 from raidlab.published.scorecard.text import sheet_json, sheet_markdown
 
 __all__ = [
-    "SHEET",
     "Box",
-    "BoxFacts",
-    "BoxSheet",
-    "Sheet",
-    "SheetPlan",
-    "SheetRow",
     "boxes_of",
     "load_facts",
     "load_network",

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.directory import Directory
-from raidlab.report.export import csv, fio_json, hlog, parquet, prometheus
+from raidlab.report.export import fio_json, hlog, prometheus, tables
 
 EXPORTS: dict[str, Callable[[Analysis, Directory], list[Path]]] = {
-    "csv": csv.export,
-    "parquet": parquet.export,
+    "csv": tables.export_csv,
+    "parquet": tables.export_parquet,
     "fio_json": fio_json.export,
     "hlog": hlog.export,
     "prometheus": prometheus.export,

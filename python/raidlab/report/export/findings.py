@@ -8,7 +8,7 @@ from raidlab.analysis.checks import INVALID, UNKNOWN, WARN, run_checks, that_con
 from raidlab.analysis.metrics import Analysis, Point
 
 
-def judgements(analysis: Analysis) -> dict[str, str]:
+def verdicts_by_target(analysis: Analysis) -> dict[str, str]:
     """By target, the names of the checks that say INVALID, WARN or UNKNOWN of it, in a line; empty where none does."""
     findings = run_checks(analysis)
     targets = list(dict.fromkeys(point.target for point in analysis.points))
@@ -22,6 +22,6 @@ def file_of(number: int, point: Point, suffix: str) -> str:
     return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}.{suffix}"
 
 
-def judged(title: str, point: Point, verdicts: dict[str, str]) -> str:
+def title_with_verdicts(title: str, point: Point, verdicts: dict[str, str]) -> str:
     """A title, with the verdicts on its point behind it."""
     return f"{title}; {verdicts[point.target]}" if verdicts[point.target] else title

@@ -15,7 +15,7 @@ from typing import Any
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.directory import Directory
 from raidlab.histogram import Histogram
-from raidlab.report.export.findings import file_of, judgements
+from raidlab.report.export.findings import file_of, verdicts_by_target
 from raidlab.study.workload import Address, FixedSize, Workload
 
 _PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
@@ -25,7 +25,7 @@ _CLASSES = (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)
 def export(analysis: Analysis, folder: Directory) -> list[Path]:
     """Write ``<point>.json`` for each point."""
     workloads = {workload.name: workload for workload in analysis.run.study.workload}
-    verdicts = judgements(analysis)
+    verdicts = verdicts_by_target(analysis)
     written = []
     for number, point in enumerate(analysis.points):
         document = _document(analysis, point, workloads.get(point.workload), verdicts[point.target])
