@@ -21,11 +21,12 @@ from typing import Any
 
 from raidlab import _core, load_run
 from raidlab.errors import InputError, RaidlabError
-from raidlab.formats.disksim import device_toml, import_disk, read_trace
+from raidlab.formats.disksim import import_disk, read_trace
 from raidlab.formats.fio.cells import ImportSettings, import_jobs
 from raidlab.formats.fio.options import load_job_file
 from raidlab.formats.fio.places import FILE, FileStatus
 from raidlab.formats.fio.result import parse_result
+from raidlab.formats.toml import toml_text
 from raidlab.formats.traces import convert_trace, trace_facts
 from raidlab.network import agent, protocol
 from raidlab.network.store import StoreError
@@ -157,7 +158,7 @@ def _disksim(data: bytes, folder: Path) -> None:
     file = disksim_files.write(folder)
     file.write_bytes(data)
     imported = import_disk(file)
-    device_toml(imported.device)
+    toml_text(imported.device)
 
 
 def _disksim_trace(data: bytes, folder: Path) -> None:

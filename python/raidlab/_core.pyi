@@ -6,6 +6,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from raidlab.results.answer import HoldAnswer
+
 Column = npt.NDArray[np.uint64]
 
 class TreeFacts(TypedDict, total=False):
@@ -85,18 +87,6 @@ class TraceSummary(TypedDict):
     other_sizes: int
     volumes: list[TraceVolume]
 
-class DepthPoint(TypedDict):
-    depth: int
-    percentile_ns: int
-    throughput: float
-
-class DepthAnswer(TypedDict):
-    kind: Literal["between", "never_exceeded", "always_exceeded"]
-    depth: float
-    throughput: float
-    lower: DepthPoint | None
-    upper: DepthPoint | None
-
 class CellError(Exception):
     """Bad input or a failed run: the JSON path at fault, and bad_input, refused, unsupported or io."""
 
@@ -110,7 +100,7 @@ class DepthSearch:
     def __init__(self, percentile: float, target_ns: int, max_depth: int) -> None: ...
     def next(self) -> int | None: ...
     def report(self, depth: int, value_ns: Any, count: Any, throughput: float) -> None: ...
-    def answer(self) -> DepthAnswer | None: ...
+    def answer(self) -> HoldAnswer | None: ...
 
 def run_cell(request: str, progress: Callable[[float], bool | None] | None = None) -> dict[str, Any]: ...
 def check_cell(request: str) -> None: ...

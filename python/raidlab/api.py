@@ -33,18 +33,12 @@ from raidlab.report import write_page
 from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinished
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
-from raidlab.run import (
-    CopySink,
-    Execution,
-    Progress,
-    Silent,
-    StopFlag,
-    Target,
-    catching_signals,
-    refuse_empty,
-    resolve_targets,
-)
+from raidlab.run.execute import Execution
+from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.machine_facts import MachineWatch
+from raidlab.run.progress import Progress, Silent
+from raidlab.run.stream_cells import CopySink
+from raidlab.run.targets import Target, refuse_empty, resolve_targets
 from raidlab.study import LoadedStudy, load_study
 from raidlab.study.mapping import has_mapping, load_mapping
 from raidlab.study.words import ENGINES, ON_THE_CLOCK

@@ -98,10 +98,6 @@ class Directory:
         """Open a regular file that is there; one that is opened for writing has no second name.
 
         The descriptor is for the caller to close.
-
-        Raises
-        ------
-        OSError
         """
         try:
             # Without waiting for whoever may be at the other end of a FIFO.
@@ -121,12 +117,7 @@ class Directory:
         return descriptor
 
     def create_file(self, name: str, mode: int = _FILE_MODE, flags: int = 0) -> int:
-        """Make a file whose name is free, open for reading and writing; returns its descriptor.
-
-        Raises
-        ------
-        FileExistsError, OSError
-        """
+        """Make a file whose name is free, open for reading and writing; returns its descriptor."""
         how = os.O_RDWR | os.O_CREAT | os.O_EXCL | flags | _ONLY_HERE
         return os.open(_single(name), how, mode, dir_fd=self._descriptor)
 
@@ -145,12 +136,7 @@ class Directory:
             return content
 
     def replace(self, name: str, content: bytes) -> Path:
-        """Have a name stand for a new file with this content: as a whole or, should it fail, for what it stood for.
-
-        Raises
-        ------
-        OSError
-        """
+        """Have a name stand for a new file with this content: as a whole or, should it fail, for what it stood for."""
         unfinished = f"{_single(name)}.{secrets.token_hex(4)}.new"
         try:
             with os.fdopen(self.create_file(unfinished), "wb") as file:
@@ -195,12 +181,7 @@ class Directory:
         return status.st_size
 
     def make_child(self, name: str, mode: int = 0o777) -> None:
-        """Make a directory whose name is free.
-
-        Raises
-        ------
-        FileExistsError, OSError
-        """
+        """Make a directory whose name is free."""
         os.mkdir(_single(name), mode, dir_fd=self._descriptor)
 
     @contextmanager
@@ -230,22 +211,12 @@ class Directory:
             yield found
 
     def remove_child(self, name: str, identity: Identity) -> None:
-        """Remove an empty directory, if its name still stands for the one that had this `identity`.
-
-        Raises
-        ------
-        OSError
-        """
+        """Remove an empty directory, if its name still stands for the one that had this `identity`."""
         self._check_identity(name, identity)
         os.rmdir(_single(name), dir_fd=self._descriptor)
 
     def remove_tree(self, name: str, identity: Identity) -> None:
-        """Remove a directory with all that is in it, if its name still stands for the one that had this `identity`.
-
-        Raises
-        ------
-        OSError
-        """
+        """Remove a directory with all that is in it, if its name still stands for the one that had this `identity`."""
         self._check_identity(name, identity)
         shutil.rmtree(_single(name), dir_fd=self._descriptor)
 
@@ -299,10 +270,6 @@ def write_file(path: Path, content: bytes) -> None:
     """Write a file that the user has named: whole or not at all, through links as the user has set them.
 
     A device or FIFO (``/dev/stdout``) is written as it is.
-
-    Raises
-    ------
-    OSError
     """
     real = Path(os.path.realpath(path))
     if path.exists() and not real.is_file():

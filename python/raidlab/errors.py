@@ -144,15 +144,16 @@ class InputError(RaidlabError):
 class EngineError(RaidlabError):
     """What the engine says of a cell; the text begins with the key."""
 
-    def __init__(self, message: str, kind: str = "io", key: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, kind: str = "io", key: str = "", cell: str = "") -> None:
+        super().__init__(f"{cell}: {message}" if cell else message)
         self.kind = kind
         self.key = key
+        self.cell = cell
 
     @property
     def message(self) -> str:
-        """What is wrong, without the key."""
-        return str(self).removeprefix(f"{self.key}: ")
+        """What is wrong, without the names of the cell and the key."""
+        return str(self).removeprefix(f"{self.cell}: ").removeprefix(f"{self.key}: ")
 
     def at(self, place: str) -> Self:
         """The same, said of a flag or a target that the user has named, in place of the key.
@@ -180,6 +181,8 @@ class CellFailedError(EngineError):
         The engine's word: ``bad_input``, ``unsupported`` or ``io``; ``stopped`` for what ended a cell that had begun.
     key : str
         Where in the cell the fault lies; empty when it arose while the cell ran.
+    cell : str
+        The name of the cell, where one of many failed.
     """
 
 

@@ -14,7 +14,8 @@ from typing_extensions import is_typeddict
 
 from raidlab import _core
 from raidlab.results.answer import CellAnswer
-from raidlab.run import Execution, resolve_targets
+from raidlab.run.execute import Execution
+from raidlab.run.targets import resolve_targets
 from raidlab.study import load_study_text
 
 MEMBER = {"kind": "independent", "children": [{"kind": "member"}]}

@@ -31,10 +31,11 @@ from raidlab.report.export import EXPORTS
 from raidlab.results import Run, load_run
 from raidlab.results.finish import write_run
 from raidlab.results.parts import PARTS, read_parts
-from raidlab.run import StopFlag, resolve_targets
+from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import live_members, member_files, remove_abandoned
 from raidlab.run.progress import Silent
 from raidlab.run.streams import measure_streams
+from raidlab.run.targets import resolve_targets
 from raidlab.study.cell import BufferEnd, FileEnd, FilesCell, LiveStream, MadeFiles, StreamsCell
 
 # A hundred thousand, as the issue of security asks for, takes minutes: RAIDLAB_RACES=100000.

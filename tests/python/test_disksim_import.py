@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import disksim_files as files
 from raidlab import _core
 from raidlab.errors import InputError
-from raidlab.formats.disksim import DiskImport, device_toml, import_disk
+from raidlab.formats.disksim import DiskImport, import_disk
+from raidlab.formats.toml import toml_text
 
 
 def imported(folder: Path, **texts: Any) -> DiskImport:
@@ -322,7 +323,7 @@ def test_one_of_several_disks_and_what_it_inherits(tmp_path: Path) -> None:
 
 def test_the_text_of_a_device_file_says_the_same(tmp_path: Path) -> None:
     device = imported(tmp_path).device
-    text = device_toml(device, ["not modelled: this", "and that"])
+    text = toml_text(device, ["not modelled: this", "and that"])
     assert text.startswith("# not modelled: this\n# and that\n")
     assert tomllib.loads(text) == device
     # A table within a list stands on one line; TOML knows no other way.
@@ -350,4 +351,4 @@ def test_the_text_of_a_device_file_says_the_same(tmp_path: Path) -> None:
     )
 )
 def test_whatever_a_device_file_holds_is_read_back(device: dict[str, Any]) -> None:
-    assert tomllib.loads(device_toml(device)) == device
+    assert tomllib.loads(toml_text(device)) == device

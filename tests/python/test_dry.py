@@ -11,7 +11,8 @@ import pytest
 
 from conftest import SMALL_STUDY
 from raidlab.errors import InputError
-from raidlab.run import Execution, resolve_targets
+from raidlab.run.execute import Execution
+from raidlab.run.targets import resolve_targets
 from raidlab.study import load_study_text
 
 

@@ -17,7 +17,9 @@ import pytest
 from conftest import SMALL_STUDY
 from raidlab.errors import InputError
 from raidlab.results import Run, RunWriter, load_run, new_folder
-from raidlab.run import CellOutcome, Execution, resolve_targets
+from raidlab.results.outcome import CellOutcome
+from raidlab.run.execute import Execution
+from raidlab.run.targets import resolve_targets
 from raidlab.study import load_study
 
 CLI = [sys.executable, "-m", "raidlab"]

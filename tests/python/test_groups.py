@@ -16,7 +16,7 @@ from raidlab.errors import InputError
 from raidlab.published.quantities import KINDS, Source
 from raidlab.report.figures import make_figures
 from raidlab.results import Run
-from raidlab.run import resolve_targets
+from raidlab.run.targets import resolve_targets
 from raidlab.study import LoadedStudy, load_study
 from raidlab.study.grouped import Group, arranged
 

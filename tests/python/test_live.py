@@ -15,7 +15,7 @@ from raidlab.api import analyse, run_study
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.report import write_page
 from raidlab.results import Run
-from raidlab.run import Silent
+from raidlab.run.progress import Silent
 from raidlab.run.runner import run_request
 from verdicts import OF_THE_MACHINE
 

@@ -23,7 +23,7 @@ from raidlab.network.lab import lab_folder, network_lab
 from raidlab.network.limits import WatchedResource, name_limit
 from raidlab.network.protocol import Channel, GoneError, NotTrustedError, _mac, load_key
 from raidlab.network.store import StoreError, own_name, store_at
-from raidlab.network.tests import NetworkAsked, run_tests
+from raidlab.network.tests import NetworkTestPlan, run_tests
 
 KEY, OTHER_KEY = b"0123456789abcdef-one", b"0123456789abcdef-two"
 
@@ -65,7 +65,9 @@ def agents(tmp_path: Path) -> Iterator[list[_Agent]]:
 
 def test_machines_write_and_read_together_and_leave_nothing(agents: list[_Agent], tmp_path: Path) -> None:
     machines = [AgentMachine(agent.address, KEY) for agent in agents]
-    rows = list(run_tests(machines, NetworkAsked(1 << 20, 65_536, 2, directory=tmp_path / "place"), lambda _text: None))
+    rows = list(
+        run_tests(machines, NetworkTestPlan(1 << 20, 65_536, 2, directory=tmp_path / "place"), lambda _text: None)
+    )
     assert [row.test for row in rows] == [
         *(f"{count} {work}" for work in ("write", "read") for count in (1, 2, 3, 4)),
         "2 read while 2 write",

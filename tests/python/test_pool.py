@@ -14,7 +14,7 @@ import pytest
 
 from raidlab.errors import CellFailedError
 from raidlab.results import load_run
-from raidlab.run import StopFlag
+from raidlab.run.interrupt import StopFlag
 from raidlab.run.pool import PoolRunner
 from test_ending import PATIENCE_S, SOME, _parts, _started, _wait_for, _workers
 

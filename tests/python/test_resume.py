@@ -26,7 +26,7 @@ from raidlab.results import Run, RunWriter, load_run, new_folder, open_unfinishe
 from raidlab.results import resume as results_resume
 from raidlab.results.parts import PartsFile, read_parts, whole_lines
 from raidlab.results.tables import TABLES
-from raidlab.run import StopFlag
+from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Silent
 from raidlab.run.schedule import in_run_order
 from raidlab.study import expand, load_study

@@ -68,7 +68,7 @@ def test_streams_at_once_agree_with_their_sums(tmp_path: Path) -> None:
     assert kinds == ["file", "file", "null", "null"]
     source = result.facts["endpoints"][0]["target"]
     assert result.page_cache is not None
-    assert (result.page_cache[0] == "INVALID") == (source["filesystem"]["kind"] in ("tmpfs", "ramfs"))
+    assert (result.page_cache["verdict"] == "INVALID") == (source["filesystem"]["kind"] in ("tmpfs", "ramfs"))
     assert list(tmp_path.iterdir()) == [], "what was made is gone"
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from raidlab.errors import InputError, RefusedError
-from raidlab.run import resolve_targets
 from raidlab.run.kernel_facts.stack import disks_below
 from raidlab.run.members import check_places, live_members, remove_abandoned
+from raidlab.run.targets import resolve_targets
 from raidlab.study import load_study
 from raidlab.study.find import study_names
 

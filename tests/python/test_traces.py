@@ -19,7 +19,7 @@ from raidlab.cli.app import app
 from raidlab.cli.trace import _FORMATS
 from raidlab.errors import InputError
 from raidlab.results import Run
-from raidlab.run import Silent
+from raidlab.run.progress import Silent
 from raidlab.study import load_study_text
 from raidlab.study.check import writes
 from raidlab.study.workload import TraceReplay, Workload

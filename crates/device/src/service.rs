@@ -4,6 +4,7 @@
 //! once.
 
 use raidlab_types::{Duration, Instant, OpId, OpKind};
+use serde::Serialize;
 
 /// An operation that is complete, with its times.
 ///
@@ -117,7 +118,7 @@ impl Service {
 }
 
 /// Sums over the operations handed out by `poll_done` since the last reset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Totals {
     /// Reads completed.
     pub reads: u64,
@@ -182,22 +183,22 @@ impl Totals {
 }
 
 /// What a flash drive did with its flash since the last reset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FlashTotals {
     /// What the host wrote, in whole mapping units.
-    pub host_bytes: u64,
+    pub flash_host_bytes: u64,
     /// What was moved out of blocks before they were erased.
-    pub moved_bytes: u64,
+    pub flash_moved_bytes: u64,
     /// What was left empty, because a page had to be programmed before it was full.
-    pub padded_bytes: u64,
+    pub flash_padded_bytes: u64,
     /// Blocks erased, those of all planes of a die as one.
-    pub erased_blocks: u64,
+    pub flash_erased_blocks: u64,
     /// How long the busiest die sensed, programmed, erased or sent.
-    pub die_busy_ns: u64,
+    pub flash_die_busy_ns: u64,
     /// How long the busiest channel sent.
-    pub channel_busy_ns: u64,
+    pub flash_channel_busy_ns: u64,
     /// How long the interface to the host was taken, in the direction that was busier.
-    pub link_busy_ns: u64,
+    pub flash_link_busy_ns: u64,
 }
 
 /// Expected times of one operation on an idle device, independent of the last one.

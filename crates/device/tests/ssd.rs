@@ -46,7 +46,7 @@ fn overwrite(device: &mut Device, writes: u64, seed: u64) -> (FlashTotals, u64) 
 }
 
 fn amplification(flash: &FlashTotals) -> f64 {
-    (flash.host_bytes + flash.moved_bytes + flash.padded_bytes) as f64 / flash.host_bytes as f64
+    (flash.flash_host_bytes + flash.flash_moved_bytes + flash.flash_padded_bytes) as f64 / flash.flash_host_bytes as f64
 }
 
 /// FIFO cleaning of uniform random writes with `alpha` times the flash that the data need: a page survives one round of
@@ -160,7 +160,7 @@ fn a_new_drive_is_fast_until_its_spare_is_used_up() {
     let units = drive.capacity_sectors() / 8;
     // A third of the drive: every write finds an erased page, and the rate is that of programming.
     let (flash, fresh_ns) = overwrite(&mut drive, units / 3, 1);
-    assert_eq!(flash.moved_bytes, 0);
+    assert_eq!(flash.flash_moved_bytes, 0);
     let page_ns = fresh_ns as f64 / (units / 3) as f64;
     assert!((page_ns / 510_240.0 - 1.0).abs() < 0.01, "{page_ns}");
     // Six times its size later it has settled where a drive that begins steady is.

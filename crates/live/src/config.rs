@@ -37,7 +37,7 @@ pub struct LiveConfig {
     /// Sector of the array in bytes, at least; it is never less than the largest that a member needs.
     pub sector_bytes: Option<u32>,
     /// What is written, and whether what is read is checked.
-    pub content: Content,
+    pub content: ContentMode,
     /// Block devices that may be overwritten: exactly these, by path or as `major:minor`.
     pub destroy: Vec<PathBuf>,
     /// What is to break while the run lasts.
@@ -69,7 +69,7 @@ impl Default for Emulation {
 /// What is written, and whether what is read is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Content {
+pub enum ContentMode {
     /// Random bytes, every sector stamped so that no two are alike. For measuring.
     #[default]
     Random,
@@ -111,7 +111,7 @@ pub(crate) const PULSE: Duration = Duration::from_ms(150);
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum RunStage {
     /// Members are being created and filled.
     Filling,
     /// The volumes are being written (verify only).
@@ -124,9 +124,9 @@ pub enum Stage {
 
 /// How far a run is; told at most ten times a second, and about as often while the run lasts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
+pub struct RunProgress {
     /// What is being done.
-    pub stage: Stage,
+    pub stage: RunStage,
     /// Share of the stage that is done, 0 to 1, as far as it can be foreseen.
     pub fraction: f64,
     /// Requests completed in this stage.
@@ -136,20 +136,20 @@ pub struct Progress {
 }
 
 /// Who is told how far a run is, and may end it.
-pub(crate) type Observer<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(RunProgress) -> ControlFlow<()>;
 
 /// Tells an observer of a stage whose whole is known in bytes, no more often than it wants to hear.
 pub(crate) struct ByteProgress<'a> {
-    stage: Stage,
+    stage: RunStage,
     total_bytes: u64,
     clock: std::time::Instant,
     done_bytes: u64,
     told: Duration,
-    observer: Observer<'a>,
+    observer: OnProgress<'a>,
 }
 
 impl<'a> ByteProgress<'a> {
-    pub(crate) fn new(stage: Stage, total_bytes: u64, observer: Observer<'a>) -> ByteProgress<'a> {
+    pub(crate) fn new(stage: RunStage, total_bytes: u64, observer: OnProgress<'a>) -> ByteProgress<'a> {
         let clock = std::time::Instant::now();
         ByteProgress { stage, total_bytes, clock, done_bytes: 0, told: Duration::ZERO, observer }
     }
@@ -163,8 +163,8 @@ impl<'a> ByteProgress<'a> {
         }
         self.told = elapsed;
         let fraction = (f64_from(self.done_bytes) / f64_from(self.total_bytes.max(1))).min(1.0);
-        let requests = if self.stage == Stage::Checking { self.done_bytes } else { 0 };
-        (self.observer)(Progress { stage: self.stage, fraction, requests, elapsed })
+        let requests = if self.stage == RunStage::Checking { self.done_bytes } else { 0 };
+        (self.observer)(RunProgress { stage: self.stage, fraction, requests, elapsed })
     }
 }
 

@@ -80,14 +80,14 @@ mod target;
 mod usage;
 mod workers;
 
-pub use config::{Content, Emulation, Fault, FaultKind, LiveConfig, Progress, Stage};
+pub use config::{ContentMode, Emulation, Fault, FaultKind, LiveConfig, RunProgress, RunStage};
 pub use content::{ContentReport, Mismatch, Verify, VerifyReport, Wrong, WrongKind};
 pub use engine::{Account, Accounts};
 pub use error::LiveError;
 pub use lateness::Lateness;
 pub use regular::open_regular;
 pub use result::{
-    ArrayInput, Check, EngineFacts, FailedMember, Flash, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
+    ArrayInput, Check, EngineFacts, FailedMember, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };
 pub use run::{check, run};
 pub use safety::device_user;

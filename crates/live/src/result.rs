@@ -130,46 +130,13 @@ pub struct Mechanics {
     pub servers: u64,
     /// What it did with its flash, if it is a flash drive.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub flash: Option<Flash>,
-}
-
-/// What an emulated flash drive did with its flash, in the simulator's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Flash {
-    /// What the host wrote, in whole mapping units.
-    pub flash_host_bytes: u64,
-    /// What was moved out of blocks before they were erased.
-    pub flash_moved_bytes: u64,
-    /// What was left empty in pages that were programmed early.
-    pub flash_padded_bytes: u64,
-    /// Blocks erased.
-    pub flash_erased_blocks: u64,
-    /// How long the busiest die worked.
-    pub flash_die_busy_ns: u64,
-    /// How long the busiest channel sent.
-    pub flash_channel_busy_ns: u64,
-    /// How long the link to the host was taken, in the busier direction.
-    pub flash_link_busy_ns: u64,
+    pub flash: Option<FlashTotals>,
 }
 
 impl Mechanics {
     /// Of a disk with so many servers that has done nothing yet.
     pub(crate) fn of(servers: usize) -> Self {
         Mechanics { servers: servers as u64, ..Mechanics::default() }
-    }
-}
-
-impl From<FlashTotals> for Flash {
-    fn from(totals: FlashTotals) -> Self {
-        Flash {
-            flash_host_bytes: totals.host_bytes,
-            flash_moved_bytes: totals.moved_bytes,
-            flash_padded_bytes: totals.padded_bytes,
-            flash_erased_blocks: totals.erased_blocks,
-            flash_die_busy_ns: totals.die_busy_ns,
-            flash_channel_busy_ns: totals.channel_busy_ns,
-            flash_link_busy_ns: totals.link_busy_ns,
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! their sizes, fill what raidlab has made, run. So bad input costs nothing, and nothing is written before all of it
 //! has been found good.
 
-use crate::config::{Content, Emulation, LiveConfig, Observer, Stage};
+use crate::config::{ContentMode, Emulation, LiveConfig, OnProgress, RunStage};
 use crate::content::{not_compared, Knowledge, Stamper, Verify};
 use crate::direct::most_in_flight;
 use crate::engine::{every_sector, Engine, OfferedLoad, StageEnd, Sweep};
@@ -39,7 +39,7 @@ const READ_BACK_DEPTH: usize = 16;
 /// # Errors
 /// Before the load runs: bad input, a refusal of the safety rules, a missing interface, a target that cannot be opened or
 /// filled. What fails later, also a wrong line of a trace, is in [`LiveResult::stopped_by`], beside what was measured.
-pub fn run(config: &LiveConfig, trace: Option<Replay>, observer: Observer<'_>) -> Result<LiveResult, LiveError> {
+pub fn run(config: &LiveConfig, trace: Option<Replay>, observer: OnProgress<'_>) -> Result<LiveResult, LiveError> {
     match (trace, &config.files) {
         (Some(trace), _) => {
             let writes = trace.spec.only != KindFilter::Reads;
@@ -56,16 +56,16 @@ pub fn run(config: &LiveConfig, trace: Option<Replay>, observer: Observer<'_>) -
 fn run_load<L: Generator>(
     config: &LiveConfig,
     asks_to_write: bool,
-    observer: Observer<'_>,
+    observer: OnProgress<'_>,
     load: impl FnOnce(&Layout) -> Result<L, LiveError>,
 ) -> Result<LiveResult, LiveError> {
-    let (targets, layout) = open_array(config, config.content == Content::Verify || asks_to_write)?;
+    let (targets, layout) = open_array(config, config.content == ContentMode::Verify || asks_to_write)?;
     let (sector_bytes, volumes) = (layout.sector_bytes(), layout.volumes().to_vec());
     let mut load = load(&layout)?;
     load.keep_histograms();
-    let mut run = Run { config, load, interrupted: false, stopped_by: None };
+    let mut run = CellRun { config, load, interrupted: false, stopped_by: None };
     let mut targets = run.fill(targets, sector_bytes, observer)?;
-    if asks_to_write || config.content == Content::Verify {
+    if asks_to_write || config.content == ContentMode::Verify {
         let known = left_by(config);
         targets.iter_mut().flatten().try_for_each(|target| target.will_be_written(sector_bytes, known))?;
     }
@@ -167,7 +167,7 @@ fn check_members(config: &LiveConfig) -> Result<(), LiveError> {
         inside(leaf, format!("missing[{i}]"))?;
     }
     let null = |spec: &TargetSpec| matches!(spec, TargetSpec::Null { .. });
-    if config.content == Content::Verify && config.targets.iter().any(null) {
+    if config.content == ContentMode::Verify && config.targets.iter().any(null) {
         return Err(LiveError::bad("content", "a null member keeps nothing, so nothing can be verified"));
     }
     for (i, fault) in config.faults.iter().enumerate() {
@@ -196,7 +196,7 @@ fn check_emulation(config: &LiveConfig, specs: &[TargetSpec]) -> Result<(), Live
         TargetSpec::Emulated { content, .. } => *content == EmulatedContent::None,
         _ => false,
     };
-    if config.content == Content::Verify && present().any(keeps_nothing) {
+    if config.content == ContentMode::Verify && present().any(keeps_nothing) {
         let message = "verify: emulated members with content \"none\" keep nothing; accepted: \"memory\" or a file";
         return Err(LiveError::bad("content", message));
     }
@@ -241,7 +241,7 @@ fn compile(
         let message = format!("members {:?} missing are more than this array bears", config.missing);
         return Err(LiveError::bad("missing", message));
     }
-    if config.content == Content::Verify && layout.user_sectors() > MOST_VERIFIED {
+    if config.content == ContentMode::Verify && layout.user_sectors() > MOST_VERIFIED {
         let message = format!("{} sectors: at most {MOST_VERIFIED} can be verified", layout.user_sectors());
         return Err(LiveError::bad("content", message));
     }
@@ -254,7 +254,7 @@ fn left_by(config: &LiveConfig) -> Knowledge {
     fn has_parity(tree: &Tree) -> bool {
         matches!(tree, Tree::Parity { .. }) || tree.children().iter().any(has_parity)
     }
-    match config.verify == Verify::Off || config.content == Content::Verify || has_parity(&config.tree) {
+    match config.verify == Verify::Off || config.content == ContentMode::Verify || has_parity(&config.tree) {
         true => Knowledge::Nothing,
         false => Knowledge::Sound,
     }
@@ -266,26 +266,26 @@ fn keep_content(engine: &Engine) -> bool {
 }
 
 /// A cell that runs.
-struct Run<'a, L> {
+struct CellRun<'a, L> {
     config: &'a LiveConfig,
     load: L,
     interrupted: bool,
     stopped_by: Option<LiveError>,
 }
 
-impl<L: Generator> Run<'_, L> {
+impl<L: Generator> CellRun<'_, L> {
     /// Fills what raidlab has made with random bytes, or all members with zeroes if they are to be verified.
     fn fill(
         &mut self,
         mut targets: Vec<Option<Target>>,
         sector_bytes: u32,
-        observer: Observer<'_>,
+        observer: OnProgress<'_>,
     ) -> Result<Vec<Option<Target>>, LiveError> {
         let seed = Seed::new(self.config.seed).named("fill");
         let stamper = Stamper::of_this_run(seed.as_u64(), sector_bytes);
         let filling = |leaf| match self.config.content {
-            Content::Random => Filling::Random(seed.child(leaf).draws(), stamper),
-            Content::Verify => Filling::Zeroes,
+            ContentMode::Random => Filling::Random(seed.child(leaf).draws(), stamper),
+            ContentMode::Verify => Filling::Zeroes,
         };
         let numbered = targets.iter_mut().enumerate().filter_map(|(leaf, t)| Some((leaf as u64, t.as_mut()?)));
         self.interrupted |= target::fill_all(numbered, &filling, observer)?.is_break();
@@ -293,13 +293,13 @@ impl<L: Generator> Run<'_, L> {
     }
 
     /// The stages of a run, each only if the one before went well.
-    fn stages(&mut self, engine: &mut Engine, volumes: &[Volume], sector_bytes: u32, observer: Observer<'_>) {
-        let verify = self.config.content == Content::Verify;
+    fn stages(&mut self, engine: &mut Engine, volumes: &[Volume], sector_bytes: u32, observer: OnProgress<'_>) {
+        let verify = self.config.content == ContentMode::Verify;
         let step_sectors = (usize_from(MIB) / sector_bytes as usize).max(1);
         let sweep = |kind| Sweep::new(every_sector(volumes, step_sectors), kind, SWEEP_DEPTH);
         if verify {
             engine.verify();
-            let outcome = engine.drive(&mut sweep(RequestKind::Write), Stage::Writing, observer);
+            let outcome = engine.drive(&mut sweep(RequestKind::Write), RunStage::Writing, observer);
             self.note(outcome);
         }
         if let Some(load) = self.load.rehearsal().filter(|_| self.goes_on()) {
@@ -311,7 +311,7 @@ impl<L: Generator> Run<'_, L> {
         }
         if self.goes_on() {
             let mut offered = OfferedLoad { load: &mut self.load, limits: self.config.limits };
-            let outcome = engine.drive(&mut offered, Stage::Running, observer);
+            let outcome = engine.drive(&mut offered, RunStage::Running, observer);
             self.note(outcome);
             if let Some(fault) = self.load.fault() {
                 self.stopped_by.get_or_insert(LiveError::from(fault.clone()));
@@ -323,7 +323,7 @@ impl<L: Generator> Run<'_, L> {
             self.note(outcome);
         }
         if verify && self.goes_on() {
-            let outcome = engine.drive(&mut sweep(RequestKind::Read), Stage::Checking, observer);
+            let outcome = engine.drive(&mut sweep(RequestKind::Read), RunStage::Checking, observer);
             self.note(outcome);
         }
     }
@@ -332,12 +332,12 @@ impl<L: Generator> Run<'_, L> {
     fn compares(&self, engine: &Engine) -> bool {
         let config = self.config;
         let whole = config.missing.is_empty() && config.faults.is_empty();
-        config.content == Content::Random && whole && keep_content(engine)
+        config.content == ContentMode::Random && whole && keep_content(engine)
     }
 
     /// Why nothing was compared, and what to do; nothing where members keep nothing, or every sector was verified.
     fn why_not_compared(&self, engine: &Engine) -> Option<(&'static str, &'static str)> {
-        if self.config.content == Content::Verify || !keep_content(engine) {
+        if self.config.content == ContentMode::Verify || !keep_content(engine) {
             None
         } else if self.config.verify == Verify::Off {
             Some(("it was switched off", "Leave --verify off away."))

@@ -5,7 +5,7 @@ mod common;
 use common::loops::{Loop, Zram};
 use common::{assert_verified, config, error, requests, run, try_run, workload, Place};
 use raidlab_array::Tree;
-use raidlab_live::{Content, LiveConfig, LiveError, TargetSpec};
+use raidlab_live::{ContentMode, LiveConfig, LiveError, TargetSpec};
 use raidlab_load::SizeSpec;
 use raidlab_types::{KIB, MIB};
 use std::path::PathBuf;
@@ -212,7 +212,7 @@ fn the_largest_logical_block_is_the_sector_and_content_is_right() {
     let raid5 = Tree::parse("raid5:5:16KiB").expect("a tree");
     let cell = LiveConfig {
         tree: raid5,
-        content: Content::Verify,
+        content: ContentMode::Verify,
         workload: workload(0.4, SizeSpec::Table { bytes: vec![4 * KIB, 20 * KIB], weights: vec![1.0, 1.0] }),
         ..naming(over(&disks, 0.0), &disks)
     };
@@ -234,7 +234,7 @@ fn a_disk_that_fails_writes_is_given_up_and_the_array_goes_on() {
     targets.insert(2, TargetSpec::Block { path: disk.device(), destroy: true });
     let cell = LiveConfig {
         targets,
-        content: Content::Verify,
+        content: ContentMode::Verify,
         workload: workload(0.4, SizeSpec::Table { bytes: vec![4 * KIB, 20 * KIB], weights: vec![1.0, 1.0] }),
         limits: requests(3000),
         ..config(Tree::parse("raid5:5:16KiB").expect("a tree"))

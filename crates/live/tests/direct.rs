@@ -6,8 +6,8 @@
 mod common;
 
 use common::{count, direct, run_direct, seconds, try_direct, workload, Place};
-use raidlab_live::direct::{DirectConfig, DirectResult, Interface, Span};
-use raidlab_live::{LiveError, Progress, TargetSpec};
+use raidlab_live::direct::{DirectConfig, DirectResult, Interface, TargetSpan};
+use raidlab_live::{LiveError, RunProgress, TargetSpec};
 use raidlab_load::{AddressSpec, ArrivalSpec, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
@@ -261,7 +261,7 @@ fn a_file_cut_short_ends_the_run_with_one_sentence_and_keeps_what_was_measured()
 fn stopping_keeps_what_was_measured() {
     let config = DirectConfig { measure: seconds(60.0), ..direct(vec![TargetSpec::Null { size_bytes: MIB }]) };
     // Once the worker has had a processor.
-    let mut stop = |p: Progress| if p.requests > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let mut stop = |p: RunProgress| if p.requests > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let result = raidlab_live::direct::run(&config, &mut stop).expect("it runs");
     adds_up(&result);
     assert!(result.interrupted && result.recorder.all().requests > 0);
@@ -300,7 +300,7 @@ fn a_span_is_all_that_is_touched() {
     let target = TargetSpec::File { path: path.clone(), size_bytes: 4 * MIB, existing: false };
     run_direct(&direct(vec![target.clone()]));
     let before = std::fs::read(&path).unwrap();
-    let span = Span { offset_bytes: MIB, size_bytes: Some(MIB) };
+    let span = TargetSpan { offset_bytes: MIB, size_bytes: Some(MIB) };
     let config = DirectConfig {
         spans: vec![span],
         workload: workload(0.0, SizeSpec::Fixed { bytes: 64 * KIB }),
@@ -311,10 +311,10 @@ fn a_span_is_all_that_is_touched() {
     let differs = |from: u64, to: u64| before[from as usize..to as usize] != after[from as usize..to as usize];
     assert!(!differs(0, MIB) && differs(MIB, 2 * MIB) && !differs(2 * MIB, before.len() as u64));
     for (span, key) in [
-        (Span { offset_bytes: 100, size_bytes: None }, "spans[0].offset_bytes"),
-        (Span { offset_bytes: 4 * MIB, size_bytes: None }, "spans[0].offset_bytes"),
-        (Span { offset_bytes: 3 * MIB, size_bytes: Some(2 * MIB) }, "spans[0].size_bytes"),
-        (Span { offset_bytes: 0, size_bytes: Some(100) }, "spans[0].size_bytes"),
+        (TargetSpan { offset_bytes: 100, size_bytes: None }, "spans[0].offset_bytes"),
+        (TargetSpan { offset_bytes: 4 * MIB, size_bytes: None }, "spans[0].offset_bytes"),
+        (TargetSpan { offset_bytes: 3 * MIB, size_bytes: Some(2 * MIB) }, "spans[0].size_bytes"),
+        (TargetSpan { offset_bytes: 0, size_bytes: Some(100) }, "spans[0].size_bytes"),
     ] {
         let error = try_direct(&DirectConfig { spans: vec![span], ..direct(vec![target.clone()]) });
         assert_eq!(error.unwrap_err().key(), key);

@@ -9,7 +9,7 @@ use common::{assert_verified, bearable, config, error, every_level, mixed, reque
 use raidlab_array::{MirrorRead, ParityWrite, Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_live::{
-    Accounts, Content, EmulatedContent, Emulation, Fault, FaultKind, LiveConfig, LiveError, TargetSpec,
+    Accounts, ContentMode, EmulatedContent, Emulation, Fault, FaultKind, LiveConfig, LiveError, TargetSpec,
 };
 use raidlab_load::{Limit, Limits, LoadSpec, SizeSpec};
 use raidlab_types::{Duration, KIB, MIB};
@@ -205,7 +205,7 @@ fn what_makes_no_sense_is_refused_with_its_key() {
     let prepaid = error(&emulation(1.0, PairPricing::Prepaid));
     assert_eq!(prepaid.key(), "pair_pricing");
     assert!(prepaid.message().contains("accepted: queued, head"), "{prepaid}");
-    let verify = error(&LiveConfig { content: Content::Verify, ..none() });
+    let verify = error(&LiveConfig { content: ContentMode::Verify, ..none() });
     assert_eq!(verify.key(), "content");
     let huge = device(r#"{"kind":"fixed","capacity_bytes":1000000000000000,"read_us":1,"write_us":1}"#);
     let too_large = LiveConfig { targets: over(huge.clone(), EmulatedContent::Memory), ..none() };

@@ -11,7 +11,7 @@ mod common;
 
 use common::{config, error, requests, run, seconds, try_run, until, workload, Place};
 use raidlab_array::{Rotation, Tree};
-use raidlab_live::{Content, LiveConfig, LiveError, Stage, TargetSpec};
+use raidlab_live::{ContentMode, LiveConfig, LiveError, RunStage, TargetSpec};
 use raidlab_load::{ArrivalSpec, LoadSpec, SizeSpec};
 use raidlab_types::{OpKind, KIB, MIB};
 use std::ffi::CString;
@@ -74,7 +74,7 @@ fn somebody_elses_file_is_read_but_not_written() {
     assert_eq!(result.recorder.read().requests, 2000);
     assert!(!result.targets[0].as_ref().expect("facts").made_by_raidlab);
     assert_eq!(std::fs::read(place.path("member0")).expect("the file"), letters);
-    let verified = error(&LiveConfig { content: Content::Verify, ..over(&place, 1, 1.0) });
+    let verified = error(&LiveConfig { content: ContentMode::Verify, ..over(&place, 1, 1.0) });
     assert!(matches!(verified, LiveError::Refused { .. }), "verifying writes: {verified}");
 }
 
@@ -124,7 +124,7 @@ fn stopping_keeps_what_was_measured() {
     let cell = LiveConfig { limits: until(seconds(600.0)), ..over(&place, 2, 0.5) };
     let result = raidlab_live::run(&cell, None, &mut |progress| {
         // On a disk that is kept busy by others the first may take long.
-        told += (progress.stage == Stage::Running && progress.requests > 0) as u32;
+        told += (progress.stage == RunStage::Running && progress.requests > 0) as u32;
         assert!((0.0..=1.0).contains(&progress.fraction));
         if told >= 3 {
             return ControlFlow::Break(());
@@ -147,7 +147,7 @@ fn a_file_cut_short_ends_the_run_with_one_sentence() {
         None,
         &mut |progress| {
             // On a disk that is kept busy by others the first may take long.
-            if progress.stage == Stage::Running && progress.requests > 0 {
+            if progress.stage == RunStage::Running && progress.requests > 0 {
                 let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
                 file.set_len(0).expect("to cut it");
             }
@@ -209,10 +209,10 @@ fn operations_of_the_first_requests_are_listed() {
 fn flawed_content_is_found() {
     let place = Place::new();
     let limits = requests(20_000);
-    let cell = LiveConfig { content: Content::Verify, limits, ..over(&place, 2, 0.5) };
+    let cell = LiveConfig { content: ContentMode::Verify, limits, ..over(&place, 2, 0.5) };
     let path = place.path("member1");
     let result = raidlab_live::run(&cell, None, &mut |progress| {
-        if progress.stage == Stage::Running {
+        if progress.stage == RunStage::Running {
             let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the member");
             std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; SIZE as usize], 0).expect("to spoil it");
         }
@@ -228,7 +228,7 @@ fn more_operations_than_the_ring_holds_are_all_served() {
     let place = Place::new();
     let cell = LiveConfig {
         load: LoadSpec::Closed { depth: 6000 },
-        content: Content::Verify,
+        content: ContentMode::Verify,
         limits: requests(20_000),
         ..over(&place, 2, 0.5)
     };

@@ -10,8 +10,8 @@ use common::streaming::{self, file, memory, try_run};
 use common::whole::{self, made};
 use common::Place;
 use raidlab_live::files::{self, BlockBytes, FilesConfig, FilesMeasure, IoMode, Order};
-use raidlab_live::streams::{EndpointSpec, StreamSpec, StreamsConfig};
-use raidlab_live::{Content, LiveError, Stage};
+use raidlab_live::streams::{EndpointSpec, LiveStreamSpec, StreamsConfig};
+use raidlab_live::{ContentMode, LiveError, RunStage};
 use raidlab_load::SizeSpec;
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
@@ -95,7 +95,7 @@ fn a_disk_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
     let mut taken = false;
     let result = files::run(&over(vec![at.clone()], 4096, 5000), &mut |progress| {
         // Once the second file is being written, however long the first took.
-        if progress.stage == Stage::Filling && progress.fraction > 1.5 / 5000.0 && !taken {
+        if progress.stage == RunStage::Filling && progress.fraction > 1.5 / 5000.0 && !taken {
             taken = true;
             let mut greedy = std::fs::File::create(at.join("greedy")).expect("a file of somebody else's");
             let block = vec![1; MIB as usize];
@@ -113,16 +113,16 @@ fn a_disk_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
     assert!(!at.join("raidlab-files").exists(), "what was written makes room again");
 }
 
-fn stream(from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
-    StreamSpec { bytes: Some(4 * MIB), ..streaming::stream("one", from, to) }
+fn stream(from: EndpointSpec, to: EndpointSpec) -> LiveStreamSpec {
+    LiveStreamSpec { bytes: Some(4 * MIB), ..streaming::stream("one", from, to) }
 }
 
 fn block(device: &Path, offset_bytes: u64, destroy: bool) -> EndpointSpec {
     EndpointSpec::Block { path: device.to_path_buf(), offset_bytes, buffered: false, destroy }
 }
 
-fn streams_of(streams: Vec<StreamSpec>) -> StreamsConfig {
-    StreamsConfig { content: Content::Verify, ..streaming::config(streams) }
+fn streams_of(streams: Vec<LiveStreamSpec>) -> StreamsConfig {
+    StreamsConfig { content: ContentMode::Verify, ..streaming::config(streams) }
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_device_is_streamed_to_only_when_it_is_named() {
         (stream(block(disk.device(), 512, true), memory()), "streams[0].source.offset_bytes", "multiple of 4096"),
         (stream(block(disk.device(), 14 * MIB, true), memory()), "streams[0].bytes", "which has 16777216"),
         (
-            StreamSpec { block_bytes: 512, ..stream(block(disk.device(), 0, true), memory()) },
+            LiveStreamSpec { block_bytes: 512, ..stream(block(disk.device(), 0, true), memory()) },
             "streams[0].block_bytes",
             "4096",
         ),
@@ -182,7 +182,7 @@ fn small_blocks_are_moved_past_the_cache_where_sectors_are_small() {
     let place = Place::new();
     let (_disk, at) = mounted(&place, "disk");
     let path = at.join("sink");
-    let small = StreamSpec { block_bytes: 512, bytes: Some(MIB), ..stream(memory(), file(path)) };
+    let small = LiveStreamSpec { block_bytes: 512, bytes: Some(MIB), ..stream(memory(), file(path)) };
     let result = try_run(&streams_of(vec![small])).expect("sectors of 512 bytes");
     assert_eq!((result.stopped_by, result.streams[0].blocks), (None, 2048));
     assert_eq!(result.endpoints[1].target.as_ref().map(|t| t.io), Some("direct"));
@@ -197,13 +197,13 @@ fn a_device_that_breaks_ends_the_run_with_one_sentence() {
         return;
     };
     let device = zram.device();
-    let spec = StreamSpec { bytes: Some(64 * MIB), ..stream(memory(), block(&device, 0, true)) };
-    let other = StreamSpec {
+    let spec = LiveStreamSpec { bytes: Some(64 * MIB), ..stream(memory(), block(&device, 0, true)) };
+    let other = LiveStreamSpec {
         bytes: None,
         count: Some(1 << 40),
         ..stream(EndpointSpec::Tape { mb_s: 40.0, buffer_bytes: MIB, start_stop_ms: 0.0 }, EndpointSpec::Null)
     };
-    let config = StreamsConfig { content: Content::Random, ..streams_of(vec![spec, other]) };
+    let config = StreamsConfig { content: ContentMode::Random, ..streams_of(vec![spec, other]) };
     let result = try_run(&config).expect("it began");
     let error = result.stopped_by.expect("it cannot go on");
     assert!(matches!(&error, LiveError::Io { key, .. } if key == "streams[0].sink.path"), "{error}");

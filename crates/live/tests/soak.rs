@@ -9,7 +9,7 @@ mod common;
 
 use common::{assert_verified, config, requests, try_run, workload, Place};
 use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
-use raidlab_live::{Content, Fault, FaultKind, LiveConfig, TargetSpec};
+use raidlab_live::{ContentMode, Fault, FaultKind, LiveConfig, TargetSpec};
 use raidlab_load::{LoadSpec, SizeSpec};
 use raidlab_types::{CounterRng, LeafId, Seed, KIB, MIB};
 
@@ -94,7 +94,7 @@ fn cell(seed: u64, place: &Place) -> LiveConfig {
         targets,
         missing,
         faults,
-        content: Content::Verify,
+        content: ContentMode::Verify,
         load: LoadSpec::Closed { depth: pick(&mut random, &[1, 4, 16, 64]) },
         workload: workload(read_fraction, SizeSpec::Table { bytes, weights }),
         limits: requests(1500),

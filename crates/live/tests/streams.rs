@@ -11,8 +11,8 @@ mod common;
 
 use common::streaming::{config, error, file, memory, run, stream};
 use common::Place;
-use raidlab_live::streams::{self, EndpointSpec, StreamSpec, StreamsConfig, StreamsResult};
-use raidlab_live::{Content, LiveError, Stage};
+use raidlab_live::streams::{self, EndpointSpec, LiveStreamSpec, StreamsConfig, StreamsResult};
+use raidlab_live::{ContentMode, LiveError, RunStage};
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
 
@@ -20,8 +20,8 @@ fn tape(mb_s: f64, start_stop_ms: f64) -> EndpointSpec {
     EndpointSpec::Tape { mb_s, buffer_bytes: 256 * KIB, start_stop_ms }
 }
 
-fn verified(streams: Vec<StreamSpec>) -> StreamsResult {
-    run(&StreamsConfig { content: Content::Verify, ..config(streams) })
+fn verified(streams: Vec<LiveStreamSpec>) -> StreamsResult {
+    run(&StreamsConfig { content: ContentMode::Verify, ..config(streams) })
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn every_pair_of_ends_moves_every_byte_once() {
                 let what = format!("{} to {} with {buffers} buffers", from.kind(), to.kind());
                 let (is_file, in_memory) = (to.kind() == "file", to.kind() == "memory");
                 // The last block is shorter.
-                let spec = StreamSpec { buffers, block_bytes: 96 * KIB, ..stream("one", from.clone(), to) };
+                let spec = LiveStreamSpec { buffers, block_bytes: 96 * KIB, ..stream("one", from.clone(), to) };
                 let result = verified(vec![spec]);
                 let one = &result.streams[0];
                 assert_eq!((one.bytes, one.blocks), (2 * MIB, 22), "{what}");
@@ -116,7 +116,7 @@ fn a_source_that_is_not_there_is_made_and_filled() {
 #[test]
 fn nothing_is_faster_than_its_pace() {
     // Bounds that hold however slow the machine is: at most the pace, and block by block.
-    let paced = |from, to| StreamSpec { rate_mb_s: Some(20.0), bytes: Some(3 * MIB), ..stream("paced", from, to) };
+    let paced = |from, to| LiveStreamSpec { rate_mb_s: Some(20.0), bytes: Some(3 * MIB), ..stream("paced", from, to) };
     let result = run(&config(vec![paced(memory(), EndpointSpec::Null), paced(tape(1e6, 0.0), memory())]));
     for one in &result.streams {
         assert!(one.bytes as f64 * 1000.0 / one.elapsed_ns as f64 <= 20.0, "{} ns", one.elapsed_ns);
@@ -126,7 +126,8 @@ fn nothing_is_faster_than_its_pace() {
     }
     assert_eq!([result.streams[0].overlapped, result.streams[1].overlapped], [false, true]);
     // A machine that is idle for a moment keeps a pace of 3 MB/s; one that never is would still pass all but this.
-    let slow = StreamSpec { rate_mb_s: Some(3.0), bytes: Some(MIB), ..stream("slow", memory(), EndpointSpec::Null) };
+    let slow =
+        LiveStreamSpec { rate_mb_s: Some(3.0), bytes: Some(MIB), ..stream("slow", memory(), EndpointSpec::Null) };
     assert_eq!(run(&config(vec![slow])).streams[0].bound_by(), "pace");
 }
 
@@ -143,7 +144,7 @@ fn nothing_is_faster_than_a_tape() {
     assert_eq!(result.streams[1].bound_by(), "source");
     // Brought at a tenth of its rate, every block finds the tape standing, and the time of starting is lost each time.
     // A machine that is busy brings some of them late and together, but for most of a second not all.
-    let starved = StreamSpec { rate_mb_s: Some(2.5), ..stream("starved", memory(), tape(25.0, 5.0)) };
+    let starved = LiveStreamSpec { rate_mb_s: Some(2.5), ..stream("starved", memory(), tape(25.0, 5.0)) };
     let result = run(&config(vec![starved]));
     let one = &result.streams[0];
     assert!(one.sink.stops >= 1 && one.sink.stops <= 31, "{} stops", one.sink.stops);
@@ -152,7 +153,7 @@ fn nothing_is_faster_than_a_tape() {
 #[test]
 fn all_start_together_and_the_whole_ends_with_the_last() {
     let streams = (1..=6)
-        .map(|i| StreamSpec { bytes: Some(i * MIB), ..stream(&format!("s{i}"), memory(), EndpointSpec::Null) })
+        .map(|i| LiveStreamSpec { bytes: Some(i * MIB), ..stream(&format!("s{i}"), memory(), EndpointSpec::Null) })
         .collect();
     let result = run(&config(streams));
     let last = result.streams.iter().map(|s| s.start_ns + s.elapsed_ns).max();
@@ -194,7 +195,7 @@ fn somebody_elses_file_is_read_and_never_written() {
     assert!(refused.message().contains("was not made by raidlab"), "{refused}");
     run(&config(vec![stream("read", file(theirs.clone()), memory())]));
     assert_eq!(std::fs::read(&theirs).expect("the file"), vec![9; 2 * MIB as usize]);
-    let long = StreamSpec { bytes: Some(4 * MIB), ..stream("long", file(theirs), memory()) };
+    let long = LiveStreamSpec { bytes: Some(4 * MIB), ..stream("long", file(theirs), memory()) };
     assert!(error(&config(vec![long])).message().contains("4194304"));
 }
 
@@ -203,9 +204,9 @@ fn a_wrong_byte_in_what_arrived_is_found() {
     let place = Place::new();
     let path = place.path("sink");
     let cell = StreamsConfig {
-        content: Content::Verify,
+        content: ContentMode::Verify,
         // Paced, so that the run lasts long enough to be looked at, also by a thread that has to wait for a processor.
-        ..config(vec![StreamSpec {
+        ..config(vec![LiveStreamSpec {
             rate_mb_s: Some(4.0),
             bytes: Some(8 * MIB),
             ..stream("spoiled", memory(), file(path.clone()))
@@ -214,7 +215,7 @@ fn a_wrong_byte_in_what_arrived_is_found() {
     let mut spoiled = false;
     let result = streams::run(&cell, &mut |progress| {
         // Once the third block has arrived, and never again.
-        if !spoiled && progress.stage == Stage::Running && progress.requests > 4 * 64 * KIB {
+        if !spoiled && progress.stage == RunStage::Running && progress.requests > 4 * 64 * KIB {
             spoiled = true;
             let sink = std::fs::File::options().write(true).open(&path).expect("the sink");
             std::os::unix::fs::FileExt::write_all_at(&sink, b"x", 3 * 64 * KIB + 777).expect("to spoil a byte");
@@ -236,16 +237,16 @@ fn a_source_that_is_cut_ends_the_run_with_one_sentence() {
     std::fs::write(&path, vec![1; 16 * MIB as usize]).expect("a source");
     for buffers in [1, 3] {
         std::fs::File::options().write(true).open(&path).and_then(|f| f.set_len(16 * MIB)).expect("whole again");
-        let slow = StreamSpec {
+        let slow = LiveStreamSpec {
             rate_mb_s: Some(8.0),
             bytes: Some(16 * MIB),
             buffers,
             ..stream("slow", file(path.clone()), memory())
         };
-        let other = StreamSpec { bytes: Some(1 << 50), ..stream("other", memory(), tape(50.0, 0.0)) };
+        let other = LiveStreamSpec { bytes: Some(1 << 50), ..stream("other", memory(), tape(50.0, 0.0)) };
         let result = streams::run(&config(vec![other, slow]), &mut |progress| {
             // So much the slow one never has, so the other has begun; and the slow one may still read its first MiB.
-            if progress.stage == Stage::Running && progress.requests > 16 * MIB {
+            if progress.stage == RunStage::Running && progress.requests > 16 * MIB {
                 let source = std::fs::File::options().write(true).open(&path).expect("the source");
                 source.set_len(MIB).expect("to cut it");
             }
@@ -262,7 +263,7 @@ fn a_source_that_is_cut_ends_the_run_with_one_sentence() {
 #[test]
 fn stopping_and_a_time_limit_keep_what_was_measured() {
     let place = Place::new();
-    let endless = |to| StreamSpec { bytes: None, count: Some(1 << 40), ..stream("endless", tape(40.0, 0.0), to) };
+    let endless = |to| LiveStreamSpec { bytes: None, count: Some(1 << 40), ..stream("endless", tape(40.0, 0.0), to) };
     let cell = config(vec![endless(EndpointSpec::Null), endless(memory())]);
     let mut told = 0;
     let result = streams::run(&cell, &mut |progress| {
@@ -295,17 +296,17 @@ fn bad_numbers_name_their_key() {
     let cases = vec![
         ("streams", config(vec![])),
         ("duration", StreamsConfig { duration_s: Some(0.0), ..one(good()) }),
-        ("streams[0].block_bytes", one(StreamSpec { block_bytes: 100, ..good() })),
-        ("streams[0].buffers", one(StreamSpec { buffers: 0, ..good() })),
-        ("streams[0].rate_mb_s", one(StreamSpec { rate_mb_s: Some(-1.0), ..good() })),
-        ("streams[0].bytes", one(StreamSpec { count: Some(1), ..good() })),
-        ("streams[0].bytes", one(StreamSpec { bytes: None, ..good() })),
-        ("streams[0].count", one(StreamSpec { bytes: None, count: Some(0), ..good() })),
-        ("streams[0].sink.mb_s", one(StreamSpec { sink: tape(f64::NAN, 0.0), ..good() })),
-        ("streams[0].source.start_stop", one(StreamSpec { source: tape(1.0, -1.0), ..good() })),
-        ("streams", one(StreamSpec { source: EndpointSpec::Memory { size_bytes: 1 << 50 }, ..good() })),
-        ("streams[0].sink.path", one(StreamSpec { sink: file(place.path("no/such")), ..good() })),
-        ("streams[1].sink.path", config(vec![good(), StreamSpec { sink: file("/dev/null".into()), ..good() }])),
+        ("streams[0].block_bytes", one(LiveStreamSpec { block_bytes: 100, ..good() })),
+        ("streams[0].buffers", one(LiveStreamSpec { buffers: 0, ..good() })),
+        ("streams[0].rate_mb_s", one(LiveStreamSpec { rate_mb_s: Some(-1.0), ..good() })),
+        ("streams[0].bytes", one(LiveStreamSpec { count: Some(1), ..good() })),
+        ("streams[0].bytes", one(LiveStreamSpec { bytes: None, ..good() })),
+        ("streams[0].count", one(LiveStreamSpec { bytes: None, count: Some(0), ..good() })),
+        ("streams[0].sink.mb_s", one(LiveStreamSpec { sink: tape(f64::NAN, 0.0), ..good() })),
+        ("streams[0].source.start_stop", one(LiveStreamSpec { source: tape(1.0, -1.0), ..good() })),
+        ("streams", one(LiveStreamSpec { source: EndpointSpec::Memory { size_bytes: 1 << 50 }, ..good() })),
+        ("streams[0].sink.path", one(LiveStreamSpec { sink: file(place.path("no/such")), ..good() })),
+        ("streams[1].sink.path", config(vec![good(), LiveStreamSpec { sink: file("/dev/null".into()), ..good() }])),
     ];
     for (key, cell) in cases {
         let bad = error(&cell);

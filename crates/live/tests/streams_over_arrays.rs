@@ -8,8 +8,8 @@ use common::loops::Zram;
 use common::streaming::{self, error, file, memory, stream, try_run};
 use common::{every_level, Place};
 use raidlab_array::{Rotation, Tree};
-use raidlab_live::streams::{self, ArraySpec, EndpointSpec, StreamSpec, StreamsConfig, StreamsResult};
-use raidlab_live::{Content, LiveError, Progress, Stage, TargetSpec};
+use raidlab_live::streams::{self, ArraySpec, EndpointSpec, LiveStreamSpec, StreamsConfig, StreamsResult};
+use raidlab_live::{ContentMode, LiveError, RunProgress, RunStage, TargetSpec};
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
 
@@ -25,10 +25,10 @@ fn at(offset_bytes: u64) -> EndpointSpec {
     EndpointSpec::Array { array: 0, volume: 0, offset_bytes }
 }
 
-fn config(array: ArraySpec, streams: Vec<StreamSpec>) -> StreamsConfig {
-    let blocks = |spec| StreamSpec { block_bytes: 96 * KIB, ..spec };
+fn config(array: ArraySpec, streams: Vec<LiveStreamSpec>) -> StreamsConfig {
+    let blocks = |spec| LiveStreamSpec { block_bytes: 96 * KIB, ..spec };
     let streams = streams.into_iter().map(blocks).collect();
-    StreamsConfig { arrays: vec![array], content: Content::Verify, ..streaming::config(streams) }
+    StreamsConfig { arrays: vec![array], content: ContentMode::Verify, ..streaming::config(streams) }
 }
 
 fn run(config: &StreamsConfig) -> StreamsResult {
@@ -140,11 +140,11 @@ fn what_one_writes_no_other_uses_and_all_fit() {
 #[test]
 fn stopping_ends_hubs_and_ports() {
     let tape = || EndpointSpec::Tape { mb_s: 200.0, buffer_bytes: MIB, start_stop_ms: 0.0 };
-    let slow = StreamSpec { rate_mb_s: Some(1.0), ..stream("slow", tape(), at(0)) };
+    let slow = LiveStreamSpec { rate_mb_s: Some(1.0), ..stream("slow", tape(), at(0)) };
     let cell = config(in_memory(Tree::raid0(2, 64 * KIB)), vec![slow]);
     // Filling members may take long enough on a busy machine to be told of.
     let mut stop =
-        |p: Progress| if p.stage == Stage::Running { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        |p: RunProgress| if p.stage == RunStage::Running { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let result = streams::run(&cell, &mut stop).expect("it ran");
     assert!(result.interrupted && result.streams[0].bytes < 2 * MIB && result.arrays.len() == 1);
 }
@@ -158,9 +158,11 @@ fn an_array_that_loses_too_much_ends_the_run_with_one_sentence() {
     };
     let broken = TargetSpec::Block { path: zram.device(), destroy: true };
     let sound = || TargetSpec::Memory { size_bytes: 64 * MIB };
-    let long = |name: &str| StreamSpec { bytes: Some(60 * MIB), ..stream(name, memory(), at(0)) };
-    let cell =
-        |tree, members| StreamsConfig { content: Content::Random, ..config(array(tree, members), vec![long("long")]) };
+    let long = |name: &str| LiveStreamSpec { bytes: Some(60 * MIB), ..stream(name, memory(), at(0)) };
+    let cell = |tree, members| StreamsConfig {
+        content: ContentMode::Random,
+        ..config(array(tree, members), vec![long("long")])
+    };
     let striped = cell(Tree::raid0(2, 64 * KIB), vec![broken.clone(), sound()]);
     let result = try_run(&striped).expect("it began");
     let error = result.stopped_by.expect("a stripe bears no loss");

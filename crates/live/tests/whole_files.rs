@@ -7,21 +7,21 @@ mod common;
 use common::whole::{self, config, error, run};
 use common::Place;
 use raidlab_live::files::{
-    self, BlockBytes, FilesConfig, FilesMeasure, FilesResult, FilesSpec, FilesWarmup, IoMode, Numbers, Order, SyncRule,
-    CACHE_UNKNOWN,
+    self, BlockBytes, FileSource, FilesConfig, FilesMeasure, FilesResult, FilesWarmup, IoMode, Numbers, Order,
+    SyncRule, CACHE_UNKNOWN,
 };
-use raidlab_live::{LiveError, Stage, Verdict, Verify};
+use raidlab_live::{LiveError, RunStage, Verdict, Verify};
 use raidlab_load::SizeSpec;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-fn made(directories: Vec<PathBuf>, count: u64) -> FilesSpec {
+fn made(directories: Vec<PathBuf>, count: u64) -> FileSource {
     whole::made(directories, SizeSpec::Lognormal { mean_bytes: 60_000.0, sigma: 1.0 }, count)
 }
 
-fn keeping(mut spec: FilesSpec) -> FilesSpec {
-    if let FilesSpec::Made { keep, .. } = &mut spec {
+fn keeping(mut spec: FileSource) -> FileSource {
+    if let FileSource::Made { keep, .. } = &mut spec {
         *keep = true;
     }
     spec
@@ -172,7 +172,7 @@ fn two_runs_never_share_a_set() {
         ..cell.clone()
     };
     files::run(&slow, &mut |progress| {
-        if progress.stage != Stage::Running {
+        if progress.stage != RunStage::Running {
             return ControlFlow::Continue(());
         }
         second.get_or_insert_with(|| error(&cell));
@@ -189,14 +189,14 @@ fn given_files_are_read_and_left_alone() {
     for (i, path) in paths.iter().enumerate() {
         std::fs::write(path, vec![i as u8; i * 5000]).expect("a file");
     }
-    let cell = config(FilesSpec::List { paths: paths.clone() });
+    let cell = config(FileSource::List { paths: paths.clone() });
     let result = run(&FilesConfig { block_bytes: BlockBytes::Whole, ..cell.clone() });
     assert_eq!(result.size_bytes, [0, 5000, 10_000, 15_000, 20_000, 25_000]);
     assert_eq!((result.read.records.len(), result.read.bytes()), (6, 75_000));
     assert!(result.fill.is_none() && !result.directories[0].made_by_raidlab && result.directories.len() == 1);
     assert_eq!(std::fs::read(&paths[3]).expect("their file"), vec![3; 15_000]);
     for (path, part) in [(place.path("none"), "No such file"), (place.path(""), "not a regular file")] {
-        let bad = error(&config(FilesSpec::List { paths: vec![paths[0].clone(), path] }));
+        let bad = error(&config(FileSource::List { paths: vec![paths[0].clone(), path] }));
         assert!(matches!(&bad, LiveError::BadInput { key, .. } if key == "files.paths[1]"), "{bad}");
         assert!(bad.message().contains(part), "{bad}");
     }
@@ -287,7 +287,7 @@ fn many_readers_have_lists_of_their_own() {
     let place = Place::new();
     let directories = vec![directory(&place, "a"), directory(&place, "b"), directory(&place, "c")];
     let sizes = SizeSpec::Table { bytes: vec![10_000, 20_000, 30_000, 40_000], weights: vec![1.0; 4] };
-    let files = FilesSpec::Made {
+    let files = FileSource::Made {
         directories,
         sizes,
         numbers: Numbers::Even,
@@ -350,7 +350,7 @@ fn a_file_that_vanishes_ends_the_run_with_one_sentence() {
         let result = files::run(&cell, &mut |progress| {
             let path = here.join("raidlab-files/f00000005");
             // Where two readers have begun more than two files, one has been read.
-            let has_read = progress.stage == Stage::Running && progress.requests > 2;
+            let has_read = progress.stage == RunStage::Running && progress.requests > 2;
             if has_read && what == "remove" {
                 let _ = std::fs::remove_file(&path);
             } else if has_read {
@@ -377,7 +377,7 @@ fn stopping_keeps_what_was_measured() {
     };
     let result = files::run(&cell, &mut |progress| {
         assert!((0.0..=1.0).contains(&progress.fraction));
-        if progress.stage == Stage::Running && progress.requests > 10 {
+        if progress.stage == RunStage::Running && progress.requests > 10 {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -401,20 +401,20 @@ fn bad_numbers_name_their_key() {
     let place = Place::new();
     let here = directory(&place, "here");
     let good = config(made(vec![here.clone()], 5));
-    let spec = |change: &dyn Fn(&mut FilesSpec)| {
+    let spec = |change: &dyn Fn(&mut FileSource)| {
         let mut files = good.files.clone();
         change(&mut files);
         FilesConfig { files, ..good.clone() }
     };
     let with = |count, total_bytes| {
         spec(&move |files| {
-            if let FilesSpec::Made { count: c, total_bytes: t, .. } = files {
+            if let FileSource::Made { count: c, total_bytes: t, .. } = files {
                 (*c, *t) = (count, total_bytes);
             }
         })
     };
     let too_large = spec(&|files| {
-        if let FilesSpec::Made { sizes, count, .. } = files {
+        if let FileSource::Made { sizes, count, .. } = files {
             (*sizes, *count) = (SizeSpec::Fixed { bytes: 1 << 40 }, Some(1000));
         }
     });
@@ -434,7 +434,7 @@ fn bad_numbers_name_their_key() {
         ("files.directories", config(made(vec![], 5))),
         ("files.directories[0]", config(made(vec![place.path("none")], 5))),
         ("files.directories[1]", config(made(vec![here.clone(), here.join(".")], 5))),
-        ("files.paths", config(FilesSpec::List { paths: vec![] })),
+        ("files.paths", config(FileSource::List { paths: vec![] })),
     ];
     for (key, cell) in cases {
         let bad = error(&cell);

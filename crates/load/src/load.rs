@@ -30,6 +30,7 @@ use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{TaskOperation, Workload};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed, Volume};
+use serde::Serialize;
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -44,7 +45,7 @@ const MOST_COUNTED: u32 = 1 << 16;
 const COUNTED_A_POLL: u32 = 16;
 
 /// How far an open loop is behind its schedule, and how many tasks it has piled up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Backlog {
     /// Most tasks found waiting at a poll although their time had passed: kept out by the admission limit, or not polled.
     /// Counted one by one; where far more arrive than are served, some are only reckoned from the rate.

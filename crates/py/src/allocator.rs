@@ -9,7 +9,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// The system's allocator, whose failures are told.
-pub(crate) struct Told;
+pub(crate) struct SystemAllocator;
 
 /// `EXIT_FAILED` of `errors.py`.
 const EXIT_FAILED: i32 = 1;
@@ -33,7 +33,7 @@ fn had(pointer: *mut u8) -> *mut u8 {
 }
 
 // SAFETY: every call goes to the system's allocator as it is; a null pointer is not handed on.
-unsafe impl GlobalAlloc for Told {
+unsafe impl GlobalAlloc for SystemAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise about the layout.
         had(unsafe { System.alloc(layout) })

@@ -1,19 +1,19 @@
 //! Running one cell.
 
-use crate::answer;
-use crate::error::{cell_error, from_json, typed_error};
+use crate::answer::{self, Column};
+use crate::error::{cell_error, from_json, live_error, spec_error};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_array::{Policy, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
-use raidlab_live::{Content, Emulation, Fault, LiveConfig, LiveError, Stage, TargetSpec, Verify};
+use raidlab_live::{ContentMode, Emulation, Fault, LiveConfig, RunStage, TargetSpec, Verify};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{Replay, TraceSpec};
 use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig};
 use raidlab_types::number::{f64_from, usize_from};
-use raidlab_types::{Instant, OpKind, Operation, Request, SpecError};
+use raidlab_types::{Instant, OpKind, Operation, Request};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use tracing::info;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellSpec {
-    pub engine: Engine,
+    pub engine: EngineName,
     pub seed: u64,
     #[serde(default)]
     pub sector_bytes: Option<u32>,
@@ -38,7 +38,7 @@ pub(crate) struct CellSpec {
     pub destroy: Vec<PathBuf>,
     /// Live: whether what is read is checked.
     #[serde(default)]
-    pub content: Content,
+    pub content: ContentMode,
     /// Live: members that are to break.
     #[serde(default)]
     pub faults: Vec<Fault>,
@@ -74,7 +74,7 @@ pub(crate) struct CellSpec {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Engine {
+pub(crate) enum EngineName {
     Sim,
     Live,
 }
@@ -82,10 +82,10 @@ pub(crate) enum Engine {
 /// The engine that a cell names; none where that cannot be read, for whoever reads the whole cell to complain of.
 fn engine_named(request: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Named {
+    struct EngineKey {
         engine: Option<String>,
     }
-    serde_json::from_str::<Named>(request).ok()?.engine
+    serde_json::from_str::<EngineKey>(request).ok()?.engine
 }
 
 /// What stands in an engine's configuration where a trace is replayed; the engine does not look at it.
@@ -103,29 +103,28 @@ fn no_workload() -> WorkloadSpec {
 
 impl CellSpec {
     /// The trace, opened, if there is one.
-    fn replay(&mut self, py: Python<'_>) -> PyResult<Option<Replay>> {
-        self.trace.take().map(|spec| crate::trace::replay(py, spec)).transpose()
+    fn replay(&mut self) -> PyResult<Option<Replay>> {
+        self.trace.take().map(crate::trace::replay).transpose()
     }
 
-    /// One of the two, and not both.
-    fn check_asked(&self, py: Python<'_>) -> PyResult<()> {
-        let asked = [self.workload.is_some(), self.trace.is_some()];
-        match asked {
-            [false, false] => Err(cell_error(py, "workload", "is missing; accepted: a workload, or a trace")),
-            [true, true] => Err(cell_error(py, "trace", "stands beside a workload; accepted: one of them")),
-            _ if self.trace.is_some() && self.files.is_some() => {
-                Err(cell_error(py, "trace", "stands beside whole files; accepted: one of them"))
-            }
-            _ if self.trace.is_some() && self.streams.is_some() => {
-                Err(cell_error(py, "trace", "stands beside streams; accepted: one of them"))
-            }
-            _ => Ok(()),
+    /// A trace stands in place of a workload, and of whatever else says what is requested.
+    fn check_trace(&self) -> PyResult<()> {
+        if self.trace.is_none() && self.workload.is_none() {
+            return Err(cell_error("workload", "is missing; accepted: a workload, or a trace"));
+        }
+        let others = [
+            (self.workload.is_some(), "a workload"),
+            (self.files.is_some(), "whole files"),
+            (self.streams.is_some(), "streams"),
+        ];
+        match others.iter().find(|(is_there, _)| *is_there && self.trace.is_some()) {
+            Some((_, other)) => Err(cell_error("trace", format!("stands beside {other}; accepted: one of them"))),
+            None => Ok(()),
         }
     }
 
-    fn members<T: serde::de::DeserializeOwned>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
-        let read =
-            |(i, value): (usize, &serde_json::Value)| from_json(py, &format!("members[{i}]"), &value.to_string());
+    fn members<T: serde::de::DeserializeOwned>(&self) -> PyResult<Vec<T>> {
+        let read = |(i, value): (usize, &serde_json::Value)| from_json(&format!("members[{i}]"), &value.to_string());
         self.members.iter().enumerate().map(read).collect()
     }
 
@@ -133,19 +132,19 @@ impl CellSpec {
         Limits { warmup: self.warmup, measure: self.measure }
     }
 
-    fn live(self, py: Python<'_>) -> PyResult<LiveConfig> {
+    fn live(self) -> PyResult<LiveConfig> {
         if self.streams.is_some() {
             let message =
                 "streams are simulated here; accepted: with engine \"sim\" (on real members: engine \"streams\")";
-            return Err(cell_error(py, "streams", message));
+            return Err(cell_error("streams", message));
         }
         for (key, is_said) in [("host", self.host != HostSpec::default()), ("path", self.path != PathSpec::default())] {
             if is_said {
                 let message = "is modelled, and the host is real here; accepted: only with engine \"sim\"";
-                return Err(cell_error(py, key, message));
+                return Err(cell_error(key, message));
             }
         }
-        let targets: Vec<TargetSpec> = self.members(py)?;
+        let targets: Vec<TargetSpec> = self.members()?;
         let limits = self.limits();
         Ok(LiveConfig {
             tree: self.tree,
@@ -167,12 +166,12 @@ impl CellSpec {
         })
     }
 
-    fn sim(self, py: Python<'_>) -> PyResult<SimConfig> {
+    fn sim(self) -> PyResult<SimConfig> {
         if let Some(speed) = self.speed {
             let message = format!("{speed}: virtual time has no speed; accepted: only with engine \"live\"");
-            return Err(cell_error(py, "speed", &message));
+            return Err(cell_error("speed", message));
         }
-        let devices: Vec<DeviceSpec> = self.members(py)?;
+        let devices: Vec<DeviceSpec> = self.members()?;
         let limits = self.limits();
         Ok(SimConfig {
             tree: self.tree,
@@ -193,49 +192,46 @@ impl CellSpec {
     }
 }
 
-fn sim_error(py: Python<'_>, error: SpecError) -> PyErr {
-    cell_error(py, &error.key, &error.message)
-}
+/// The caller's function that is called with the share done, 0 to 1, if it has given one.
+#[derive(Clone, Copy)]
+pub(crate) struct ProgressCall<'a>(Option<&'a Py<PyAny>>);
 
-pub(crate) fn live_error(py: Python<'_>, error: &LiveError) -> PyErr {
-    let kind = match error {
-        LiveError::BadInput { .. } => "bad_input",
-        LiveError::Refused { .. } => "refused",
-        LiveError::Unsupported { .. } => "unsupported",
-        LiveError::Io { .. } => "io",
-    };
-    typed_error(py, error.key(), &error.message(), kind)
-}
-
-/// Tells Python how far a run has come; Python's answer `False`, or a signal, stops it.
-pub(crate) struct Teller<'a> {
-    pub callback: Option<&'a Py<PyAny>>,
-    pub wanted: Option<u64>,
-}
-
-impl Teller<'_> {
-    fn tell(&self, requests: u64) -> ControlFlow<()> {
-        self.tell_share(self.wanted.map_or(0.0, |w| (f64_from(requests) / f64_from(w.max(1))).min(1.0)))
-    }
-
-    pub(crate) fn tell_share(&self, share: f64) -> ControlFlow<()> {
+impl ProgressCall<'_> {
+    /// Calls it; its answer `False`, an exception, or a signal stops the run.
+    fn share(self, share: f64) -> ControlFlow<()> {
         Python::attach(|py| {
             // The signal is taken up here: the run ends, what it measured is kept and marked as interrupted.
             if py.check_signals().is_err() {
                 return ControlFlow::Break(());
             }
-            let Some(callback) = self.callback else { return ControlFlow::Continue(()) };
+            let Some(callback) = self.0 else { return ControlFlow::Continue(()) };
             match callback.call1(py, (share,)).and_then(|answer| answer.extract::<Option<bool>>(py)) {
                 Ok(Some(false)) | Err(_) => ControlFlow::Break(()),
                 Ok(_) => ControlFlow::Continue(()),
             }
         })
     }
+
+    /// Reports a run on the real clock. The share done is that of its load: filling comes before, checking after.
+    pub(crate) fn report(self, progress: raidlab_live::RunProgress) -> ControlFlow<()> {
+        self.share(match progress.stage {
+            RunStage::Filling | RunStage::Writing => 0.0,
+            RunStage::Running => progress.fraction,
+            RunStage::Checking => 1.0,
+        })
+    }
 }
 
-impl Observer for Teller<'_> {
+/// Reports a simulated run of so many requests.
+struct SimProgress<'a> {
+    call: ProgressCall<'a>,
+    requests: Option<u64>,
+}
+
+impl Observer for SimProgress<'_> {
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
-        self.tell(progress.requests)
+        let share = |total: u64| (f64_from(progress.requests) / f64_from(total.max(1))).min(1.0);
+        self.call.share(self.requests.map_or(0.0, share))
     }
 }
 
@@ -249,7 +245,7 @@ pub(crate) fn run_cell<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (engine, begun) = (engine_named(request), std::time::Instant::now());
     info!(engine = engine.as_deref(), "cell begins");
-    let progress = progress.as_ref();
+    let progress = ProgressCall(progress.as_ref());
     // Engines whose cells have keys of their own have doors of their own.
     let answer = match engine.as_deref() {
         Some("direct") => crate::direct::run(py, request, progress),
@@ -266,45 +262,39 @@ pub(crate) fn run_cell<'py>(
 }
 
 /// Runs a cell of an array on either clock.
-fn run_array<'py>(py: Python<'py>, request: &str, progress: Option<&Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
-    let mut spec = cell(py, request)?;
-    let (seed, replay) = (spec.seed, spec.replay(py)?);
-    let mut teller = Teller { callback: progress, wanted: spec.measure.requests };
+fn run_array<'py>(py: Python<'py>, request: &str, progress: ProgressCall<'_>) -> PyResult<Bound<'py, PyDict>> {
+    let mut spec = cell(request)?;
+    let (seed, replay) = (spec.seed, spec.replay()?);
     match spec.engine {
-        Engine::Sim => {
-            let config = spec.sim(py)?;
-            let result = py.detach(|| raidlab_sim::run_observed(&config, replay, &mut teller));
-            answer::of_sim(py, seed, &result.map_err(|e| sim_error(py, e))?)
+        EngineName::Sim => {
+            let mut observer = SimProgress { call: progress, requests: spec.measure.requests };
+            let config = spec.sim()?;
+            let result = py.detach(|| raidlab_sim::run_observed(&config, replay, &mut observer));
+            answer::of_sim(py, seed, &result.map_err(spec_error)?)
         }
-        Engine::Live => {
-            let config = spec.live(py)?;
-            let mut observe = |p: raidlab_live::Progress| match p.stage {
-                // The share of the cell is that of its load; filling and checking come before and after.
-                Stage::Running => teller.tell_share(p.fraction),
-                Stage::Filling | Stage::Writing => teller.tell_share(0.0),
-                Stage::Checking => teller.tell_share(1.0),
-            };
-            let result = py.detach(|| raidlab_live::run(&config, replay, &mut observe));
-            answer::of_live(py, seed, &result.map_err(|e| live_error(py, &e))?)
+        EngineName::Live => {
+            let config = spec.live()?;
+            let result = py.detach(|| raidlab_live::run(&config, replay, &mut |p| progress.report(p)));
+            answer::of_live(py, seed, &result.map_err(live_error)?)
         }
     }
 }
 
 /// Whether a cell of the engines `sim` and `live` could be run, as far as that can be said without opening anything.
 #[pyfunction]
-pub(crate) fn check_cell(py: Python<'_>, request: &str) -> PyResult<()> {
-    let mut spec = cell(py, request)?;
-    let replay = spec.replay(py)?;
+pub(crate) fn check_cell(request: &str) -> PyResult<()> {
+    let mut spec = cell(request)?;
+    let replay = spec.replay()?;
     match spec.engine {
-        Engine::Sim => raidlab_sim::check(&spec.sim(py)?, replay).map_err(|e| sim_error(py, e)),
-        Engine::Live => raidlab_live::check(&spec.live(py)?, replay).map_err(|e| live_error(py, &e)),
+        EngineName::Sim => raidlab_sim::check(&spec.sim()?, replay).map_err(spec_error),
+        EngineName::Live => raidlab_live::check(&spec.live()?, replay).map_err(live_error),
     }
 }
 
 /// A cell from its text.
-fn cell(py: Python<'_>, request: &str) -> PyResult<CellSpec> {
-    let spec: CellSpec = from_json(py, "", request)?;
-    spec.check_asked(py)?;
+fn cell(request: &str) -> PyResult<CellSpec> {
+    let spec: CellSpec = from_json("", request)?;
+    spec.check_trace()?;
     Ok(spec)
 }
 
@@ -312,7 +302,7 @@ fn cell(py: Python<'_>, request: &str) -> PyResult<CellSpec> {
 type LoggedOperation = (u64, u32, bool, u64, u64);
 
 /// The member operations of the first requests of a simulated cell, in the order in which they were issued.
-struct Log {
+struct OperationLog {
     requests: u64,
     entered: u64,
     /// Number of the request that has a tag now.
@@ -320,7 +310,7 @@ struct Log {
     rows: Vec<LoggedOperation>,
 }
 
-impl Observer for Log {
+impl Observer for OperationLog {
     fn request(&mut self, _now: Instant, request: &Request) {
         let tag = usize_from(request.tag);
         if tag >= self.by_tag.len() {
@@ -343,20 +333,19 @@ impl Observer for Log {
 /// `write`, `lba`, `sectors`, sorted, so that two engines can be compared request by request.
 #[pyfunction]
 pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u64) -> PyResult<Bound<'py, PyDict>> {
-    let mut spec = cell(py, request)?;
-    let replay = spec.replay(py)?;
+    let mut spec = cell(request)?;
+    let replay = spec.replay()?;
     let mut rows = match spec.engine {
-        Engine::Sim => {
-            let config = spec.sim(py)?;
-            let mut log = Log { requests, entered: 0, by_tag: Vec::new(), rows: Vec::new() };
-            py.detach(|| raidlab_sim::run_observed(&config, replay, &mut log)).map_err(|e| sim_error(py, e))?;
+        EngineName::Sim => {
+            let config = spec.sim()?;
+            let mut log = OperationLog { requests, entered: 0, by_tag: Vec::new(), rows: Vec::new() };
+            py.detach(|| raidlab_sim::run_observed(&config, replay, &mut log)).map_err(spec_error)?;
             log.rows
         }
-        Engine::Live => {
-            let config = LiveConfig { trace_requests: requests, ..spec.live(py)? };
-            let mut go_on = |_: raidlab_live::Progress| ControlFlow::Continue(());
-            let result =
-                py.detach(|| raidlab_live::run(&config, replay, &mut go_on)).map_err(|e| live_error(py, &e))?;
+        EngineName::Live => {
+            let config = LiveConfig { trace_requests: requests, ..spec.live()? };
+            let mut go_on = |_: raidlab_live::RunProgress| ControlFlow::Continue(());
+            let result = py.detach(|| raidlab_live::run(&config, replay, &mut go_on)).map_err(live_error)?;
             let row = |t: &raidlab_live::TracedOperation| {
                 (t.request, t.leaf, t.kind == OpKind::Write, t.extent.lba, t.extent.sectors)
             };
@@ -364,11 +353,12 @@ pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u
         }
     };
     rows.sort_unstable();
-    let out = PyDict::new(py);
-    answer::column(py, &out, "request", rows.iter().map(|r| r.0))?;
-    answer::column(py, &out, "leaf", rows.iter().map(|r| u64::from(r.1)))?;
-    answer::column(py, &out, "write", rows.iter().map(|r| u64::from(r.2)))?;
-    answer::column(py, &out, "lba", rows.iter().map(|r| r.3))?;
-    answer::column(py, &out, "sectors", rows.iter().map(|r| r.4))?;
-    Ok(out)
+    let names: [Column<LoggedOperation>; 5] = [
+        ("request", |r| r.0),
+        ("leaf", |r| u64::from(r.1)),
+        ("write", |r| u64::from(r.2)),
+        ("lba", |r| r.3),
+        ("sectors", |r| r.4),
+    ];
+    answer::columns(py, &rows, names)
 }

@@ -22,7 +22,7 @@ mod trace;
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: allocator::Told = allocator::Told;
+static ALLOCATOR: allocator::SystemAllocator = allocator::SystemAllocator;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {

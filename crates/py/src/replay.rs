@@ -1,7 +1,8 @@
 //! One device, one request after another: the replay of a trace measured on a real disk.
 
-use crate::error::{cell_error, from_json};
-use numpy::{PyArray1, PyReadonlyArray1};
+use crate::answer::{columns, Column};
+use crate::error::{cell_error, from_json, spec_error};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_device::{Completion, Device, DeviceSpec, PairPricing};
@@ -67,9 +68,9 @@ pub(crate) fn device_replay<'py>(
     gap_ns: PyReadonlyArray1<'py, u64>,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let spec: DeviceSpec = from_json(py, "", device)?;
-    let mut device = Device::new(&spec, spec.sector_bytes(), PairPricing::Queued, Seed::new(seed))
-        .map_err(|e| cell_error(py, &e.key, &e.message))?;
+    let spec: DeviceSpec = from_json("", device)?;
+    let mut device =
+        Device::new(&spec, spec.sector_bytes(), PairPricing::Queued, Seed::new(seed)).map_err(spec_error)?;
     let requests = Requests {
         is_write: is_write.as_slice()?,
         lba: lba.as_slice()?,
@@ -77,18 +78,14 @@ pub(crate) fn device_replay<'py>(
         gap_ns: gap_ns.as_slice()?,
     };
     if let Some((i, message)) = requests.fault(device.capacity_sectors()) {
-        return Err(cell_error(py, &format!("request[{i}]"), &message));
+        return Err(cell_error(&format!("request[{i}]"), message));
     }
-    let done = requests.replay(&mut device);
-    let out = PyDict::new(py);
-    let column = |key: &str, part: fn(&Completion) -> Duration| {
-        let values: Vec<u64> = done.iter().map(|completion| part(completion).as_ns()).collect();
-        out.set_item(key, PyArray1::from_vec(py, values))
-    };
-    column("response_ns", |c| c.done.since(c.arrived))?;
-    column("overhead_ns", |c| c.overhead)?;
-    column("seek_ns", |c| c.seek)?;
-    column("rotation_ns", |c| c.rotation)?;
-    column("transfer_ns", |c| c.transfer)?;
-    Ok(out)
+    let parts: [Column<Completion>; 5] = [
+        ("response_ns", |c| c.done.since(c.arrived).as_ns()),
+        ("overhead_ns", |c| c.overhead.as_ns()),
+        ("seek_ns", |c| c.seek.as_ns()),
+        ("rotation_ns", |c| c.rotation.as_ns()),
+        ("transfer_ns", |c| c.transfer.as_ns()),
+    ];
+    columns(py, &requests.replay(&mut device), parts)
 }

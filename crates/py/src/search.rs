@@ -1,11 +1,13 @@
 //! The search for the queue depth at which a percentile of response time equals a target.
 
-use crate::error::cell_error;
+use crate::answer::dict;
+use crate::error::spec_error;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use raidlab_load::{Answer, Point};
+use raidlab_load::Answer;
 use raidlab_types::number::{f64_from, saturating_u64};
+use serde_json::json;
 
 /// See `raidlab_load::DepthSearch`.
 #[pyclass(module = "raidlab._core")]
@@ -13,20 +15,11 @@ pub(crate) struct DepthSearch {
     inner: raidlab_load::DepthSearch,
 }
 
-fn point<'py>(py: Python<'py>, p: &Point) -> PyResult<Bound<'py, PyDict>> {
-    let out = PyDict::new(py);
-    out.set_item("depth", p.depth)?;
-    out.set_item("percentile_ns", p.percentile_ns)?;
-    out.set_item("throughput", p.throughput)?;
-    Ok(out)
-}
-
 #[pymethods]
 impl DepthSearch {
     #[new]
-    fn new(py: Python<'_>, percentile: f64, target_ns: u64, max_depth: u32) -> PyResult<Self> {
-        let inner = raidlab_load::DepthSearch::new(percentile, target_ns, max_depth)
-            .map_err(|e| cell_error(py, &e.key, &e.message))?;
+    fn new(percentile: f64, target_ns: u64, max_depth: u32) -> PyResult<Self> {
+        let inner = raidlab_load::DepthSearch::new(percentile, target_ns, max_depth).map_err(spec_error)?;
         Ok(DepthSearch { inner })
     }
 
@@ -60,7 +53,6 @@ impl DepthSearch {
     /// `lower` and `upper` (None where there is none); None while a run is still needed.
     fn answer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(answer) = self.inner.answer() else { return Ok(None) };
-        let out = PyDict::new(py);
         let (kind, depth, throughput, lower, upper) = match answer {
             Answer::Between { depth, throughput, lower, upper } => {
                 ("between", depth, throughput, Some(lower), Some(upper))
@@ -72,11 +64,7 @@ impl DepthSearch {
                 ("always_exceeded", f64::from(first.depth), first.throughput, None, Some(first))
             }
         };
-        out.set_item("kind", kind)?;
-        out.set_item("depth", depth)?;
-        out.set_item("throughput", throughput)?;
-        out.set_item("lower", lower.map(|p| point(py, &p)).transpose()?)?;
-        out.set_item("upper", upper.map(|p| point(py, &p)).transpose()?)?;
-        Ok(Some(out))
+        let answer = json!({"kind": kind, "depth": depth, "throughput": throughput, "lower": lower, "upper": upper});
+        dict(py, &answer).map(Some)
     }
 }

@@ -1,16 +1,17 @@
 //! Traces as files: opened here, for the loads and for the doors that count, convert and hand out columns.
 
-use crate::answer::{column, plain};
+use crate::answer::{columns, dict, Column};
 use crate::error::cell_error;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
-use raidlab_live::open_regular;
+use pyo3::types::PyDict;
+use raidlab_live::{open_regular, Check, Verdict};
 use raidlab_load::trace::{
     guess, Format, Names, Parser, Record, Records, Replay, Replayed, Skipped, Summary, TraceError, TraceSpec,
     VolumeSummary, Writer,
 };
-use raidlab_types::number::{f64_from, u32_from};
+use raidlab_types::number::f64_from;
 use raidlab_types::RequestKind;
+use serde_json::{json, Value};
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
@@ -112,60 +113,41 @@ fn unreadable(path: &str, error: &std::io::Error) -> TraceError {
 
 /// What the system says, without its number.
 fn reason(error: &std::io::Error) -> String {
-    let told = error.to_string();
-    told.split(" (os error").next().unwrap_or_default().to_owned()
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-fn trace_error(py: Python<'_>, error: &TraceError) -> PyErr {
-    cell_error(py, "trace", &error.to_string())
+fn trace_error(error: TraceError) -> PyErr {
+    cell_error("trace", error.to_string())
 }
 
 /// The trace that a cell names, opened.
-pub(crate) fn replay(py: Python<'_>, spec: TraceSpec) -> PyResult<Replay> {
-    let records = TraceFile::open(&spec.file, spec.format).map_err(|e| trace_error(py, &e))?;
+pub(crate) fn replay(spec: TraceSpec) -> PyResult<Replay> {
+    let records = TraceFile::open(&spec.file, spec.format).map_err(trace_error)?;
     Ok(Replay { spec, records: Box::new(records) })
 }
 
-/// What became of a trace's requests.
-pub(crate) fn replayed<'py>(py: Python<'py>, replayed: &Replayed) -> PyResult<Bound<'py, PyDict>> {
-    let out = PyDict::new(py);
-    for (key, value) in [
-        ("requests", replayed.requests),
-        ("left_out", replayed.left_out),
-        ("wrapped", replayed.wrapped),
-        ("rounded", replayed.rounded),
-        ("out_of_order", replayed.out_of_order),
-        ("span_ns", replayed.span_ns),
-    ] {
-        out.set_item(key, value)?;
-    }
-    out.set_item("to_its_end", replayed.to_its_end)?;
-    out.set_item("volumes", PyList::new(py, &replayed.volumes)?)?;
-    Ok(out)
-}
-
-/// The verdict on a replay, in the words of the engines' own checks: whether it was the trace.
-pub(crate) fn check<'py>(py: Python<'py>, replayed: &Replayed) -> PyResult<Bound<'py, PyAny>> {
+/// The verdict on a replay, as the engines' own checks: whether it was the trace.
+pub(crate) fn check(replayed: &Replayed) -> Check {
     let changes = replayed.changes();
     let end = if replayed.to_its_end { "to the trace's end" } else { "and stopped before the trace's end" };
     let mut evidence = format!("{} requests of the trace were replayed, {end}", replayed.requests);
-    if !changes.is_empty() {
-        evidence += &format!("; {}", changes.join(", "));
+    if changes.is_empty() {
+        return Check { name: "replay", verdict: Verdict::Pass, evidence: evidence + ".", mend: "" };
     }
-    let mend = "Give each volume of the trace one of the array that is at least as large (raidlab trace show says how large), \
-                and what is asked for by another name is another workload.";
-    let is_changed = !changes.is_empty();
-    let verdict = if is_changed { "WARN" } else { "PASS" };
-    let mend = if is_changed { mend } else { "" };
-    plain(py, &serde_json::json!({"name": "replay", "verdict": verdict, "evidence": evidence + ".", "mend": mend}))
+    evidence += &format!("; {}.", changes.join(", "));
+    let remedy =
+        "Give each volume of the trace one of the array that is at least as large (raidlab trace show says how \
+                  large), and what is asked for by another name is another workload.";
+    Check { name: "replay", verdict: Verdict::Warn, evidence, mend: remedy }
 }
 
-fn named(py: Python<'_>, format: Option<&str>) -> PyResult<Option<Format>> {
+fn named(format: Option<&str>) -> PyResult<Option<Format>> {
     let Some(name) = format else { return Ok(None) };
     let found = Format::ALL.into_iter().find(|format| format.name() == name);
     found.map(Some).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-        cell_error(py, "format", &format!("{name} is no format of traces; accepted: {}", names.join(", ")))
+        cell_error("format", format!("{name} is no format of traces; accepted: {}", names.join(", ")))
     })
 }
 
@@ -188,7 +170,7 @@ fn read_all(
             }
             Ok(true)
         };
-        let more = py.detach(&mut round).map_err(|e| trace_error(py, &e))?;
+        let more = py.detach(&mut round).map_err(trace_error)?;
         if !more {
             return Ok(());
         }
@@ -203,16 +185,15 @@ pub(crate) fn trace_formats() -> Vec<(&'static str, &'static str)> {
 }
 
 /// A trace in the format of this name, or in the one that is guessed.
-fn opened(py: Python<'_>, path: &str, format_name: Option<&str>) -> PyResult<TraceFile> {
-    let format = named(py, format_name)?;
-    TraceFile::open(path, format).map_err(|e| trace_error(py, &e))
+fn open(path: &str, format_name: Option<&str>) -> PyResult<TraceFile> {
+    TraceFile::open(path, named(format_name)?).map_err(trace_error)
 }
 
 /// The format of a file, as given or as guessed.
 #[pyfunction]
 #[pyo3(signature = (path, format_name = None))]
-pub(crate) fn trace_format(py: Python<'_>, path: &str, format_name: Option<&str>) -> PyResult<&'static str> {
-    Ok(opened(py, path, format_name)?.format.name())
+pub(crate) fn trace_format(path: &str, format_name: Option<&str>) -> PyResult<&'static str> {
+    Ok(open(path, format_name)?.format.name())
 }
 
 /// What a trace holds.
@@ -223,51 +204,45 @@ pub(crate) fn trace_summary<'py>(
     path: &str,
     format_name: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let mut trace = opened(py, path, format_name)?;
+    let mut trace = open(path, format_name)?;
     let mut summary = Summary::default();
     read_all(py, &mut trace, |batch, _| {
         batch.iter().for_each(|record| summary.add(record));
         Ok(())
     })?;
-    let out = PyDict::new(py);
-    out.set_item("format", trace.format.name())?;
-    out.set_item("resolution_ns", trace.format.resolution_ns())?;
-    out.set_item("requests", summary.requests())?;
-    out.set_item("other_lines", trace.skipped().other_lines)?;
-    out.set_item("empty_requests", trace.skipped().empty_requests)?;
-    out.set_item("first_ns", summary.first_ns)?;
-    out.set_item("span_ns", summary.span_ns())?;
-    out.set_item("most_in_a_second", summary.most_in_a_second)?;
-    out.set_item("out_of_order", summary.out_of_order)?;
     let mean = (summary.responses > 0).then(|| f64_from(summary.response_sum_ns) / f64_from(summary.responses));
-    out.set_item("response_mean_ns", mean)?;
-    let sizes = PyDict::new(py);
-    column(py, &sizes, "bytes", summary.sizes.keys().copied())?;
-    column(py, &sizes, "requests", summary.sizes.values().copied())?;
-    out.set_item("sizes", sizes)?;
-    out.set_item("other_sizes", summary.other_sizes)?;
-    let names = trace.names();
-    let rows = summary.volumes.iter().enumerate();
-    let volumes: Vec<_> = rows.map(|(i, v)| volume(py, names.name(u32_from(i)), v)).collect::<PyResult<_>>()?;
-    out.set_item("volumes", PyList::new(py, volumes)?)?;
+    let volumes = summary.volumes.iter().zip(0..).map(|(of_volume, i)| volume(trace.names().name(i), of_volume));
+    let answer = json!({
+        "format": trace.format.name(),
+        "resolution_ns": trace.format.resolution_ns(),
+        "requests": summary.requests(),
+        "other_lines": trace.skipped().other_lines,
+        "empty_requests": trace.skipped().empty_requests,
+        "first_ns": summary.first_ns,
+        "span_ns": summary.span_ns(),
+        "most_in_a_second": summary.most_in_a_second,
+        "out_of_order": summary.out_of_order,
+        "response_mean_ns": mean,
+        "other_sizes": summary.other_sizes,
+        "volumes": volumes.collect::<Vec<_>>(),
+    });
+    let sizes: Vec<(u64, u64)> = summary.sizes.into_iter().collect();
+    let out = dict(py, &answer)?;
+    out.set_item("sizes", columns(py, &sizes, [("bytes", |s| s.0), ("requests", |s| s.1)])?)?;
     Ok(out)
 }
 
-fn volume<'py>(py: Python<'py>, name: &str, summary: &VolumeSummary) -> PyResult<Bound<'py, PyDict>> {
-    let out = PyDict::new(py);
-    out.set_item("name", name)?;
-    for (key, value) in [
-        ("reads", summary.reads),
-        ("read_bytes", summary.read_bytes),
-        ("writes", summary.writes),
-        ("write_bytes", summary.write_bytes),
-        ("end_bytes", summary.end_bytes),
-        ("sequential", summary.sequential),
-        ("working_set_bytes", summary.working_set_bytes()),
-    ] {
-        out.set_item(key, value)?;
-    }
-    Ok(out)
+fn volume(name: &str, summary: &VolumeSummary) -> Value {
+    json!({
+        "name": name,
+        "reads": summary.reads,
+        "read_bytes": summary.read_bytes,
+        "writes": summary.writes,
+        "write_bytes": summary.write_bytes,
+        "end_bytes": summary.end_bytes,
+        "sequential": summary.sequential,
+        "working_set_bytes": summary.working_set_bytes(),
+    })
 }
 
 /// Writes a trace in another format, to a file that must not be there; answers with how many requests it has.
@@ -279,14 +254,14 @@ pub(crate) fn trace_convert(
     to: &str,
     to_format: &str,
 ) -> PyResult<u64> {
-    let mut trace = opened(py, path, format_name)?;
-    let wanted = named(py, Some(to_format))?;
+    let mut trace = open(path, format_name)?;
+    let format = named(Some(to_format))?.ok_or_else(|| cell_error("format", "is missing"))?;
     let unwritable = |error: &std::io::Error| {
         TraceError::of_file(to, &format!("cannot be written: {}", reason(error)), "the path of a new file")
     };
-    let file = File::create_new(to).map_err(|e| trace_error(py, &unwritable(&e)))?;
+    let file = File::create_new(to).map_err(|e| trace_error(unwritable(&e)))?;
     let (mut file, mut text, mut requests) = (BufWriter::with_capacity(BLOCK_BYTES, file), String::new(), 0);
-    let mut writer = wanted.map(Writer::new).ok_or_else(|| cell_error(py, "format", "is missing"))?;
+    let mut writer = Writer::new(format);
     let written = read_all(py, &mut trace, |batch, names| {
         text.clear();
         for record in batch {
@@ -295,7 +270,7 @@ pub(crate) fn trace_convert(
         requests += batch.len() as u64;
         file.write_all(text.as_bytes()).map_err(|e| unwritable(&e))
     });
-    let flushed = file.flush().map_err(|e| trace_error(py, &unwritable(&e)));
+    let flushed = file.flush().map_err(|e| trace_error(unwritable(&e)));
     if let Err(error) = written.and(flushed) {
         // Half a trace would be taken for a whole one. That it cannot be removed is told by what comes of it.
         let _ = std::fs::remove_file(to);
@@ -312,22 +287,27 @@ pub(crate) fn trace_columns<'py>(
     path: &str,
     format_name: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let mut trace = opened(py, path, format_name)?;
+    let mut trace = open(path, format_name)?;
     let mut all: Vec<Record> = Vec::new();
     read_all(py, &mut trace, |batch, _| {
         all.extend_from_slice(batch);
         Ok(())
     })?;
-    let out = PyDict::new(py);
-    let set = |key, value: fn(&Record) -> u64| column(py, &out, key, all.iter().map(value));
-    set("line", |r| r.line)?;
-    set("time_ns", |r| r.time_ns)?;
-    set("volume", |r| u64::from(r.volume))?;
-    set("is_write", |r| u64::from(r.kind == RequestKind::Write))?;
-    set("offset_bytes", |r| r.offset_bytes)?;
-    set("bytes", |r| r.bytes)?;
+    let out = columns(
+        py,
+        &all,
+        [
+            ("line", |r| r.line),
+            ("time_ns", |r| r.time_ns),
+            ("volume", |r| u64::from(r.volume)),
+            ("is_write", |r| u64::from(r.kind == RequestKind::Write)),
+            ("offset_bytes", |r| r.offset_bytes),
+            ("bytes", |r| r.bytes),
+        ],
+    )?;
     if all.iter().all(|record| record.response_ns.is_some()) {
-        set("response_ns", |r| r.response_ns.unwrap_or_default())?;
+        let responses: [Column<Record>; 1] = [("response_ns", |r| r.response_ns.unwrap_or_default())];
+        out.update(columns(py, &all, responses)?.as_mapping())?;
     }
     out.set_item("volumes", trace.names().all().to_vec())?;
     Ok(out)

@@ -6,22 +6,25 @@ use raidlab_load::streams::StreamRecord;
 use raidlab_load::trace::Replayed;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::LeafId;
+use serde::Serialize;
 
 /// What one member did while measuring.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct MemberResult {
     /// Which.
     pub leaf: LeafId,
     /// Its operations and the times they took.
+    #[serde(flatten)]
     pub totals: Totals,
     /// Operations it serves at the same time.
     pub servers: usize,
     /// What it did with its flash, if it is a flash drive.
+    #[serde(flatten)]
     pub flash: Option<FlashTotals>,
 }
 
 /// What one station did while measuring.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct StationResult {
     /// Its name.
     pub name: String,

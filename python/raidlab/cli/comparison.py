@@ -12,7 +12,7 @@ from rich.text import Text
 
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
-from raidlab.fit import Fitted
+from raidlab.fit import FitResult
 from raidlab.published.compare import PublishedComparison, PublishedRow, errors_of
 from raidlab.study.parameters import Parameter
 
@@ -85,7 +85,7 @@ def print_parameters(title: str, parameters: Mapping[str, Parameter]) -> None:
     console().print(plain_table(title, headings, rows, right=("value",)))
 
 
-def print_fit(found: Fitted) -> None:
+def print_fit(found: FitResult) -> None:
     """Print what a fit found: parameters, the errors of what it was held to, and of what was left out."""
     out = console()
     values = ((name, f"{found.before[name]:.5g}", f"{value:.5g}") for name, value in found.values.items())

@@ -74,10 +74,11 @@ def import_device(
     is an error.
     """
     from raidlab.directory import write_file
-    from raidlab.formats.disksim import device_toml, import_disk
+    from raidlab.formats.disksim import import_disk
+    from raidlab.formats.toml import toml_text
 
     imported = import_disk(Path(file), disk)
-    text = device_toml(imported.device, comments=[f"not modelled: {note}" for note in imported.notes])
+    text = toml_text(imported.device, comments=[f"not modelled: {note}" for note in imported.notes])
     for note in imported.notes:
         say(str(note))
     if out is None:

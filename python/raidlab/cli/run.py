@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from raidlab.cli.endings import exit_code
 from raidlab.cli.options import argument, complete_study, flag, number, option
-from raidlab.errors import (
-    EXIT_FAILED,
-    EXIT_HUNG_UP,
-    EXIT_INTERRUPTED,
-    EXIT_INVALID_RESULT,
-    EXIT_OK,
-    EXIT_TERMINATED,
-)
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
     from raidlab.results import Run
-    from raidlab.run import CopySink, Progress, StopFlag
+    from raidlab.run.interrupt import StopFlag
+    from raidlab.run.progress import Progress
+    from raidlab.run.stream_cells import CopySink
     from raidlab.study import LoadedStudy
 
-EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
 EXAMPLES = """\b
 Examples:
   raidlab run quickstart --quick
@@ -99,7 +92,8 @@ def run(
     from raidlab.analysis.checks.incomplete import ended_words
     from raidlab.cli.machine import far_machine
     from raidlab.cli.terminal import say
-    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
 
     stop, far = StopFlag(), None
     if prices is not None and study is not None:
@@ -184,7 +178,7 @@ def _new_run(study: str | None, out: str, options: _RunOptions) -> Run:
 def _resumed_run(run: str, study: str | None, out: str, options: _RunOptions) -> Run:
     from raidlab.api import resume_run
     from raidlab.cli.run_folders import folder_of
-    from raidlab.run import refuse_empty
+    from raidlab.run.targets import refuse_empty
 
     refuse_empty("--resume", [run])
     return resume_run(folder_of(run, Path(out), "--resume"), study, **options._asdict())
@@ -223,18 +217,3 @@ def command(study: str, on: list[str], seed: int | None, quick: bool, destroy: l
     words += ["--seed", str(seed)] if seed is not None else []
     words += ["--quick"] if quick else []
     return words + [word for device in destroy for word in ("--destroy", device)]
-
-
-def exit_code(run: Run, findings: list[Finding]) -> int:
-    """What a run ends the program with."""
-    status = run.facts["status"]
-    if status == "interrupted":
-        return EXIT_OF_SIGNAL.get(str(run.facts.get("interrupted_by")), EXIT_INTERRUPTED)
-    if status == "failed":
-        return EXIT_FAILED
-    return code_of(findings)
-
-
-def code_of(findings: Iterable[Finding]) -> int:
-    """What findings alone end the program with."""
-    return EXIT_INVALID_RESULT if any(finding.verdict == "INVALID" for finding in findings) else EXIT_OK

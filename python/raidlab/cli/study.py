@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of
 from raidlab.cli.options import Json, Prices, Study, argument, flag, number, option
-from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import folder_of
 from raidlab.cli.terminal import printing, say
 from raidlab.errors import EXIT_BAD_INPUT, InputError
@@ -33,7 +33,7 @@ def show(study: Study) -> None:
     from raidlab.api import check_figures
     from raidlab.cli.comparison import print_parameters
     from raidlab.cli.output import print_study
-    from raidlab.run import check_study
+    from raidlab.run.execute import check_study
     from raidlab.study import load_study
 
     loaded = load_study(study)
@@ -70,7 +70,7 @@ def compare(
     from raidlab.published.compare import FILE
     from raidlab.report import write_page
     from raidlab.results import load_run
-    from raidlab.run import progress_on
+    from raidlab.run.progress import progress_on
     from raidlab.study import load_study
     from raidlab.study.mapping import load_mapping
 

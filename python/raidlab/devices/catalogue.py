@@ -67,12 +67,7 @@ def _entry(name: str) -> CatalogueEntry:
 
 
 def load(device: str) -> DeviceModel:
-    """A device by name or path, or one of DiskSim's files.
-
-    Raises
-    ------
-    InputError
-    """
+    """A device by name or path, or one of DiskSim's files."""
     path = Path(device)
     given: str | Mapping[str, Plain] = device
     if path.suffix in DISKSIM_ENDINGS:

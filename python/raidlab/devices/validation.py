@@ -78,10 +78,6 @@ def validate(device: str, trace: str, angles: int = 21, seed: int = 0) -> Valida
     """Replay a trace through a device's model, or a disk of DiskSim's, from several angles, drawn from a seed.
 
     The number of angles is odd, so that one of them has the median.
-
-    Raises
-    ------
-    InputError
     """
     if angles < 1 or angles % 2 == 0:
         raise InputError.one("--angles", "must be odd, for the median", value=str(angles), accepted="1, 3, 5, ...")

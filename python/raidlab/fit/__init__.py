@@ -26,7 +26,7 @@ from raidlab.fit.search import Solution, Vector, least_squares
 from raidlab.fit.trial import DEVICE, TrialRunner
 from raidlab.fit.write import write_values
 from raidlab.published.compare import PublishedRow
-from raidlab.run import StopFlag
+from raidlab.run.interrupt import StopFlag
 from raidlab.run.pool import PoolRunner
 from raidlab.study import LoadedStudy
 from raidlab.study.mapping import Mapping
@@ -45,7 +45,7 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class ValidationGroup:
     """A group of figures that was left out, and how well the rest predicts it.
 
     Attributes
@@ -66,7 +66,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FitResult:
     """What a fit found.
 
     Attributes
@@ -75,7 +75,7 @@ class Fitted:
         Every parameter it may move, as it stood and as it was found.
     rows : list of PublishedRow
         The figures it was held to, at the values found.
-    left_out : list of LeftOut
+    left_out : list of ValidationGroup
     trials : int
         How often the study was run.
     """
@@ -83,7 +83,7 @@ class Fitted:
     before: dict[str, float]
     values: dict[str, float]
     rows: list[PublishedRow]
-    left_out: list[LeftOut]
+    left_out: list[ValidationGroup]
     trials: int
 
 
@@ -112,7 +112,7 @@ class _Fit:
 
 def fit_study(
     loaded: LoadedStudy, mapping: Mapping, *, leave_out: bool = True, note: Note = lambda _text: None
-) -> Fitted:
+) -> FitResult:
     """Find the parameters of a study's hardware anew; its mapping has a ``[fit]``.
 
     With ``leave_out`` each group of figures is also left out in turn. ``note`` is told how far it is.
@@ -133,7 +133,7 @@ def fit_study(
         note(f"{fit.count} trials; sum of squares {found.cost:.4g}")
         [rows] = fit.rows([found.values])
         left = [_left_out(fit, found, rows, group, note) for group in _groups(fit, rows)] if leave_out else []
-        return Fitted(fit.named(np.array(start)), fit.named(found.values), rows, left, fit.count)
+        return FitResult(fit.named(np.array(start)), fit.named(found.values), rows, left, fit.count)
     finally:
         runner.close()
 
@@ -179,7 +179,7 @@ def _groups(fit: _Fit, rows: list[PublishedRow]) -> list[str]:
     return found if len(found) > 1 else []
 
 
-def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, note: Note) -> LeftOut:
+def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, note: Note) -> ValidationGroup:
     kept = np.array([fit.group_of(row) != group for row in rows])
     jacobian = whole.jacobian[kept]
     step = np.linalg.lstsq(jacobian, -whole.residuals[kept], rcond=_RCOND)[0]
@@ -187,7 +187,7 @@ def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, 
     [there] = fit.rows([np.clip(whole.values + step * (high - low), low, high)])
     errors = [abs(row.error or 0.0) for row in there if fit.group_of(row) == group]
     note(f"without {group}: median error {median(errors):.2g}, largest {max(errors):.2g}")
-    return LeftOut(group, len(errors), median(errors), max(errors), _undetermined(fit.names, jacobian))
+    return ValidationGroup(group, len(errors), median(errors), max(errors), _undetermined(fit.names, jacobian))
 
 
 def _undetermined(names: list[str], jacobian: NDArray[np.float64]) -> list[str]:
@@ -199,4 +199,4 @@ def _undetermined(names: list[str], jacobian: NDArray[np.float64]) -> list[str]:
     return [name for index, name in enumerate(names) if np.any(np.abs(loose[:, index]) > _SHARE)]
 
 
-__all__ = ["DEVICE", "Fitted", "LeftOut", "fit_study", "residual_of", "start_of", "write_values"]
+__all__ = ["DEVICE", "FitResult", "ValidationGroup", "fit_study", "residual_of", "start_of", "write_values"]

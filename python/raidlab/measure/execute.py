@@ -8,7 +8,6 @@ Invariants:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -16,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeGuard, cast
 
-from raidlab.errors import CellFailedError, EngineError, InputError, RefusedError
-from raidlab.measure.places import WHOLE, Place
+from raidlab.errors import CellFailedError, InputError, RefusedError
+from raidlab.measure.places import WHOLE
 from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, DIRECT, ResultLine
 from raidlab.measure.request import MeasureRequest
 from raidlab.measure.warm_up import PilotWarmUp, found_by_pilot
@@ -139,13 +138,12 @@ class Measurement(Session):
             try:
                 answer = self._first(self._request(cell, None, (Amount(), Amount(requests=1))))
             except RefusedError as error:
-                raise RefusedError(in_words_of(subject, error)) from None
+                raise subject.error_at_target(error) from None
             except CellFailedError as error:
-                told = in_words_of(subject, error)
                 if error.kind in ("unsupported", "stopped"):
-                    raise CellFailedError(told, error.kind, error.key) from None
+                    raise subject.error_at_target(error) from None
                 # Nothing has been measured: a target that cannot be opened or filled is no target.
-                raise InputError.one("", told) from None
+                raise InputError.one("", str(subject.error_at_target(error))) from None
             if answer is None:
                 return
             self._note_targets(subject, answer["facts"]["targets"])
@@ -258,22 +256,26 @@ class Measurement(Session):
                 yield make_cell("live", cell.array, cell.workload, cell.load, repeat, self.seed)
 
     def _check_after(self, cell: Cell) -> None:
-        """A file that was removed can be read on by whoever has it open, and a loop device that was detached too.
+        if cell.target == "live" and (sentence := self._lost_target(cell.array.name)):
+            raise CellFailedError(sentence)
 
-        So the engine does not notice within a cell; and a file that it made itself it would make again at the next.
+    def _lost_target(self, subject: str) -> str | None:
+        """What is to be said where a target of a subject is no longer there.
+
+        A file that was removed can be read on by whoever has it open, and a loop device that was detached too, so the
+        engine does not notice within a cell; and a file that it made itself it would make again at the next.
         """
-        for position in self.members_of.get(cell.array.name, []) if cell.target == "live" else []:
+        for position in self.members_of.get(subject, []):
             member = self.live_members[position]
             path = member.get("path")
             if path and identity_of(Path(path)) != member.get("identity"):
-                raise CellFailedError(
-                    f"TARGET: '{member.get('name')}': was taken away or replaced while it was measured"
-                )
+                return f"TARGET: '{member.get('name')}': was taken away or replaced while it was measured"
+        return None
 
-    def _in_words(self, error: CellFailedError) -> str:
+    def _failure_text(self, error: CellFailedError) -> str:
         for subject in self.subjects:
-            if str(error).startswith(f"live/{subject.name}/"):
-                return in_words_of(subject, CellFailedError(str(error).partition(": ")[2], key=error.key))
+            if error.cell.startswith(f"live/{subject.name}/"):
+                return self._lost_target(subject.name) or str(subject.error_at_target(error))
         return str(error)
 
 
@@ -343,38 +345,6 @@ def identity_of(path: Path) -> str | None:
         return f"{status.st_dev}, inode {status.st_ino}"
     except (OSError, InputError):
         return None
-
-
-def in_words_of(subject: ResultLine, error: EngineError) -> str:
-    """An error of the engine with the user's own name of the target in place of the cell's key.
-
-    Examples
-    --------
-    >>> from raidlab.measure.places import Place
-    >>> targets = Subject("total", "direct", "", (Place("a", "file", 1), Place("b", "file", 1)))
-    >>> in_words_of(targets, CellFailedError("targets[1]: gone", key="targets[1]"))
-    "TARGET: 'b': gone"
-    >>> made = Subject("total", "direct", "", (Place("d", "directory", 1, path=Path("/d")),))
-    >>> gone = "targets[0].path: /d/raidlab-members-x/member-00.dat: was taken away: No such file"
-    >>> in_words_of(made, CellFailedError(gone, key="targets[0].path"))
-    "TARGET: 'd': was taken away: No such file"
-    """
-    number = re.match(r"(?:targets|members)\[(\d+)\]", error.key)
-    if number is None:
-        return f"TARGET: '{subject.name}': {error}"
-    place = subject.places[int(number[1]) % len(subject.places)]
-    return f"TARGET: '{place.word}': {_without_path(error.message, place)}"
-
-
-def _without_path(message: str, place: Place) -> str:
-    """The engine names a target by its path; the user has just been told it."""
-    for path in {str(place.path), str(place.path.resolve())} if place.path is not None else ():
-        if place.kind == "directory" and message.startswith(f"{path}/"):
-            # Of the files that raidlab made in it he knows nothing.
-            message = message.partition(": ")[2] or message
-        for start in (f"{path}: ", f"{path} "):
-            message = message.removeprefix(start)
-    return message
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from raidlab.histogram import Histogram
 from raidlab.measure.turns import Row, Turns, in_turns
 from raidlab.measure.words import said_of_flag
 from raidlab.results.answer import VERDICTS, CheckAnswer
-from raidlab.run.answers import page_cache_check
 from raidlab.run.files import FilesRead, FilesResult, measure_files
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import remove_file_set
@@ -192,7 +191,7 @@ def findings(outcome: FilesOutcome) -> list[CheckAnswer]:
     """The worst verdict of each check over all readings."""
     worst: dict[str, CheckAnswer] = {}
     for result in outcome.results:
-        for finding in (page_cache_check(result.read), *result.checks):
+        for finding in (result.read.page_cache, *result.checks):
             before = worst.setdefault(finding["name"], finding)
             worst[finding["name"]] = max(before, finding, key=lambda one: VERDICTS.index(one["verdict"]))
     return list(worst.values())

@@ -13,13 +13,15 @@ Invariants:
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from raidlab.errors import InputError
+from raidlab.errors import EngineError, InputError
+from raidlab.formats.toml import toml_text
 from raidlab.measure.places import Place, TargetSpec, short_name, wanted_targets
 from raidlab.measure.request import MeasureRequest, RequestedTimes
 from raidlab.measure.words import Document
@@ -40,6 +42,8 @@ DIRECT, ARRAY = "direct", "live"
 # The sector that arrays over targets have, as in a live study.
 ARRAY_SECTOR_BYTES = 4096
 
+Failure = TypeVar("Failure", bound=EngineError)
+
 
 @dataclass(frozen=True)
 class ResultLine:
@@ -57,6 +61,19 @@ class ResultLine:
     engine: str
     tree: str
     places: tuple[Place, ...]
+
+    def error_at_target(self, error: Failure) -> Failure:
+        """An error of the engine, said of the target as the user wrote it.
+
+        Examples
+        --------
+        >>> targets = ResultLine("total", "direct", "", (Place("a", "file", 1), Place("b", "file", 1)))
+        >>> str(targets.error_at_target(EngineError("targets[1]: gone", key="targets[1]")))
+        "TARGET: 'b': gone"
+        """
+        number = re.match(r"(?:targets|members)\[(\d+)\]", error.key)
+        word = self.name if number is None else self.places[int(number[1]) % len(self.places)].word
+        return error.at(f"TARGET: '{word}'")
 
 
 @dataclass
@@ -242,40 +259,3 @@ def _check_fit(subject: ResultLine, tree: Tree, workload: Workload) -> None:
             value=f"'{subject.name}'",
             accepted="directories, block devices or memory",
         )
-
-
-def toml_text(document: Document) -> str:
-    """A document as TOML: plain keys, then tables, then lists of tables.
-
-    Examples
-    --------
-    >>> print(toml_text({"name": "a", "load": {"depths": [1, 2]}, "array": [{"name": "b"}]}))
-    name = "a"
-    <BLANKLINE>
-    [load]
-    depths = [1, 2]
-    <BLANKLINE>
-    [[array]]
-    name = "b"
-    <BLANKLINE>
-    """
-    lines = [f"{key} = {_toml(value)}" for key, value in document.items() if not _is_table(value)]
-    for key, value in document.items():
-        tables = [value] if isinstance(value, dict) else value if _is_table(value) else []
-        for table in tables:
-            head = f"[{key}]" if isinstance(value, dict) else f"[[{key}]]"
-            lines += ["", head, *[f"{name} = {_toml(inner)}" for name, inner in table.items()]]
-    return "\n".join(lines) + "\n"
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(inner) for inner in value) + "]"
-    # TOML's basic strings and JSON's are written alike; so are its numbers, true and false.
-    return json.dumps(value, ensure_ascii=False)

@@ -15,7 +15,7 @@ from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
 from raidlab.measure.turns import Row, Turns, in_turns
 from raidlab.measure.words import said_of_flag
-from raidlab.results.answer import VERDICTS, Verdict
+from raidlab.results.answer import VERDICTS, CheckAnswer
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
 from raidlab.run.runner import check_ended
@@ -146,8 +146,7 @@ def _against_itself(each: list[StreamResult], alone: list[StreamResult]) -> Row:
     return dict(zip(keys, (alone_mb_s, *(share and 100 * share for share in shares)), strict=True))
 
 
-def streams_page_cache(turns: Turns[str, StreamsResult]) -> tuple[Verdict, str] | None:
+def streams_page_cache(turns: Turns[str, StreamsResult]) -> CheckAnswer | None:
     """The worst that the page cache had of any source."""
-    found = [result.page_cache for results in turns.results.values() for result in results]
-    known = [finding for finding in found if finding is not None]
-    return max(known, key=lambda finding: VERDICTS.index(finding[0])) if known else None
+    checks = [check for results in turns.results.values() for result in results if (check := result.page_cache)]
+    return max(checks, key=lambda check: VERDICTS.index(check["verdict"]), default=None)

@@ -10,7 +10,7 @@ Invariants:
 from __future__ import annotations
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
-from raidlab.measure.execute import in_words_of, made_members, measure_request
+from raidlab.measure.execute import made_members, measure_request
 from raidlab.measure.plan import DIRECT, plan_of
 from raidlab.measure.request import MeasureRequest
 from raidlab.results.facts import ToolDocument
@@ -36,10 +36,6 @@ def measure_with_witness(
     """Measure with fio beside raidlab; the repeats asked for are pairs.
 
     Raising ``stop`` ends it; the pairs that are whole are given.
-
-    Raises
-    ------
-    InputError, RefusedError, CellFailedError
     """
     fio_version()
     loaded, subjects = plan_of(asked)
@@ -66,8 +62,7 @@ def measure_with_witness(
             except KeyboardInterrupt:
                 break
             except (RefusedError, CellFailedError) as error:
-                told = str(error) if str(error).startswith("fio") else in_words_of(subject, error)
-                raise type(error)(told) from None
+                raise (error if str(error).startswith("fio") else subject.error_at_target(error)) from None
             load = f"{cell.load.rate_per_s:g}/s" if cell.load.kind == "open" else f"depth {cell.load.depth}"
             found.append({"target": subject.name, "load": load, **both})
     return found

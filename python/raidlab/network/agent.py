@@ -265,12 +265,7 @@ def _read(file: OpenFile, total: int, block: int) -> int:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listener at one address; with port 0 ``host`` is the path of a socket, with -1 the system chooses the port.
-
-    Raises
-    ------
-    OSError
-    """
+    """A listener at one address; with port 0 ``host`` is the path of a socket, with -1 the system chooses the port."""
     family = socket.AF_UNIX if port == 0 else socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

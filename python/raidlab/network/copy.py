@@ -35,12 +35,7 @@ class CopyMachine:
     """How it is reached."""
 
     def check(self) -> None:
-        """Find out whether an agent with the key answers, before anything is measured.
-
-        Raises
-        ------
-        InputError
-        """
+        """Find out whether an agent with the key answers, before anything is measured."""
         host, port = split_address(self.address, "--machine")
 
         def problem(message: str) -> InputError:

@@ -243,12 +243,7 @@ def _remove_abandoned_folders() -> None:
 
 
 def connect_from(namespace: str, host: str, port: int) -> socket.socket:
-    """A connection that begins in a namespace; this process stays where it is.
-
-    Raises
-    ------
-    OSError
-    """
+    """A connection that begins in a namespace; this process stays where it is."""
     made: list[socket.socket | OSError] = []
 
     def connect() -> None:

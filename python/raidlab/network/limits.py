@@ -47,7 +47,8 @@ def name_limit(
 
     Examples
     --------
-    >>> name_limit([Watched("the server's link", 0.97, "97 %"), Watched("a machine's link", 0.3, "30 %")]).name
+    >>> links = [WatchedResource("the server's link", 0.97, "97 %"), WatchedResource("a machine's link", 0.3, "30 %")]
+    >>> name_limit(links).name
     "the server's link"
     """
     busiest = max(watched, key=lambda one: one.share, default=None)

@@ -66,24 +66,14 @@ class Store(Protocol):
 
 
 def own_name(name: str) -> str:
-    """The name, if it is one of raidlab's own.
-
-    Raises
-    ------
-    StoreError
-    """
+    """The name, if it is one of raidlab's own."""
     if not OWN_NAME.fullmatch(name):
         raise StoreError(f"'{name}' is no file of raidlab's; accepted: raidlab-net-NAME.dat")
     return name
 
 
 def store_at(text: str) -> Store:
-    """The place that ``nfs://SERVER/EXPORT`` or a directory's path names.
-
-    Raises
-    ------
-    InputError
-    """
+    """The place that ``nfs://SERVER/EXPORT`` or a directory's path names."""
     if text.startswith("nfs://"):
         parts = urlsplit(text)
         if not parts.hostname or len(parts.path) < 2:
@@ -258,12 +248,7 @@ class NfsStore:
             self._library.nfs_close(self._context, handle)
 
     def call(self, name: str, *arguments: Any) -> int:
-        """Call libnfs; a negative answer is an error with libnfs's own words.
-
-        Raises
-        ------
-        StoreError
-        """
+        """Call libnfs; a negative answer is an error with libnfs's own words."""
         answer = int(getattr(self._library, name)(self._context, *arguments))
         if answer < 0:
             said = self._library.nfs_get_error(self._context)

@@ -28,7 +28,7 @@ _HALF = 2
 
 
 @dataclass(frozen=True)
-class NetworkAsked:
+class NetworkTestPlan:
     """What is asked."""
 
     total: int
@@ -71,7 +71,7 @@ class NetworkRow:
 
 
 def run_tests(
-    machines: Sequence[AgentMachine], asked: NetworkAsked, note: Note = lambda _text: None
+    machines: Sequence[AgentMachine], asked: NetworkTestPlan, note: Note = lambda _text: None
 ) -> Iterator[NetworkRow]:
     """All tests on so many machines; a row as soon as it is there."""
     for work in ("write", "read"):
@@ -86,7 +86,7 @@ def run_tests(
         yield from _rows(f"{_HALF} read while {_HALF} write", jobs, asked)
 
 
-def _rows(test: str, jobs: Sequence[tuple[AgentMachine, Work]], asked: NetworkAsked) -> Iterator[NetworkRow]:
+def _rows(test: str, jobs: Sequence[tuple[AgentMachine, Work]], asked: NetworkTestPlan) -> Iterator[NetworkRow]:
     steps: list[StepResult] = []
     used: list[list[WatchedResource]] = []
     for _repeat in range(asked.repeats):

@@ -40,13 +40,31 @@ class Tally(TypedDict):
     service_mean_ns: float
 
 
-class HeldDepth(TypedDict):
+class HoldReport(TypedDict):
     """How a percentile was held while the depth moved."""
 
     depth_mean: float
     depth_final: int
     share_within_target: float
     settled: bool
+
+
+class SearchPoint(TypedDict):
+    """One depth that a search has run."""
+
+    depth: int
+    percentile_ns: int
+    throughput: float
+
+
+class HoldAnswer(TypedDict):
+    """The depth at which a percentile meets its target; ``lower`` and ``upper`` are the runs beside it in a search."""
+
+    kind: Literal["between", "never_exceeded", "always_exceeded", "adjusted"]
+    depth: float | None
+    throughput: float
+    lower: SearchPoint | None
+    upper: SearchPoint | None
 
 
 class Backlog(TypedDict):
@@ -231,7 +249,7 @@ class CellAnswer(TypedDict):
     task: NotRequired[Tally]
     depth: NotRequired[float | None]
     gaps: NotRequired[Times]
-    hold: NotRequired[HeldDepth | None]
+    hold: NotRequired[HoldReport | None]
     backlog: NotRequired[Backlog]
     stages: NotRequired[StageMeans | None]
     snapshots: NotRequired[Snapshots]

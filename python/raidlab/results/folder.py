@@ -275,6 +275,7 @@ class RunWriter:
 
     def _hold_record(self, outcome: HoldOutcome) -> HoldRecord:
         task, answer = outcome.task, outcome.answer
+        lower, upper = answer["lower"], answer["upper"]
         row: HoldRow = {
             "target": task.target,
             "array": task.array.name,
@@ -286,8 +287,8 @@ class RunWriter:
             "method": task.hold.method,
             "depth": answer["depth"],
             "throughput_bytes_per_s": answer["throughput"],
-            "throughput_low_bytes_per_s": (answer.get("lower") or {}).get("throughput"),
-            "throughput_high_bytes_per_s": (answer.get("upper") or {}).get("throughput"),
+            "throughput_low_bytes_per_s": lower["throughput"] if lower else None,
+            "throughput_high_bytes_per_s": upper["throughput"] if upper else None,
             "bound": answer["kind"],
         }
         return {"rank": self._ranks.of_hold(task), "row": row}

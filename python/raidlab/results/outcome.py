@@ -10,9 +10,8 @@ Invariants:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from raidlab.results.answer import CellAnswer
+from raidlab.results.answer import CellAnswer, HoldAnswer
 from raidlab.study import Cell, HoldTask
 
 
@@ -32,8 +31,8 @@ class HoldOutcome:
     task: HoldTask
     target_ns: int
     """The target in nanoseconds, worked out from the idle response where it is relative."""
-    answer: dict[str, Any]
-    """The interpolated depth and throughput, with bounds, as the engine's search gives them."""
+    answer: HoldAnswer
+    """The interpolated depth and throughput, with bounds."""
 
 
 Outcome = CellOutcome | HoldOutcome

@@ -92,7 +92,7 @@ def answer_of_files(answer: Answer) -> CellAnswer:
             "sizes": _by_size(read),
         },
         "facts": {"targets": result.facts["directories"], "failed_members": []},
-        "checks": [page_cache_check(read), *_read_again(read), *result.checks],
+        "checks": [read.page_cache, *_read_again(read), *result.checks],
         "stopped_by": result.stopped_by,
         "interrupted": result.interrupted,
     }
@@ -136,14 +136,6 @@ def _snapshots(read: FilesRead) -> Snapshots:
     }
 
 
-def page_cache_check(read: FilesRead) -> CheckAnswer:
-    """What the kernel says was in the page cache of files that had been opened and not yet read."""
-    verdict, evidence = read.page_cache
-    how = "cachestat, or mincore, of every file when it had been opened and before it was read"
-    mend = "" if verdict == "PASS" else "Name a directory on a disk: a file system in memory is its own page cache."
-    return {"name": "page_cache", "verdict": verdict, "evidence": f"{evidence} ({how}).", "mend": mend}
-
-
 def _read_again(read: FilesRead) -> Iterator[CheckAnswer]:
     """Files that were read more than once in a cell, the later times against the first."""
     first, again = again_and_first(read)
@@ -155,12 +147,12 @@ def _read_again(read: FilesRead) -> Iterator[CheckAnswer]:
         f"{np.median(first) / 1e6:.3g} ms."
     )
     is_faster = ratio > _FASTER_AGAIN
-    mend = "Something below the file system remembers: losetup --direct-io=on, or more files than it holds."
+    remedy = "Something below the file system remembers: losetup --direct-io=on, or more files than it holds."
     yield {
         "name": "read_again",
         "verdict": "WARN" if is_faster else "PASS",
         "evidence": evidence,
-        "mend": mend if is_faster else "",
+        "mend": remedy if is_faster else "",
     }
 
 
@@ -189,6 +181,7 @@ def answer_of_streams(answer: Answer) -> CellAnswer:
     read = [(stream, stream.source) for stream in sides["source"]]
     write = [(stream, stream.sink) for stream in sides["sink"]]
     array = (result.facts["arrays"] or [{}])[0]
+    page_cache = result.page_cache
     streams: list[StreamAnswer] = [
         {
             "name": stream.name.partition(" #")[0],
@@ -214,7 +207,7 @@ def answer_of_streams(answer: Answer) -> CellAnswer:
         "stations": [],
         "streams": streams,
         "facts": {"targets": array.get("targets", []), "failed_members": array.get("failed_members", [])},
-        "checks": [*result.checks, *_page_cache(result), *_sample(result)],
+        "checks": [*result.checks, *([page_cache] if page_cache else []), *_sample(result)],
         "stopped_by": result.stopped_by,
         "interrupted": result.interrupted,
     }
@@ -240,12 +233,3 @@ def _sample(result: StreamsResult) -> list[CheckAnswer]:
     return [
         {"name": "data", "verdict": "WARN", "evidence": evidence, "mend": "leave live.data out for unrepeated data"}
     ]
-
-
-def _page_cache(result: StreamsResult) -> list[CheckAnswer]:
-    """Members are past the page cache; what of a source was in it at the start is said where there is such a source."""
-    cached = [end for end in result.facts["endpoints"] if end["side"] == "source" and end["cached_bytes"]]
-    if not cached:
-        return []
-    evidence = f"{sum(end['cached_bytes'] for end in cached)} bytes of the sources were in the page cache at the start"
-    return [{"name": "page_cache", "verdict": "INVALID", "evidence": evidence, "mend": "drop it, or move more"}]

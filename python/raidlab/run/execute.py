@@ -126,12 +126,7 @@ class Execution(Session):
         return {"second_tool": self.second_tool} if self.second_tool else {}
 
     def prepare(self) -> None:
-        """Check, before anything is made, that the targets are fit for this study, and that the engine would run it.
-
-        Raises
-        ------
-        InputError, RefusedError
-        """
+        """Check, before anything is made, that the targets are fit for this study, and that the engine would run it."""
         for target in self.targets:
             self._check_asks(target)
             if target.name == EMULATED:
@@ -401,12 +396,7 @@ class Execution(Session):
 
 
 def check_study(loaded: LoadedStudy) -> None:
-    """Check that the engine would run all that a study says it can run on; nothing is opened or made.
-
-    Raises
-    ------
-    InputError
-    """
+    """Check that the engine would run all that a study says it can run on; nothing is opened or made."""
     study = loaded.study
     modelled = [Target(name) for name in ("sim", "original") if study.has_target(name)]
     # Every study has real members by default; only one that speaks of them is judged by them.

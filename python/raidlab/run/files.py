@@ -97,15 +97,21 @@ class FilesRead:
         return self.cached_bytes / self.bytes if self.bytes else 0.0
 
     @property
-    def page_cache(self) -> tuple[Verdict, str]:
-        """PASS, WARN or INVALID, and why: whether the times are those of the files or of the page cache."""
+    def page_cache(self) -> CheckAnswer:
+        """Whether the times are those of the files or of the page cache, as the kernel says before a file is read."""
+        verdict: Verdict = "PASS"
+        evidence = "nothing of any file was in the page cache before it was read"
         if self.cached_files:
-            verdict: Verdict = "INVALID" if self.cached_share > 0.01 else "WARN"
+            verdict = "INVALID" if self.cached_share > 0.01 else "WARN"
             share = f"{100 * self.cached_share:.3g} % of the bytes"
-            return verdict, f"{self.cached_files} of {self.files} files were in part in the page cache, {share}"
-        if self.unknown_files:
-            return "WARN", f"the kernel does not tell what of {self.unknown_files} files was in the page cache"
-        return "PASS", "nothing of any file was in the page cache before it was read"
+            evidence = f"{self.cached_files} of {self.files} files were in part in the page cache, {share}"
+        elif self.unknown_files:
+            verdict = "WARN"
+            evidence = f"the kernel does not tell what of {self.unknown_files} files was in the page cache"
+        how = "cachestat, or mincore, of every file when it had been opened and before it was read"
+        other = "Name a directory on a disk: a file system in memory is its own page cache."
+        remedy = "" if verdict == "PASS" else other
+        return {"name": "page_cache", "verdict": verdict, "evidence": f"{evidence} ({how}).", "mend": remedy}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from raidlab.errors import CellFailedError
 from raidlab.run.interrupt import StopFlag, holding_signals
-from raidlab.run.runner import Done, cell_answer, run_request
+from raidlab.run.runner import KeyedAnswer, cell_answer, run_request
 
 if TYPE_CHECKING:
     from raidlab.results.answer import CellAnswer
@@ -70,7 +70,7 @@ class PoolRunner:
             except BrokenProcessPool:
                 raise self._died(key) from None
 
-    def next_done(self) -> Done | None:
+    def next_done(self) -> KeyedAnswer | None:
         """Wait for the next answer, whichever it is."""
         if not self._running:
             return None
@@ -104,7 +104,7 @@ class PoolRunner:
         self._pool._result_queue._writer.close()  # type: ignore[attr-defined]
         return CellFailedError(f"{key}: {_DIED}")
 
-    def close(self) -> list[Done]:
+    def close(self) -> list[KeyedAnswer]:
         """Cancel what has not started, have what is running ended, and give what was finished."""
         begun = [future for future in self._running if not future.cancel()]
         self._stop_end.close()

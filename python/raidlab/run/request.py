@@ -10,12 +10,9 @@ Invariants:
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
-from raidlab.run.members import device_bytes
-from raidlab.run.stream_cells import MODELLED, live_streams, streams_of, with_streams
+from raidlab.run.stream_cells import MODELLED, live_streams, member_bytes, streams_of, with_streams
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.cell import (
     ArrayCell,
@@ -119,7 +116,7 @@ def _with_work(request: ArrayCell, loaded: LoadedStudy, cell: Cell, sector_bytes
         return request.model_copy(update={"trace": trace, "warmup": warmup, "measure": measure})
     files = None
     if workload.files is not None:
-        facts = loaded.geometry.facts(cell.array.name, _member_bytes(loaded, cell, request.members), sector_bytes)
+        facts = loaded.geometry.facts(cell.array.name, member_bytes(loaded, cell, request.members), sector_bytes)
         system = study.file_system_on("live" if cell.target == NULL else cell.target)
         files = cell_files(workload, system, int(facts["user_bytes"]))
     warmup, measure = amounts(workload, spent, max(cell.load.depth, 1))
@@ -164,20 +161,6 @@ def one_request(cell: DirectCell) -> DirectCell:
     """The same targets and a single request, to have them opened, claimed, made and filled."""
     once = {"load": ClosedLoad(depth=1), "workers": 1, "warmup": Limit(), "measure": Limit(requests=1)}
     return cell.model_copy(update=once)
-
-
-def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[Opaque]) -> int:
-    """The size of an array's members, of which files fill a share."""
-    if cell.target in MODELLED:
-        return loaded.geometry.device(cell.target, cell.array.name).capacity_bytes
-    if cell.target == "emulated":
-        return loaded.geometry.devices["emulated"].capacity_bytes
-    # Block devices keep their own size.
-    sizes = [
-        int(member["size_bytes"]) if "size_bytes" in member else device_bytes("--on", Path(member["path"]))
-        for member in members
-    ]
-    return min(sizes)
 
 
 def cell_files(workload: Workload, system: FileSystem | None, user_bytes: int) -> CellFiles:

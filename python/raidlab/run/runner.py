@@ -8,7 +8,7 @@ Invariants:
 - A cell that was ended early is not like the others: `next_done` never hands it out.
 - A cell may be run again only for what its host did, never for what it gave; how often is in its record. Each time its
   clock goes at half the speed: what a host is late by is then half as much of the disks' own time.
-- What a resumed run knows never reaches the engine (`Remembered`).
+- What a resumed run knows never reaches the engine (`ResumeRunner`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KEY = re.compile(r"(\w+\[\d+\][\w.]*): ")
 # As an engine gives it: each has its own words (docs/internals/cell-contract.md).
 Answer = dict[str, Any]
 OnProgress = Callable[[float], bool]
-Done = tuple[Hashable, "CellAnswer"]
+KeyedAnswer = tuple[Hashable, "CellAnswer"]
 
 
 class Runner(Protocol):
@@ -44,10 +44,10 @@ class Runner(Protocol):
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
 
-    def next_done(self) -> Done | None:
+    def next_done(self) -> KeyedAnswer | None:
         """Wait for the next answer; None when nothing is queued."""
 
-    def close(self) -> list[Done]:
+    def close(self) -> list[KeyedAnswer]:
         """Drop what is queued, end what is running, and give the answers that were not fetched; may be called again."""
 
 
@@ -117,14 +117,14 @@ class InlineRunner:
     def __init__(self, stop: StopFlag, machine: CopySink | None = None, tries: int = 1) -> None:
         self._queue: deque[tuple[Hashable, str]] = deque()
         self._stop, self._machine, self._tries = stop, machine, tries
-        self._cut: list[Done] = []
+        self._cut: list[KeyedAnswer] = []
         self.again = 0
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
         self._queue.append((key, request))
 
-    def next_done(self) -> Done | None:
+    def next_done(self) -> KeyedAnswer | None:
         """Run the next request."""
         if not self._queue:
             return None
@@ -137,7 +137,7 @@ class InlineRunner:
                 self._cut.append((key, cell_answer({**answer, "interrupted": True})))
             check_ended(answer.get("stopped_by"), interrupted=bool(answer.get("interrupted")))
         except CellFailedError as error:
-            raise CellFailedError(f"{key}: {error}", error.kind, error.key) from None
+            raise CellFailedError(str(error), error.kind, error.key, str(key)) from None
         return key, cell_answer(answer)
 
     def _run(self, request: str) -> Answer:
@@ -160,14 +160,14 @@ class InlineRunner:
                 check["evidence"] += f" Run {number} times{half}: {late} were late."
         return answer
 
-    def close(self) -> list[Done]:
+    def close(self) -> list[KeyedAnswer]:
         """Drop what is queued; the cell that was ended early, if one was."""
         self._queue.clear()
         cut, self._cut = self._cut, []
         return cut
 
 
-class Remembered:
+class ResumeRunner:
     """A runner before another one, which answers what is known already.
 
     Answers come in the order in which a run that was never stopped would have given them on the real clock: a cell that
@@ -193,7 +193,7 @@ class Remembered:
         if key not in self._answers:
             self._runner.submit(key, request)
 
-    def next_done(self) -> Done | None:
+    def next_done(self) -> KeyedAnswer | None:
         """The next answer: the known one, if it is its turn."""
         if self._queue and (key := self._queue[0]) in self._answers:
             self._queue.popleft()
@@ -203,7 +203,7 @@ class Remembered:
             self._queue.remove(done[0])
         return done
 
-    def close(self) -> list[Done]:
+    def close(self) -> list[KeyedAnswer]:
         """Drop what is queued, and give what was finished meanwhile."""
         self._queue.clear()
         return self._runner.close()

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from raidlab.errors import CellFailedError
 from raidlab.histogram import Histogram
-from raidlab.results.answer import CellAnswer
+from raidlab.results.answer import CellAnswer, HoldAnswer, SearchPoint
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
-from raidlab.run.runner import Answer, Runner
+from raidlab.run.runner import Runner
 from raidlab.stats.order import interleaved
 from raidlab.study import Cell, Expansion, HoldTask, LoadPoint, make_cell
 from raidlab.study.expand import IDLE_DEPTH, derive_seed
 from raidlab.study.workload import IdleMultiple
+
+if TYPE_CHECKING:
+    from raidlab._core import DepthSearch
 
 TextOf = Callable[[Cell, int | None], str]
 
@@ -42,7 +45,7 @@ class _Search:
 
     tasks: list[HoldTask]
     target_ns: int
-    engine: Any
+    engine: DepthSearch
     waiting_for: set[str] = field(default_factory=set)
 
 
@@ -153,15 +156,19 @@ class Schedule:
 
     def _found(self, search: _Search) -> Iterator[HoldOutcome]:
         """What a search found, with each repeat's own throughput at the depth that all repeats together agree on."""
-        found = dict(search.engine.answer())
+        merged = search.engine.answer()
+        assert merged is not None, "the search asks for no more depths"
         for task in search.tasks:
-            ends = [
-                {**end, "throughput": bytes_per_s(self._answers[self._at(task, end["depth"]).name])} if end else None
-                for end in (found["lower"], found["upper"])
-            ]
-            throughput = between(ends, found["depth"])
-            answer = {**found, "lower": ends[0], "upper": ends[1], "throughput": throughput}
+            lower, upper = (self._point_of(task, merged[end]) for end in ("lower", "upper"))
+            throughput = between([point for point in (lower, upper) if point], merged["depth"] or 0.0)
+            answer: HoldAnswer = {**merged, "lower": lower, "upper": upper, "throughput": throughput}
             yield HoldOutcome(task, search.target_ns, answer)
+
+    def _point_of(self, task: HoldTask, point: SearchPoint | None) -> SearchPoint | None:
+        """A point of a search, with one repeat's own throughput there."""
+        if point is None:
+            return None
+        return {**point, "throughput": bytes_per_s(self._answers[self._at(task, point["depth"]).name])}
 
     def _at(self, task: HoldTask, depth: int) -> Cell:
         return self._cell(task, LoadPoint("closed", depth=depth), "search")
@@ -198,21 +205,22 @@ def bytes_per_s(answer: CellAnswer) -> float:
     return int(answer["all"]["bytes"]) / (elapsed_ns / 1e9) if elapsed_ns else 0.0
 
 
-def between(ends: list[Answer | None], depth: float) -> float:
+def between(points: list[SearchPoint], depth: float) -> float:
     """Throughput at a depth between two measured ones, on the line between them; that of the only one otherwise."""
-    known = [end for end in ends if end is not None]
-    first, last = known[0], known[-1]
+    first, last = points[0], points[-1]
     if first["depth"] == last["depth"]:
-        return float(first["throughput"])
+        return first["throughput"]
     share = (depth - first["depth"]) / (last["depth"] - first["depth"])
-    return float(first["throughput"] + share * (last["throughput"] - first["throughput"]))
+    return first["throughput"] + share * (last["throughput"] - first["throughput"])
 
 
-def adjusted_answer(answer: CellAnswer) -> Answer:
+def adjusted_answer(answer: CellAnswer) -> HoldAnswer:
     """What the running adjustment found, in the words of a search's answer."""
     hold = answer.get("hold")
     return {
         "depth": None if hold is None else hold["depth_mean"],
         "throughput": bytes_per_s(answer),
         "kind": "adjusted",
+        "lower": None,
+        "upper": None,
     }

@@ -25,7 +25,7 @@ from raidlab.results.facts import Member, MoreFacts, Status
 from raidlab.results.outcome import CellOutcome, Outcome
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
-from raidlab.run.runner import Answer, InlineRunner, Remembered, Runner, check_ended, run_request
+from raidlab.run.runner import Answer, InlineRunner, ResumeRunner, Runner, check_ended, run_request
 from raidlab.run.schedule import Schedule, TextOf
 from raidlab.study import Cell, Expansion, LoadedStudy
 
@@ -92,12 +92,7 @@ class Session(ABC):
         writer.finish(self.status, self.failure, self.live_members, signal_name, facts)
 
     def _first(self, request: str) -> Answer | None:
-        """Run a request that has targets opened, claimed and filled; None where the run is to stop.
-
-        Raises
-        ------
-        CellFailedError, RefusedError
-        """
+        """Run a request that has targets opened, claimed and filled; None where the run is to stop."""
         try:
             answer = run_request(request, lambda _share: not self.stop())
             check_ended(answer.get("stopped_by"), interrupted=bool(answer.get("interrupted")))
@@ -111,7 +106,7 @@ class Session(ABC):
     ) -> Iterator[Outcome]:
         """Run what an expansion lists, one cell at a time unless another runner is given."""
         runner = runner or InlineRunner(self.stop)
-        schedule = Schedule(expansion, text_of, Remembered(runner, self.known) if self.known else runner, self.seed)
+        schedule = Schedule(expansion, text_of, ResumeRunner(runner, self.known) if self.known else runner, self.seed)
         self.progress.begin(title, schedule.expected_cells())
         try:
             try:
@@ -124,7 +119,7 @@ class Session(ABC):
                 self.status = "interrupted"
                 self.progress.note(f"stopping ({self.stop.signal_name}): what was measured is kept")
             except CellFailedError as error:
-                self.status, self.failure = "failed", self._in_words(error)
+                self.status, self.failure = "failed", self._failure_text(error)
             yield from schedule.leftovers()
         finally:
             # Nobody may take the outcomes any more (a full disk): nothing goes on behind anybody's back then.
@@ -135,6 +130,6 @@ class Session(ABC):
         """Look, after a cell, whether its targets are still there."""
         del cell
 
-    def _in_words(self, error: CellFailedError) -> str:
-        """What failed, as the user is told it."""
+    def _failure_text(self, error: CellFailedError) -> str:
+        """The sentence of an error that ended the run."""
         return str(error)

@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import Protocol
 
 from raidlab.run.data_path import way
+from raidlab.run.members import device_bytes
 from raidlab.study import Cell, LoadedStudy
 from raidlab.study.cell import (
     ArrayCell,
@@ -77,7 +79,7 @@ def with_streams(
     per_kib = section.host.file_per_kib if section.host is not None else 0
     ways: list[list[PathVisit]] = []
     streams = []
-    for number, (stream, offset) in enumerate(_placed(loaded, cell, sector_bytes, quick=quick)):
+    for number, (stream, offset) in enumerate(_placed(loaded, cell, request.members, sector_bytes, quick=quick)):
         known: dict[str, SimulatedEnd] = {MEMORY: MemoryEnd(), ARRAY: _file(stream, offset, system, per_kib)}
         for name in sorted({stream.source, stream.sink} - set(known)):
             end = ends[name]
@@ -109,8 +111,7 @@ def live_streams(
     ends: dict[str, LiveEnd] = {MEMORY: BufferEnd()}
     for end in loaded.study.ends_on(target):
         ends[end.name] = _tape(end) if end.machine is None else NOT_YET
-    member_bytes = _member_bytes(loaded, cell, members)
-    placed = _placed(loaded, cell, sector_bytes, quick=quick, member_bytes=member_bytes)
+    placed = _placed(loaded, cell, members, sector_bytes, quick=quick)
     names = [stream.name for stream, _ in placed]
     streams = []
     for index, (stream, offset) in enumerate(placed):
@@ -168,12 +169,10 @@ def connected(request: str, machine: CopySink | None) -> Iterator[str]:
 
 
 def _placed(
-    loaded: LoadedStudy, cell: Cell, sector_bytes: int, *, quick: bool, member_bytes: int | None = None
+    loaded: LoadedStudy, cell: Cell, members: list[Opaque], sector_bytes: int, *, quick: bool
 ) -> list[tuple[CopyStream, int]]:
     """Every stream, as long as it is here, with the place of its file on the array; streams without one are at 0."""
-    if member_bytes is None:
-        member_bytes = loaded.geometry.devices[cell.target].capacity_bytes
-    sizes = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)["volume_bytes"]
+    sizes = loaded.geometry.facts(cell.array.name, member_bytes(loaded, cell, members), sector_bytes)["volume_bytes"]
     volume_bytes = [int(size) for size in sizes] if isinstance(sizes, list | tuple) else [int(sizes)]
     taken: dict[int, int] = {}
     placed = []
@@ -202,12 +201,15 @@ def amount(stream: CopyStream, loaded: LoadedStudy, cell: Cell, *, quick: bool) 
     return stream.bytes if share == 1 else max(1, round(stream.bytes * share / block)) * block
 
 
-def _member_bytes(loaded: LoadedStudy, cell: Cell, members: list[Opaque]) -> int:
-    if cell.target == "emulated":
-        return loaded.geometry.devices["emulated"].capacity_bytes
-    sizes = [int(member["size_bytes"]) for member in members if "size_bytes" in member]
-    # Block devices keep their own size, which only the engine knows: files lie at their front.
-    return min(sizes) if len(sizes) == len(members) else loaded.study.live.member_size
+def member_bytes(loaded: LoadedStudy, cell: Cell, members: list[Opaque]) -> int:
+    """The size of the smallest of an array's members."""
+    if cell.target in (*MODELLED, "emulated"):
+        return loaded.geometry.device(cell.target, cell.array.name).capacity_bytes
+    # Block devices keep their own size.
+    return min(
+        int(member["size_bytes"]) if "size_bytes" in member else device_bytes("--on", Path(member["path"]))
+        for member in members
+    )
 
 
 def _block_bytes(cell: Cell) -> int:

@@ -186,19 +186,22 @@ class StreamsResult:
         return self.bytes / self.elapsed_ns * 1000 if self.elapsed_ns else None
 
     @property
-    def page_cache(self) -> tuple[Verdict, str] | None:
-        """PASS, WARN or INVALID, and why: whether sources came from the page cache; None without files and devices."""
+    def page_cache(self) -> CheckAnswer | None:
+        """Whether sources came from the page cache; None where none is a file or a device."""
         ends = [end for end in self.facts["endpoints"] if end["side"] == "source" and end["target"] is not None]
         if not ends:
             return None
-        cached = [end for end in ends if end["cached_bytes"]]
-        if cached:
+        verdict: Verdict = "PASS"
+        evidence = "nothing of any source was in the page cache at the start"
+        if cached := [end for end in ends if end["cached_bytes"]]:
             names = ", ".join(sorted({str(end["target"]["path"]) for end in cached}))
             worst = max(end["cached_bytes"] / end["target"]["size_bytes"] for end in cached)
-            return "INVALID" if worst > 0.01 else "WARN", f"{names}: {100 * worst:.3g} % in the page cache at the start"
-        if any(end["cached_bytes"] is None for end in ends):
-            return "WARN", "the kernel does not tell what of a source was in the page cache"
-        return "PASS", "nothing of any source was in the page cache at the start"
+            verdict = "INVALID" if worst > 0.01 else "WARN"
+            evidence = f"{names}: {100 * worst:.3g} % in the page cache at the start"
+        elif any(end["cached_bytes"] is None for end in ends):
+            verdict, evidence = "WARN", "the kernel does not tell what of a source was in the page cache"
+        remedy = "" if verdict == "PASS" else "Empty the page cache first, or move more than fits in it."
+        return {"name": "page_cache", "verdict": verdict, "evidence": evidence, "mend": remedy}
 
 
 def measure_streams(cell: StreamsCell, on_progress: OnProgress | None = None, *, keep: bool = False) -> StreamsResult:
@@ -236,6 +239,7 @@ def _stream(answer: Answer) -> StreamResult:
     }
     named = {
         **ends,
+        "series": {key: np.asarray(column, dtype=np.uint64) for key, column in answer["series"].items()},
         "late": None if late is None else Histogram.of(late["time"]),
         "blocks_checked": verify["blocks_checked"],
         "mismatch_count": verify["mismatch_count"],

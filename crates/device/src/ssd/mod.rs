@@ -109,15 +109,15 @@ impl Ssd {
         self.medium.advance(self.clock, now);
         let counts = self.counts().since(&self.before);
         let bytes = |units: u64| units * self.model.unit_bytes;
-        let (die_busy_ns, channel_busy_ns) = self.medium.busiest(now);
+        let (flash_die_busy_ns, flash_channel_busy_ns) = self.medium.busiest(now);
         FlashTotals {
-            host_bytes: bytes(counts.host),
-            moved_bytes: bytes(counts.moved),
-            padded_bytes: bytes(counts.padded),
-            erased_blocks: counts.erased,
-            die_busy_ns,
-            channel_busy_ns,
-            link_busy_ns: self.links.iter().map(|link| link.busy(now)).max().unwrap_or(0),
+            flash_host_bytes: bytes(counts.host),
+            flash_moved_bytes: bytes(counts.moved),
+            flash_padded_bytes: bytes(counts.padded),
+            flash_erased_blocks: counts.erased,
+            flash_die_busy_ns,
+            flash_channel_busy_ns,
+            flash_link_busy_ns: self.links.iter().map(|link| link.busy(now)).max().unwrap_or(0),
         }
     }
 

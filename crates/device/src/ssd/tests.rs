@@ -81,7 +81,7 @@ fn without_a_cache_a_write_is_over_when_it_is_on_the_flash() {
     let one = 7_000 + 1_000 + 8_192 + PAGE + 600_000;
     assert_eq!(took(&mut drive, OpKind::Write, 0, 8, 0), one);
     assert_eq!(spec("").idle_mean(OpKind::Write, 4096).unwrap().total().as_ns(), one);
-    assert_eq!(drive.totals(one).padded_bytes, 3 * 4096, "the rest of the page is lost");
+    assert_eq!(drive.totals(one).flash_padded_bytes, 3 * 4096, "the rest of the page is lost");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_duplex_link_sends_while_it_receives() {
 /// Of the busiest die, channel and direction of the link, up to `now`.
 fn busy(drive: &mut Ssd, now: u64) -> [u64; 3] {
     let totals = drive.totals(now);
-    [totals.die_busy_ns, totals.channel_busy_ns, totals.link_busy_ns]
+    [totals.flash_die_busy_ns, totals.flash_channel_busy_ns, totals.flash_link_busy_ns]
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_window_has_what_was_done_within_it() {
     assert_eq!(busy(&mut drive, half), [PAGE - 10_000 + 300_000, PAGE - 10_000, 0]);
     drive.reset_totals(half);
     assert_eq!(busy(&mut drive, 9_000_000), [300_000, 0, 0]);
-    assert_eq!(drive.totals(9_000_000).host_bytes, 0, "it was written before");
+    assert_eq!(drive.totals(9_000_000).flash_host_bytes, 0, "it was written before");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a run of the direct engine is told.
 
-use super::span::Span;
+use super::span::TargetSpan;
 use crate::content::Verify;
 use crate::target::TargetSpec;
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
@@ -19,7 +19,7 @@ pub struct DirectConfig {
     pub targets: Vec<TargetSpec>,
     /// One a target; empty: the whole of each.
     #[serde(default)]
-    pub spans: Vec<Span>,
+    pub spans: Vec<TargetSpan>,
     /// Threads that drive them, at least 1.
     #[serde(default = "one")]
     pub workers: u32,

@@ -22,7 +22,7 @@ use raidlab_types::Duration;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Share {
     /// Its volumes, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TargetPart>,
     /// Its load.
     pub load: LoadSpec,
     /// How much later its arrivals come.
@@ -31,14 +31,14 @@ pub(super) struct Share {
 
 /// A target, or the part of it that is one worker's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct TargetPart {
     pub target: usize,
     /// Number of the part, of how many equal ones.
     pub index: u64,
     pub of: u64,
 }
 
-impl Part {
+impl TargetPart {
     /// Its sectors, where this is the span of the whole target that is used.
     pub(super) fn of_span(&self, span: Sectors, workload: &WorkloadSpec, sector_bytes: u32) -> Sectors {
         if self.of == 1 {
@@ -79,7 +79,7 @@ pub(super) fn deal(config: &DirectConfig) -> Result<Vec<Share>, LiveError> {
     let share = |(worker, (load, delay)): (usize, (LoadSpec, Duration))| {
         let part = |target: usize| {
             let of = if divided(config, target) { drivers(target) as u64 } else { 1 };
-            Part { target, index: if of > 1 { (worker / targets) as u64 } else { 0 }, of }
+            TargetPart { target, index: if of > 1 { (worker / targets) as u64 } else { 0 }, of }
         };
         Share { parts: mine(worker).into_iter().map(part).collect(), load, delay }
     };
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(grain_bytes(&workload(Align::Bytes(6144)), 4096), 12288);
         let part = |index, of| {
             let span = Sectors { first: 7, count: 103 };
-            Part { target: 0, index, of }.of_span(span, &workload(Align::Bytes(8192)), 4096)
+            TargetPart { target: 0, index, of }.of_span(span, &workload(Align::Bytes(8192)), 4096)
         };
         assert_eq!(part(0, 1), Sectors { first: 7, count: 103 });
         assert_eq!((part(0, 3), part(2, 3)), (Sectors { first: 7, count: 34 }, Sectors { first: 75, count: 34 }));

@@ -29,14 +29,14 @@ mod worker_pool;
 
 pub use config::{DirectConfig, Interface};
 pub use result::{DirectFacts, DirectResult, RequestCounts};
-pub use span::Span;
+pub use span::TargetSpan;
 
-use crate::config::Observer;
+use crate::config::OnProgress;
 use crate::content::{Knowledge, Stamper, Verify};
 use crate::error::LiveError;
 use crate::run::writes;
 use crate::target::{self, Filling, Intent, Target, TargetSpec};
-use deal::{deal, Part, Share};
+use deal::{deal, Share, TargetPart};
 use raidlab_load::{Generator, Load, LoadSpec, Volume};
 use raidlab_types::Seed;
 use shared::SharedWindow;
@@ -49,7 +49,7 @@ use worker_pool::WorkerPool;
 /// # Errors
 /// Before the load runs: bad input, a refusal of the safety rules, a missing interface, a target that cannot be opened or
 /// filled. What fails later is in [`DirectResult::stopped_by`], beside what was measured.
-pub fn run(config: &DirectConfig, observer: Observer<'_>) -> Result<DirectResult, LiveError> {
+pub fn run(config: &DirectConfig, observer: OnProgress<'_>) -> Result<DirectResult, LiveError> {
     check(config)?;
     target::memory::check_total(&config.targets)?;
     let intent = Intent { writes: writes(&config.workload), destroy: &config.destroy, buffered: config.buffered };
@@ -84,7 +84,7 @@ fn loads(
     let alone = shares.len() == 1;
     let limits = if alone { config.limits() } else { SharedWindow::limits_of_one(&config.limits()) };
     let one = |(i, share): (usize, &Share)| -> Result<Load, LiveError> {
-        let volume = |part: &Part| Volume {
+        let volume = |part: &TargetPart| Volume {
             capacity_sectors: part.of_span(parts[part.target], &config.workload, sector_bytes).count,
         };
         let volumes: Vec<Volume> = share.parts.iter().map(volume).collect();

@@ -5,7 +5,7 @@
 //! - Which writes come first is drawn, so that a budget that ends early leaves no part of a target out.
 
 use crate::content::{ContentCheck, NotedWrite};
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use crate::target::{Store, Target};
 use raidlab_types::number::usize_from;
 use raidlab_types::{Duration, Seed};
@@ -24,7 +24,7 @@ pub(super) fn read_back(check: &mut ContentCheck, targets: &[Target], sector_byt
     let (until, next) = (Instant::now() + std::time::Duration::from_nanos(budget.as_ns()), AtomicUsize::new(0));
     let (check, noted) = (Mutex::new(check), &noted[..]);
     let work = || {
-        let Ok(mut buffer) = Mapping::new((longest * sector_bytes as usize).max(1)) else { return };
+        let Ok(mut buffer) = MemoryMapping::new((longest * sector_bytes as usize).max(1)) else { return };
         while Instant::now() < until {
             let Some(written) = noted.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
             let bytes = &mut buffer.bytes_mut()[..usize_from(written.extent.sectors) * sector_bytes as usize];

@@ -13,7 +13,7 @@ use raidlab_types::{Instant, OpKind};
 
 /// A request on its way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct RequestSlot {
     /// Where the memory of the rest begins.
     pub start: *mut u8,
     /// Where on the target the rest begins.
@@ -38,8 +38,8 @@ pub(super) struct Slot {
     writing: Option<Block>,
 }
 
-impl Slot {
-    pub(super) const EMPTY: Slot = Slot {
+impl RequestSlot {
+    pub(super) const EMPTY: RequestSlot = RequestSlot {
         start: std::ptr::null_mut(),
         offset: 0,
         left: 0,
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_short_transfer_goes_on_where_it_ended() {
-        let mut slot = Slot::EMPTY;
+        let mut slot = RequestSlot::EMPTY;
         (slot.start, slot.offset, slot.left) = (0x1000 as *mut u8, 8192, 4096);
         assert!(!slot.advance(1024));
         assert_eq!((slot.start as usize, slot.offset, slot.left), (0x1400, 9216, 3072));
@@ -102,6 +102,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "the kernel has moved 513 bytes of 512")]
     fn no_more_can_have_moved_than_was_asked() {
-        Slot { left: 512, ..Slot::EMPTY }.advance(513);
+        RequestSlot { left: 512, ..RequestSlot::EMPTY }.advance(513);
     }
 }

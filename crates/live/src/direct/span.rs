@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// A part of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Span {
+pub struct TargetSpan {
     /// Where it begins.
     #[serde(default)]
     pub offset_bytes: u64,
@@ -28,18 +28,18 @@ pub(super) struct Sectors {
 }
 
 /// The volume of each target: its span, or the whole of it.
-pub(super) fn volumes(spans: &[Span], targets: &[Target], sector_bytes: u32) -> Result<Vec<Sectors>, LiveError> {
+pub(super) fn volumes(spans: &[TargetSpan], targets: &[Target], sector_bytes: u32) -> Result<Vec<Sectors>, LiveError> {
     if !spans.is_empty() && spans.len() != targets.len() {
         let message =
             format!("{} spans for {} targets: there must be one for each, or none", spans.len(), targets.len());
         return Err(LiveError::bad("spans", message));
     }
-    let whole = Span { offset_bytes: 0, size_bytes: None };
+    let whole = TargetSpan { offset_bytes: 0, size_bytes: None };
     let volume = |(i, target): (usize, &Target)| sectors(spans.get(i).unwrap_or(&whole), i, target, sector_bytes);
     targets.iter().enumerate().map(volume).collect()
 }
 
-fn sectors(span: &Span, i: usize, target: &Target, sector_bytes: u32) -> Result<Sectors, LiveError> {
+fn sectors(span: &TargetSpan, i: usize, target: &Target, sector_bytes: u32) -> Result<Sectors, LiveError> {
     let sector = u64::from(sector_bytes);
     let there = target.facts.size_bytes / sector * sector;
     let bad = |name: &str, message: String| Err(LiveError::bad(format!("spans[{i}].{name}"), message));

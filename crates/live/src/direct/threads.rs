@@ -7,7 +7,7 @@
 //! - At most as many requests are in service as there are threads; the rest wait in order of arrival.
 //! - Threads end before this is dropped, so no memory is written to after that.
 
-use super::slot::Slot;
+use super::slot::RequestSlot;
 use crate::memory::LentMemory;
 use raidlab_types::Duration;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ const STACK_BYTES: usize = 64 << 10;
 
 /// What a thread is to do.
 #[derive(Clone, Copy)]
-struct Job {
+struct BlockingCall {
     tag: u32,
     fd: RawFd,
     writes: bool,
@@ -32,9 +32,9 @@ struct Job {
 }
 
 #[derive(Default)]
-struct Queues {
+struct JobQueues {
     /// None ends the thread that takes it.
-    jobs: Mutex<VecDeque<Option<Job>>>,
+    jobs: Mutex<VecDeque<Option<BlockingCall>>>,
     job_there: Condvar,
     done: Mutex<VecDeque<(u32, i64)>>,
     done_there: Condvar,
@@ -42,7 +42,7 @@ struct Queues {
 
 /// The threads of one worker.
 pub(super) struct Threads {
-    queues: Arc<Queues>,
+    queues: Arc<JobQueues>,
     handles: Vec<JoinHandle<()>>,
     /// Taken from the queue and not yet reaped.
     ready: VecDeque<(u32, i64)>,
@@ -52,7 +52,7 @@ pub(super) struct Threads {
 impl Threads {
     /// So many threads, waiting for work.
     pub(super) fn new(count: u32) -> io::Result<Threads> {
-        let queues = Arc::new(Queues::default());
+        let queues = Arc::new(JobQueues::default());
         let mut threads =
             Threads { queues, handles: Vec::new(), ready: VecDeque::with_capacity(count as usize), in_flight: 0 };
         for _ in 0..count {
@@ -71,13 +71,13 @@ impl Threads {
     ///
     /// # Safety
     /// The slot's memory stays valid and untouched until the tag comes back from [`Self::reap`], and the descriptor open.
-    pub(super) unsafe fn start(&mut self, tag: u32, slot: &Slot, fd: RawFd) {
-        let Slot { start, offset, left, writes, .. } = *slot;
+    pub(super) unsafe fn start(&mut self, tag: u32, slot: &RequestSlot, fd: RawFd) {
+        let RequestSlot { start, offset, left, writes, .. } = *slot;
         let offset = libc::off_t::try_from(offset).expect("targets end below 2^63 bytes");
         // SAFETY: the caller's promise.
         let memory = unsafe { LentMemory::new(start, left.min(crate::io::MOST_BYTES) as usize) };
         self.in_flight += 1;
-        lock(&self.queues.jobs).push_back(Some(Job { tag, fd, writes, memory, offset }));
+        lock(&self.queues.jobs).push_back(Some(BlockingCall { tag, fd, writes, memory, offset }));
         self.queues.job_there.notify_one();
     }
 
@@ -115,7 +115,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn work(queues: &Queues) {
+fn work(queues: &JobQueues) {
     while let Some(job) = next(queues) {
         let result = carry_out(&job);
         let mut done = lock(&queues.done);
@@ -128,14 +128,14 @@ fn work(queues: &Queues) {
 }
 
 /// The next job; none where the thread is to end.
-fn next(queues: &Queues) -> Option<Job> {
+fn next(queues: &JobQueues) -> Option<BlockingCall> {
     let jobs = queues.job_there.wait_while(lock(&queues.jobs), |jobs| jobs.is_empty());
     jobs.unwrap_or_else(PoisonError::into_inner).pop_front().flatten()
 }
 
 /// Bytes moved, or minus an error number.
-fn carry_out(job: &Job) -> i64 {
-    let Job { fd, writes, memory, offset, .. } = *job;
+fn carry_out(job: &BlockingCall) -> i64 {
+    let BlockingCall { fd, writes, memory, offset, .. } = *job;
     let (start, len) = (memory.as_ptr(), memory.len());
     // SAFETY: whoever started the job keeps the memory until it comes back, and the descriptor open.
     let moved = unsafe {

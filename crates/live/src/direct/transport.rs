@@ -2,7 +2,7 @@
 //!
 //! Invariant: every request started comes back from `reap` exactly once for each start.
 
-use super::slot::Slot;
+use super::slot::RequestSlot;
 use super::threads::Threads;
 use crate::io::{transfer, Ring};
 use io_uring::types;
@@ -14,38 +14,38 @@ use std::os::fd::RawFd;
 
 /// One of the two, and what did not fit in.
 pub(super) struct Transport {
-    way: Way,
+    way: IoMethod,
     /// Requests that found the ring full.
     waiting: VecDeque<u32>,
 }
 
 // One a worker, and the larger variant is the one in use: a box would cost a step on every path.
 #[allow(clippy::large_enum_variant)]
-enum Way {
+enum IoMethod {
     Ring(Ring),
     Threads(Threads),
 }
 
 impl Transport {
     pub(super) fn ring(ring: Ring) -> Transport {
-        Transport { way: Way::Ring(ring), waiting: VecDeque::new() }
+        Transport { way: IoMethod::Ring(ring), waiting: VecDeque::new() }
     }
 
     pub(super) fn threads(threads: Threads) -> Transport {
-        Transport { way: Way::Threads(threads), waiting: VecDeque::new() }
+        Transport { way: IoMethod::Threads(threads), waiting: VecDeque::new() }
     }
 
     /// Makes memory known to the kernel, where that is possible. The memory must outlive this.
     pub(super) fn register(&mut self, start: *mut u8, len: usize) -> Option<u16> {
         match &mut self.way {
-            Way::Ring(ring) => ring.register(start, len),
-            Way::Threads(_) => None,
+            IoMethod::Ring(ring) => ring.register(start, len),
+            IoMethod::Threads(_) => None,
         }
     }
 
     /// Whether all memory is known to the kernel.
     pub(super) fn all_registered(&self) -> bool {
-        matches!(&self.way, Way::Ring(ring) if ring.all_registered())
+        matches!(&self.way, IoMethod::Ring(ring) if ring.all_registered())
     }
 
     /// Starts what is left of a request on the file of this index and descriptor.
@@ -53,9 +53,9 @@ impl Transport {
     /// # Safety
     /// The slot's memory stays valid and untouched until the tag comes back from [`Self::reap`], and the descriptor open.
     #[inline]
-    pub(super) unsafe fn start(&mut self, tag: u32, slot: &Slot, (index, fd): (u32, RawFd)) -> io::Result<()> {
+    pub(super) unsafe fn start(&mut self, tag: u32, slot: &RequestSlot, (index, fd): (u32, RawFd)) -> io::Result<()> {
         match &mut self.way {
-            Way::Ring(ring) => {
+            IoMethod::Ring(ring) => {
                 if ring.is_full() {
                     self.waiting.push_back(tag);
                     return Ok(());
@@ -66,7 +66,7 @@ impl Transport {
                 // SAFETY: the caller's promise.
                 unsafe { ring.push(&entry.user_data(u64::from(tag))) }
             }
-            Way::Threads(threads) => {
+            IoMethod::Threads(threads) => {
                 // SAFETY: the caller's promise.
                 unsafe { threads.start(tag, slot, fd) };
                 Ok(())
@@ -78,8 +78,8 @@ impl Transport {
     #[inline]
     pub(super) fn reap(&mut self) -> Option<(u32, i64)> {
         match &mut self.way {
-            Way::Ring(ring) => ring.reap().map(|(tag, result)| (u32_from(tag), i64::from(result))),
-            Way::Threads(threads) => threads.reap(),
+            IoMethod::Ring(ring) => ring.reap().map(|(tag, result)| (u32_from(tag), i64::from(result))),
+            IoMethod::Threads(threads) => threads.reap(),
         }
     }
 
@@ -87,7 +87,7 @@ impl Transport {
     #[inline]
     pub(super) fn readmit(&mut self) -> Option<u32> {
         match &self.way {
-            Way::Ring(ring) if !ring.is_full() => self.waiting.pop_front(),
+            IoMethod::Ring(ring) if !ring.is_full() => self.waiting.pop_front(),
             _ => None,
         }
     }
@@ -96,8 +96,8 @@ impl Transport {
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
         match &self.way {
-            Way::Ring(ring) => ring.in_flight() > 0,
-            Way::Threads(threads) => threads.in_flight() > 0,
+            IoMethod::Ring(ring) => ring.in_flight() > 0,
+            IoMethod::Threads(threads) => threads.in_flight() > 0,
         }
     }
 
@@ -105,8 +105,8 @@ impl Transport {
     #[inline]
     pub(super) fn submit(&mut self) -> io::Result<()> {
         match &mut self.way {
-            Way::Ring(ring) => ring.submit(),
-            Way::Threads(_) => Ok(()),
+            IoMethod::Ring(ring) => ring.submit(),
+            IoMethod::Threads(_) => Ok(()),
         }
     }
 
@@ -114,8 +114,8 @@ impl Transport {
     #[inline]
     pub(super) fn submit_and_wait(&mut self, limit: Duration) -> io::Result<()> {
         match &mut self.way {
-            Way::Ring(ring) => ring.submit_and_wait(limit),
-            Way::Threads(threads) => {
+            IoMethod::Ring(ring) => ring.submit_and_wait(limit),
+            IoMethod::Threads(threads) => {
                 threads.wait(limit);
                 Ok(())
             }

@@ -14,12 +14,12 @@
 
 use super::result::RequestCounts;
 use super::shared::{CountOutcome, Shared};
-use super::slot::Slot;
+use super::slot::RequestSlot;
 use super::transport::Transport;
 use crate::content::{ContentCheck, Knowledge, Stamper};
 use crate::error::{plain, LiveError};
 use crate::io::{meaning, verb, wait_limit, Clock, Meaning, PromptWakes};
-use crate::memory::{Block, Mapping, Pool, Use};
+use crate::memory::{Block, MemoryMapping, Pool, Use};
 use crate::result::MemberCounts;
 use crate::usage::Usage;
 use raidlab_load::{Generator, Load};
@@ -32,13 +32,13 @@ use tracing::debug;
 
 /// A volume of the worker's load: the part of a target that it is.
 #[derive(Debug, Clone)]
-pub(super) struct Volume<'t> {
+pub(super) struct WorkerVolume<'t> {
     /// Number of the target.
     pub target: u32,
     /// First sector of the target that belongs to it, and how many do.
     pub first_lba: u64,
     pub sectors: u64,
-    pub backend: Backend<'t>,
+    pub backend: IoPath<'t>,
     /// What is known of its content; nothing where it keeps none.
     pub known: Option<Knowledge>,
     /// Key and name of the target, for sentences.
@@ -48,11 +48,11 @@ pub(super) struct Volume<'t> {
 
 /// What serves the requests of a target.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Backend<'t> {
+pub(super) enum IoPath<'t> {
     /// Completes at once.
     Null,
     /// Memory, of which each worker has its own part.
-    Memory(&'t Mapping),
+    Memory(&'t MemoryMapping),
     /// Index among the registered files, and descriptor.
     File(u32, BorrowedFd<'t>),
 }
@@ -89,12 +89,12 @@ pub(super) struct Worker<'a> {
     now: Instant,
     shared: &'a Shared,
     options: LoopOptions,
-    volumes: &'a [Volume<'a>],
+    volumes: &'a [WorkerVolume<'a>],
     /// Before `pool`, so that it is dropped before the memory it knows.
     transport: Option<Transport>,
     pool: Pool,
     /// By tag.
-    slots: Vec<Slot>,
+    slots: Vec<RequestSlot>,
     /// Completed synchronously; not yet reported to the load.
     at_once: VecDeque<u32>,
     stamper: Stamper,
@@ -127,7 +127,7 @@ pub(super) struct Outcome {
 impl<'a> Worker<'a> {
     pub(super) fn new(
         mut load: Load,
-        volumes: &'a [Volume<'a>],
+        volumes: &'a [WorkerVolume<'a>],
         transport: Option<Transport>,
         (pool, stamper, check): (Pool, Stamper, Option<ContentCheck>),
         options: LoopOptions,
@@ -137,7 +137,7 @@ impl<'a> Worker<'a> {
         if options.shares_window {
             load.recorder_mut().keep_shut();
         }
-        let member = |volume: &Volume<'_>| MemberCounts { leaf: volume.target, ..MemberCounts::default() };
+        let member = |volume: &WorkerVolume<'_>| MemberCounts { leaf: volume.target, ..MemberCounts::default() };
         Worker {
             load,
             clock: Clock::start(),
@@ -147,7 +147,7 @@ impl<'a> Worker<'a> {
             volumes,
             transport,
             pool,
-            slots: vec![Slot::EMPTY; room],
+            slots: vec![RequestSlot::EMPTY; room],
             at_once: VecDeque::with_capacity(room),
             stamper,
             check,
@@ -316,8 +316,8 @@ impl<'a> Worker<'a> {
             };
         }
         match place.backend {
-            Backend::Null => self.at_once.push_back(tag),
-            Backend::Memory(mapping) => {
+            IoPath::Null => self.at_once.push_back(tag),
+            IoPath::Memory(mapping) => {
                 let there = mapping.at(lba * sector_bytes, usize_from(bytes));
                 // SAFETY: so many bytes are there and in the block, and no block lies in a mapping. The load keeps requests
                 // within the volume, which is this worker's part of the mapping.
@@ -327,13 +327,13 @@ impl<'a> Worker<'a> {
                 }
                 self.at_once.push_back(tag);
             }
-            Backend::File(..) => self.launch(tag),
+            IoPath::File(..) => self.launch(tag),
         }
     }
 
     #[cold]
     fn more_slots(&mut self, tag: u32) {
-        self.slots.resize(tag as usize + 1, Slot::EMPTY);
+        self.slots.resize(tag as usize + 1, RequestSlot::EMPTY);
     }
 
     /// A larger block for a slot; without one the run ends, and the request with it.
@@ -357,7 +357,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn launch(&mut self, tag: u32) {
         let slot = &self.slots[tag as usize];
-        let Backend::File(index, fd) = self.volumes[slot.volume as usize].backend else { return };
+        let IoPath::File(index, fd) = self.volumes[slot.volume as usize].backend else { return };
         let Some(transport) = &mut self.transport else { return };
         // SAFETY: a slot's block stays its own, and is touched again only when the tag has come back; the targets, whose
         // descriptor it is, outlive all workers.

@@ -5,7 +5,7 @@
 //! - If one cannot be set up, none runs, and its error is that of the run.
 
 use super::config::{DirectConfig, Interface};
-use super::deal::{Part, Share};
+use super::deal::{Share, TargetPart};
 use super::most_in_flight;
 use super::read_back;
 use super::result::{DirectFacts, DirectResult, RequestCounts};
@@ -13,8 +13,8 @@ use super::shared::Shared;
 use super::span::Sectors;
 use super::threads::{Threads, MOST_THREADS};
 use super::transport::Transport;
-use super::worker::{Backend, LoopOptions, Outcome, Volume, Worker};
-use crate::config::{fraction, Observer, Progress, Stage, PULSE};
+use super::worker::{IoPath, LoopOptions, Outcome, Worker, WorkerVolume};
+use crate::config::{fraction, OnProgress, RunProgress, RunStage, PULSE};
 use crate::content::{not_compared, ContentCheck, ContentReport, Stamper, Verify, Writers};
 use crate::error::LiveError;
 use crate::io::{Clock, Ring};
@@ -80,12 +80,12 @@ impl<'a> WorkerPool<'a> {
         self,
         loads: Vec<Load>,
         stopped: bool,
-        observer: Observer<'_>,
+        observer: OnProgress<'_>,
     ) -> Result<DirectResult, LiveError> {
         if stopped {
             self.shared.stop();
         }
-        let volumes: Vec<Vec<Volume<'_>>> = self.shares.iter().map(|share| self.volumes(share)).collect();
+        let volumes: Vec<Vec<WorkerVolume<'_>>> = self.shares.iter().map(|share| self.volumes(share)).collect();
         let (workers, clock) = (loads.len(), OnceLock::new());
         let mut devices = Devices::below(self.targets.iter().map(|t| &t.facts).enumerate());
         let run = std::thread::scope(|scope| -> Result<_, LiveError> {
@@ -130,7 +130,7 @@ impl<'a> WorkerPool<'a> {
         &self,
         number: usize,
         load: Load,
-        volumes: &[Volume<'_>],
+        volumes: &[WorkerVolume<'_>],
         ready: Sender<Ready>,
         clock: &OnceLock<Option<Clock>>,
     ) -> Option<Outcome> {
@@ -147,17 +147,17 @@ impl<'a> WorkerPool<'a> {
     }
 
     /// The volumes of a worker's load, in order.
-    fn volumes(&self, share: &Share) -> Vec<Volume<'a>> {
-        let volume = |(i, part): (usize, &Part)| {
+    fn volumes(&self, share: &Share) -> Vec<WorkerVolume<'a>> {
+        let volume = |(i, part): (usize, &TargetPart)| {
             let target = &self.targets[part.target];
             let sectors = part.of_span(self.parts[part.target], &self.config.workload, self.sector_bytes);
             let backend = match &target.store {
                 // Emulated ones are refused before anything is opened.
-                Store::Null | Store::Emulated(..) => Backend::Null,
-                Store::Memory(mapping) => Backend::Memory(mapping),
-                Store::Fd(file) => Backend::File(u32_from(i), file.as_fd()),
+                Store::Null | Store::Emulated(..) => IoPath::Null,
+                Store::Memory(mapping) => IoPath::Memory(mapping),
+                Store::Fd(file) => IoPath::File(u32_from(i), file.as_fd()),
             };
-            Volume {
+            WorkerVolume {
                 target: u32_from(part.target),
                 first_lba: sectors.first,
                 sectors: sectors.count,
@@ -171,7 +171,12 @@ impl<'a> WorkerPool<'a> {
     }
 
     /// A worker with all it needs. To be called in the thread that will drive it: a ring belongs to its thread.
-    fn set_up<'w>(&'w self, number: usize, load: Load, volumes: &'w [Volume<'w>]) -> Result<Worker<'w>, LiveError> {
+    fn set_up<'w>(
+        &'w self,
+        number: usize,
+        load: Load,
+        volumes: &'w [WorkerVolume<'w>],
+    ) -> Result<Worker<'w>, LiveError> {
         let config = self.config;
         if !config.cpus.is_empty() {
             bind(config.cpus[number % config.cpus.len()])?;
@@ -206,8 +211,9 @@ impl<'a> WorkerPool<'a> {
     }
 
     /// The way to files and devices; none where there are none.
-    fn transport(&self, volumes: &[Volume<'_>], depth: u32) -> Result<Option<Transport>, LiveError> {
-        let fd_of = |volume: &Volume<'_>| if let Backend::File(_, fd) = volume.backend { fd.as_raw_fd() } else { -1 };
+    fn transport(&self, volumes: &[WorkerVolume<'_>], depth: u32) -> Result<Option<Transport>, LiveError> {
+        let fd_of =
+            |volume: &WorkerVolume<'_>| if let IoPath::File(_, fd) = volume.backend { fd.as_raw_fd() } else { -1 };
         let fds: Vec<RawFd> = volumes.iter().map(fd_of).collect();
         if fds.iter().all(|&fd| fd < 0) {
             return Ok(None);
@@ -236,9 +242,9 @@ impl<'a> WorkerPool<'a> {
     }
 
     /// Reads a sector of each file and device by polling, so that one that cannot is found before the load begins.
-    fn try_polling(&self, ring: &mut Ring, volumes: &[Volume<'_>]) -> Result<(), LiveError> {
+    fn try_polling(&self, ring: &mut Ring, volumes: &[WorkerVolume<'_>]) -> Result<(), LiveError> {
         for volume in volumes {
-            let Backend::File(index, _) = volume.backend else { continue };
+            let IoPath::File(index, _) = volume.backend else { continue };
             let offset = volume.first_lba * u64::from(self.sector_bytes);
             ring.try_read(index, offset, self.sector_bytes).map_err(|e| match e.raw_os_error() {
                 Some(libc::EOPNOTSUPP | libc::EINVAL) => LiveError::Unsupported {
@@ -265,7 +271,7 @@ impl<'a> WorkerPool<'a> {
 
     /// Tells the observer how far it is until all workers have ended, and reads the devices' counters when their windows
     /// open and close. True if the observer stopped it.
-    fn watch(&self, clock: Clock, devices: &mut Devices, observer: Observer<'_>) -> bool {
+    fn watch(&self, clock: Clock, devices: &mut Devices, observer: OnProgress<'_>) -> bool {
         let (mut interrupted, mut next) = (false, Instant::ZERO + PULSE);
         let (mut opened, mut closed) = (false, false);
         loop {
@@ -287,7 +293,7 @@ impl<'a> WorkerPool<'a> {
                 let requests = self.shared.completed();
                 let fraction = fraction(&self.config.limits(), now, requests);
                 let elapsed = now.since(Instant::ZERO);
-                let progress = Progress { stage: Stage::Running, fraction, requests, elapsed };
+                let progress = RunProgress { stage: RunStage::Running, fraction, requests, elapsed };
                 if observer(progress).is_break() && !interrupted {
                     self.shared.stop();
                     interrupted = true;

@@ -6,25 +6,25 @@ use raidlab_parity::{combine_raw, gf, pq_raw, xor_raw, MAX_INPUTS};
 
 /// Memory of a window: its first byte, and how many sectors it holds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct MemorySpan {
     pub start: *mut u8,
     pub sectors: u64,
 }
 
-impl Place {
+impl MemorySpan {
     /// No memory.
-    pub(super) const NONE: Place = Place { start: std::ptr::null_mut(), sectors: 0 };
+    pub(super) const NONE: MemorySpan = MemorySpan { start: std::ptr::null_mut(), sectors: 0 };
 }
 
 /// Where the memory of a window lies.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Places {
-    pub user: Place,
-    pub scratch: Place,
+pub(crate) struct WindowMemory {
+    pub user: MemorySpan,
+    pub scratch: MemorySpan,
     pub sector_bytes: usize,
 }
 
-impl Places {
+impl WindowMemory {
     /// The first byte of `sectors` sectors from sector `offset` on.
     ///
     /// # Panics
@@ -54,14 +54,14 @@ impl Combiner {
     ///
     /// # Safety
     /// `places` are those of the plan's request and window, and nothing else touches the memory of its inputs and outputs.
-    pub(super) unsafe fn run(&mut self, work: &ComputeWork<'_>, places: Places) {
+    pub(super) unsafe fn run(&mut self, work: &ComputeWork<'_>, places: WindowMemory) {
         for segment in work.segments {
             // SAFETY: passed on to the caller.
             unsafe { self.segment(work.kind, segment, work.plan.inputs(segment), places) };
         }
     }
 
-    unsafe fn segment(&mut self, kind: ComputeKind, segment: &Segment, inputs: &[Input], places: Places) {
+    unsafe fn segment(&mut self, kind: ComputeKind, segment: &Segment, inputs: &[Input], places: WindowMemory) {
         let mut outputs = [std::ptr::null_mut(); 2];
         let mut wanted = [0; 2];
         let mut count = 0;
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn only_what_lies_within_a_window_has_an_address() {
         let mut memory = [0_u8; 4 * 512];
-        let user = Place { start: memory.as_mut_ptr(), sectors: 4 };
-        let places = Places { user, scratch: Place::NONE, sector_bytes: 512 };
+        let user = MemorySpan { start: memory.as_mut_ptr(), sectors: 4 };
+        let places = WindowMemory { user, scratch: MemorySpan::NONE, sector_bytes: 512 };
         assert_eq!(places.at(Space::User, 3, 1), user.start.wrapping_add(3 * 512));
         for (space, offset, sectors) in [(Space::User, 3, 2), (Space::User, u32::MAX, 1), (Space::Scratch, 0, 1)] {
             let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| places.at(space, offset, sectors)));

@@ -8,7 +8,7 @@ use raidlab_types::{LeafId, OpError, OpKind, Operation};
 
 /// What a fault does to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum FaultDecision {
     /// It is carried out.
     Serve,
     /// It fails.
@@ -37,28 +37,30 @@ impl Faults {
 
     /// What becomes of `operation`.
     #[inline]
-    pub(super) fn judge(&mut self, operation: &Operation) -> Verdict {
+    pub(super) fn judge(&mut self, operation: &Operation) -> FaultDecision {
         if !self.armed {
-            return Verdict::Serve;
+            return FaultDecision::Serve;
         }
         self.judge_armed(operation)
     }
 
-    fn judge_armed(&mut self, operation: &Operation) -> Verdict {
+    fn judge_armed(&mut self, operation: &Operation) -> FaultDecision {
         let served = &mut self.served[operation.leaf as usize];
         *served += 1;
         let served = *served;
         let mine = |f: &&Fault| f.leaf == operation.leaf && served > f.after_operations;
         for fault in self.faults.iter().filter(mine) {
             match fault.kind {
-                FaultKind::Gone => return Verdict::Fail(OpError::MemberGone),
+                FaultKind::Gone => return FaultDecision::Fail(OpError::MemberGone),
                 FaultKind::Media { every } if operation.kind == OpKind::Read && served.is_multiple_of(every.max(1)) => {
-                    return Verdict::Fail(OpError::Media(operation.extent));
+                    return FaultDecision::Fail(OpError::Media(operation.extent));
                 }
-                FaultKind::TakenOut if served == fault.after_operations + 1 => return Verdict::TakeOut(operation.leaf),
+                FaultKind::TakenOut if served == fault.after_operations + 1 => {
+                    return FaultDecision::TakeOut(operation.leaf)
+                }
                 _ => {}
             }
         }
-        Verdict::Serve
+        FaultDecision::Serve
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Flight {
 
 /// What an answer of the ring means for a flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum TransferState {
     Done,
     /// Short: another entry is needed.
     More,
@@ -160,17 +160,17 @@ impl Flight {
     }
 
     /// Takes note of an answer without error.
-    pub(super) fn advance(&mut self, moved: u64) -> Progress {
+    pub(super) fn advance(&mut self, moved: u64) -> TransferState {
         if !self.moves() {
-            return Progress::Done;
+            return TransferState::Done;
         }
         assert!(moved <= self.left, "the kernel has moved {moved} bytes of {}", self.left);
         if moved == 0 && self.left > 0 {
-            return Progress::EndOfTarget;
+            return TransferState::EndOfTarget;
         }
         (self.offset, self.left) = (self.offset + moved, self.left - moved);
         if self.left == 0 {
-            return Progress::Done;
+            return TransferState::Done;
         }
         let mut moved = usize_from(moved);
         while moved > 0 {
@@ -178,12 +178,12 @@ impl Flight {
             if moved < vector.iov_len {
                 vector.iov_base = vector.iov_base.cast::<u8>().wrapping_add(moved).cast();
                 vector.iov_len -= moved;
-                return Progress::More;
+                return TransferState::More;
             }
             moved -= vector.iov_len;
             self.first += 1;
         }
-        Progress::More
+        TransferState::More
     }
 
     /// Time since it was submitted.
@@ -223,11 +223,11 @@ mod tests {
         assert_eq!((f.vectors.len(), f.registered), (2, Some(3)));
         f.add(base.wrapping_add(8192 + 2048), 0, None);
         assert_eq!((f.vectors.len(), f.registered), (2, None));
-        assert_eq!(f.advance(1500), Progress::More);
+        assert_eq!(f.advance(1500), TransferState::More);
         assert_eq!((f.first, f.vectors[1].iov_base as usize, f.vectors[1].iov_len), (1, 0x10_0000 + 8192 + 476, 1572));
         assert_eq!(f.offset, 10 * 512 + 1500);
-        assert_eq!(f.advance(0), Progress::EndOfTarget);
-        assert_eq!(f.advance(1572), Progress::Done);
+        assert_eq!(f.advance(0), TransferState::EndOfTarget);
+        assert_eq!(f.advance(1572), TransferState::Done);
         flights.end(id);
         assert_eq!(flight(&mut flights, 1), id);
     }
@@ -242,7 +242,7 @@ mod tests {
         };
         assert!(panics(&|flights, id| flights.get(id).loaded()), "512 bytes of memory for 1024");
         assert!(
-            panics(&|flights, id| assert_eq!(flights.get(id).advance(1025), Progress::Done)),
+            panics(&|flights, id| assert_eq!(flights.get(id).advance(1025), TransferState::Done)),
             "more than was asked"
         );
         assert!(panics(&|flights, id| flights.get(id).add(std::ptr::null_mut(), 512, None)), "no address");
@@ -250,7 +250,7 @@ mod tests {
         assert!(!panics(&|flights, id| {
             flights.get(id).add(0x20_0000 as *mut u8, 512, None);
             flights.get(id).loaded();
-            assert_eq!(flights.get(id).advance(1024), Progress::Done);
+            assert_eq!(flights.get(id).advance(1024), TransferState::Done);
         }));
     }
 }

@@ -31,7 +31,7 @@ mod store;
 pub use accounts::{Account, Accounts};
 pub(crate) use source::{every_sector, OfferedLoad, Source, Sweep};
 
-use crate::config::{LiveConfig, Observer, Progress, Stage, PULSE};
+use crate::config::{LiveConfig, OnProgress, RunProgress, RunStage, PULSE};
 use crate::content::{ContentCheck, ContentReport, Knowledge, NotedWrite, Stamper, Verifier, Verify, Writers};
 use crate::error::LiveError;
 use crate::io::{wait_limit, PromptWakes, Ring, LONGEST_WAIT};
@@ -59,7 +59,7 @@ const BEGUN_AT_ONCE: usize = 4096;
 
 /// A request being served.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct ActiveRequest {
     request: Request,
     block: Option<Block>,
     sequence: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Engine {
     spindles: Option<Spindles>,
     pool: Pool,
     /// By request tag.
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<ActiveRequest>>,
     /// By window.
     scratch: Vec<Option<Block>>,
     /// Where what nobody wants is read to.
@@ -227,7 +227,7 @@ impl Engine {
         &mut self,
         depth: usize,
         budget: Duration,
-        observer: Observer<'_>,
+        observer: OnProgress<'_>,
     ) -> Result<StageEnd, LiveError> {
         let Some(check) = self.check.as_mut().filter(|_| self.failed_members.is_empty()) else {
             return Ok(StageEnd::AsPlanned);
@@ -236,7 +236,7 @@ impl Engine {
         let places: Vec<_> = self.noted.iter().map(|written| (written.volume, written.extent)).collect();
         let accounts = self.accounts;
         let mut reads = Sweep::new(places.into_iter(), RequestKind::Read, depth).within(budget);
-        let outcome = self.drive(&mut reads, Stage::Checking, observer);
+        let outcome = self.drive(&mut reads, RunStage::Checking, observer);
         // They are of the load alone.
         self.accounts = accounts;
         self.noted.clear();
@@ -280,10 +280,10 @@ impl Engine {
     pub(crate) fn drive<S: Source>(
         &mut self,
         source: &mut S,
-        stage: Stage,
-        observer: Observer<'_>,
+        stage: RunStage,
+        observer: OnProgress<'_>,
     ) -> Result<StageEnd, LiveError> {
-        let running = stage == Stage::Running;
+        let running = stage == RunStage::Running;
         self.faults.arm(running);
         (self.begun, self.traced) = (0, if running { self.trace_requests } else { 0 });
         let _prompt = PromptWakes::new();
@@ -303,7 +303,7 @@ impl Engine {
             if self.now >= next_pulse {
                 next_pulse = self.now + pulse;
                 let fraction = source.fraction(self.now, requests);
-                let progress = Progress { stage, fraction, requests, elapsed: self.now.since(Instant::ZERO) };
+                let progress = RunProgress { stage, fraction, requests, elapsed: self.now.since(Instant::ZERO) };
                 if observer(progress).is_break() && outcome == StageEnd::AsPlanned {
                     source.interrupt(self.now);
                     outcome = StageEnd::Interrupted;

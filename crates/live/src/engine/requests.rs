@@ -4,8 +4,8 @@
 //! - A request has one block from its beginning to its end; a window keeps its scratch for the next window of its number.
 //! - Blocks are taken before the array hears of the request, so no operation ever lacks its memory.
 
-use super::compute::{Place, Places};
-use super::{Engine, Slot};
+use super::compute::{MemorySpan, WindowMemory};
+use super::{ActiveRequest, Engine};
 use crate::error::LiveError;
 use crate::memory::{Block, InUse, LentMemory, Use};
 use crate::result::{ArrayInput, FailedMember};
@@ -87,7 +87,8 @@ impl Engine {
         }
         self.accounts.requests.submitted += 1;
         assert!(self.slots[usize_from(tag)].is_none(), "request {tag} begins before the one of its name has ended");
-        self.slots[usize_from(tag)] = Some(Slot { request, block, sequence: self.sequence, number: self.begun, mark });
+        self.slots[usize_from(tag)] =
+            Some(ActiveRequest { request, block, sequence: self.sequence, number: self.begun, mark });
         self.begun += 1;
         if self.traced > 0 {
             self.inputs.push(ArrayInput::Request(request));
@@ -97,7 +98,7 @@ impl Engine {
 
     /// A request has ended: checks what it brought, frees its memory.
     pub(super) fn end(&mut self, tag: RequestTag, result: Result<(), RequestError>) {
-        let Some(Slot { request, block, sequence, number, mark }) = self.slots[usize_from(tag)].take() else {
+        let Some(ActiveRequest { request, block, sequence, number, mark }) = self.slots[usize_from(tag)].take() else {
             self.accounts.unknown += 1;
             return;
         };
@@ -135,7 +136,7 @@ impl Engine {
 
     /// The memory of an operation's request and window; takes scratch where the window has too little. None if there is no
     /// more, which ends the run.
-    pub(super) fn places(&mut self, id: OpId, tag: RequestTag) -> Option<Places> {
+    pub(super) fn places(&mut self, id: OpId, tag: RequestTag) -> Option<WindowMemory> {
         let (part, sectors) = self.array.scratch_of(id);
         let (part, bytes) = (part as usize, sectors as usize * self.sector_bytes);
         if part >= self.scratch.len() {
@@ -155,12 +156,12 @@ impl Engine {
             }
         }
         // A request's block was found long enough for it when it began, the window's scratch just now.
-        let place = |block: Block, sectors| Place { start: block.as_ptr(), sectors };
+        let place = |block: Block, sectors| MemorySpan { start: block.as_ptr(), sectors };
         let user = self.slots[usize_from(tag)].and_then(|slot| Some(place(slot.block?, slot.request.extent.sectors)));
         let scratch = self.scratch[part].map(|block| place(block, u64::from(sectors)));
-        Some(Places {
-            user: user.unwrap_or(Place::NONE),
-            scratch: scratch.unwrap_or(Place::NONE),
+        Some(WindowMemory {
+            user: user.unwrap_or(MemorySpan::NONE),
+            scratch: scratch.unwrap_or(MemorySpan::NONE),
             sector_bytes: self.sector_bytes,
         })
     }

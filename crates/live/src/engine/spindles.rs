@@ -20,7 +20,7 @@ use super::steal::Steal;
 use crate::config::Emulation;
 use crate::error::LiveError;
 use crate::lateness::Lateness;
-use crate::result::{Flash, Mechanics};
+use crate::result::Mechanics;
 use crate::target::{Store, Target};
 use raidlab_device::{Completion, Device, FlashTotals};
 use raidlab_load::Times;
@@ -30,7 +30,7 @@ use slab::Slab;
 
 /// An operation on its way through a disk.
 #[derive(Debug, Clone, Copy)]
-struct Visit {
+struct QueuedOperation {
     operation: Operation,
     /// What became of its bytes.
     result: Result<(), OpError>,
@@ -54,7 +54,7 @@ pub(super) struct Spindles {
     due: Vec<Instant>,
     /// The earliest of `due`, and whose it is.
     next: (Instant, LeafId),
-    visits: Slab<Visit>,
+    visits: Slab<QueuedOperation>,
     mechanics: Vec<Mechanics>,
     /// By leaf, what flash drives did with their flash while it counted.
     flash: Vec<Option<FlashTotals>>,
@@ -125,7 +125,7 @@ impl Spindles {
 
     /// Gives an operation to its disk at `now`; returns its number.
     pub(super) fn hand_over(&mut self, now: Instant, operation: Operation) -> usize {
-        let number = self.visits.insert(Visit { operation, result: Ok(()) });
+        let number = self.visits.insert(QueuedOperation { operation, result: Ok(()) });
         let leaf = operation.leaf;
         let Some(device) = &mut self.devices[leaf as usize] else { unreachable!("an emulated member has a device") };
         // A disk knows operations by number: what names them to the array is used again and says nothing to a disk.
@@ -167,7 +167,7 @@ impl Spindles {
 
     fn served(&mut self, completion: Completion) -> ServedOperation {
         // Stops the program where a disk completes an operation twice.
-        let Visit { operation, result } = self.visits.remove(usize_from(completion.id.0));
+        let QueuedOperation { operation, result } = self.visits.remove(usize_from(completion.id.0));
         ServedOperation { operation, result, completion }
     }
 
@@ -204,7 +204,7 @@ impl Spindles {
 
     /// What a member's disk did while it counted; none if it is no modelled disk.
     pub(super) fn mechanics(&self, leaf: LeafId) -> Option<Mechanics> {
-        let flash = self.flash[leaf as usize].map(Flash::from);
+        let flash = self.flash[leaf as usize];
         self.fresh[leaf as usize].as_ref().map(|_| Mechanics { flash, ..self.mechanics[leaf as usize] })
     }
 

@@ -4,13 +4,13 @@
 //! What the system's errors mean is in `io::errno`: unreadable sectors cost an extent, most others the member, and
 //! those that say "the run is set up wrongly" end it.
 
-use super::compute::Places;
-use super::faults::Verdict;
-use super::flight::{Flight, Progress};
+use super::compute::WindowMemory;
+use super::faults::FaultDecision;
+use super::flight::{Flight, TransferState};
 use super::Engine;
 use crate::error::{plain, LiveError};
 use crate::io::{meaning, verb, Meaning, Ring};
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use crate::result::{FailedMember, TracedOperation};
 use crate::target::{OpenContent, Store};
 use raidlab_array::{Piece, Space};
@@ -32,9 +32,9 @@ impl Engine {
             self.note(&operation);
         }
         match self.faults.judge(&operation) {
-            Verdict::Serve => {}
-            Verdict::TakeOut(leaf) => self.take_out(leaf),
-            Verdict::Fail(error) => {
+            FaultDecision::Serve => {}
+            FaultDecision::TakeOut(leaf) => self.take_out(leaf),
+            FaultDecision::Fail(error) => {
                 self.counts[operation.leaf as usize].failed += 1;
                 self.accounts.operations.end(false);
                 return self.finish(operation.id, Err(error));
@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// Gives an operation to its emulated disk, and moves its bytes while that is at work, as a disk would.
-    fn hand_over(&mut self, operation: Operation, places: Places) {
+    fn hand_over(&mut self, operation: Operation, places: WindowMemory) {
         self.tick();
         let Some(spindles) = &mut self.spindles else { unreachable!("an emulated member has a disk") };
         let number = spindles.hand_over(self.now, operation);
@@ -122,7 +122,7 @@ impl Engine {
     }
 
     /// Sends an operation into the ring.
-    fn launch(&mut self, operation: Operation, places: Places) {
+    fn launch(&mut self, operation: Operation, places: WindowMemory) {
         let id = self.flights.begin(operation, self.now, self.sector_bytes as u64);
         let user = self.slots[usize_from(operation.tag)].and_then(|slot| slot.block).and_then(|b| b.registered);
         let (part, _) = self.array.scratch_of(operation.id);
@@ -169,13 +169,13 @@ impl Engine {
             return self.refused(id, operation, -result);
         }
         match flight.advance(u64_from(result)) {
-            Progress::Done => {
+            TransferState::Done => {
                 let age = flight.age(self.now).as_ns();
                 self.flights.end(id);
                 self.done(&operation, age, Ok(()));
             }
-            Progress::More => self.go_on(id, &operation),
-            Progress::EndOfTarget => {
+            TransferState::More => self.go_on(id, &operation),
+            TransferState::EndOfTarget => {
                 self.flights.end(id);
                 self.cut_short(&operation);
             }
@@ -267,7 +267,7 @@ fn add_sink(flight: &mut Flight, sink: *mut u8, mut len: usize, registered: Opti
 ///
 /// # Safety
 /// Nothing else touches the memory that `places` name, nor the operation's sectors of the member.
-unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: &Mapping) {
+unsafe fn copy(operation: &Operation, pieces: &[Piece], places: WindowMemory, member: &MemoryMapping) {
     let (at, len) = bytes_of_member(operation, places);
     let there = member.at(at, len);
     match operation.kind {
@@ -290,7 +290,7 @@ unsafe fn copy(operation: &Operation, pieces: &[Piece], places: Places, member: 
 ///
 /// # Safety
 /// As for [`copy`].
-unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file: &File) -> io::Result<()> {
+unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: WindowMemory, file: &File) -> io::Result<()> {
     let (at, len) = bytes_of_member(operation, places);
     match operation.kind {
         // The model has said what it costs; the file outlives nothing.
@@ -308,7 +308,7 @@ unsafe fn transfer(operation: &Operation, pieces: &[Piece], places: Places, file
 }
 
 /// Where on its member an operation begins, and how long it is.
-fn bytes_of_member(operation: &Operation, places: Places) -> (u64, usize) {
+fn bytes_of_member(operation: &Operation, places: WindowMemory) -> (u64, usize) {
     (operation.extent.lba * places.sector_bytes as u64, usize_from(operation.extent.sectors) * places.sector_bytes)
 }
 
@@ -319,7 +319,7 @@ fn bytes_of_member(operation: &Operation, places: Places) -> (u64, usize) {
 fn for_each_piece(
     operation: &Operation,
     pieces: &[Piece],
-    places: Places,
+    places: WindowMemory,
     mut moves: impl FnMut(*mut u8, usize, usize) -> io::Result<()>,
 ) -> io::Result<()> {
     let (_, whole) = bytes_of_member(operation, places);

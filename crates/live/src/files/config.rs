@@ -12,10 +12,13 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesConfig {
+    /// `files`: by this word whoever reads cells knows whose this is.
+    #[serde(default)]
+    pub engine: String,
     /// Root of all randomness.
     pub seed: u64,
     /// Which files.
-    pub files: FilesSpec,
+    pub files: FileSource,
     /// How many read at the same time; 0 if files are only to be written.
     #[serde(default = "one")]
     pub readers: u32,
@@ -52,7 +55,7 @@ fn one() -> u32 {
 /// Which files: `files` in the cell.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum FilesSpec {
+pub enum FileSource {
     /// Made by raidlab, in a subdirectory of its own.
     Made {
         /// One a file system, as a rule; the files are spread over them evenly.

@@ -16,7 +16,7 @@ use super::set::Set;
 use crate::content::Stamper;
 use crate::error::LiveError;
 use crate::io::Clock;
-use crate::memory::{Mapping, PAGE_BYTES};
+use crate::memory::{MemoryMapping, PAGE_BYTES};
 use raidlab_types::number::{u32_from, usize_from};
 use std::fs::File;
 use std::io;
@@ -49,7 +49,7 @@ pub(super) struct Filler<'a> {
     pub direct: &'a [bool],
     pub seed: u64,
     pub sync: SyncRule,
-    pub buffer: &'a mut Mapping,
+    pub buffer: &'a mut MemoryMapping,
     pub clock: Clock,
 }
 

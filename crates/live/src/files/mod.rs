@@ -27,15 +27,15 @@ mod readers;
 mod result;
 mod set;
 
-pub use config::{BlockBytes, FilesConfig, FilesMeasure, FilesSpec, FilesWarmup, IoMode, SyncRule};
+pub use config::{BlockBytes, FileSource, FilesConfig, FilesMeasure, FilesWarmup, IoMode, SyncRule};
 pub use raidlab_load::files::{Numbers, Order};
 pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord, ReadResult, CACHE_UNKNOWN};
 
-use crate::config::{ByteProgress, Observer, Stage};
+use crate::config::{ByteProgress, OnProgress, RunStage};
 use crate::content::{not_compared, Verify};
 use crate::error::{plain, LiveError};
 use crate::io::Clock;
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use crate::page_cache;
 use crate::regular::open_regular;
 use crate::target::direct::{self, Access};
@@ -45,8 +45,8 @@ use place::{buffers, check_room, choose, empty_cache, facts_of};
 use raidlab_load::files::plan::{self, FileAmount, Sequence};
 use raidlab_types::number::u32_from;
 use raidlab_types::Seed;
-use read::Readable;
-use readers::{ReadLimits, Reader};
+use read::FileToRead;
+use readers::{FileReader, ReadLimits};
 use set::Set;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -62,11 +62,11 @@ const LONGEST_CALL: u64 = 0x7fff_f000;
 /// # Errors
 /// Before anything is measured: bad input, a refusal of the safety rules, something this system lacks. What fails later
 /// is in [`FilesResult::stopped_by`], beside what was measured.
-pub fn run(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult, LiveError> {
+pub fn run(config: &FilesConfig, observer: OnProgress<'_>) -> Result<FilesResult, LiveError> {
     check(config)?;
     match &config.files {
-        FilesSpec::Made { .. } => run_made(config, observer),
-        FilesSpec::List { paths } => run_list(config, paths, observer),
+        FileSource::Made { .. } => run_made(config, observer),
+        FileSource::List { paths } => run_list(config, paths, observer),
     }
 }
 
@@ -105,8 +105,8 @@ fn check(config: &FilesConfig) -> Result<(), LiveError> {
 }
 
 /// Files of raidlab's own: planned, written unless they are there, read.
-fn run_made(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult, LiveError> {
-    let FilesSpec::Made { directories, sizes, numbers, count, total_bytes, sync, keep } = &config.files else {
+fn run_made(config: &FilesConfig, observer: OnProgress<'_>) -> Result<FilesResult, LiveError> {
+    let FileSource::Made { directories, sizes, numbers, count, total_bytes, sync, keep } = &config.files else {
         unreachable!("the caller looked")
     };
     let seed = Seed::new(config.seed).named("files");
@@ -143,25 +143,25 @@ fn run_made(config: &FilesConfig, observer: Observer<'_>) -> Result<FilesResult,
             return Ok(result);
         }
     }
-    let readable = |file: &PlannedFile| Readable {
+    let readable = |file: &PlannedFile| FileToRead {
         path: sets[file.set as usize].file(file.number),
         size_bytes: file.size_bytes,
         direct: direct[file.set as usize],
         key: format!("files.directories[{}]", file.set),
     };
-    let readables: Vec<Readable> = files.iter().map(readable).collect();
+    let readables: Vec<FileToRead> = files.iter().map(readable).collect();
     let first_sectors: Vec<u64> = files.iter().map(|file| file.first_sector).collect();
     read(config, &readables, &first_sectors, buffers, &mut result, observer);
     Ok(result)
 }
 
 /// Files of others: only read.
-fn run_list(config: &FilesConfig, paths: &[PathBuf], observer: Observer<'_>) -> Result<FilesResult, LiveError> {
+fn run_list(config: &FilesConfig, paths: &[PathBuf], observer: OnProgress<'_>) -> Result<FilesResult, LiveError> {
     if paths.is_empty() {
         return Err(LiveError::bad("files.paths", "name at least one file"));
     }
     let mut result = FilesResult::default();
-    let mut readables: Vec<Readable> = Vec::with_capacity(paths.len());
+    let mut readables: Vec<FileToRead> = Vec::with_capacity(paths.len());
     // By directory, in order of appearance: what was found on its first file.
     let mut known: Vec<(PathBuf, bool)> = Vec::new();
     for (i, path) in paths.iter().enumerate() {
@@ -184,7 +184,7 @@ fn run_list(config: &FilesConfig, paths: &[PathBuf], observer: Observer<'_>) -> 
         };
         result.size_bytes.push(status.len());
         result.directory.push(u32_from(at));
-        readables.push(Readable { path: path.clone(), size_bytes: status.len(), direct: known[at].1, key });
+        readables.push(FileToRead { path: path.clone(), size_bytes: status.len(), direct: known[at].1, key });
     }
     let buffers = buffers(config, &result.size_bytes)?;
     read(config, &readables, &[], buffers, &mut result, observer);
@@ -230,12 +230,12 @@ fn fill(
     sets: &mut [Set],
     direct: &[bool],
     missing: &[PlannedFile],
-    (sync, buffer): (SyncRule, &mut Mapping),
+    (sync, buffer): (SyncRule, &mut MemoryMapping),
     result: &mut FilesResult,
-    observer: Observer<'_>,
+    observer: OnProgress<'_>,
 ) -> bool {
     let total = missing.iter().map(|file| file.size_bytes).sum();
-    let mut progress = ByteProgress::new(Stage::Filling, total, observer);
+    let mut progress = ByteProgress::new(RunStage::Filling, total, observer);
     let clock = Clock::start();
     let mut filler = Filler { sets, direct, seed, sync, buffer, clock };
     let mut filled = FillResult { records: Vec::with_capacity(missing.len()), ..FillResult::default() };
@@ -248,11 +248,11 @@ fn fill(
 /// Empties the page cache of the files, then lets the readers read. `first_sectors`, by file, where raidlab wrote them.
 fn read(
     config: &FilesConfig,
-    files: &[Readable],
+    files: &[FileToRead],
     first_sectors: &[u64],
-    buffers: Vec<Mapping>,
+    buffers: Vec<MemoryMapping>,
     result: &mut FilesResult,
-    observer: Observer<'_>,
+    observer: OnProgress<'_>,
 ) {
     if config.readers == 0 {
         return;
@@ -269,7 +269,7 @@ fn read(
     let available = (config.order == Order::Once)
         .then(|| (0..config.readers as usize).map(|reader| list_of(reader).len() as u64).sum());
     let limits = ReadLimits { warmup_files: config.warmup.files, measure: config.measure, available };
-    let reader = |(i, buffer): (usize, Mapping)| Reader {
+    let reader = |(i, buffer): (usize, MemoryMapping)| FileReader {
         sequence: sequence(i),
         buffer,
         check: FileCheck::new(config.verify, config.seed, u32_from(i), first_sectors),

@@ -4,12 +4,12 @@
 
 use super::config::{BlockBytes, FilesConfig, IoMode};
 use super::fill::{sectors_of, PlannedFile};
-use super::read::{self, Readable};
+use super::read::{self, FileToRead};
 use super::result::DirectoryFacts;
 use super::LONGEST_CALL;
-use crate::config::{ByteProgress, Observer, Stage};
+use crate::config::{ByteProgress, OnProgress, RunStage};
 use crate::error::LiveError;
-use crate::memory::{available_bytes, Mapping, PAGE_BYTES};
+use crate::memory::{available_bytes, MemoryMapping, PAGE_BYTES};
 use crate::page_cache;
 use crate::safety::numbers::DevNumbers;
 use crate::target::direct::Access;
@@ -50,7 +50,7 @@ pub(super) fn choose<'a>(
 }
 
 /// Memory of every reader, and one more to fill with.
-pub(super) fn buffers(config: &FilesConfig, sizes: &[u64]) -> Result<Vec<Mapping>, LiveError> {
+pub(super) fn buffers(config: &FilesConfig, sizes: &[u64]) -> Result<Vec<MemoryMapping>, LiveError> {
     let largest = sizes.iter().copied().max().unwrap_or(0).max(1);
     let wanted = match config.block_bytes {
         BlockBytes::Whole if largest > LONGEST_CALL => {
@@ -68,12 +68,12 @@ pub(super) fn buffers(config: &FilesConfig, sizes: &[u64]) -> Result<Vec<Mapping
     let take = |i: u64| {
         // Content is made in whole sectors.
         let bytes = if i == 0 { wanted.next_multiple_of(PAGE_BYTES as u64) } else { wanted };
-        let mut buffer = Mapping::new(usize_from(bytes))?;
+        let mut buffer = MemoryMapping::new(usize_from(bytes))?;
         // Touched here, so that no page fault falls into a measurement.
         buffer.bytes_mut().chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1);
         Ok(buffer)
     };
-    let taken: std::io::Result<Vec<Mapping>> = (0..number).map(take).collect();
+    let taken: std::io::Result<Vec<MemoryMapping>> = (0..number).map(take).collect();
     taken.map_err(|e| LiveError::io("block_bytes", "memory", &format!("taking {number} buffers of {wanted} bytes"), &e))
 }
 
@@ -116,10 +116,10 @@ pub(super) fn facts_of(directory: &Path, direct: bool, ours: bool) -> DirectoryF
 /// Writes back and drops every file's pages; then, if so asked, everything the kernel holds.
 pub(super) fn empty_cache(
     config: &FilesConfig,
-    files: &[Readable],
-    observer: Observer<'_>,
+    files: &[FileToRead],
+    observer: OnProgress<'_>,
 ) -> Result<ControlFlow<()>, LiveError> {
-    let mut progress = ByteProgress::new(Stage::Filling, 0, observer);
+    let mut progress = ByteProgress::new(RunStage::Filling, 0, observer);
     for file in files {
         let opened = read::open(&file.path, false).map_err(|e| file.error("opening it", &e))?;
         page_cache::evict(&opened).map_err(|e| file.error("dropping it from the page cache", &e))?;

@@ -11,7 +11,7 @@ use super::content::FileCheck;
 use super::result::{ReadRecord, CACHE_UNKNOWN};
 use crate::error::LiveError;
 use crate::io::Clock;
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use crate::page_cache;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that may be read.
 #[derive(Debug, Clone)]
-pub(super) struct Readable {
+pub(super) struct FileToRead {
     pub path: PathBuf,
     pub size_bytes: u64,
     /// Past the page cache.
@@ -29,7 +29,7 @@ pub(super) struct Readable {
     pub key: String,
 }
 
-impl Readable {
+impl FileToRead {
     /// What the system said of it.
     pub(super) fn error(&self, doing: &str, error: &io::Error) -> LiveError {
         LiveError::io(&self.key, self.path.display().to_string(), doing, error)
@@ -46,8 +46,8 @@ pub(super) fn open(path: &Path, direct: bool) -> io::Result<File> {
 /// its end.
 pub(super) fn read_file(
     (reader, number): (u32, u32),
-    wanted: &Readable,
-    buffer: &mut Mapping,
+    wanted: &FileToRead,
+    buffer: &mut MemoryMapping,
     mut check: Option<&mut FileCheck<'_>>,
     clock: Clock,
     stop: &dyn Fn() -> bool,
@@ -100,7 +100,7 @@ pub(super) fn read_file(
 }
 
 /// One read call into as much of the buffer as there is.
-fn read(mut file: &File, buffer: &mut Mapping) -> io::Result<u64> {
+fn read(mut file: &File, buffer: &mut MemoryMapping) -> io::Result<u64> {
     loop {
         match file.read(buffer.bytes_mut()) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -11,13 +11,13 @@
 use super::config::FilesMeasure;
 use super::content::FileCheck;
 use super::fill::SECTOR_BYTES;
-use super::read::{read_file, Readable};
+use super::read::{read_file, FileToRead};
 use super::result::{ReadRecord, ReadResult};
-use crate::config::{Observer, Progress, Stage};
+use crate::config::{OnProgress, RunProgress, RunStage};
 use crate::content::ContentReport;
 use crate::error::LiveError;
 use crate::io::Clock;
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use crate::workers::run_watched;
 use raidlab_load::files::plan::Sequence;
 use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
@@ -28,7 +28,7 @@ use std::sync::{Barrier, Mutex};
 
 /// What all readers share.
 struct ReadRun<'a> {
-    files: &'a [Readable],
+    files: &'a [FileToRead],
     clock: Clock,
     tickets: AtomicU64,
     warmup: u64,
@@ -52,18 +52,18 @@ pub(super) struct ReadLimits {
 }
 
 /// One who reads: what, into which memory, and what it compares.
-pub(super) struct Reader<'a> {
+pub(super) struct FileReader<'a> {
     pub sequence: Sequence,
-    pub buffer: Mapping,
+    pub buffer: MemoryMapping,
     pub check: Option<FileCheck<'a>>,
 }
 
 /// Reads with one thread a reader; the report is of what was compared.
 pub(super) fn run(
-    files: &[Readable],
-    readers: Vec<Reader<'_>>,
+    files: &[FileToRead],
+    readers: Vec<FileReader<'_>>,
     limits: ReadLimits,
-    observer: Observer<'_>,
+    observer: OnProgress<'_>,
 ) -> (ReadResult, ContentReport, Result<ControlFlow<()>, LiveError>) {
     let shared = ReadRun {
         files,
@@ -99,8 +99,8 @@ pub(super) fn run(
 }
 
 impl ReadRun<'_> {
-    fn read(&self, number: u32, reader: Reader<'_>) -> (Vec<ReadRecord>, Option<ContentReport>) {
-        let Reader { sequence, mut buffer, mut check } = reader;
+    fn read(&self, number: u32, reader: FileReader<'_>) -> (Vec<ReadRecord>, Option<ContentReport>) {
+        let FileReader { sequence, mut buffer, mut check } = reader;
         let mut records = Vec::with_capacity(1024);
         self.barrier.wait();
         for file in sequence {
@@ -146,7 +146,7 @@ impl ReadRun<'_> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    fn progress(&self, limits: &ReadLimits) -> Progress {
+    fn progress(&self, limits: &ReadLimits) -> RunProgress {
         let begun = self.tickets.load(Ordering::Relaxed);
         let now = self.clock.now();
         let wanted = limits.measure.files.map(|n| n + limits.warmup_files).into_iter().chain(limits.available).min();
@@ -156,6 +156,6 @@ impl ReadRun<'_> {
         let by_time = if self.limit_ns < u64::MAX { f64_from(measured) / f64_from(self.limit_ns.max(1)) } else { 0.0 };
         let fraction = by_count.max(by_time).min(1.0);
         let elapsed = Duration::from_ns(now.as_ns());
-        Progress { stage: Stage::Running, fraction, requests: begun, elapsed }
+        RunProgress { stage: RunStage::Running, fraction, requests: begun, elapsed }
     }
 }

@@ -9,7 +9,7 @@
 //! Reference: J. Axboe, *Efficient IO with io_uring*, 2019; io_uring_setup(2), io_uring_enter(2), io_uring_register(2).
 
 use crate::error::{plain, LiveError};
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use io_uring::{opcode, squeue, types, IoUring};
 use raidlab_types::number::u32_from;
 use raidlab_types::Duration;
@@ -150,7 +150,7 @@ impl Ring {
     /// Reads so many bytes and forgets them: does this file answer at all? Nothing else may be in flight.
     pub(crate) fn try_read(&mut self, file: u32, offset: u64, bytes: u32) -> io::Result<()> {
         // Given back only once the kernel is done with it; should waiting fail, rather never.
-        let mut memory = ManuallyDrop::new(Mapping::new(bytes as usize)?);
+        let mut memory = ManuallyDrop::new(MemoryMapping::new(bytes as usize)?);
         let target = (memory.as_ptr(), u64::from(bytes));
         let entry = transfer(false, types::Fixed(file), target, None, offset, 0);
         // SAFETY: the memory outlives the entry.
@@ -195,7 +195,7 @@ impl Drop for Ring {
 /// (zram, and drivers of old). One block at its beginning is read to see.
 fn goes_to_workers(fd: RawFd) -> bool {
     const BLOCK_BYTES: usize = 4096;
-    let Ok(mut memory) = Mapping::new(BLOCK_BYTES) else { return false };
+    let Ok(mut memory) = MemoryMapping::new(BLOCK_BYTES) else { return false };
     // SAFETY: whoever makes a ring keeps its files open meanwhile.
     let file = unsafe { BorrowedFd::borrow_raw(fd) };
     let read = preadv2(file, &mut [IoSliceMut::new(memory.bytes_mut())], 0, ReadWriteFlags::NOWAIT);

@@ -6,16 +6,16 @@ use std::io;
 
 /// A private anonymous mapping.
 #[derive(Debug)]
-pub(crate) struct Mapping(MmapRaw);
+pub(crate) struct MemoryMapping(MmapRaw);
 
-impl Mapping {
+impl MemoryMapping {
     /// `len` bytes of zeroes, in huge pages where the kernel likes.
-    pub(crate) fn new(len: usize) -> io::Result<Mapping> {
+    pub(crate) fn new(len: usize) -> io::Result<MemoryMapping> {
         let mapping = MmapMut::map_anon(len)?;
         // Advice may be refused without harm.
         let _ = mapping.advise(Advice::HugePage);
         assert!(mapping.as_ptr().addr().is_multiple_of(super::PAGE_BYTES), "the kernel maps whole pages");
-        Ok(Mapping(mapping.into()))
+        Ok(MemoryMapping(mapping.into()))
     }
 
     /// First byte.
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn only_bytes_within_a_mapping_have_an_address() {
-        let mapping = Mapping::new(8192).expect("memory");
+        let mapping = MemoryMapping::new(8192).expect("memory");
         assert_eq!(mapping.at(4096, 4096), mapping.as_ptr().wrapping_add(4096));
         assert_eq!(mapping.at(8192, 0), mapping.as_ptr().wrapping_add(8192));
         for (offset, bytes) in [(4096, 4097), (8193, 0), (u64::MAX, 1), (1, usize::MAX)] {

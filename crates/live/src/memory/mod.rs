@@ -8,7 +8,7 @@ mod map;
 mod pool;
 
 pub(crate) use lent::LentMemory;
-pub(crate) use map::Mapping;
+pub(crate) use map::MemoryMapping;
 pub(crate) use pool::{fill_random, Block, InUse, Pool, Use};
 
 /// Alignment of every block, and the unit of their sizes.

@@ -7,7 +7,7 @@
 //! - Once as many blocks exist as are ever used together, nothing is mapped or allocated. What can be foreseen is taken
 //!   before the load runs: filling 4 MiB takes milliseconds, in which no completion would be looked at.
 
-use super::{LentMemory, Mapping, PAGE_BYTES};
+use super::{LentMemory, MemoryMapping, PAGE_BYTES};
 use crate::content::seal;
 use crate::error::LiveError;
 use raidlab_types::number::u8_from;
@@ -64,7 +64,7 @@ impl Block {
 /// All blocks of a run.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    slabs: Vec<Mapping>,
+    slabs: Vec<MemoryMapping>,
     free: [Vec<Vec<Block>>; 2],
     /// Blocks that exist of each purpose and class.
     made: [Vec<usize>; 2],
@@ -170,7 +170,7 @@ impl Pool {
         let len = size.max(SLAB_BYTES);
         let left = self.left.checked_sub(len as u64);
         self.left = left.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let mut slab = Mapping::new(len)?;
+        let mut slab = MemoryMapping::new(len)?;
         match purpose {
             Use::Write => {
                 fill_random(slab.bytes_mut(), &mut self.random);
@@ -302,7 +302,7 @@ mod tests {
         let large = pool.take(5 << 20, Use::Any, |_, len| (len == 8 << 20).then_some(9)).expect("memory");
         assert_eq!((large.len(), large.registered), (8 << 20, Some(9)));
         assert!(pool.take(4096, Use::Any, |_, _| None).is_err(), "no more than it may");
-        let mut theirs = Mapping::new(3 * PAGE_BYTES).expect("memory");
+        let mut theirs = MemoryMapping::new(3 * PAGE_BYTES).expect("memory");
         // SAFETY: it is there until the end of this test, and nobody touches it.
         let lent = Block::lent(unsafe { LentMemory::new(theirs.bytes_mut().as_mut_ptr(), theirs.len()) });
         assert!(std::panic::catch_unwind(|| lent.len()).is_err(), "only who lent it knows how long it is");

@@ -11,9 +11,9 @@
 //!   One with emulated members only watches: their disks must not be started anew.
 
 use super::config::{ArraySpec, StreamsConfig};
-use super::ends::Block;
+use super::ends::StreamBlock;
 use super::result::ArrayResult;
-use crate::config::{Content, Emulation, LiveConfig, Stage};
+use crate::config::{ContentMode, Emulation, LiveConfig, RunStage};
 use crate::content::Verify;
 use crate::engine::{Engine, Source};
 use crate::error::LiveError;
@@ -81,7 +81,7 @@ fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
         limits: Limits::default(),
         seed: cell.seed,
         sector_bytes: spec.sector_bytes,
-        content: Content::Random,
+        content: ContentMode::Random,
         destroy: cell.destroy.clone(),
         faults: Vec::new(),
         trace_requests: 0,
@@ -92,7 +92,7 @@ fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
 
 /// What a port asks.
 #[derive(Debug, Clone, Copy)]
-struct Job {
+struct BlockRequest {
     port: u32,
     kind: RequestKind,
     volume: u32,
@@ -107,17 +107,17 @@ pub(super) struct Port {
     volume: u32,
     offset_bytes: u64,
     sector_bytes: u64,
-    jobs: Sender<Job>,
+    jobs: Sender<BlockRequest>,
     answers: Receiver<bool>,
 }
 
 impl Port {
-    pub(super) fn read(&self, block: Block, bytes: &mut [u8]) -> io::Result<()> {
+    pub(super) fn read(&self, block: StreamBlock, bytes: &mut [u8]) -> io::Result<()> {
         // SAFETY: the caller's own for as long as this call lasts.
         self.call(RequestKind::Read, block.offset, unsafe { LentMemory::new(bytes.as_mut_ptr(), bytes.len()) })
     }
 
-    pub(super) fn write(&self, block: Block, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&self, block: StreamBlock, bytes: &[u8]) -> io::Result<()> {
         // SAFETY: borrowed by the caller for as long as this call lasts; a write reads it, and never writes to it.
         self.call(RequestKind::Write, block.offset, unsafe { LentMemory::new(bytes.as_ptr().cast_mut(), bytes.len()) })
     }
@@ -134,7 +134,7 @@ impl Port {
         assert!(whole, "{bytes} bytes at byte {first} are no whole sectors of {} bytes", self.sector_bytes);
         let extent = Extent::new(first / self.sector_bytes, bytes / self.sector_bytes);
         let Port { number: port, volume, .. } = *self;
-        self.jobs.send(Job { port, kind, volume, extent, lent }).map_err(|_| gone())?;
+        self.jobs.send(BlockRequest { port, kind, volume, extent, lent }).map_err(|_| gone())?;
         match self.answers.recv() {
             Ok(true) => Ok(()),
             Ok(false) => Err(io::Error::other("the array has lost what was there")),
@@ -147,8 +147,8 @@ impl Port {
 #[derive(Debug)]
 pub(super) struct Hub {
     array: OpenArray,
-    sender: Sender<Job>,
-    jobs: Receiver<Job>,
+    sender: Sender<BlockRequest>,
+    jobs: Receiver<BlockRequest>,
     answers: Vec<Sender<bool>>,
 }
 
@@ -187,7 +187,7 @@ impl Hub {
         let _ = ready.send(Ok(()));
         let mut failure = None;
         while exchange.wait() {
-            if let Err(error) = engine.drive(&mut exchange, Stage::Writing, &mut |_| ControlFlow::Continue(())) {
+            if let Err(error) = engine.drive(&mut exchange, RunStage::Writing, &mut |_| ControlFlow::Continue(())) {
                 failure = Some(error);
                 break;
             }
@@ -206,13 +206,13 @@ impl Hub {
 
 /// Where an engine's requests come from: its ports.
 struct Exchange {
-    jobs: Receiver<Job>,
+    jobs: Receiver<BlockRequest>,
     answers: Vec<Sender<bool>>,
     /// By port: what it waits for.
     outstanding: Vec<Option<LentMemory>>,
     under_way: usize,
     /// Taken from the channel while the engine did not run.
-    next: Option<Job>,
+    next: Option<BlockRequest>,
     /// All ports are gone, or the engine is to end.
     closed: bool,
     /// Does not leave the engine while it is idle.
@@ -222,7 +222,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(jobs: Receiver<Job>, answers: Vec<Sender<bool>>, watches: bool) -> Exchange {
+    fn new(jobs: Receiver<BlockRequest>, answers: Vec<Sender<bool>>, watches: bool) -> Exchange {
         let outstanding = vec![None; answers.len()];
         let (now, active) = (Instant::ZERO, Instant::ZERO);
         Exchange { jobs, answers, outstanding, under_way: 0, next: None, closed: false, watches, now, active }
@@ -254,7 +254,7 @@ impl Source for Exchange {
                 return None;
             }
         };
-        let Job { port, kind, volume, extent, lent } = job;
+        let BlockRequest { port, kind, volume, extent, lent } = job;
         let before = self.outstanding[port as usize].replace(lent);
         assert!(before.is_none(), "port {port} asks while it waits for an answer");
         self.under_way += 1;

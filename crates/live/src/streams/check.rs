@@ -1,8 +1,8 @@
 //! Whether the numbers of a cell make sense, before anything is opened.
 
-use super::config::{EndpointSpec, StreamSpec, StreamsConfig};
-use super::ends::Blocks;
-use crate::config::Content;
+use super::config::{EndpointSpec, LiveStreamSpec, StreamsConfig};
+use super::ends::StreamBlocks;
+use crate::config::ContentMode;
 use crate::error::LiveError;
 use crate::memory::available_bytes;
 
@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 1 << 60;
 const MOST_COMPARED: u64 = 1 << 27;
 
 /// The blocks of every stream, if the numbers make sense.
-pub(super) fn check(config: &StreamsConfig) -> Result<Vec<Blocks>, LiveError> {
+pub(super) fn check(config: &StreamsConfig) -> Result<Vec<StreamBlocks>, LiveError> {
     if config.streams.is_empty() || config.streams.len() > MOST_STREAMS {
         let message = format!("{} must be 1 to {MOST_STREAMS}", config.streams.len());
         return Err(LiveError::bad("streams", message));
@@ -32,7 +32,7 @@ pub(super) fn check(config: &StreamsConfig) -> Result<Vec<Blocks>, LiveError> {
     config.streams.iter().enumerate().map(|(i, spec)| check_stream(spec, &key(i), config.content)).collect()
 }
 
-fn check_stream(spec: &StreamSpec, key: &str, content: Content) -> Result<Blocks, LiveError> {
+fn check_stream(spec: &LiveStreamSpec, key: &str, content: ContentMode) -> Result<StreamBlocks, LiveError> {
     let bad = |name: &str, message: String| Err(LiveError::bad(format!("{key}.{name}"), message));
     if !(LEAST_BLOCK..=LONGEST_BLOCK).contains(&spec.block_bytes) {
         return bad("block_bytes", format!("{} must be {LEAST_BLOCK} to {LONGEST_BLOCK}", spec.block_bytes));
@@ -62,8 +62,8 @@ fn check_stream(spec: &StreamSpec, key: &str, content: Content) -> Result<Blocks
     if bytes == 0 || bytes > MOST_BYTES {
         return bad(name, format!("{bytes} bytes must be at least one and at most 2^60"));
     }
-    let blocks = Blocks { bytes, block_bytes: spec.block_bytes };
-    if content == Content::Verify && blocks.count() > MOST_COMPARED {
+    let blocks = StreamBlocks { bytes, block_bytes: spec.block_bytes };
+    if content == ContentMode::Verify && blocks.count() > MOST_COMPARED {
         return bad(name, format!("{} blocks: at most {MOST_COMPARED} can be compared", blocks.count()));
     }
     Ok(blocks)
@@ -87,7 +87,7 @@ pub(super) fn check_memory(config: &StreamsConfig) -> Result<(), LiveError> {
         EndpointSpec::Memory { size_bytes } => region_bytes(*size_bytes, block),
         _ => 0,
     };
-    let of_stream = |spec: &StreamSpec| {
+    let of_stream = |spec: &LiveStreamSpec| {
         let buffers = spec.block_bytes.saturating_mul(u64::from(spec.buffers));
         buffers + of_end(&spec.source, spec.block_bytes) + of_end(&spec.sink, spec.block_bytes)
     };

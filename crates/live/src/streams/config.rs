@@ -1,6 +1,6 @@
 //! What a run of streams is told.
 
-use crate::config::Content;
+use crate::config::ContentMode;
 use crate::target::TargetSpec;
 use raidlab_array::{Policy, Tree};
 use raidlab_types::LeafId;
@@ -11,10 +11,13 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamsConfig {
+    /// `streams`: by this word whoever reads cells knows whose this is.
+    #[serde(default)]
+    pub engine: String,
     /// Root of all randomness.
     pub seed: u64,
     /// All start together.
-    pub streams: Vec<StreamSpec>,
+    pub streams: Vec<LiveStreamSpec>,
     /// Arrays that streams use.
     #[serde(default)]
     pub arrays: Vec<ArraySpec>,
@@ -26,7 +29,7 @@ pub struct StreamsConfig {
     pub data: Option<PathBuf>,
     /// Whether what arrives is compared with what was sent.
     #[serde(default)]
-    pub content: Content,
+    pub content: ContentMode,
     /// No block is begun later than this after the start.
     #[serde(rename = "duration", default, with = "raidlab_types::unit::ns_as_s_option")]
     pub duration_s: Option<f64>,
@@ -54,7 +57,7 @@ pub struct ArraySpec {
 /// One stream: `streams[i]` in the cell.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StreamSpec {
+pub struct LiveStreamSpec {
     /// What it is called in the result.
     pub name: String,
     /// Where its bytes come from.

@@ -9,7 +9,7 @@ use super::array::Port;
 use super::far::Connection;
 use super::pace::Time;
 use crate::content::Stamper;
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use raidlab_load::streams::tape::{Playing, Recording};
 use raidlab_types::number::{u32_from, usize_from};
 use std::fs::File;
@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt;
 
 /// A part of a stream that is moved at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct StreamBlock {
     pub index: u64,
     /// Where it begins in the stream.
     pub offset: u64,
@@ -27,20 +27,20 @@ pub(super) struct Block {
 
 /// All blocks of a stream, in order; the last may be shorter.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Blocks {
+pub(super) struct StreamBlocks {
     pub bytes: u64,
     pub block_bytes: u64,
 }
 
-impl Blocks {
+impl StreamBlocks {
     pub(super) fn count(&self) -> u64 {
         self.bytes.div_ceil(self.block_bytes)
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = Block> {
+    pub(super) fn iter(self) -> impl Iterator<Item = StreamBlock> {
         (0..self.count()).map(move |index| {
             let offset = index * self.block_bytes;
-            Block { index, offset, len: usize_from((self.bytes - offset).min(self.block_bytes)) }
+            StreamBlock { index, offset, len: usize_from((self.bytes - offset).min(self.block_bytes)) }
         })
     }
 }
@@ -48,12 +48,12 @@ impl Blocks {
 /// Memory used round and round, in whole blocks.
 #[derive(Debug)]
 pub(super) struct Region {
-    pub memory: Mapping,
+    pub memory: MemoryMapping,
     pub block_bytes: u64,
 }
 
 impl Region {
-    fn block(&mut self, block: Block) -> &mut [u8] {
+    fn block(&mut self, block: StreamBlock) -> &mut [u8] {
         let places = (self.memory.len() as u64 / self.block_bytes).max(1);
         let start = usize_from(block.index % places * self.block_bytes);
         &mut self.memory.bytes_mut()[start..start + block.len]
@@ -61,14 +61,14 @@ impl Region {
 }
 
 /// What raidlab hands over itself: what it makes up, stamped block by block, or the user's own data as they are.
-pub(super) enum Content {
-    Made(Maker),
+pub(super) enum Payload {
+    Generated(Maker),
     Sample(Region),
 }
 
 /// A part of a file or device.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct FilePart<'a> {
     pub file: &'a File,
     /// Where the stream begins in it.
     pub offset_bytes: u64,
@@ -88,53 +88,53 @@ impl Maker {
         Maker { stamper: Stamper::new(seed, u32_from(sector_bytes)), sector_bytes, stream }
     }
 
-    fn stamp(&self, bytes: &mut [u8], block: Block) {
+    fn stamp(&self, bytes: &mut [u8], block: StreamBlock) {
         self.stamper.stamp(bytes, self.stream, block.offset / self.sector_bytes, block.index + 1);
     }
 }
 
 /// Where bytes come from.
-pub(super) enum Source<'a> {
+pub(super) enum StreamSource<'a> {
     Null,
     /// With who stamps it; nobody where it holds the user's own data.
     Memory(Region, Option<Maker>),
-    Part(Part<'a>),
+    Part(FilePart<'a>),
     Array(Port),
-    Tape(Playing, Content),
+    Tape(Playing, Payload),
 }
 
-impl Source<'_> {
+impl StreamSource<'_> {
     /// The bytes of a block: in `buffer`, or where the source has them.
     pub(super) fn get<'b>(
         &'b mut self,
-        block: Block,
-        buffer: &'b mut Mapping,
+        block: StreamBlock,
+        buffer: &'b mut MemoryMapping,
         time: Time<'_>,
     ) -> io::Result<&'b mut [u8]> {
         match self {
-            Source::Null => Ok(&mut buffer.bytes_mut()[..block.len]),
-            Source::Memory(region, maker) => {
+            StreamSource::Null => Ok(&mut buffer.bytes_mut()[..block.len]),
+            StreamSource::Memory(region, maker) => {
                 let bytes = region.block(block);
                 if let Some(maker) = maker {
                     maker.stamp(bytes, block);
                 }
                 Ok(bytes)
             }
-            Source::Part(part) => {
+            StreamSource::Part(part) => {
                 let bytes = &mut buffer.bytes_mut()[..block.len];
                 part.file.read_exact_at(bytes, part.offset_bytes + block.offset)?;
                 Ok(bytes)
             }
-            Source::Array(port) => {
+            StreamSource::Array(port) => {
                 let bytes = &mut buffer.bytes_mut()[..block.len];
                 port.read(block, bytes)?;
                 Ok(bytes)
             }
-            Source::Tape(tape, content) => {
+            StreamSource::Tape(tape, content) => {
                 let bytes = &mut buffer.bytes_mut()[..block.len];
                 match content {
-                    Content::Made(maker) => maker.stamp(bytes, block),
-                    Content::Sample(region) => bytes.copy_from_slice(region.block(block)),
+                    Payload::Generated(maker) => maker.stamp(bytes, block),
+                    Payload::Sample(region) => bytes.copy_from_slice(region.block(block)),
                 }
                 time.wait_until(tape.give(time.now_ns(), block.len as u64));
                 Ok(bytes)
@@ -144,7 +144,7 @@ impl Source<'_> {
 
     /// How often a tape stopped.
     pub(super) fn stops(&self) -> u64 {
-        if let Source::Tape(tape, _) = self {
+        if let StreamSource::Tape(tape, _) = self {
             tape.stops
         } else {
             0
@@ -153,27 +153,27 @@ impl Source<'_> {
 }
 
 /// Where bytes go.
-pub(super) enum Sink<'a> {
+pub(super) enum StreamSink<'a> {
     Null,
     Memory(Region),
-    Part(Part<'a>),
+    Part(FilePart<'a>),
     Array(Port),
     Tape(Recording),
     Far(Connection),
 }
 
-impl Sink<'_> {
+impl StreamSink<'_> {
     /// Takes a block.
-    pub(super) fn put(&mut self, block: Block, bytes: &[u8], time: Time<'_>) -> io::Result<()> {
+    pub(super) fn put(&mut self, block: StreamBlock, bytes: &[u8], time: Time<'_>) -> io::Result<()> {
         match self {
-            Sink::Null => {}
-            Sink::Memory(region) => region.block(block).copy_from_slice(bytes),
-            Sink::Part(part) => part.file.write_all_at(bytes, part.offset_bytes + block.offset)?,
-            Sink::Array(port) => port.write(block, bytes)?,
-            Sink::Tape(tape) => {
+            StreamSink::Null => {}
+            StreamSink::Memory(region) => region.block(block).copy_from_slice(bytes),
+            StreamSink::Part(part) => part.file.write_all_at(bytes, part.offset_bytes + block.offset)?,
+            StreamSink::Array(port) => port.write(block, bytes)?,
+            StreamSink::Tape(tape) => {
                 time.wait_until(tape.take(time.now_ns(), block.len as u64));
             }
-            Sink::Far(connection) => connection.send(bytes, time)?,
+            StreamSink::Far(connection) => connection.send(bytes, time)?,
         }
         Ok(())
     }
@@ -181,28 +181,28 @@ impl Sink<'_> {
     /// Has everything for good: on the medium, on the tape.
     pub(super) fn finish(&mut self, time: Time<'_>) -> io::Result<()> {
         match self {
-            Sink::Null | Sink::Memory(_) => {}
-            Sink::Part(part) => part.file.sync_data()?,
-            Sink::Array(port) => port.flush()?,
-            Sink::Tape(tape) => {
+            StreamSink::Null | StreamSink::Memory(_) => {}
+            StreamSink::Part(part) => part.file.sync_data()?,
+            StreamSink::Array(port) => port.flush()?,
+            StreamSink::Tape(tape) => {
                 time.wait_until(tape.drained_ns());
             }
-            Sink::Far(connection) => connection.finish(time)?,
+            StreamSink::Far(connection) => connection.finish(time)?,
         }
         Ok(())
     }
 
     /// What has just been put, where it can be looked at at once.
-    pub(super) fn arrived(&mut self, block: Block) -> Option<&[u8]> {
+    pub(super) fn arrived(&mut self, block: StreamBlock) -> Option<&[u8]> {
         match self {
-            Sink::Memory(region) => Some(region.block(block)),
+            StreamSink::Memory(region) => Some(region.block(block)),
             _ => None,
         }
     }
 
     /// How often a tape stopped.
     pub(super) fn stops(&self) -> u64 {
-        if let Sink::Tape(tape) = self {
+        if let StreamSink::Tape(tape) = self {
             tape.stops
         } else {
             0
@@ -227,12 +227,12 @@ mod tests {
 
     #[test]
     fn blocks_cover_a_stream_once() {
-        let blocks: Vec<Block> = Blocks { bytes: 2500, block_bytes: 1000 }.iter().collect();
+        let blocks: Vec<StreamBlock> = StreamBlocks { bytes: 2500, block_bytes: 1000 }.iter().collect();
         assert_eq!(
             blocks.iter().map(|b| (b.offset, b.len)).collect::<Vec<_>>(),
             [(0, 1000), (1000, 1000), (2000, 500)]
         );
-        assert_eq!(Blocks { bytes: 2000, block_bytes: 1000 }.count(), 2);
+        assert_eq!(StreamBlocks { bytes: 2000, block_bytes: 1000 }.count(), 2);
     }
 
     #[test]
@@ -250,12 +250,12 @@ mod tests {
 
     #[test]
     fn memory_is_used_round_and_round_and_never_sends_the_same_twice() {
-        let mut memory = Mapping::new(8192).expect("memory");
+        let mut memory = MemoryMapping::new(8192).expect("memory");
         memory.bytes_mut().fill(7);
-        let mut source = Source::Memory(Region { memory, block_bytes: 4096 }, Some(Maker::new(1, 0, 4096)));
+        let mut source = StreamSource::Memory(Region { memory, block_bytes: 4096 }, Some(Maker::new(1, 0, 4096)));
         let (stop, clock) = (std::sync::atomic::AtomicBool::new(false), crate::io::Clock::start());
-        let mut buffer = Mapping::new(4096).expect("memory");
-        let mut seen: Vec<Vec<u8>> = Blocks { bytes: 5 * 4096, block_bytes: 4096 }
+        let mut buffer = MemoryMapping::new(4096).expect("memory");
+        let mut seen: Vec<Vec<u8>> = StreamBlocks { bytes: 5 * 4096, block_bytes: 4096 }
             .iter()
             .map(|block| source.get(block, &mut buffer, Time { clock, stop: &stop }).expect("bytes").to_vec())
             .collect();

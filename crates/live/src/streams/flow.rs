@@ -9,11 +9,11 @@
 //! - The pace stands between the ends: reading ahead is not paced, handing over is.
 //! - Whatever ends a stream, its threads are gone when `run` returns, and what it has done is in the result.
 
-use super::ends::{digest, Block, Blocks, Sink, Source};
-use super::pace::{Pace, Time};
+use super::ends::{digest, StreamBlock, StreamBlocks, StreamSink, StreamSource};
+use super::pace::{Pacer, Time};
 use super::result::{EndResult, StreamResult};
 use crate::io::PromptWakes;
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use raidlab_types::number::usize_from;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,11 +22,11 @@ use std::sync::Barrier;
 
 /// A stream ready to run.
 pub(super) struct Flow<'a> {
-    pub blocks: Blocks,
-    pub reader: Reader<'a>,
-    pub writer: Writer<'a>,
+    pub blocks: StreamBlocks,
+    pub reader: StreamReader<'a>,
+    pub writer: StreamWriter<'a>,
     /// One for each block under way.
-    pub buffers: Vec<Mapping>,
+    pub buffers: Vec<MemoryMapping>,
     pub rate_mb_s: Option<f64>,
     /// All threads of all streams start together.
     pub start: &'a Barrier,
@@ -50,8 +50,8 @@ pub(super) struct StreamOutcome {
 }
 
 /// The side of the source, on whichever thread it runs.
-pub(super) struct Reader<'a> {
-    source: Source<'a>,
+pub(super) struct StreamReader<'a> {
+    source: StreamSource<'a>,
     time: Time<'a>,
     /// No block is begun later than this after the start.
     limit_ns: u64,
@@ -59,16 +59,16 @@ pub(super) struct Reader<'a> {
     record: EndResult,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(source: Source<'a>, time: Time<'a>, limit_ns: u64) -> Reader<'a> {
-        Reader { source, time, limit_ns, start_ns: 0, record: EndResult::default() }
+impl<'a> StreamReader<'a> {
+    pub(super) fn new(source: StreamSource<'a>, time: Time<'a>, limit_ns: u64) -> StreamReader<'a> {
+        StreamReader { source, time, limit_ns, start_ns: 0, record: EndResult::default() }
     }
 
     fn may_begin(&self) -> bool {
         !self.time.stopped() && self.time.now_ns().saturating_sub(self.start_ns) < self.limit_ns
     }
 
-    fn get<'b>(&'b mut self, block: Block, buffer: &'b mut Mapping) -> Result<&'b mut [u8], EndFailure> {
+    fn get<'b>(&'b mut self, block: StreamBlock, buffer: &'b mut MemoryMapping) -> Result<&'b mut [u8], EndFailure> {
         let before = self.time.now_ns();
         let got = self.source.get(block, buffer, self.time);
         self.record.record(self.time.now_ns() - before);
@@ -77,9 +77,9 @@ impl<'a> Reader<'a> {
 
     fn get_all(
         &mut self,
-        blocks: Blocks,
-        free: Receiver<Mapping>,
-        filled: Sender<(Block, Mapping)>,
+        blocks: StreamBlocks,
+        free: Receiver<MemoryMapping>,
+        filled: Sender<(StreamBlock, MemoryMapping)>,
     ) -> Option<EndFailure> {
         for block in blocks.iter() {
             let before = self.time.now_ns();
@@ -106,9 +106,9 @@ impl<'a> Reader<'a> {
 }
 
 /// The side of the sink, with the pace before it and the result of the whole.
-pub(super) struct Writer<'a> {
-    sink: Sink<'a>,
-    pace: Option<Pace>,
+pub(super) struct StreamWriter<'a> {
+    sink: StreamSink<'a>,
+    pace: Option<Pacer>,
     time: Time<'a>,
     result: StreamResult,
     /// Keep a digest of every block, to compare with what arrives.
@@ -118,18 +118,18 @@ pub(super) struct Writer<'a> {
     arrived: &'a AtomicU64,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> StreamWriter<'a> {
     /// A stream of so many blocks, of which nothing has arrived.
     pub(super) fn new(
-        sink: Sink<'a>,
+        sink: StreamSink<'a>,
         time: Time<'a>,
         result: StreamResult,
         blocks: u64,
         arrived: &'a AtomicU64,
-    ) -> Writer<'a> {
+    ) -> StreamWriter<'a> {
         let verify = result.verify.is_some();
         let sent = Vec::with_capacity(if verify { usize_from(blocks) } else { 0 });
-        Writer { sink, pace: None, time, result, verify, sent, arrived }
+        StreamWriter { sink, pace: None, time, result, verify, sent, arrived }
     }
 
     /// Whether an end gave up because the run was stopped, which is no failure.
@@ -141,11 +141,15 @@ impl<'a> Writer<'a> {
     fn begin(&mut self, start: &Barrier, rate_mb_s: Option<f64>) -> u64 {
         start.wait();
         let start_ns = self.time.now_ns();
-        self.pace = rate_mb_s.map(|rate| Pace::new(start_ns, rate));
+        self.pace = rate_mb_s.map(|rate| Pacer::new(start_ns, rate));
         start_ns
     }
 
-    fn put_all(&mut self, to_put: Receiver<(Block, Mapping)>, to_fill: Sender<Mapping>) -> Option<EndFailure> {
+    fn put_all(
+        &mut self,
+        to_put: Receiver<(StreamBlock, MemoryMapping)>,
+        to_fill: Sender<MemoryMapping>,
+    ) -> Option<EndFailure> {
         loop {
             let before = self.time.now_ns();
             let Ok((block, mut buffer)) = to_put.recv() else { return None };
@@ -161,7 +165,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Takes a block when it is due. Whether the stream goes on: not if it was stopped while it waited.
-    fn put(&mut self, block: Block, bytes: &[u8]) -> Result<bool, EndFailure> {
+    fn put(&mut self, block: StreamBlock, bytes: &[u8]) -> Result<bool, EndFailure> {
         let ready = self.time.now_ns();
         let begun = self.wait_for_pace(ready, block.offset + block.len as u64);
         if self.time.stopped() {
@@ -260,8 +264,8 @@ impl Flow<'_> {
     /// A second thread gets blocks while this one puts them; buffers go round between the two.
     fn overlapped(self) -> StreamOutcome {
         let Flow { blocks, mut reader, mut writer, buffers, rate_mb_s, start } = self;
-        let (to_fill, free) = channel::<Mapping>();
-        let (filled, to_put) = channel::<(Block, Mapping)>();
+        let (to_fill, free) = channel::<MemoryMapping>();
+        let (filled, to_put) = channel::<(StreamBlock, MemoryMapping)>();
         buffers.into_iter().for_each(|buffer| to_fill.send(buffer).expect("the receiver is here"));
         std::thread::scope(|scope| {
             let ahead = scope.spawn(|| {

@@ -6,19 +6,19 @@
 
 use super::array::{Hub, Port};
 use super::check::region_bytes;
-use super::config::{EndOfStream, EndpointSpec, StreamSpec, StreamsConfig};
-use super::ends::{self, Blocks, Maker, Part, Region, Sink, Source};
+use super::config::{EndOfStream, EndpointSpec, LiveStreamSpec, StreamsConfig};
+use super::ends::{self, FilePart, Maker, Region, StreamBlocks, StreamSink, StreamSource};
 use super::far::Connection;
-use super::flow::{Flow, Reader, StreamOutcome, Writer};
+use super::flow::{Flow, StreamOutcome, StreamReader, StreamWriter};
 use super::open::OpenTargets;
 use super::pace::Time;
 use super::result::{LateResult, StreamResult, StreamVerify, StreamsResult};
 use super::sample::{self, Sample};
 use super::verify::compare;
-use crate::config::{Content, Observer, Progress, Stage};
+use crate::config::{ContentMode, OnProgress, RunProgress, RunStage};
 use crate::error::{plain, LiveError};
 use crate::io::Clock;
-use crate::memory::{fill_random, Mapping};
+use crate::memory::{fill_random, MemoryMapping};
 use crate::workers::run_watched;
 use raidlab_load::streams::tape::{Playing, Recording, TapeDrive};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
@@ -29,32 +29,32 @@ use std::sync::mpsc::channel;
 use std::sync::Barrier;
 
 /// Where what a stream has written can be read again.
-pub(super) enum Readable<'a> {
-    Part(Part<'a>),
+pub(super) enum ReadTarget<'a> {
+    Part(FilePart<'a>),
     Array(Port),
 }
 
 /// A stream with its ends, not yet started.
 struct StreamEnds<'a> {
-    source: Source<'a>,
-    sink: Sink<'a>,
-    buffers: Vec<Mapping>,
+    source: StreamSource<'a>,
+    sink: StreamSink<'a>,
+    buffers: Vec<MemoryMapping>,
     /// What it has written, if that is to be compared.
-    written: Option<Readable<'a>>,
+    written: Option<ReadTarget<'a>>,
 }
 
-fn is_overlapped(spec: &StreamSpec) -> bool {
+fn is_overlapped(spec: &LiveStreamSpec) -> bool {
     spec.buffers > 1 && !spec.source.is_passive(true) && !spec.sink.is_passive(false)
 }
 
 /// Runs all streams, and compares what arrived if so asked.
 pub(super) fn launch(
     config: &StreamsConfig,
-    blocks: &[Blocks],
+    blocks: &[StreamBlocks],
     opened: &mut OpenTargets,
     sample: Option<&Sample>,
     result: &mut StreamsResult,
-    observer: Observer<'_>,
+    observer: OnProgress<'_>,
 ) -> Result<(), LiveError> {
     let mut hubs: Vec<Hub> = std::mem::take(&mut opened.arrays).into_iter().map(Hub::new).collect();
     let make = |i| {
@@ -90,10 +90,10 @@ pub(super) fn launch(
 
 fn run_all(
     config: &StreamsConfig,
-    blocks: &[Blocks],
+    blocks: &[StreamBlocks],
     made: Vec<StreamEnds<'_>>,
     result: &mut StreamsResult,
-    observer: Observer<'_>,
+    observer: OnProgress<'_>,
 ) {
     let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
     let threads = config.streams.iter().map(|spec| 1 + usize::from(is_overlapped(spec))).sum();
@@ -106,11 +106,11 @@ fn run_all(
             name: spec.name.clone(),
             overlapped: is_overlapped(spec),
             late: spec.rate_mb_s.map(|_| LateResult::default()),
-            verify: (config.content == Content::Verify).then(StreamVerify::default),
+            verify: (config.content == ContentMode::Verify).then(StreamVerify::default),
             ..StreamResult::default()
         };
-        let reader = Reader::new(one.source, time, limit_ns);
-        let writer = Writer::new(one.sink, time, result, blocks.count(), &arrived);
+        let reader = StreamReader::new(one.source, time, limit_ns);
+        let writer = StreamWriter::new(one.sink, time, result, blocks.count(), &arrived);
         flows.push(Flow { blocks, reader, writer, buffers: one.buffers, rate_mb_s: spec.rate_mb_s, start: &start });
         written.push(one.written);
     }
@@ -120,7 +120,7 @@ fn run_all(
         let elapsed = Duration::from_ns(time.now_ns());
         let by_time = config.duration_s.map_or(0.0, |s| elapsed.as_s_f64() / s);
         let fraction = (f64_from(bytes) / f64_from(total)).max(by_time).min(1.0);
-        Progress { stage: Stage::Running, fraction, requests: bytes, elapsed }
+        RunProgress { stage: RunStage::Running, fraction, requests: bytes, elapsed }
     };
     let work = |flow: Flow<'_>| {
         let outcome = flow.run();
@@ -154,57 +154,61 @@ fn make<'a>(
     let part = |is_source| opened.part(EndOfStream { stream, is_source });
     let block_bytes = spec.block_bytes;
     let mut random = Seed::new(config.seed).named("content").child(stream as u64).draws();
-    let mut filled = |bytes: u64| -> io::Result<Mapping> {
-        let mut memory = Mapping::new(usize_from(bytes))?;
+    let mut filled = |bytes: u64| -> io::Result<MemoryMapping> {
+        let mut memory = MemoryMapping::new(usize_from(bytes))?;
         fill_random(memory.bytes_mut(), &mut random);
         Ok(memory)
     };
     let maker = Maker::new(config.seed, u32_from(stream), block_bytes);
     let missing = || io::Error::other("it is not open");
     let source = match &spec.source {
-        EndpointSpec::Null => Source::Null,
+        EndpointSpec::Null => StreamSource::Null,
         EndpointSpec::Memory { size_bytes } => {
             let (memory, maker) = match sample {
                 Some(sample) => (sample.region(*size_bytes, block_bytes)?, None),
                 None => (filled(region_bytes(*size_bytes, block_bytes))?, Some(maker)),
             };
-            Source::Memory(Region { memory, block_bytes }, maker)
+            StreamSource::Memory(Region { memory, block_bytes }, maker)
         }
         EndpointSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
             let content = match sample {
-                Some(sample) => ends::Content::Sample(Region {
+                Some(sample) => ends::Payload::Sample(Region {
                     memory: sample.region(sample::MOST_BYTES, block_bytes)?,
                     block_bytes,
                 }),
-                None => ends::Content::Made(maker),
+                None => ends::Payload::Generated(maker),
             };
-            Source::Tape(Playing::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)), content)
+            StreamSource::Tape(Playing::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)), content)
         }
-        EndpointSpec::Array { array, volume, offset_bytes } => Source::Array(hubs[*array].port(*volume, *offset_bytes)),
-        _ => Source::Part(part(true).ok_or_else(missing)?),
+        EndpointSpec::Array { array, volume, offset_bytes } => {
+            StreamSource::Array(hubs[*array].port(*volume, *offset_bytes))
+        }
+        _ => StreamSource::Part(part(true).ok_or_else(missing)?),
     };
     let sink = match &spec.sink {
-        EndpointSpec::Null => Sink::Null,
+        EndpointSpec::Null => StreamSink::Null,
         EndpointSpec::Memory { size_bytes } => {
             let memory = filled(region_bytes(*size_bytes, block_bytes))?;
-            Sink::Memory(Region { memory, block_bytes })
+            StreamSink::Memory(Region { memory, block_bytes })
         }
         EndpointSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
-            Sink::Tape(Recording::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)))
+            StreamSink::Tape(Recording::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)))
         }
-        EndpointSpec::Array { array, volume, offset_bytes } => Sink::Array(hubs[*array].port(*volume, *offset_bytes)),
-        EndpointSpec::Connection { descriptor } => Sink::Far(Connection::new(*descriptor)?),
-        _ => Sink::Part(part(false).ok_or_else(missing)?),
+        EndpointSpec::Array { array, volume, offset_bytes } => {
+            StreamSink::Array(hubs[*array].port(*volume, *offset_bytes))
+        }
+        EndpointSpec::Connection { descriptor } => StreamSink::Far(Connection::new(*descriptor)?),
+        _ => StreamSink::Part(part(false).ok_or_else(missing)?),
     };
     let written = match (&spec.sink, config.content) {
-        (_, Content::Random) => None,
+        (_, ContentMode::Random) => None,
         (EndpointSpec::Array { array, volume, offset_bytes }, _) => {
-            Some(Readable::Array(hubs[*array].port(*volume, *offset_bytes)))
+            Some(ReadTarget::Array(hubs[*array].port(*volume, *offset_bytes)))
         }
-        _ => part(false).map(Readable::Part),
+        _ => part(false).map(ReadTarget::Part),
     };
     let number = if is_overlapped(spec) { spec.buffers } else { 1 };
-    let buffers = (0..number).map(|_| filled(block_bytes)).collect::<io::Result<Vec<Mapping>>>()?;
+    let buffers = (0..number).map(|_| filled(block_bytes)).collect::<io::Result<Vec<MemoryMapping>>>()?;
     Ok(StreamEnds { source, sink, buffers, written })
 }
 

@@ -32,11 +32,11 @@ mod result;
 mod sample;
 mod verify;
 
-pub use config::{ArraySpec, EndpointSpec, StreamSpec, StreamsConfig};
+pub use config::{ArraySpec, EndpointSpec, LiveStreamSpec, StreamsConfig};
 pub use result::{ArrayResult, EndResult, EndpointFacts, LateResult, StreamResult, StreamVerify, StreamsResult};
 pub use sample::SampleFacts;
 
-use crate::config::Observer;
+use crate::config::OnProgress;
 use crate::error::LiveError;
 use check::{check, check_memory};
 use launch::launch;
@@ -48,7 +48,7 @@ use sample::Sample;
 /// # Errors
 /// Before anything is measured: bad input, a refusal of the safety rules, a target that cannot be opened or filled. What
 /// fails later is in [`StreamsResult::stopped_by`], beside what was measured.
-pub fn run(config: &StreamsConfig, observer: Observer<'_>) -> Result<StreamsResult, LiveError> {
+pub fn run(config: &StreamsConfig, observer: OnProgress<'_>) -> Result<StreamsResult, LiveError> {
     let blocks = check(config)?;
     check_memory(config)?;
     let sample = Sample::of(config)?;

@@ -9,9 +9,9 @@
 
 use super::array::OpenArray;
 use super::config::{EndOfStream, EndpointSpec, StreamsConfig};
-use super::ends::{Blocks, Part};
+use super::ends::{FilePart, StreamBlocks};
 use super::result::EndpointFacts;
-use crate::config::Observer;
+use crate::config::OnProgress;
 use crate::content::{Knowledge, Stamper};
 use crate::error::LiveError;
 use crate::page_cache;
@@ -57,7 +57,7 @@ impl Identity {
 
 /// One stream's part of a target: from which byte, and until which.
 #[derive(Debug, Clone, Copy)]
-struct Use {
+struct EndUse {
     of: EndOfStream,
     begin: u64,
     end: u64,
@@ -71,7 +71,7 @@ const FILL_SECTOR_BYTES: u32 = 4096;
 struct SharedTarget {
     identity: Option<Identity>,
     spec: EndpointSpec,
-    uses: Vec<Use>,
+    uses: Vec<EndUse>,
     target: Option<Target>,
 }
 
@@ -85,14 +85,14 @@ pub(super) struct OpenTargets {
 
 impl OpenTargets {
     /// Opens all files, devices and arrays that the streams name.
-    pub(super) fn new(config: &StreamsConfig, blocks: &[Blocks]) -> Result<OpenTargets, LiveError> {
+    pub(super) fn new(config: &StreamsConfig, blocks: &[StreamBlocks]) -> Result<OpenTargets, LiveError> {
         let mut shared: Vec<SharedTarget> = Vec::new();
         for (of, spec) in config.ends() {
             let Some(begin) = spec.offset_bytes() else { continue };
             let Some(end) = begin.checked_add(blocks[of.stream].bytes) else {
                 return Err(LiveError::bad(format!("{}.offset_bytes", of.key()), format!("{begin} is too large")));
             };
-            let (used, identity) = (Use { of, begin, end }, Identity::of(spec));
+            let (used, identity) = (EndUse { of, begin, end }, Identity::of(spec));
             match shared.iter_mut().find(|other| identity.is_some() && other.identity == identity) {
                 None => shared.push(SharedTarget { identity, spec: spec.clone(), uses: vec![used], target: None }),
                 Some(other) => {
@@ -115,7 +115,7 @@ impl OpenTargets {
     }
 
     /// Fills what raidlab has made and streams read.
-    pub(super) fn fill(&mut self, seed: u64, observer: Observer<'_>) -> Result<ControlFlow<()>, LiveError> {
+    pub(super) fn fill(&mut self, seed: u64, observer: OnProgress<'_>) -> Result<ControlFlow<()>, LiveError> {
         let seed = Seed::new(seed).named("fill");
         let is_read = |shared: &SharedTarget| shared.uses.iter().any(|used| used.of.is_source);
         let sources = self.shared.iter_mut().filter(|shared| is_read(shared)).filter_map(|s| s.target.as_mut());
@@ -154,11 +154,11 @@ impl OpenTargets {
     }
 
     /// The part of a file or device that this end is.
-    pub(super) fn part(&self, end: EndOfStream) -> Option<Part<'_>> {
+    pub(super) fn part(&self, end: EndOfStream) -> Option<FilePart<'_>> {
         let shared = self.shared(end)?;
         let used = shared.uses.iter().find(|used| used.of == end)?;
         match shared.target.as_ref().map(|target| &target.store) {
-            Some(Store::Fd(file)) => Some(Part { file, offset_bytes: used.begin }),
+            Some(Store::Fd(file)) => Some(FilePart { file, offset_bytes: used.begin }),
             _ => None,
         }
     }
@@ -174,14 +174,14 @@ impl SharedTarget {
     }
 
     /// Whether one more may use it.
-    fn check(&self, used: &Use, spec: &EndpointSpec) -> Result<(), LiveError> {
+    fn check(&self, used: &EndUse, spec: &EndpointSpec) -> Result<(), LiveError> {
         let (key, name) = (used.of.key(), spec.name());
         if self.spec.is_buffered() != spec.is_buffered() {
             let message = format!("{name} is buffered in one stream and not in another");
             return Err(LiveError::bad(format!("{key}.buffered"), message));
         }
-        let writes = |other: &Use| !other.of.is_source || !used.of.is_source;
-        let overlaps = |other: &&Use| writes(other) && other.begin < used.end && used.begin < other.end;
+        let writes = |other: &EndUse| !other.of.is_source || !used.of.is_source;
+        let overlaps = |other: &&EndUse| writes(other) && other.begin < used.end && used.begin < other.end;
         let Some(other) = self.uses.iter().find(overlaps) else { return Ok(()) };
         let message = format!(
             "bytes {} to {} of {name} overlap with those of {}: what one writes no other may use",
@@ -195,7 +195,7 @@ impl SharedTarget {
     fn open(&mut self, config: &StreamsConfig, arrays: &[OpenArray]) -> Result<(), LiveError> {
         let key = self.uses[0].of.key();
         let end = self.uses.iter().map(|u| u.end).max().unwrap_or(0);
-        let destroy = |u: &Use| matches!(u.of.spec(config), EndpointSpec::Block { destroy: true, .. });
+        let destroy = |u: &EndUse| matches!(u.of.spec(config), EndpointSpec::Block { destroy: true, .. });
         let spec = match &self.spec {
             EndpointSpec::File { path, .. } => {
                 TargetSpec::File { path: path.clone(), size_bytes: end.max(4096), existing: false }
@@ -226,7 +226,7 @@ impl SharedTarget {
 
     /// Whether all streams end within the bytes there are.
     fn check_end(&self, has: u64) -> Result<(), LiveError> {
-        let Some(Use { of, end, .. }) = self.uses.iter().find(|used| used.end > has) else { return Ok(()) };
+        let Some(EndUse { of, end, .. }) = self.uses.iter().find(|used| used.end > has) else { return Ok(()) };
         let message = format!("the stream would end at byte {end} of {}, which has {has}", self.spec.name());
         Err(LiveError::bad(format!("streams[{}].bytes", of.stream), message))
     }

@@ -49,14 +49,14 @@ impl Time<'_> {
 
 /// A constant rate from a start on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct Pacer {
     start_ns: u64,
     ns_per_byte: f64,
 }
 
-impl Pace {
-    pub(super) fn new(start_ns: u64, rate_mb_s: f64) -> Pace {
-        Pace { start_ns, ns_per_byte: 1000.0 / rate_mb_s }
+impl Pacer {
+    pub(super) fn new(start_ns: u64, rate_mb_s: f64) -> Pacer {
+        Pacer { start_ns, ns_per_byte: 1000.0 / rate_mb_s }
     }
 
     /// When so many bytes are due.
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_pace_is_never_beaten() {
-        let pace = Pace::new(5, 0.3);
+        let pace = Pacer::new(5, 0.3);
         for bytes in [1, 7, 4096, 1 << 30] {
             let elapsed = pace.due_ns(bytes) - 5;
             assert!(bytes as f64 / elapsed as f64 * 1000.0 <= 0.3 * (1.0 + 1e-12));

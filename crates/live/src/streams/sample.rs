@@ -8,7 +8,7 @@
 
 use super::config::StreamsConfig;
 use crate::error::LiveError;
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use crate::regular::open_regular;
 use raidlab_types::number::usize_from;
 use serde::Serialize;
@@ -51,9 +51,9 @@ impl Sample {
     }
 
     /// Whole blocks of it, at most so much.
-    pub(super) fn region(&self, most_bytes: u64, block_bytes: u64) -> io::Result<Mapping> {
+    pub(super) fn region(&self, most_bytes: u64, block_bytes: u64) -> io::Result<MemoryMapping> {
         let blocks = (most_bytes.min(self.bytes.len() as u64) / block_bytes).max(1);
-        let mut memory = Mapping::new(usize_from(blocks * block_bytes))?;
+        let mut memory = MemoryMapping::new(usize_from(blocks * block_bytes))?;
         let bytes = memory.bytes_mut();
         let len = bytes.len();
         bytes.copy_from_slice(&self.bytes[..len]);

@@ -1,6 +1,6 @@
 //! O_DIRECT where the target allows it: asked of the kernel, then tried.
 
-use crate::memory::{Mapping, PAGE_BYTES};
+use crate::memory::{MemoryMapping, PAGE_BYTES};
 use raidlab_types::number::u32_from;
 use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
 use std::fs::File;
@@ -76,5 +76,5 @@ fn set_direct(file: &File, on: bool) -> bool {
 }
 
 fn can_read(file: &File) -> bool {
-    Mapping::new(PAGE_BYTES).and_then(|mut page| file.read_at(page.bytes_mut(), 0)).is_ok()
+    MemoryMapping::new(PAGE_BYTES).and_then(|mut page| file.read_at(page.bytes_mut(), 0)).is_ok()
 }

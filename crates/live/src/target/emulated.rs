@@ -12,7 +12,7 @@
 use super::facts::EmulatedFacts;
 use super::{file, Intent, Store, Target, TargetFacts};
 use crate::error::LiveError;
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use raidlab_device::{Device, DeviceSpec, PairPricing};
 use raidlab_types::number::usize_from;
 use raidlab_types::{Seed, SpecError};
@@ -37,7 +37,7 @@ pub enum EmulatedContent {
 #[derive(Debug)]
 pub(crate) enum OpenContent {
     Nothing,
-    Memory(Mapping),
+    Memory(MemoryMapping),
     File(File),
 }
 
@@ -54,7 +54,7 @@ pub(super) fn open(
         EmulatedContent::None => (OpenContent::Nothing, false, "none"),
         EmulatedContent::Memory => {
             let doing = format!("taking {size_bytes} bytes");
-            let mapping = Mapping::new(usize_from(size_bytes))
+            let mapping = MemoryMapping::new(usize_from(size_bytes))
                 .map_err(|e| LiveError::io(format!("{key}.content"), "memory", &doing, &e))?;
             (OpenContent::Memory(mapping), true, "memory")
         }

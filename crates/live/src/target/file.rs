@@ -25,12 +25,12 @@ const LEAST_SECTOR_BYTES: u32 = 512;
 
 /// A file that a cell names: where it lies, and where it stands in the cell.
 #[derive(Clone, Copy)]
-struct Named<'a> {
+struct NamedFile<'a> {
     path: &'a Path,
     key: &'a str,
 }
 
-impl Named<'_> {
+impl NamedFile<'_> {
     fn path_key(&self) -> String {
         format!("{}.path", self.key)
     }
@@ -56,7 +56,7 @@ impl Named<'_> {
 
 /// Opens the file, or makes it if there is none.
 pub(super) fn open(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
-    let named = Named { path, key };
+    let named = NamedFile { path, key };
     match open_if_there(named, size_bytes, intent)? {
         Some(target) => Ok(target),
         None => create(named, size_bytes, intent),
@@ -65,14 +65,14 @@ pub(super) fn open(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) 
 
 /// Opens a file that was there when the run began: none is made in its place.
 pub(super) fn open_again(path: &Path, size_bytes: u64, key: &str, intent: Intent<'_>) -> Result<Target, LiveError> {
-    let named = Named { path, key };
+    let named = NamedFile { path, key };
     open_if_there(named, size_bytes, intent)?.ok_or_else(|| {
         let gone = io::Error::from_raw_os_error(libc::ENOENT);
         named.io("was taken away or replaced while it was measured", &gone)
     })
 }
 
-fn open_if_there(named: Named<'_>, size_bytes: u64, intent: Intent<'_>) -> Result<Option<Target>, LiveError> {
+fn open_if_there(named: NamedFile<'_>, size_bytes: u64, intent: Intent<'_>) -> Result<Option<Target>, LiveError> {
     if size_bytes < u64::from(SECTOR_BYTES) {
         return Err(named.bad_size(format!("{size_bytes} must be at least one page of {SECTOR_BYTES}")));
     }
@@ -90,7 +90,7 @@ fn open_if_there(named: Named<'_>, size_bytes: u64, intent: Intent<'_>) -> Resul
     }
 }
 
-fn create(named: Named<'_>, size_bytes: u64, intent: Intent<'_>) -> Result<Target, LiveError> {
+fn create(named: NamedFile<'_>, size_bytes: u64, intent: Intent<'_>) -> Result<Target, LiveError> {
     let made = Directory::around(named.path)
         .and_then(|(around, name)| Ok((around.create_file(&name, OFlags::empty())?, around, name)));
     let (file, around, name) = made.map_err(|e| named.bad(&format!("cannot be created: {}", plain(&e))))?;
@@ -103,7 +103,7 @@ fn create(named: Named<'_>, size_bytes: u64, intent: Intent<'_>) -> Result<Targe
 }
 
 /// A file that exists: ours is used or made anew, others are only read.
-fn open_existing(named: Named<'_>, size_bytes: u64, intent: Intent<'_>) -> Result<Target, LiveError> {
+fn open_existing(named: NamedFile<'_>, size_bytes: u64, intent: Intent<'_>) -> Result<Target, LiveError> {
     let (around, name) = Directory::around(named.path).map_err(|e| named.io("opening", &e))?;
     let reader = around.open_file(&name, OFlags::RDONLY, true).map_err(|e| named.io("opening", &e))?;
     let len = |file: &File| file.metadata().map(|status| status.len()).map_err(|e| named.io("reading its size", &e));
@@ -154,7 +154,7 @@ fn read_trailer(file: &File, len: u64) -> Option<Trailer> {
 }
 
 /// Gives the file its size with all blocks allocated, and a trailer that says it is not filled.
-fn allocate(file: &File, size_bytes: u64, named: Named<'_>) -> Result<(), LiveError> {
+fn allocate(file: &File, size_bytes: u64, named: NamedFile<'_>) -> Result<(), LiveError> {
     let data_bytes = size_bytes.next_multiple_of(TRAILER_BYTES);
     let trailer = Trailer { data_bytes, filled: false, stamped: None }.encode();
     let total = data_bytes + TRAILER_BYTES;
@@ -176,7 +176,7 @@ fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-fn lock(file: &File, exclusive: bool, named: Named<'_>) -> Result<(), LiveError> {
+fn lock(file: &File, exclusive: bool, named: NamedFile<'_>) -> Result<(), LiveError> {
     let locked = if exclusive { file.try_lock() } else { file.try_lock_shared() };
     locked.map_err(|_| named.refused("is in use by another run"))
 }
@@ -190,7 +190,7 @@ struct Origin {
 
 fn finish(
     file: File,
-    named: Named<'_>,
+    named: NamedFile<'_>,
     size_bytes: u64,
     intent: Intent<'_>,
     origin: Origin,

@@ -10,10 +10,10 @@
 
 use super::trailer::{StampedSectors, Trailer, TRAILER_BYTES};
 use super::{OpenContent, Store, Target};
-use crate::config::{ByteProgress, Observer, Stage};
+use crate::config::{ByteProgress, OnProgress, RunStage};
 use crate::content::{seal, Knowledge, Stamper};
 use crate::error::LiveError;
-use crate::memory::{fill_random, Mapping, PAGE_BYTES};
+use crate::memory::{fill_random, MemoryMapping, PAGE_BYTES};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::CounterRng;
 use std::fs::File;
@@ -94,7 +94,7 @@ impl Target {
         let stamped = self.stamped;
         let write = || -> io::Result<()> {
             let data_bytes = file.metadata()?.len().saturating_sub(TRAILER_BYTES);
-            write_trailer(file, Trailer { data_bytes, filled: true, stamped }, &mut Mapping::new(PAGE_BYTES)?)?;
+            write_trailer(file, Trailer { data_bytes, filled: true, stamped }, &mut MemoryMapping::new(PAGE_BYTES)?)?;
             file.sync_data()
         };
         write().map_err(|e| LiveError::io(format!("{}.path", self.key), self.name(), "marking it before the run", &e))
@@ -116,11 +116,11 @@ impl Filling {
 pub(crate) fn fill_all<'a>(
     targets: impl Iterator<Item = (u64, &'a mut Target)>,
     filling: &dyn Fn(u64) -> Filling,
-    observer: Observer<'_>,
+    observer: OnProgress<'_>,
 ) -> Result<ControlFlow<()>, LiveError> {
     let targets: Vec<(u64, &mut Target)> = targets.collect();
     let total = targets.iter().map(|(number, t)| t.bytes_to_fill(&filling(*number))).sum();
-    let mut progress = ByteProgress::new(Stage::Filling, total, observer);
+    let mut progress = ByteProgress::new(RunStage::Filling, total, observer);
     for (number, target) in targets {
         if target.fill(&mut filling(number), &mut |bytes| progress.add(bytes))?.is_break() {
             return Ok(ControlFlow::Break(()));
@@ -162,7 +162,7 @@ fn fill_file(
     filling: &mut Filling,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> io::Result<ControlFlow<()>> {
-    let mut buffer = Mapping::new(STEP_BYTES)?;
+    let mut buffer = MemoryMapping::new(STEP_BYTES)?;
     let length = if ours { file.metadata()?.len().saturating_sub(TRAILER_BYTES) } else { size_bytes };
     if ours {
         write_trailer(file, Trailer { data_bytes: length, filled: false, stamped: None }, &mut buffer)?;
@@ -186,7 +186,7 @@ fn fill_file(
 }
 
 /// `buffer` is aligned as O_DIRECT needs it.
-fn write_trailer(file: &File, trailer: Trailer, buffer: &mut Mapping) -> io::Result<()> {
+fn write_trailer(file: &File, trailer: Trailer, buffer: &mut MemoryMapping) -> io::Result<()> {
     let page = &mut buffer.bytes_mut()[..PAGE_BYTES];
     page.copy_from_slice(&trailer.encode());
     file.write_all_at(page, trailer.data_bytes)

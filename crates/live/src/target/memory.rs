@@ -2,7 +2,7 @@
 
 use super::{emulated, EmulatedContent, Store, Target, TargetFacts, TargetSpec};
 use crate::error::LiveError;
-use crate::memory::{available_bytes, Mapping};
+use crate::memory::{available_bytes, MemoryMapping};
 use raidlab_types::number::usize_from;
 
 /// What the smallest sector of memory is.
@@ -13,7 +13,7 @@ pub(super) fn open(size_bytes: u64, key: &str) -> Result<Target, LiveError> {
     if size_bytes < u64::from(SECTOR_BYTES) {
         return Err(LiveError::bad(size_key, format!("{size_bytes} must be at least {SECTOR_BYTES}")));
     }
-    let mapping = Mapping::new(usize_from(size_bytes))
+    let mapping = MemoryMapping::new(usize_from(size_bytes))
         .map_err(|e| LiveError::io(size_key, "memory", &format!("taking {size_bytes} bytes"), &e))?;
     let mut target = Target::new(key, TargetFacts::of_memory(size_bytes, SECTOR_BYTES), Store::Memory(mapping));
     target.needs_fill = true;

@@ -26,7 +26,7 @@ pub(crate) use fill::{fill_all, Filling};
 use trailer::StampedSectors;
 
 use crate::error::LiveError;
-use crate::memory::Mapping;
+use crate::memory::MemoryMapping;
 use raidlab_device::DeviceSpec;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -119,7 +119,7 @@ pub(crate) struct Intent<'a> {
 #[derive(Debug)]
 pub(crate) enum Store {
     Fd(File),
-    Memory(Mapping),
+    Memory(MemoryMapping),
     Null,
     /// A modelled disk, and what it keeps.
     Emulated(Box<DeviceSpec>, OpenContent),

@@ -8,7 +8,7 @@ pub(crate) mod whole;
 
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_live::direct::{DirectConfig, DirectResult};
-use raidlab_live::{Content, LiveConfig, LiveError, LiveResult, TargetSpec};
+use raidlab_live::{ContentMode, LiveConfig, LiveError, LiveResult, TargetSpec};
 use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::{Duration, LeafId, KIB, MIB};
 use std::ops::ControlFlow;
@@ -59,7 +59,7 @@ pub(crate) fn config(tree: Tree) -> LiveConfig {
         limits: requests(2000),
         seed: 1,
         sector_bytes: None,
-        content: Content::Random,
+        content: ContentMode::Random,
         destroy: Vec::new(),
         faults: Vec::new(),
         trace_requests: 0,
@@ -118,7 +118,7 @@ pub(crate) fn mixed(tree: Tree, targets: Vec<TargetSpec>) -> LiveConfig {
     let weights = vec![8.0, 4.0, 4.0, 4.0, 2.0, 2.0, 1.0, 1.0];
     LiveConfig {
         targets,
-        content: Content::Verify,
+        content: ContentMode::Verify,
         workload: workload(0.4, SizeSpec::Table { bytes, weights }),
         sector_bytes: Some(4096),
         ..config(tree)

@@ -1,14 +1,14 @@
 //! Streams to run.
 
-use raidlab_live::streams::{self, EndpointSpec, StreamSpec, StreamsConfig, StreamsResult};
+use raidlab_live::streams::{self, EndpointSpec, LiveStreamSpec, StreamsConfig, StreamsResult};
 use raidlab_live::LiveError;
 use raidlab_types::{KIB, MIB};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// 2 MiB in blocks of 64 KiB, two of them under way.
-pub(crate) fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> StreamSpec {
-    StreamSpec {
+pub(crate) fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> LiveStreamSpec {
+    LiveStreamSpec {
         name: name.into(),
         source: from,
         sink: to,
@@ -20,7 +20,7 @@ pub(crate) fn stream(name: &str, from: EndpointSpec, to: EndpointSpec) -> Stream
     }
 }
 
-pub(crate) fn config(streams: Vec<StreamSpec>) -> StreamsConfig {
+pub(crate) fn config(streams: Vec<LiveStreamSpec>) -> StreamsConfig {
     StreamsConfig { streams, ..serde_json::from_str(r#"{"seed": 1, "streams": []}"#).expect("a cell") }
 }
 

@@ -1,14 +1,14 @@
 //! Whole files to read.
 
-use raidlab_live::files::{self, FilesConfig, FilesResult, FilesSpec, Numbers, SyncRule};
+use raidlab_live::files::{self, FileSource, FilesConfig, FilesResult, Numbers, SyncRule};
 use raidlab_live::LiveError;
 use raidlab_load::SizeSpec;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// So many files, each synchronised, gone when the run is over.
-pub(crate) fn made(directories: Vec<PathBuf>, sizes: SizeSpec, count: u64) -> FilesSpec {
-    FilesSpec::Made {
+pub(crate) fn made(directories: Vec<PathBuf>, sizes: SizeSpec, count: u64) -> FileSource {
+    FileSource::Made {
         directories,
         sizes,
         numbers: Numbers::Drawn,
@@ -20,7 +20,7 @@ pub(crate) fn made(directories: Vec<PathBuf>, sizes: SizeSpec, count: u64) -> Fi
 }
 
 /// Read once by one reader, through the page cache.
-pub(crate) fn config(files: FilesSpec) -> FilesConfig {
+pub(crate) fn config(files: FileSource) -> FilesConfig {
     let text = r#"{"seed": 1, "files": {"kind": "list", "paths": []}, "block_bytes": 32768, "io": "buffered"}"#;
     FilesConfig { files, ..serde_json::from_str(text).expect("a cell") }
 }

@@ -29,6 +29,7 @@ use super::search::check_percentile;
 use crate::error::{at_least_one, positive, SpecError};
 use raidlab_types::number::{f64_from, saturating_u32};
 use raidlab_types::{Duration, Instant};
+use serde::Serialize;
 
 /// Turns with the smallest step, or pushes against a bound, that end the search.
 const SEARCH_TURNS: u32 = 4;
@@ -47,7 +48,7 @@ const STRAIGHT_MOVES: u32 = 3;
 const EXPECTED_BEYOND: f64 = 25.0;
 
 /// How a depth was held.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HoldReport {
     /// Mean depth limit while measuring, weighted by time.
     pub depth_mean: f64,

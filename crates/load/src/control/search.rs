@@ -14,10 +14,11 @@
 
 use crate::error::{depth, SpecError};
 use raidlab_types::number::f64_from;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One run of the search.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
     /// Queue depth.
     pub depth: u32,

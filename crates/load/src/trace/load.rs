@@ -20,6 +20,7 @@ use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
 use crate::SpecError;
 use raidlab_types::number::{f64_from, saturating_u64, usize_from};
 use raidlab_types::{Extent, Instant, Request, RequestKind, RequestTag, Volume};
+use serde::Serialize;
 use slab::Slab;
 
 /// Slots taken in advance.
@@ -34,7 +35,7 @@ pub struct Replay {
 }
 
 /// What became of a trace, besides the times: counts of records, and the volumes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Replayed {
     /// Offered to the array.
     pub requests: u64,

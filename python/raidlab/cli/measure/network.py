@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from raidlab.cli.options import argument, flag, number, option
 
 if TYPE_CHECKING:
-    from raidlab.network.tests import NetworkAsked, NetworkRow
+    from raidlab.network.tests import NetworkRow, NetworkTestPlan
 
 EXAMPLES = """\b
 Examples:
@@ -57,10 +57,10 @@ def _with_agents(agents: list[str], key: str, amounts: tuple[int, int, int]) -> 
 
     from raidlab.cli.terminal import say
     from raidlab.network.protocol import load_key
-    from raidlab.network.tests import NetworkAsked
+    from raidlab.network.tests import NetworkTestPlan
 
     say("what the storage keeps of files in its own memory cannot be put out from here: move more than it has")
-    return _run(agents, load_key(Path(key)), NetworkAsked(*amounts))
+    return _run(agents, load_key(Path(key)), NetworkTestPlan(*amounts))
 
 
 def _in_lab(
@@ -71,17 +71,17 @@ def _in_lab(
     from raidlab.errors import InputError
     from raidlab.network.lab import lab_folder, network_lab
     from raidlab.network.run_lab import agents_of
-    from raidlab.network.tests import NetworkAsked
+    from raidlab.network.tests import NetworkTestPlan
 
     place = Path(directory)
     if not place.is_dir():
         raise InputError.one("--lab", "is no directory", value=f"'{directory}'", accepted="a directory")
     with lab_folder() as made, network_lab(machines, link, server_link) as lab:
         agents, key, watches = agents_of(lab, place, made)
-        return _run(agents, key, NetworkAsked(*amounts, watches=watches, directory=place))
+        return _run(agents, key, NetworkTestPlan(*amounts, watches=watches, directory=place))
 
 
-def _run(agents: list[str], key: bytes, asked: NetworkAsked) -> list[NetworkRow]:
+def _run(agents: list[str], key: bytes, asked: NetworkTestPlan) -> list[NetworkRow]:
     from contextlib import ExitStack
 
     from raidlab.cli.terminal import say

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of_status, say_cut_short
 from raidlab.cli.options import argument, flag, number, option
 
 if TYPE_CHECKING:
     from raidlab.measure.streams import StreamsPlan
     from raidlab.measure.turns import Row, Turns
-    from raidlab.results.answer import Verdict
+    from raidlab.results.answer import CheckAnswer
     from raidlab.run.streams import StreamsResult
 
 # Of a line in the terminal.
@@ -59,7 +60,8 @@ def streams(
     """
     from raidlab.measure.streams import StreamsPlan, measure_all_streams, streams_of
     from raidlab.measure.words import parse_with
-    from raidlab.run import StopFlag, catching_signals, progress_on
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
     from raidlab.study.cell import StreamsCell
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
@@ -85,20 +87,20 @@ def streams(
 
 
 def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
-    from raidlab.cli.measure.files import ending
     from raidlab.cli.terminal import printing, say
     from raidlab.measure.streams import stream_rows, streams_page_cache
 
-    rows, finding = stream_rows(turns), streams_page_cache(turns)
+    rows, page_cache = stream_rows(turns), streams_page_cache(turns)
     if not rows:
         say("nothing had been measured yet")
     else:
         with printing():
-            print(_json(plan, turns, rows, finding) if as_json else _table(rows, finding))
-    return ending(turns.status, turns.failure, [] if finding is None else [finding[0]], signal_name)
+            print(_json(plan, turns, rows, page_cache) if as_json else _table(rows, page_cache))
+    say_cut_short("measurement", turns.status, turns.failure)
+    return code_of_status(turns.status, signal_name, [page_cache["verdict"]] if page_cache else [])
 
 
-def _table(rows: list[Row], finding: tuple[Verdict, str] | None) -> str:
+def _table(rows: list[Row], page_cache: CheckAnswer | None) -> str:
     from raidlab.cli.measure.result import figure, half_width
 
     lines = [f"{'stream':<34}{'MB/s':>8}{'±':>8}{'bound by':>10}{'alone':>8}{'together':>10}"]
@@ -119,8 +121,8 @@ def _table(rows: list[Row], finding: tuple[Verdict, str] | None) -> str:
         lines += [f"  {note}" for note in _notes(row)]
     if any(row.get("together_percent") is not None for row in rows):
         lines.append("'together' is the rate among the others, in percent of the rate alone")
-    if finding is not None:
-        lines.append(f"{finding[0]} page_cache: {finding[1]}")
+    if page_cache is not None:
+        lines.append(f"{page_cache['verdict']} page_cache: {page_cache['evidence']}")
     return "\n".join(lines)
 
 
@@ -136,13 +138,12 @@ def _notes(row: Row) -> list[str]:
     return notes
 
 
-def _json(
-    plan: StreamsPlan, turns: Turns[str, StreamsResult], rows: list[Row], finding: tuple[Verdict, str] | None
-) -> str:
+def _json(plan: StreamsPlan, turns: Turns[str, StreamsResult], rows: list[Row], page_cache: CheckAnswer | None) -> str:
     import json
 
     from raidlab.study.cell import text_of
 
+    checks = [] if page_cache is None else [page_cache]
     first = next(results[0] for results in turns.results.values() if results)
     document = {
         "status": turns.status,
@@ -150,6 +151,8 @@ def _json(
         "request": json.loads(text_of(plan.cell)),
         "results": rows,
         "facts": first.facts,
-        "checks": [] if finding is None else [{"check": "page_cache", "verdict": finding[0], "evidence": finding[1]}],
+        "checks": [
+            {"check": check["name"], "verdict": check["verdict"], "evidence": check["evidence"]} for check in checks
+        ],
     }
     return json.dumps(document, indent=2)

@@ -3,7 +3,6 @@
 - ``grammar``: the text, as blocks of parameters
 - ``layout``, ``mechanics``, ``electronics``: what each block says of a disk, as keys of a device file
 - ``importer``: a whole file, as a device file
-- ``device_file``: a device file as TOML
 - ``trace``: validation traces
 
 Invariants:
@@ -15,8 +14,7 @@ Reference: G. Ganger, B. Worthington, Y. Patt, *The DiskSim simulation environme
 (Carnegie Mellon University, 2008), and the documentation of its library diskmodel.
 """
 
-from raidlab.formats.disksim.device_file import device_toml
 from raidlab.formats.disksim.importer import DiskImport, import_disk
 from raidlab.formats.disksim.trace import TraceColumns, read_trace
 
-__all__ = ["DiskImport", "TraceColumns", "device_toml", "import_disk", "read_trace"]
+__all__ = ["DiskImport", "TraceColumns", "import_disk", "read_trace"]

@@ -1,4 +1,4 @@
-"""A device file as TOML text.
+"""A document as TOML text: device files, and the study that a measurement is.
 
 Invariant: reading it back gives what was written.
 """
@@ -15,11 +15,11 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH = 120
 
 
-def device_toml(device: Mapping[str, Plain], comments: Iterable[str] = ()) -> str:
-    """Write a device file: plain keys first, then its tables, its lists of tables row by row."""
+def toml_text(document: Mapping[str, Plain], comments: Iterable[str] = ()) -> str:
+    """Write a document: plain keys first, then its tables, its lists of tables row by row."""
     lines = [f"# {comment}".rstrip() for comment in comments]
-    tables = {key: value for key, value in device.items() if isinstance(value, Mapping) and _is_long(value)}
-    lines += [f"{_key(key)} = {_value(value, len(key))}" for key, value in device.items() if key not in tables]
+    tables = {key: value for key, value in document.items() if isinstance(value, Mapping) and _is_long(value)}
+    lines += [f"{_key(key)} = {_value(value, len(key))}" for key, value in document.items() if key not in tables]
     for key, table in tables.items():
         lines += ["", f"[{_key(key)}]"]
         lines += [f"{_key(inner)} = {_value(value, len(inner))}" for inner, value in table.items()]
