@@ -10,7 +10,7 @@
 //! - A record that cannot be offered ends the run: [`Generator::fault`] says why.
 //! - Nothing is allocated for a request, but by whoever gives the records.
 
-use super::place::{PlaceError, Target, VolumeMap};
+use super::place::{PlaceError, VolumeChoice, VolumeMap};
 use super::{KindFilter, Record, Records, TraceError, TraceSpec};
 use crate::error::{depth, positive};
 use crate::generator::Generator;
@@ -209,10 +209,10 @@ impl TraceLoad {
             return Ok(None);
         }
         let target = match self.places.known(record.volume) {
-            Target::Unmet => self.places.meet(record.volume, self.records.names())?,
+            VolumeChoice::Unmet => self.places.meet(record.volume, self.records.names())?,
             known => known,
         };
-        let Target::Volume(volume) = target else { return Ok(None) };
+        let VolumeChoice::Volume(volume) = target else { return Ok(None) };
         let extent = self.places.extent(record, volume, &mut self.replayed)?;
         let first_ns = *self.first_ns.get_or_insert(record.time_ns);
         let since_ns = record.time_ns.saturating_sub(first_ns);
